@@ -61,6 +61,7 @@ class Settings:
     # The name by which the user's own server signs its Authentication-Results (RFC 8601).
     authserv_id: str | None = None
     sent_mail: "SentMail | None" = None  # None: nothing is known of the sender
+    attachments: bool = False  # read the text of attached documents
 
     def __post_init__(self) -> None:
         for part in self.strip:
@@ -75,6 +76,8 @@ class Settings:
         ):
             if value not in allowed:
                 raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
+        if self.attachments and self.reading != "mail":
+            raise UsageError("--attachments: for mail, and these are texts; leave it out")
         if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:
             raise UsageError(
                 f"--weighting {self.weighting}: --model {self.model} sees only whether a token"
@@ -87,10 +90,9 @@ class Settings:
         plain = asdict(replace(self, sent_mail=None))
         values = {**plain, "tokens": self.tokens._asdict(), "columns": columns}
         del values["sent_mail"]
-        if self.authserv_id is None:
-            del values["authserv_id"]
-        if not self.parameters:
-            del values["parameters"]
+        for name in ("authserv_id", "parameters", "attachments"):
+            if not values[name]:
+                del values[name]
         if self.columns == NO_COLUMNS:
             del values["columns"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
@@ -197,6 +199,7 @@ class SettingsChoices(NamedTuple):
     min_df: int | None = None
     max_features: int | None = None
     authserv_id: str | None = None
+    attachments: bool | None = None
     # Parameters of estimators.
     estimate: str | None = None
     beta: tuple[float, ...] | None = None  # of bernoulli, for texts

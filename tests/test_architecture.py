@@ -50,6 +50,9 @@ ONLY_IN = {
     "itsdangerous": {"server"},
     "starlette": {"server"},
     "prometheus_client": {"server"},
+    "PIL": {"mail"},
+    "pypdfium2": {"mail"},
+    "zxingcpp": {"mail"},
 }
 NAMES_OF_EVERY_MODULE = {"main"}  # of each module that is run as a program
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -141,6 +141,11 @@ training_options = filling(
         help="Make a token of every 1 to 5 characters.",
     ),
     click.option(
+        "--attachments/--no-attachments",
+        default=None,
+        help="Read the text of attached documents.  It needs the extra nbspam[attachments].",
+    ),
+    click.option(
         "--strip",
         type=PARTS,
         metavar="PART,…",

@@ -292,7 +292,7 @@ def judge_several(
     trials: list[Trial] = []
     read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
     for settings in several:
-        how = settings.reading, settings.strip, settings.tokens
+        how = settings.reading, settings.strip, settings.tokens, settings.attachments
         if how not in read:
             read[how] = labelled_corpus(items, settings, jobs)
         data, skipped = read[how]

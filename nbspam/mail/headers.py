@@ -58,6 +58,7 @@ class ReadingLimits(NamedTuple):
     parts: int = 500
     depth: int = 20  # of nested parts
     urls: int = 1000
+    documents: int = 0  # milliseconds of processor time on attached documents
 
 
 LIMITS = ReadingLimits()
@@ -102,7 +103,8 @@ _OF_MESSAGE = {
 }
 # All origins; first those that do not come from headers.
 ORIGINS = (
-    *("body", "hidden", "alt", "url", "html", "filename", "defect", "header", "people", "auth"),
+    *("body", "hidden", "alt", "url", "html", "filename", "defect", "file", "attached", "header"),
+    *("people", "auth"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )
 _MAX_KNOWN = 4096  # header names that a table caches

@@ -152,6 +152,8 @@ class _MessageReader:
                 fields.append(Field("body", text))
                 urls += _links(text)
         fields += parts.fields[done:]
+        if parts.documents:
+            fields += self.documents(urls)
         if urls:
             if len(urls) > self.limits.urls:
                 urls = [urls[i] for i in spread_indices(urls, self.limits.urls)]
@@ -160,6 +162,17 @@ class _MessageReader:
             if words:
                 fields.append(Field(origin, " ".join(sorted(words)).encode()))
         return Message(tuple(fields), tuple(sorted(self.defects)))
+
+    def documents(self, urls: list[bytes]) -> list[Field]:
+        """Return the fields of attached documents, and add their links to `urls`."""
+        # Imported late: most mail has no documents, and most models do not read them.
+        from nbspam.mail.sandbox import READER
+
+        read = READER.read(self.parts.documents, self.limits.documents / 1000)
+        urls += read.links
+        texts = shared(read.texts, [False] * len(read.texts), self.limits.text)
+        fields = [Field("attached", text) for text in texts]
+        return [*fields, Field("file", " ".join(sorted(read.facts)).encode())]
 
     def unseen(self, visible: list[bytes]) -> set[int]:
         """Return the texts that are not shown and differ from the texts that are.

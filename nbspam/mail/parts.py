@@ -12,6 +12,13 @@ from typing import NamedTuple
 from zlib import crc32
 
 from nbspam.charsets import CharsetGuess
+from nbspam.mail.attachments import (
+    DOCUMENTS,
+    MAX_FILE,
+    AttachedDocument,
+    is_signature,
+    look_at_file,
+)
 from nbspam.mail.headers import (
     END,
     HEAD,
@@ -219,12 +226,16 @@ SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 3, 2, 1, 0
 # Lines of base64 in a part that is read raw.
 _BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
+_LOOKS_LIKE = ((b"base64", _BASE64_LINES), (b"quoted-printable", _QUOTED_BYTE))
 _UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *_UUENCODE)
 _ON_CONTENT = (b"content-type", b"content-transfer-encoding", b"content-disposition")
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
+
+
+_Content = dict[bytes, bytes]  # the headers on content
 
 
 class FoundText(NamedTuple):
@@ -271,6 +282,7 @@ class Parts:
         self.stack: list[_UnreadPart] = []
         self.room = limits.parts  # parts that may still be read
         self.readings = _MAX_READINGS
+        self.documents: list[AttachedDocument] = []  # to be read, if the limits say so
         self.read(data)
 
     def read(self, data: bytes) -> None:
@@ -357,9 +369,7 @@ class Parts:
         tail = block.find(b"\n", len(block) - half)
         return block[:half] + (block[tail:] if tail >= 0 else b"")
 
-    def other_readings(
-        self, body: bytes, content: dict[bytes, bytes]
-    ) -> Iterator[dict[bytes, bytes]]:
+    def other_readings(self, body: bytes, content: _Content) -> Iterator[_Content]:
         """Yield other headers on content, by which some mail programs read a body.
 
         Of two headers of one name some take the first one and others the last.  Data in an unknown
@@ -370,21 +380,16 @@ class Parts:
             self.defects.add("doubled-header")
             self.readings -= 1
             yield {**content, **doubled}
-        if (
-            self.readings
-            and transfer_encoding(content.get(b"content-transfer-encoding", b"")) not in _ENCODINGS
-        ):
+        encoding = transfer_encoding(content.get(b"content-transfer-encoding", b""))
+        if self.readings and encoding not in _ENCODINGS:
             self.defects.add("unknown-encoding")
-            for encoding, pattern in (
-                (b"base64", _BASE64_LINES),
-                (b"quoted-printable", _QUOTED_BYTE),
-            ):
+            for encoding, pattern in _LOOKS_LIKE:
                 if pattern.search(body):
                     self.readings -= 1
                     yield {**content, b"content-transfer-encoding": encoding}
                     break
 
-    def read_body(self, body: bytes, content: dict[bytes, bytes], part: _UnreadPart) -> None:
+    def read_body(self, body: bytes, content: _Content, part: _UnreadPart) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
         kind, settings = content_value(value)
@@ -400,8 +405,11 @@ class Parts:
             return
         is_text = kind.startswith((b"text/", b"message/")) or b"/" not in kind
         is_shown = not disposition.startswith(b"attachment")
+        if not is_text or filename or not is_shown:
+            self.look_at_file(kind, filename or b"", body, encoding)
         if not is_text:
-            if is_shown and kind.startswith(b"image/") and self.is_alternative(part.branches):
+            is_alternative = part.branches and self.choices[part.branches[-1][0]].root is None
+            if is_alternative and is_shown and kind.startswith(b"image/"):
                 # A picture that is shown instead of texts: it has no words.
                 self.add_text(b"", False, rank=_SHOWN_FIRST, branches=part.branches)
             if inner := self.unwrapped(kind, filename or b"", body, encoding):
@@ -419,8 +427,7 @@ class Parts:
             rank = _NOT_SHOWN
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
-            if is_shown and kind == _AMP:
-                rank = SHOWN_BY_SOME
+                rank = SHOWN_BY_SOME if kind == _AMP else rank
             self.add_text(body, is_html, encoding, _charset(settings), rank, part.branches)
 
     def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
@@ -435,6 +442,19 @@ class Parts:
             self.defects.add("too-many-parts")
         return []
 
+    def look_at_file(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> None:
+        """Add facts about an attached file; a document is to be read later."""
+        if kind.startswith(b"message/") or is_signature(kind, len(body)):
+            return
+        data = decode_transfer(body[: 2 * MAX_FILE], encoding)
+        size = len(data) if len(body) <= 2 * MAX_FILE else len(body) * 3 // 4
+        file = look_at_file(kind, decode_value(filename), data[:MAX_FILE], size)
+        self.fields.append(Field("file", " ".join(file.facts).encode()))
+        if self.limits.documents and file.names:
+            self.fields.append(Field("attached", b"\n".join(file.names)))
+        if self.limits.documents and file.kind in DOCUMENTS:
+            self.documents.append(AttachedDocument(file.kind, data[:MAX_FILE]))
+
     def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:
         """Read an invitation, which mail programs show above the alternatives, or a card."""
         branches = () if kind == b"text/calendar" else part.branches
@@ -442,10 +462,6 @@ class Parts:
         self.add_text(text, False, charset=charset, branches=branches)
         if html:
             self.add_text(html, True, charset=charset, branches=branches)
-
-    def is_alternative(self, branches: tuple[tuple[int, int], ...]) -> bool:
-        """Return whether a part with these branches is itself one of several alternatives."""
-        return bool(branches) and self.choices[branches[-1][0]].root is None
 
     def add_text(
         self,

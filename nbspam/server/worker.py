@@ -18,6 +18,7 @@ from typing import Any
 
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import UsageError
+from nbspam.mail.attachments import limits_with_documents
 from nbspam.server.choices import Service
 from nbspam.server.connection import Connection
 from nbspam.server.desk import Desk
@@ -51,6 +52,8 @@ def open_served(path: str) -> StoredModel:
             f"{path}: a model of {classifier.noun}, of the classes"
             f" {', '.join(classifier.classes)}; serve a model of mail, of ham and spam"
         )
+    if model.settings.attachments:
+        limits_with_documents()
     return model
 
 

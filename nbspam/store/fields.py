@@ -262,6 +262,7 @@ SETTINGS: Mapping[str, _Check] = {
     "class_prior": _is_prior,
     "min_df": _whole(1, 1 << 62),
     "max_features": _or_none(_whole(1, 1 << 62)),
+    "attachments": _is_flag,
     "combine": _is_flag,
     "strip": _list_of(_one_of(*STRIPPABLE)),
     "authserv_id": _is_text,

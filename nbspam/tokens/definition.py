@@ -160,10 +160,14 @@ PAIR = "2g"
 CHARACTERS = "char"
 # Groups of tokens, which are added up apart: the text that the writer wrote, the route of the
 # message, its markup and links, pairs of words and runs of characters (both repeat the evidence
-# of words), the subject, words that a mail program does not show, with their pairs, and facts
-# about the sender that the text cannot forge (see `tokens/people.py`).
-GROUPS = ("text", "route", "web", "pairs", "characters", "subject", "hidden", "people")
-_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN, _PEOPLE = range(len(GROUPS))
+# of words), the subject, words that a mail program does not show, with their pairs, facts about
+# the sender that the text cannot forge (see `tokens/people.py`), and attached files.
+GROUPS = (
+    *("text", "route", "web", "pairs", "characters", "subject", "hidden"),
+    *("people", "attached"),
+)
+_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(7)
+_PEOPLE, _ATTACHED = 7, 8
 # Facts that say that a stranger's message poses as an answer: all else that it has of ham can come
 # from the thread that it answers.
 UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing")
@@ -171,7 +175,7 @@ UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing")
 # origins of a kind are in the same part of the tokenizer's buffer: see `tokenizer._count`.
 _KINDS = {
     "text": _TEXT,
-    "nested": _TEXT,
+    "attached": _ATTACHED,
     "subject": _SUBJECT,
     "route": _ROUTE,
     "web": _WEB,
@@ -181,8 +185,9 @@ _KINDS = {
 }
 N_KINDS = 2 * len(_KINDS)  # of words and of pairs
 _KIND_OF = {BODY: "text", CHARACTERS: "characters"}
-_KIND_OF |= {name: name for name in ("nested", "subject", "hidden")}
+_KIND_OF |= {"nested": "subject", "subject": "subject", "hidden": "hidden"}
 _KIND_OF |= dict.fromkeys(("people", "auth"), "people")
+_KIND_OF |= dict.fromkeys(("file", "attached"), "attached")
 _KIND_OF |= dict.fromkeys(("alt", "url", "html", "filename", "defect"), "web")
 
 

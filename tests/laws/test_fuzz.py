@@ -8,7 +8,7 @@ from nbspam.mail.message import parse_message
 
 pytest.importorskip("resource", reason="hangs are broken off by what Unix has")
 
-from stress import fuzz, hostile
+from stress import attachments, fuzz, hostile
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,12 @@ def checker():
 def test_hundreds_of_hostile_inputs_raise_nothing_and_break_no_law(checker):
     assert fuzz.failures(checker, range(200)) == []
     assert fuzz.failures(checker, range(99, 100)) == []
+
+
+def test_hundreds_of_damaged_attachments_raise_nothing():
+    files = attachments.seeds()
+    for start in range(1, 300, attachments.WITH_DOCUMENTS):  # none of these with documents
+        attachments.slowest(range(start, start + attachments.WITH_DOCUMENTS - 1), files)
 
 
 def raises(*_):

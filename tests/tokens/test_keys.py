@@ -50,7 +50,7 @@ def test_a_kind_is_in_one_part_of_the_buffer():
 
     assert heads > {"received", "subject", "nested", "header"}
     web = {"alt", "url", "html", "filename", "defect"}
-    assert others == {"body", "hidden", *web, "people", "auth"}
+    assert others == {"body", "hidden", *web, "people", "auth", "file", "attached"}
     assert not parts[0] & parts[1]
     assert kind_of(CHARACTERS) not in parts[0] | parts[1]
 

@@ -40,6 +40,7 @@ _SHOWN = {
     "alt": "In place of pictures",
     "nested": "In an attached message",
     "filename": "Files",
+    "attached": "In attached files",
 }
 _SHORT = 200  # characters of a field that is not text
 _LEVELS = (0.12, 0.3, 0.6)  # parts of the strongest word's evidence
@@ -314,6 +315,7 @@ _KINDS = {
     "characters": "runs of characters",
     "hidden": "hidden words",
     "people": "what is known of the sender",
+    "attached": "attached files",
     "category": "categories",
     "number": "numbers",
 }

@@ -1,0 +1,229 @@
+"""Facts about attached files, which are evidence and cost next to nothing.
+
+They are what a file is by its first bytes, beside what it claims to be; its size; a hash, by which
+the same picture or document is known again; and what its headers tell.
+"""
+
+import re
+import struct
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from nbspam.errors import UsageError
+from nbspam.mail.headers import LIMITS, ReadingLimits
+from nbspam.mail.packed import Archive, read_archive
+
+MAX_FILE = 2 << 20  # bytes of a file that are looked at
+_MILLISECONDS = 300  # of processor time that the documents of a message may take
+_LIBRARIES = ("pypdfium2", "PIL", "zxingcpp")
+
+
+@cache
+def limits_with_documents() -> ReadingLimits:
+    """Return the limits of a reader of documents; raises UsageError without its libraries."""
+    for name in _LIBRARIES:
+        if find_spec(name) is None:
+            raise UsageError(
+                f"--attachments: needs {name}; install it with: pip install 'nbspam[attachments]'"
+            )
+    return LIMITS._replace(documents=_MILLISECONDS)
+
+
+class AttachedDocument(NamedTuple):
+    """A file whose text can be read."""
+
+    kind: str  # one of DOCUMENTS
+    data: bytes
+
+
+class AttachedFile(NamedTuple):
+    """Facts about a file that is not read, and the names inside it."""
+
+    kind: str  # one of DOCUMENTS, another type, or nothing if it is unknown
+    facts: list[str]
+    names: list[bytes]  # of the files inside, if it is an archive
+
+
+_STARTS = {
+    b"%PDF": "pdf",
+    b"PK\3\4": "zip",
+    b"Rar!\x1a\7": "rar",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x1f\x8b": "gzip",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "ole",
+    b"{\\rtf": "rtf",
+    b"\x89PNG\r\n\x1a\n": "png",
+    b"GIF8": "gif",
+    b"\xff\xd8\xff": "jpeg",
+    b"BM": "bmp",
+    b"MZ": "exe",
+    b"\x7fELF": "elf",
+    b"ITSF": "chm",
+    b"L\0\0\0\1\x14\2\0": "lnk",
+    b"MSCF": "cab",
+    b"ID3": "mp3",
+    b"<svg": "svg",
+}
+_LONGEST = max(map(len, _STARTS))
+# Other names of what a file is, in its name or its declared type.
+_SAME = {
+    **dict.fromkeys(("jpg", "jpe", "jfif", "pjpeg"), "jpeg"),
+    **dict.fromkeys(("doc", "dot", "xls", "xlt", "ppt", "pps", "msi", "msg", "msword"), "ole"),
+    **dict.fromkeys(("docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm", "ppsx"), "zip"),
+    **dict.fromkeys(("odt", "ods", "odp", "jar", "apk", "epub", "xps", "x-zip-compressed"), "zip"),
+    **dict.fromkeys(("scr", "dll", "com", "pif", "cpl", "x-msdownload"), "exe"),
+    **dict.fromkeys(("x-png",), "png"),
+    **dict.fromkeys(("gz", "tgz", "x-gzip"), "gzip"),
+    **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
+}
+_KNOWN = frozenset((*_STARTS.values(), *_SAME))
+_OFFICE = (
+    (b"word/", "docx"),
+    (b"xl/", "xlsx"),
+    (b"ppt/", "pptx"),
+    (b"content.xml", "odf"),
+)
+IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
+DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", *IMAGES))
+_EXTENSION = re.compile(rb"\.([A-Za-z0-9]{1,8})\s*\Z")
+# What looks harmless stands before what the file is.
+_DOUBLE = re.compile(
+    rb"\.(?:pdf|docx?|xlsx?|pptx?|jpe?g|png|gif|txt|html?|csv)[\s_.]*\.(?!asc|sig|gz|p7[ms]|bz2)"
+    rb"[a-z0-9]{2,5}\s*\Z",
+    re.IGNORECASE,
+)
+_REVERSED = "\u202e".encode()  # what follows is written from right to left
+_IN_PDF = {
+    b"/Encrypt": "encrypted",
+    b"/JavaScript": "pdf-script",
+    b"/Launch": "pdf-launch",
+    b"/EmbeddedFile": "pdf-file",
+    b"/AcroForm": "pdf-form",
+    b"/URI": "pdf-link",
+}
+_IN_OLE = {
+    "_VBA_PROJECT".encode("utf-16-le"): "macros",
+    "EncryptedPackage".encode("utf-16-le"): "encrypted",
+}
+_IN_HTML = {
+    b"atob(": "script-atob",
+    b"createobjecturl": "script-blob",
+    b"mssaveoropenblob": "script-blob",
+    b"fromcharcode": "script-codes",
+    b"unescape(": "script-unescape",
+    b'type="password"': "asks-password",
+}
+_SMALL_SIGNATURE = 16 << 10  # bytes
+_SIGNATURES = frozenset(
+    b"application/%b" % name
+    for name in (b"pgp-signature", b"pkcs7-signature", b"x-pkcs7-signature", b"pgp-encrypted")
+)
+_MAX_INSIDE = 20  # kinds of files inside an archive that are told
+
+
+def is_signature(kind: bytes, size: int) -> bool:
+    """Return whether a part is a signature of the mail, which is no file to people."""
+    return kind in _SIGNATURES and size < _SMALL_SIGNATURE
+
+
+def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> AttachedFile:
+    """Return facts about a file; never raises.
+
+    kind: its declared type.  data: at most MAX_FILE bytes of it.  size: bytes of all of it.
+    """
+    found = _type_of_bytes(data)
+    facts = [f"type-{found or 'other'}", f"size-{_rounded(size)}"]
+    extension = _EXTENSION.search(filename)
+    named = extension[1].lower().decode() if extension else ""
+    said = {named, kind.partition(b"/")[2].decode("latin-1")} & _KNOWN if found else set()
+    facts += [f"{name}-is-{found}" for name in sorted(said) if _SAME.get(name, name) != found]
+    if _DOUBLE.search(filename):
+        facts.append("double-extension")
+    if _REVERSED in filename:
+        facts.append("reversed-name")
+    if size > MAX_FILE:
+        facts.append("too-large")
+    for where, signs in (("pdf", _IN_PDF), ("ole", _IN_OLE)):
+        if found == where:
+            facts += {fact for sign, fact in signs.items() if sign in data}
+    if found in IMAGES and (measures := _measures(found, data)):
+        facts.append("image-{}x{}".format(*measures))
+    archive = read_archive(data)
+    if archive is not None:
+        found = _office(archive) or found
+        facts += _facts_of_archive(archive, found)
+    if not found and b"<" in data[:1024]:
+        small = data.lower()
+        facts += {fact for sign, fact in _IN_HTML.items() if sign in small}
+    facts.append(f"same-{sha256(data).hexdigest()[:16]}")
+    names = archive.names if archive is not None and found not in DOCUMENTS else []
+    return AttachedFile(found, facts, names)
+
+
+def _type_of_bytes(data: bytes) -> str:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "webp"
+    start = data[: _LONGEST + 2].lstrip()
+    return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
+
+
+def _rounded(size: int) -> str:
+    """Return a class of sizes, each four times as large as the one before, by its upper end."""
+    step = 4 ** ((max(size, 1).bit_length() + 1) // 2)
+    return f"{step >> 10}k" if step >= 1024 else "1k"
+
+
+def _office(archive: Archive) -> str:
+    """Return which document of an office program a ZIP archive is, nothing if it is another."""
+    for start, kind in _OFFICE:
+        if any(name.startswith(start) for name in archive.names):
+            return kind
+    return ""
+
+
+def _facts_of_archive(archive: Archive, kind: str) -> list[str]:
+    facts = ["encrypted"] * archive.is_encrypted
+    if any(name.lower().endswith(b"vbaproject.bin") for name in archive.names):
+        facts.append("macros")
+    if kind in DOCUMENTS:
+        return [*facts, f"type-{kind}"]
+    inside = {
+        match[1].lower().decode() for match in map(_EXTENSION.search, archive.names) if match
+    }
+    facts += [f"inside-{extension}" for extension in sorted(inside)[:_MAX_INSIDE]]
+    facts += ["double-extension"] * any(map(_DOUBLE.search, archive.names))
+    return [*facts, f"files-{min(len(archive.names), 10)}"]
+
+
+_JPEG_FRAME = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..\x08", re.DOTALL)
+_MAX_SEGMENTS = 200  # of a JPEG before its measures
+
+
+def _measures(kind: str, data: bytes) -> tuple[int, int] | None:
+    """Return width and height of a picture, in pixels."""
+    with suppress(struct.error):
+        if kind == "png":
+            return struct.unpack_from(">II", data, 16)
+        if kind == "gif":
+            return struct.unpack_from("<HH", data, 6)
+        if kind == "bmp":
+            return struct.unpack_from("<Ii", data, 18)
+        if kind == "jpeg":
+            return _measures_of_jpeg(data)
+    return None
+
+
+def _measures_of_jpeg(data: bytes) -> tuple[int, int] | None:
+    place = 2
+    for _ in range(_MAX_SEGMENTS):
+        if _JPEG_FRAME.match(data, place):
+            height, width = struct.unpack_from(">HH", data, place + 5)
+            return width, height
+        mark, size = struct.unpack_from(">HH", data, place)
+        if not 0xFFC0 <= mark <= 0xFFFE:
+            return None
+        place += 2 + size
+    return None

@@ -1,0 +1,215 @@
+"""Reading documents with libraries, in a process that may be killed: PDF, Office, RTF, pictures.
+
+`sandbox.py` starts `answer_requests` in a process of its own.  The system ends that process if a
+document takes more processor time or memory than it may, even inside a library.
+XML is never given to a parser: its tags are cut out, so no entity is expanded and nothing fetched.
+"""
+
+import html
+import io
+import os
+import re
+import signal
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from nbspam.mail.attachments import IMAGES
+from nbspam.mail.rtf import rtf_text
+from nbspam.mail.sandbox import ANSWER, REQUEST
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_MEMORY = 1 << 30  # bytes of address space
+_MAX_TEXT = 256 << 10  # bytes of text of one document
+_MAX_LINKS = 200
+_LINK = re.compile(r"[a-z]{3,9}://[^\s<>\"'()\[\]{}]{1,2000}", re.IGNORECASE)
+
+
+class Document(NamedTuple):
+    """The text of a document, its links, and facts about it."""
+
+    text: str
+    links: list[str]
+    facts: tuple[str, ...] = ()
+
+
+# --- the process -----------------------------------------------------------------------------
+
+
+def answer_requests() -> None:
+    """Answer requests from standard input on standard output."""
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    with suppress(ImportError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    while len(head := requests.read(REQUEST.size)) == REQUEST.size:
+        name, seconds, size = REQUEST.unpack(head)
+        _answer(answers, name.rstrip(b"\0").decode(), requests.read(size), seconds)
+
+
+def _answer(answers: BinaryIO, kind: str, data: bytes, seconds: float) -> None:
+    _load(kind)  # its time is nobody's
+    start = time.process_time()
+    _set_timer(seconds)
+    try:
+        document = read_document(kind, data)
+    except Exception:  # whatever a library raises
+        document = Document("", [], ("attached-unreadable",))
+    _set_timer(0)
+    text = document.text.encode("utf-8", "replace")[:_MAX_TEXT]
+    links = "\n".join(document.links[:_MAX_LINKS]).encode("utf-8", "replace")
+    facts = " ".join(document.facts).encode()
+    used = time.process_time() - start
+    answers.write(ANSWER.pack(used, len(text), len(links), len(facts)) + text + links + facts)
+    answers.flush()
+
+
+def _set_timer(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # which ends the process
+
+
+def _load(kind: str) -> None:
+    if kind == "pdf":
+        import pypdfium2  # noqa: F401
+    if kind == "pdf" or kind in IMAGES:
+        import PIL.Image
+        import zxingcpp  # noqa: F401
+
+        PIL.Image.preinit()
+
+
+def read_document(kind: str, data: bytes) -> Document:
+    """Return the text of a document; raises any error of its library."""
+    if kind == "pdf":
+        return _read_pdf(data)
+    if kind in IMAGES:
+        return _read_image(data)
+    if kind == "rtf":
+        text = rtf_text(data).decode("utf-8", "replace")
+        return Document(text, _LINK.findall(text))
+    return _read_office(data)
+
+
+# --- Office and OpenDocument -----------------------------------------------------------------
+
+_PARTS = re.compile(
+    r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml"
+    r"|xl/(?:sharedStrings|comments\d*|worksheets/sheet\d+)\.xml"
+    r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml|content\.xml|docProps/core\.xml"
+    r"|(?:word|xl|ppt)/(?:\w+/)?_rels/[\w.]+\.rels"
+)
+_MAX_XML = 4 << 20  # bytes of all parts, unpacked
+_MAX_PARTS = 100
+_ENDS = re.compile(rb"</(?:w:p|a:p|text:p|text:h|si|is|dc:\w+|w:tc)>|<(?:w:tab|w:br|w:cr|a:br)\b")
+_TAG = re.compile(rb"<[^<>]*+>?")
+_CELL_VALUE = re.compile(rb"<[vf]>[^<]*+</[vf]>")
+_TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')
+
+
+def _read_office(data: bytes) -> Document:
+    texts, links = [], []
+    left = _MAX_XML
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        names = [each for each in file.infolist() if _PARTS.fullmatch(each.filename)]
+        for name in names[:_MAX_PARTS]:
+            with file.open(name) as part:
+                xml = part.read(left)
+            left -= len(xml)
+            links += [
+                html.unescape(link.decode("utf-8", "replace")) for link in _TARGET.findall(xml)
+            ]
+            if not name.filename.endswith(".rels"):
+                texts.append(_text_of_xml(xml))
+    return Document("\n".join(texts), links, ("attached-long",) if left <= 0 else ())
+
+
+def _text_of_xml(xml: bytes) -> str:
+    text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _CELL_VALUE.sub(b"", xml)))
+    return html.unescape(text.decode("utf-8", "replace"))
+
+
+# --- PDF -------------------------------------------------------------------------------------
+
+_MAX_PAGES = 20
+_PAGES_WITH_CODES = 2
+_SCALE = 1.5  # pixels of a point: a code is found if it is at least an inch wide
+_MAX_SIDE = 2000  # pixels
+
+
+def _read_pdf(data: bytes) -> Document:
+    import pypdfium2
+
+    file = pypdfium2.PdfDocument(data)
+    texts: list[str] = []
+    links: list[str] = []
+    for number in range(min(len(file), _MAX_PAGES)):
+        page = file[number]
+        text_page = page.get_textpage()
+        texts.append(text_page.get_text_bounded() if text_page.count_chars() else "")
+        links += _links_of_page(file.raw, page.raw)
+        if number < _PAGES_WITH_CODES:
+            scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
+            found = _codes(page.render(scale=scale, grayscale=True).to_pil())
+            texts.append(found.text)
+            links += found.links
+        text_page.close()
+        page.close()
+    text = "\n".join(texts)
+    return Document(text, links + _LINK.findall(text), (f"pages-{min(len(file), _MAX_PAGES)}",))
+
+
+def _links_of_page(file: Any, page: Any) -> Iterator[str]:
+    """Yield the addresses that the links of a page lead to."""
+    import ctypes
+
+    from pypdfium2 import raw
+
+    place, link = ctypes.c_int(0), raw.FPDF_LINK()
+    for _ in range(_MAX_LINKS):
+        if not raw.FPDFLink_Enumerate(page, ctypes.byref(place), ctypes.byref(link)):
+            break
+        action = raw.FPDFLink_GetAction(link)
+        buffer = ctypes.create_string_buffer(2048)
+        size = raw.FPDFAction_GetURIPath(file, action, buffer, len(buffer)) if action else 0
+        if 1 < size <= len(buffer):
+            yield buffer.value.decode("utf-8", "replace")
+
+
+# --- pictures --------------------------------------------------------------------------------
+
+_MAX_PIXELS = 40_000_000
+_LEAST_SIDE = 21  # pixels; no code is smaller
+
+
+def _read_image(data: bytes) -> Document:
+    import PIL.Image
+
+    image: Image = PIL.Image.open(io.BytesIO(data))
+    width, height = image.size
+    if width * height > _MAX_PIXELS:
+        return Document("", [], ("attached-long",))
+    if min(width, height) < _LEAST_SIDE:
+        return Document("", [])
+    image.draft("L", (_MAX_SIDE, _MAX_SIDE))  # a JPEG is decoded smaller
+    image = image.convert("L")
+    image.thumbnail((_MAX_SIDE, _MAX_SIDE))
+    return _codes(image)
+
+
+def _codes(image: "Image") -> Document:
+    """Return the texts of the codes in a picture."""
+    import zxingcpp
+
+    said = [code.text for code in zxingcpp.read_barcodes(image)]
+    links = [link for text in said for link in _LINK.findall(text)]
+    return Document("\n".join(said), links, ("code",) if said else ())
