@@ -94,8 +94,9 @@ class SentMail:
 
     def was_sent_to(self, message_id: bytes, address: bytes) -> bool:
         """Return whether the message of an id went to an address."""
-        messages = self.sent[self._rows(ID, message_id)]
-        return bool(np.isin(messages, self.sent[self._rows(ADDRESS, address)]).any())
+        rows = self._rows(ID, message_id), self._rows(ADDRESS, address)
+        messages, others = (self.sent[each].tolist() for each in rows)
+        return not set(messages).isdisjoint(others)
 
     def _rows(self, kind: int, text: bytes) -> slice:
         fact = np.uint64(sent_fact(kind, text))

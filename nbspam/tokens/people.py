@@ -7,6 +7,7 @@ arrived: an address counts as known only from the time of the first message to i
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.correspondence import Correspondence, Mailbox, read_correspondence
@@ -39,11 +40,11 @@ def with_facts(message: Message, data: bytes, settings: Settings) -> Message:
 def _facts(head: Correspondence, sent: SentMail) -> Iterator[str]:
     # An answer to others' messages is no fact: anybody can write to the members of a list, and
     # training would take it for evidence of ham.
-    arrived = _first_time(head)
 
     def knows(kind: int, text: bytes) -> bool:
         since = sent.since(kind, text)
-        return since is not None and (arrived is None or since <= arrived)
+        # Few senders are known, and to read a date takes a while.
+        return since is not None and since <= _arrived(head)
 
     senders = head.mailboxes(b"from")
     is_known = bool(senders) and all(knows(ADDRESS, each.address) for each in senders)
@@ -84,8 +85,9 @@ def _normal_name(name: bytes) -> bytes | None:
     return b" ".join(words) if len(words) >= _MIN_WORDS and b"@" not in text else None
 
 
-def _first_time(head: Correspondence) -> float | None:
-    return next((found for value in head.times if (found := seconds_of(value)) is not None), None)
+def _arrived(head: Correspondence) -> float:
+    """Return the second in which a message arrived; now, if it has no date."""
+    return next((found for value in head.times if (found := seconds_of(value)) is not None), inf)
 
 
 # --- sent mail --------------------------------------------------------------------------------
