@@ -41,7 +41,6 @@ _OF_SITE = {"/", "/server", "/logout"}  # for the site, if users have pages of t
 _AFTER_LOGIN = re.compile(r"/(message|doubtful|course|server)?(\?.*)?")  # nowhere else
 _WRONG = "This is not the token of this server, or not its newest."
 _ENDED = "You are not logged in any more, so nothing was done."
-_REMOVED = "You have neither a mailbox nor a model here any more."
 
 
 def page_app(desk: Desk, port: int) -> Starlette:
@@ -69,13 +68,7 @@ def page_app(desk: Desk, port: int) -> Starlette:
             Route("/tell", tell, methods=["POST"]),
         ],
         middleware=[sessions, Middleware(Gate)],
-        exception_handlers={
-            HTTPException: trouble,
-            NoMailError: without_mail,
-            RemovedError: removed,
-            NbspamError: failed,
-            OSError: failed,
-        },
+        exception_handlers=dict.fromkeys((HTTPException, NbspamError, OSError), trouble),
     )
     app.router.redirect_slashes = False  # such an answer would not be one of ours
     app.state.desk = desk
@@ -119,11 +112,21 @@ async def refusal(request: Request) -> Response | None:
         return asked_to_log_in(request, _ENDED if posts else "")
     given = form.get("form", "").encode()
     if posts and not secrets.compare_digest(given, session["form"].encode()):
-        return forbidden(request, "This form is from an earlier session, so nothing was done.")
+        return page_of_trouble(
+            request,
+            HTTPStatus.FORBIDDEN,
+            "This form is from an earlier session, so nothing was done.",
+        )
     if user and path == "/server":
-        return forbidden(request, "What the server does is for the token in its first line.")
+        return page_of_trouble(
+            request,
+            HTTPStatus.FORBIDDEN,
+            "What the server does is for the token in its first line.",
+        )
     if not user and has_users(request) and path not in _OF_SITE:
-        return forbidden(request, "Mail is for its user only. Log in as one.")
+        return page_of_trouble(
+            request, HTTPStatus.FORBIDDEN, "Mail is for its user only. Log in as one."
+        )
     return None
 
 
@@ -178,15 +181,10 @@ def bar_of(request: Request) -> PageBar:
 # ---- answers ----
 
 
-class PageResponse(HTMLResponse):
-    """A page, with the headers that forbid it everything else."""
-
-    def __init__(self, text: str, status: int = HTTPStatus.OK) -> None:
-        super().__init__(text, status, guards())
-
-    def render(self, content: str) -> bytes:
-        """Return the bytes of a page, which may have names of files that are not UTF-8."""
-        return content.encode("utf-8", "backslashreplace")
+def html_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """Return a page, with the headers that forbid it everything else."""
+    # Names of files need not be UTF-8.
+    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status, guards())
 
 
 def line(status: HTTPStatus, why: str) -> Response:
@@ -206,23 +204,19 @@ def asked_to_log_in(request: Request, why: str = "") -> Response:
     wanted = request.state.form.get("next", "")
     if request.method == "GET" and "token" not in request.query_params:
         wanted = str(request.url.replace(scheme="", netloc=""))
-    return PageResponse(pages.filled("login.html", why=why, wanted=wanted), HTTPStatus.FORBIDDEN)
+    return html_page(pages.filled("login.html", why=why, wanted=wanted), HTTPStatus.FORBIDDEN)
 
 
 def page_of_trouble(request: Request, status: HTTPStatus, why: str) -> Response:
     """Return a page that says why there is nothing to show, and leads back."""
-    return PageResponse(pages.filled("trouble.html", bar=bar_of(request), why=why), status)
+    if status == HTTPStatus.FORBIDDEN:
+        desk_of(request).tally.add("trouble forbidden")
+    return html_page(pages.filled("trouble.html", bar=bar_of(request), why=why), status)
 
 
-def forbidden(request: Request, why: str) -> Response:
-    """Refuse a request of somebody who is logged in."""
-    desk_of(request).tally.add("trouble forbidden")
-    return page_of_trouble(request, HTTPStatus.FORBIDDEN, why)
-
-
-async def page_shown(request: Request, page: Callable[..., str], *values: object) -> Response:
+async def page_shown(request: Request, write: Callable[..., str], *values: object) -> Response:
     """Return a page, which the reviewer's thread writes: a long one takes a while."""
-    return PageResponse(await reviewer_of(request).run(page, bar_of(request), *values))
+    return html_page(await reviewer_of(request).run(write, bar_of(request), *values))
 
 
 # ---- what went wrong ----
@@ -240,25 +234,15 @@ _NO_LESSON = (
 
 async def trouble(request: Request, error: Exception) -> Response:
     """Say why there is nothing to show, and lead back."""
-    assert isinstance(error, HTTPException)
-    status = HTTPStatus(error.status_code)
-    why = error.detail if error.detail != status.phrase else _UNKNOWN[status]
-    return page_of_trouble(request, status, why)
-
-
-async def without_mail(request: Request, _: Exception) -> Response:
-    """Say that the user has no mailbox."""
-    status = HTTPStatus.OK if request.url.path == "/" else HTTPStatus.NOT_FOUND
-    return PageResponse(pages.filled("nomail.html", bar=bar_of(request)), status)
-
-
-async def removed(request: Request, _: Exception) -> Response:
-    """Refuse a user who was removed."""
-    return asked_to_log_in(request, _REMOVED)
-
-
-async def failed(request: Request, error: Exception) -> Response:
-    """Say that something failed, and why."""
+    if isinstance(error, RemovedError):
+        return asked_to_log_in(request, "You have neither a mailbox nor a model here any more.")
+    if isinstance(error, NoMailError):
+        status = HTTPStatus.OK if request.url.path == "/" else HTTPStatus.NOT_FOUND
+        return html_page(pages.filled("nomail.html", bar=bar_of(request)), status)
+    if isinstance(error, HTTPException):
+        status = HTTPStatus(error.status_code)
+        why = error.detail if error.detail != status.phrase else _UNKNOWN[status]
+        return page_of_trouble(request, status, why)
     desk = desk_of(request)
     desk.tally.add("trouble failed")
     desk.log.failed("a request of the page failed", error)
@@ -269,23 +253,16 @@ async def failed(request: Request, error: Exception) -> Response:
 
 
 async def log_in(request: Request) -> Response:
-    """Begin a session by the token of the form, and lead to the wanted page."""
-    form = request.state.form
-    wanted = form.get("next", "")
-    token = form.get("token", "").strip()
-    return logged_in(request, token, wanted if _AFTER_LOGIN.fullmatch(wanted) else "/")
-
-
-def logged_in(request: Request, token: str, wanted: str) -> Response:
-    """Begin a session, if the token is ours, and lead to the wanted page."""
-    access = desk_of(request).access
+    """Begin a session if the token is ours, and lead to the wanted page."""
+    access, form = desk_of(request).access, request.state.form
     assert access is not None
-    user = access.user_of(token)
+    token, wanted = form.get("token", "").strip(), form.get("next", "")
+    user = access.user_of(request.query_params.get("token", token))
     if user is None or not admits(request, user):
         return asked_to_log_in(request, _WRONG)
     request.session.clear()
     request.session.update(user=user, form=secrets.token_urlsafe(16))
-    return led_to(wanted)
+    return led_to(wanted if _AFTER_LOGIN.fullmatch(wanted) else "/")
 
 
 async def log_out(request: Request) -> Response:
@@ -301,7 +278,7 @@ async def show_mail(request: Request) -> Response:
     """Show the mail; to the site, the users if they have pages of their own."""
     query, reviewer = request.query_params, desk_of(request).reviewer
     if "token" in query:
-        return logged_in(request, query["token"], "/")
+        return await log_in(request)
     if reviewer is None:
         return await show_counts(request)
     user = request.session["user"]
@@ -342,7 +319,7 @@ async def show_counts(request: Request) -> Response:
     """Show the server's counts."""
     desk = desk_of(request)
     age = time() - desk.judge.model_time
-    return PageResponse(pages.counts_page(bar_of(request), desk.tally, age))
+    return html_page(pages.counts_page(bar_of(request), desk.tally, age))
 
 
 # ---- lessons ----
