@@ -135,6 +135,7 @@ def signed(data, secret=ACCESS.secret):
         "",
         "..",
     ],
+    ids=["other secret", "empty", "no page", "unsigned", "token", "nothing", "dots"],
 )
 def test_a_session_that_is_not_ours_sees_and_does_nothing(nobody, session):
     nobody.cookies.set(COOKIE, session, "127.0.0.1")
