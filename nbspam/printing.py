@@ -32,6 +32,22 @@ def printable(text: str) -> str:
     )
 
 
+def readable_json(value: object, encoding: str | None = "utf-8") -> str:
+    r"""Return JSON on one line; only unprintable characters are escaped, as in \u202e.
+
+    encoding: that of the stream it is for; one that is not UTF-8 gets ASCII.
+    """
+    import json
+
+    if (encoding or "utf-8").lower().replace("-", "") != "utf8":
+        return json.dumps(value)
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    text = text.replace("\x7f", "\\u007f")  # which json takes for printable
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
 def raw_name(name: str) -> bytes:
     """Return a file name as the bytes that the system knows it by.
 

@@ -1,6 +1,7 @@
 """No text from strangers can control a terminal, any text can be written, and loops watched."""
 
 import io
+import json
 import unicodedata
 
 import pytest
@@ -13,6 +14,7 @@ from nbspam.printing import (
     display_width,
     left,
     printable,
+    readable_json,
     right,
     tracked,
     watched,
@@ -40,6 +42,16 @@ def test_printable_escapes_what_it_replaces_and_nothing_else():
     write_lines(["é 好"], ascii_only)
     ascii_only.flush()
     assert ascii_only.buffer.getvalue() == b"\\xe9 \\u597d\n"
+
+
+@given(st.text(st.characters()))
+@example("好瓜\udc80\x7f\x1b\u202e\U000e0041")
+def test_json_shows_every_letter_and_escapes_what_acts_on_a_terminal(text):
+    shown = readable_json({text: [text]})
+    assert shown.isprintable()
+    assert json.loads(shown) == {text: [text]}
+    assert json.loads(readable_json(text, "ascii").encode("ascii")) == text
+    assert readable_json({"好瓜": "是 é"}) == '{"好瓜": "是 é"}'
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n")), max_size=5))

@@ -71,9 +71,11 @@ def echo_json(values: Mapping[str, object]) -> None:
 
 def json_line(values: Mapping[str, object]) -> str:
     """Return one result as a line of JSON: an object that names the version of its keys."""
-    import json
+    from nbspam.printing import readable_json
 
-    return json.dumps({"version": JSON_VERSION, **values})
+    return readable_json(
+        {"version": JSON_VERSION, **values}, getattr(sys.stdout, "encoding", None)
+    )
 
 
 def echo_summary(rows: Iterable[Iterable[str]]) -> None:

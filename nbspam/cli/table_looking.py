@@ -16,7 +16,15 @@ from nbspam.cli.inputs import loaded_model
 from nbspam.cli.looking import NetworkQuestion, ask_network, question_options
 from nbspam.cli.options import json_option, model_option
 from nbspam.cli.output import columns_text, counts_text, json_line
-from nbspam.printing import clipped, display_width, left, printable, right, write_lines
+from nbspam.printing import (
+    clipped,
+    display_width,
+    left,
+    printable,
+    readable_json,
+    right,
+    write_lines,
+)
 
 if TYPE_CHECKING:
     from nbspam.tables.classifier import TableClassifier
@@ -255,15 +263,13 @@ def _json_pieces(
     A2DE of 57 columns has millions of estimates, which are never in memory together.
     whole: with the tables of pairs and triples of columns.  first: facts to begin with.
     """
-    import json
-
     from nbspam.tables.estimates import description, estimate_rows, estimated
 
     yield json_line({**first, **description(classifier)}).removesuffix("}") + ', "estimates": ['
     separator = ""
     for each in estimated(classifier, whole):
         for row in estimate_rows(each):
-            yield separator + json.dumps(row)
+            yield separator + readable_json(row, getattr(sys.stdout, "encoding", None))
             separator = ", "
     yield "]}\n"
 

@@ -10,7 +10,6 @@ Lessons need the password, in the header Password, and are refused if the server
 the page is shown over it, too.
 """
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from hmac import compare_digest
@@ -24,6 +23,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from nbspam.counts.counting import Outcome
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
+from nbspam.printing import readable_json
 from nbspam.server.connection import (
     REASONS,
     STRONGEST,
@@ -349,7 +349,7 @@ class RspamdConnection(HttpConnection):
 
     def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
         """Answer with JSON."""
-        self.send(status, json.dumps(values).encode(), _JSON)
+        self.send(status, readable_json(values).encode(), _JSON)
 
 
 def _symbol(name: str, points: float, description: str, option: str) -> dict[str, Any]:

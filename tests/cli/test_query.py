@@ -47,6 +47,14 @@ def test_a_network_of_tokens_classifies_mail(nbspam, mails, model):
     assert out.splitlines()[1].startswith("ham\t")
 
 
+def test_json_shows_names_as_they_are_written(table, melons):
+    assert '"name": "好瓜", "values": ["是", "否"]' in table("query", "-m", FIGURE, "--json")[1]
+    for words in (["info", "--json"], ["export", "--format", "json"]):
+        out = table(*words)[1]
+        assert "好瓜" in out
+        assert "\\u" not in out
+
+
 def test_the_textbooks_five_independences_hold(table):
     """Zhou, figure 7.4; x1 … x5 are good melon, sweetness, sound, colour, root."""
     x = {1: "好瓜", 2: "甜度", 3: "敲声", 4: "色泽", 5: "根蒂"}
