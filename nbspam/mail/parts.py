@@ -4,7 +4,7 @@ A part too deep or beyond the limit of parts is read as raw text, not left out.
 """
 
 import re
-from binascii import Error, a2b_qp, a2b_uu
+from binascii import a2b_qp
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -42,7 +42,7 @@ from nbspam.mail.headers import (
     transfer_encoding,
     unfold,
 )
-from nbspam.mail.wrappings import card_texts, cms_content, tnef_parts
+from nbspam.mail.wrappings import card_texts, cms_content, tnef_parts, uudecoded
 
 # --- how much of a long message is read ------------------------------------------------------
 
@@ -450,14 +450,18 @@ class Parts:
         size = len(data) if len(body) <= 2 * MAX_FILE else len(body) * 3 // 4
         file = look_at_file(kind, decode_value(filename), data[:MAX_FILE], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
-        if self.limits.documents and file.names:
+        if not self.limits.documents:
+            return
+        if file.names:
             self.fields.append(Field("attached", b"\n".join(file.names)))
-        if self.limits.documents and file.kind in DOCUMENTS:
+        if file.kind in DOCUMENTS:
             self.documents.append(AttachedDocument(file.kind, data[:MAX_FILE]))
 
     def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:
         """Read an invitation, which mail programs show above the alternatives, or a card."""
         branches = () if kind == b"text/calendar" else part.branches
+        if len(data) > self.limits.source:
+            data = ends(data, self.limits.source)
         text, html = card_texts(data)
         self.add_text(text, False, charset=charset, branches=branches)
         if html:
@@ -589,12 +593,5 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     if encoding == b"quoted-printable":
         return a2b_qp(body)
     if encoding in _UUENCODE:
-        return b"".join(map(_uudecoded, body.partition(b"begin ")[2].split(b"\n")[1:]))
+        return uudecoded(body[max(body.find(b"begin "), 0) :])
     return body
-
-
-def _uudecoded(line: bytes) -> bytes:
-    try:
-        return a2b_uu(line)
-    except Error:
-        return b""

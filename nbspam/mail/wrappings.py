@@ -7,7 +7,10 @@ early; they never raise, and take linear time.
 """
 
 import re
+from binascii import Error, a2b_uu
 from collections.abc import Iterator
+from io import BytesIO
+from itertools import islice
 from quopri import decodestring
 from struct import error, unpack_from
 from typing import NamedTuple
@@ -244,3 +247,17 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
     return b"\n" if match[1] in b"nN" else match[1]
+
+
+# --- uuencoded bodies ------------------------------------------------------------------------
+
+
+def uudecoded(data: bytes) -> bytes:
+    """Return the content of the uuencoded lines behind the first line."""
+    decoded = bytearray()
+    for line in islice(BytesIO(data), 1, None):
+        try:
+            decoded += a2b_uu(line)
+        except Error:
+            continue
+    return bytes(decoded)
