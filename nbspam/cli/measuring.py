@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nbspam.evaluation.evaluation import Trial
     from nbspam.evaluation.tuning import TradeOff, Tuning
     from nbspam.evaluation.witness import Witness
-    from nbspam.verdicts import Evidence
+    from nbspam.verdicts import AnyClassifier, Evidence
     from nbspam.workers import Workers
 
 T = TypeVar("T")
@@ -259,7 +259,39 @@ def trial_of_model(
     output.report_lack(classifier)
     items = how.watched(inputs.inputs_of(classifier, *corpus))
     remembering = load_whole(model_path) if how.with_curve else None
-    return judge_classifier(classifier, items, jobs, remembering, how.witness)
+    knows = _memory_of(model_path, classifier)
+    trial = judge_classifier(classifier, items, jobs, remembering, how.witness, knows)
+    if trial.n_known:
+        output.warn(_known_text(trial, corpus.sources))
+    return trial
+
+
+def _memory_of(model_path: str, classifier: "AnyClassifier") -> "Callable[[Item], bool] | None":
+    """Return a function that tells whether the model has learned an item; None if it forgot."""
+    from nbspam.classifier.classifier import Classifier
+
+    if not isinstance(classifier, Classifier):
+        return None
+    from nbspam.mail.digest import digest_of
+    from nbspam.store.journal import read_model
+    from nbspam.store.model import StoredModel
+
+    just_read = read_model(model_path)
+    if not just_read[0].state.get("memory"):
+        return None
+    model = StoredModel(model_path, just_read)
+    is_text = classifier.settings.reading != "mail"
+    return lambda item: model.has(digest_of(item.read(), item.is_text or is_text))
+
+
+def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:
+    """Return a warning that says how many documents the model has learned, and of the others."""
+    knows = f"the model has learned {trial.n_known:,} of these {len(trial.y):,} {trial.noun}"
+    better = f"nbspam eval {' '.join(sources)} --cv 10 judges models by what they do not know"
+    accuracy = trial.accuracy_of_unknown
+    if accuracy is None:
+        return f"{knows}, so this says nothing of others; {better}"
+    return f"{knows}; of the others it gets {accuracy:.2%} right; {better}"
 
 
 def _trial_of_items(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import ArrayLike, Floats, Integers
+from nbspam.arrays import ArrayLike, Booleans, Floats, Integers
 from nbspam.counts.corpus import bootstrap_interval
 from nbspam.decision import Rule, conditional_risk, prior_shift
 from nbspam.errors import UsageError
@@ -291,6 +291,23 @@ class Trial:
     n_learned: int = 0  # documents that each model had learned from; 0: not known
     smaller: tuple[SmallerModelResult, ...] = ()  # for a learning curve
     skipped: tuple[Skipped, ...] = ()  # inputs left out: unreadable, or without a known label
+    is_known: Booleans | None = None  # (n_docs,) whether the model had learned each document
+
+    @property
+    def n_known(self) -> int:
+        """The number of documents that the model had learned."""
+        return 0 if self.is_known is None else int(self.is_known.sum())
+
+    @property
+    def accuracy_of_unknown(self) -> float | None:
+        """The share of right answers to documents that the model had not learned, 0 to 1.
+
+        None if it had learned all, or nobody knows which.
+        """
+        if self.is_known is None or self.is_known.all():
+            return None
+        right = self.probability.argmax(axis=1) == self.y
+        return float(right[~self.is_known].mean())
 
     @property
     def probability(self) -> Floats:

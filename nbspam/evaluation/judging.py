@@ -381,14 +381,16 @@ def judge_classifier(
     jobs: Workers = 1,
     remembering: AnyClassifier | None = None,
     witness: Witness | None = None,
+    knows: Callable[[Any], bool] | None = None,
 ) -> Trial:
     """Return a classifier's answers to labelled inputs of its kind; raises InputError.
 
     remembering: the same model with the messages that it remembers, so that smaller models can
-    learn parts of them (see `smaller_models`); None: the trial has no learning curve.
+    learn parts of them (see `smaller_models`); None: the trial has no learning curve.  knows:
+    tells whether the model has learned an input.
     """
     smaller = () if remembering is None else smaller_models(remembering)
-    return _judged(classifier, items, jobs, smaller, witness)
+    return _judged(classifier, items, jobs, smaller, witness, knows)
 
 
 def _judged(
@@ -397,6 +399,7 @@ def _judged(
     jobs: Workers,
     smaller: Sequence[SmallerModel],
     witness: Witness | None,
+    knows: Callable[[Any], bool] | None = None,
 ) -> Trial:
     """Return the answers of a classifier, and of smaller ones, to inputs with a known class."""
     number = {name: k for k, name in enumerate(classifier.classes)}
@@ -404,6 +407,7 @@ def _judged(
     found: list[tuple[str, int, Floats, Floats]] = []
     skipped: list[Skipped] = []
     unknown: set[str] = set()  # classes that the model does not have
+    is_known: list[bool] = []
     others = [each.classifier for each in smaller]
     for given, answer, of_others in classifier.answered(inputs, jobs, others):
         if isinstance(answer, Skipped):
@@ -420,6 +424,7 @@ def _judged(
                 row, truth = np.array([len(found)]), np.array([number[answer.truth]])
                 witness.hear(row, truth, answer.joint[None], reasons)
             found.append((answer.name, number[answer.truth], answer.joint, of_others))
+            is_known.append(knows is not None and knows(given))
     if not found:
         raise nothing_judged(skipped, classifier.noun, unknown, classifier.classes)
     if witness is not None:
@@ -438,6 +443,7 @@ def _judged(
         n_learned=n_learned_by(classifier),
         smaller=tuple(SmallerModelResult(model.n_learned, of) for model, of in stages),
         skipped=tuple(skipped),
+        is_known=None if knows is None else np.array(is_known),
     )
 
 

@@ -192,6 +192,8 @@ def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
         **evaluation_json(evaluation),
         "shares": shares_json(shares, trial.classes),
         "order": trial.order,
+        "known": None if trial.is_known is None else trial.n_known,
+        "accuracy_of_unknown": trial.accuracy_of_unknown,
     }
 
 

@@ -16,6 +16,12 @@ SEQUENCES = ".mh_sequences"
 MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
 _DIGITS = re.compile(r"(\d+)")
 HAM_AND_SPAM = frozenset(("ham", "spam"))
+# Halves of a class (spam-train, spam-test), numbered parts of a corpus (part1, fold-2), and file
+# names that tell the class; spmsg is Ling-Spam's word for spam, whose other files are ham.
+_HALF = re.compile(r"(.+)[-_.](?:train|test)(?:ing)?", re.IGNORECASE)
+_NUMBERED_PART = re.compile(r"(?:part|fold)[-_]?\d+", re.IGNORECASE)
+_SPAM_FILE = re.compile(r"(?:spam|spmsg)", re.IGNORECASE)
+_HAM_FILE = re.compile(r"(?:ham|legit|nonspam)", re.IGNORECASE)
 
 
 class Folder(NamedTuple):
@@ -149,24 +155,43 @@ def places(
         if found == "maildir":
             yield from _maildir_places(below, label, folder, tree)
             continue
-        if found != "classes":
+        if found == "tree" and label is None:
+            yield from _places_by_name(below, folder)
+        elif found != "classes":
             yield Place(below, label, found, folder)
         if found == "mh":
             continue
+        is_class = found == "classes" and label is None and not parts
+        halves = [] if kind else [_HALF.fullmatch(name) for name in folder.folders]
         kind = None if found == "classes" else kind
-        for name in reversed(folder.folders):
-            is_class = found == "classes" and label is None and not parts
-            waiting.append((below + name, name if is_class else label, kind, name in parts))
+        for place, name in reversed(list(enumerate(folder.folders))):
+            half = halves[place] if all(halves) and halves else None
+            of_class = half[1] if half else name
+            waiting.append((below + name, of_class if is_class else label, kind, name in parts))
+
+
+def _places_by_name(below: str, folder: Folder) -> Iterator[Place]:
+    """Yield a folder without a class: once, or for each class that all its files name."""
+    spam = [name for name in folder.files if _SPAM_FILE.match(name)]
+    others = [name for name in folder.files if not _SPAM_FILE.match(name)]
+    is_ling_spam = any(name.lower().startswith("spmsg") for name in spam)
+    if spam and others and (is_ling_spam or all(map(_HAM_FILE.match, others))):
+        yield Place(below, "ham", "tree", folder._replace(files=others))
+        yield Place(below, "spam", "tree", folder._replace(files=spam))
+    else:
+        yield Place(below, None, "tree", folder)
 
 
 def _parts(below: str, names: Sequence[str], tree: FolderTree) -> set[str]:
     """Return the sub-folders that are parts of a corpus, and not classes.
 
     Those are all that hold ham/ and spam/ or, if there are none, those called train and test
-    (or ...train, ...test) that hold the same folders.
+    (or ...train, ...test) that hold the same folders; or all, if they are numbered parts.
     """
     if HAM_AND_SPAM & {name.lower() for name in names}:
         return set()
+    if names and all(map(_NUMBERED_PART.fullmatch, names)):
+        return set(names)
     if of_mail := {name for name in names if _holds_ham_and_spam(below + name, tree)}:
         return of_mail
     halves = {name for name in names if name.lower().endswith(("train", "test"))}

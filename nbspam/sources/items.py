@@ -20,7 +20,10 @@ The first rule that fits says what a path is (an explicit format decides instead
     folder with sub-folders, no files    each sub-folder is a class (unless the class is
       (or with sub-folders ham, spam)    given already); below it, the rules of a folder
     folder of folders with ham/, spam/   parts of one corpus: ham and spam are the classes;
-                                         so it is with train/ and test/ of the same classes
+                                         so it is with train/ and test/ of the same classes,
+                                         and with numbered parts (part1, fold2)
+    folder of NAME-train, NAME-test      halves of the class NAME
+    folder of files spam…, ham…          the file names tell the class, as in Ling-Spam
     any other folder                     tree: its files, then its sub-folders
 
 A path is one of this machine, or a URL.  A file whose name has a further ending .gz, .bz2, .xz

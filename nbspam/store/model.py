@@ -168,6 +168,10 @@ class StoredModel:
         """Return where the model had a mail message when it was opened or learned last."""
         return self._filed(digest_of(data))
 
+    def has(self, digest: int) -> bool:
+        """Return whether the model has learned a message or text of this digest."""
+        return self._filed(digest) != NOT_FILED
+
     def filed_now(self, data: bytes) -> FiledMessage:
         """Return where the model has a mail message by now, whichever process has filed it."""
         self._refresh()

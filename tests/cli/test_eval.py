@@ -176,3 +176,22 @@ def test_the_seed_draws_the_folds(nbspam, tmp_path):
         for seed in (0, 0, 1)
     )
     assert one == again != other
+
+
+def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails, model):
+    assert nbspam("train", some)[0] == 0
+    n = judged()["known"]
+    assert (judged()["n_docs"], judged()["accuracy_of_unknown"]) == (n, None)
+    err = nbspam("eval", some)[2]
+    assert err == (
+        f"nbspam: the model has learned {n} of these {n} messages, so this says nothing of"
+        f" others; nbspam eval {some} --cv 10 judges models by what they do not know\n"
+    )
+    answer = json.loads(nbspam("eval", mails, "--json")[1])
+    wrong = round((1 - answer["accuracy_of_unknown"]) * (answer["n_docs"] - n))
+    assert (answer["known"], answer["n_docs"] > n) == (n, True)
+    assert 0 < wrong <= answer["errors"]
+    known, others = nbspam("eval", mails)[2].split("; ")[:2]
+    assert known == f"nbspam: the model has learned {n} of these {answer['n_docs']} messages"
+    assert others == f"of the others it gets {answer['accuracy_of_unknown']:.2%} right"
+    assert judged("--cv", 2)["known"] is None

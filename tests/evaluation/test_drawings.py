@@ -304,5 +304,5 @@ def test_without_matplotlib_png_is_refused_and_svg_is_not(
     said = "matplotlib is not installed; install nbspam[plot], or give a name in .svg, or -"
     assert complains(nbspam("eval", folder, "--plot", "a.png"), 2, said)
     assert nbspam("eval", folder, "--plot", "-")[0] == 0
-    assert nbspam("eval", folder, "--plot", "a.svg") == (0, nbspam("eval", folder)[1], "")
+    assert nbspam("eval", folder, "--plot", "a.svg") == nbspam("eval", folder)
     assert ElementTree.parse("a.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"

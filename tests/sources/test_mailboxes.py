@@ -185,6 +185,26 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
         "a/1=a b/cur/x=b b/new/y=b",
         {"kind": "classes"},
     ),
+    "halves of classes": (
+        "ok-train/1 ok-test/2 bad_train/3 bad.testing/4",
+        "bad.testing/4=bad bad_train/3=bad ok-test/2=ok ok-train/1=ok",
+    ),
+    "halves of one class beside another": ("ok-train/1 bad/2", "bad/2=bad ok-train/1=ok-train"),
+    "halves that are called classes": (
+        "ok-train/1 ok-test/2",
+        "ok-test/2=ok-test ok-train/1=ok-train",
+        {"kind": "classes"},
+    ),
+    "Ling-Spam": (
+        "part1/3-1msg1.txt part1/spmsga1.txt part2/8-1msg.txt part2/spmsgb2.txt",
+        "part1/3-1msg1.txt=ham part1/spmsga1.txt=spam part2/8-1msg.txt=ham part2/spmsgb2.txt=spam",
+    ),
+    "numbered parts of files that name no class": ("part1/1 part2/2", "part1/1 part2/2"),
+    "files that name their classes": (
+        "ham1.txt legit2.txt spam1.txt",
+        "ham1.txt=ham legit2.txt=ham spam1.txt=spam",
+    ),
+    "files of which some name classes": ("a.eml ham.eml spam.eml", "a.eml ham.eml spam.eml"),
     "MH without sequences": ("10 9 x", "9 10", {"kind": "mh"}),
 }
 
