@@ -227,6 +227,7 @@ class TableChoices(NamedTuple):
     discretise: str | None = None
     bins: int | None = None
     parent: str | None = None
+    root: str | None = None
     structure: str | None = None  # the path of a file
 
     @property

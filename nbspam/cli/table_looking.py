@@ -159,7 +159,7 @@ def _fact(name: str, text: str) -> Iterator[str]:
 def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
     """Yield which columns depend on which, and the figures that decided."""
     if "root" in structure:
-        yield from _fact("root", structure["root"])
+        yield from _fact("root", structure["root"] or "all columns; the mean over them")
     if "parents" in structure:
         yield from _fact("parents", ", ".join(structure["parents"]) or "none")
     if "parent" in structure:
@@ -182,6 +182,13 @@ def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
         yield from _table(_edge_rows(structure["edges"]))
     elif "edges" in structure:
         yield from _fact("arrows", "none")
+    in_tree = {frozenset((edge["column"], edge["parent"])) for edge in structure.get("edges", ())}
+    others = [pair for pair in structure.get("pairs", ()) if {*pair["columns"]} not in in_tree]
+    if others:
+        yield ""
+        head = ["not in the tree", "information given the class (nats)"]
+        named = ([", ".join(pair["columns"]), f"{pair['information']:.6f}"] for pair in others)
+        yield from _table([head, *named])
 
 
 def _edge_rows(edges: list[dict[str, Any]]) -> list[list[str]]:

@@ -44,9 +44,9 @@ def table_train_command(
 ) -> None:
     """Learn from rows whose class is in a column, and write a new model.
 
-    SOURCE is a table in CSV, TSV or JSON lines.  nbspam tells from the cells whether a
-    column holds categories or numbers, and prints it.  A model that knows more than the new
-    one is kept as FILE~.  The model of a mail filter is replaced only where -m says so.
+    SOURCE is a table in CSV, TSV or JSON lines.  Its cells decide whether a column holds
+    categories or numbers.  A model that knows more than the new one is kept as FILE~; that of
+    a mail filter is replaced only where -m says so.
 
     \b
     nbspam table train iris.csv --target species

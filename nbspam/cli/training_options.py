@@ -334,8 +334,8 @@ _column_options: tuple[Decorator, ...] = (
         "--discretise",
         type=click.Choice(["width", "frequency", "mdl"]),
         metavar="NAME",
-        help="Cut numbers into intervals: by width, frequency or mdl.  These have equal width,"
-        " equal frequency, or end where the classes change.",
+        help="Cut numbers by width, frequency or mdl.  The intervals have equal width, equal"
+        " frequency, or end where the classes change.",
     ),
     click.option(
         "--bins",
@@ -344,6 +344,12 @@ _column_options: tuple[Decorator, ...] = (
         help="Cut numbers into at most K intervals.",
     ),
     click.option("--parent", metavar="COLUMN", help="For spode: the column all others depend on."),
+    click.option(
+        "--root",
+        metavar="COLUMN|all",
+        help="For tan: the tree's root, or a mean over all.  [default: the column that"
+        " tells most about the class]",
+    ),
     click.option(
         "--structure",
         metavar="FILE",

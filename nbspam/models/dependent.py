@@ -143,13 +143,20 @@ class SPODE(PairModel):
 # --- TAN (tree-augmented naive Bayes) --------------------------------------------------------
 
 
+ALL_ROOTS = "all"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class TAN(PairModel):
     """P(class) times P(root given class) times P(column given class, its parent in the tree).
 
     Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: the tree
     maximises the sum, over its edges, of the mutual information of both columns given the
-    class.  The root is the column with the highest mutual information with the class.  A
-    missing value is left out; its children are treated as if they had no parent.
+    class.  A missing value is left out; its children are treated as if they had no parent.
+    root: index of the column that all edges lead away from; unless given, the one with the
+    highest mutual information with the class.  "all": the mean of P(class, row) over every
+    column with several values as the root.  The tree's edges are the same for every root, and
+    without smoothing so is its probability for a row that is known.
 
     >>> from nbspam.models import TAN
     >>> xor = TAN().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
@@ -157,34 +164,72 @@ class TAN(PairModel):
     [1, 0]
     """
 
+    root: int | str | None = None
+
     @property
     def parents_(self) -> Codes:
-        """Return the parent of each column, -1 for the root, shape (n_columns,)."""
+        """Return the parent of each column, -1 for the root, shape (n_columns,).
+
+        If all columns are roots, the tree has the root that it would have by default.
+        """
         tree: ParentTree = self.tables()[0]
         return tree.parents
 
+    def _become(self, learnt: Any, n_features: int) -> Any:
+        if self.root not in (None, ALL_ROOTS, *range(n_features)):
+            raise DataError(
+                f"root: {self.root!r} is none of the columns 0 to {n_features - 1}; give one of"
+                f" them, or {ALL_ROOTS!r}"
+            )
+        return super()._become(learnt, n_features)
+
     def _derive(self) -> Any:
+        """Return the tree by default, and for each root the tree and the tables by class."""
         levels = self.encoding.levels
-        root = int(class_information(self.own_counts(), levels).argmax())
+        default = int(class_information(self.own_counts(), levels).argmax())
         information = conditional_information(self.value_counts(), levels)
-        tree = ParentTree(spanning_tree(information, root), levels)
-        return tree, [(each.parent[-1], tree.table(each.given)) for each in self.value_tables()]
+        parents = spanning_tree(information, default)
+        roots = [default]
+        if self.root == ALL_ROOTS:
+            roots = np.flatnonzero(levels.n > 1).tolist() or roots
+        elif self.root is not None:
+            roots = [int(self.root)]
+            parents = _rooted(parents, roots[0])
+        trees = [ParentTree(_rooted(parents, root), levels) for root in roots]
+        size = (len(trees), len(self.classes_), trees[0].missing + 1, levels.total + 1)
+        refuse_large(self._at("fit"), size, f"{len(trees):,} trees")
+        of_classes = list(self.value_tables())
+        log_prior = np.array([each.parent[-1] for each in of_classes])
+        tables = [[tree.table(each.given) for each in of_classes] for tree in trees]
+        return ParentTree(parents, levels), log_prior, list(zip(trees, tables, strict=True))
 
     def _joint_log_proba(self, X: Any) -> Array:
-        tree, tables = self.tables()
-        joint = np.empty((X.shape[0], len(tables)))
+        _, log_prior, by_root = self.tables()
+        joint = np.full((X.shape[0], len(log_prior)), -np.inf)
         for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
-            places = tree.places(cells)
-            for k, (prior, given) in enumerate(tables):
-                joint[rows, k] = prior + given.ravel().take(places).sum(axis=1)
-        return joint
+            for tree, tables in by_root:
+                places = tree.places(cells)
+                for k, given in enumerate(tables):
+                    of_root = given.ravel().take(places).sum(axis=1)
+                    joint[rows, k] = np.logaddexp(joint[rows, k], of_root)
+        return np.asarray(log_prior + joint - np.log(len(by_root)))
+
+
+def _rooted(parents: Codes, root: int) -> Codes:
+    """Return the tree with its edges led away from another root."""
+    parents, node, above = parents.copy(), root, -1
+    while node >= 0:
+        parents[node], node, above = above, int(parents[node]), node
+    return parents
 
 
 def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
     """Return I(column i; column j given class) in nats, (n_columns, n_columns).
 
     The sum of P(a, b, class) log [P(a, b given class) / (P(a given class) P(b given class))],
-    Zhou Zhihua, Machine Learning, section 7.5.1, over rows in which both are known.
+    Friedman, Geiger & Goldszmidt (1997), section 4, over rows in which both are known.  Zhou
+    Zhihua's eq. 7.22 prints P(a, b given class) as the weight, which is a slip: it lets a rare
+    class count as much as a frequent one, and some tables then get a worse tree.
     counts: (D, D) for each class, the number of rows with each pair of values.
     """
     total = np.zeros((len(levels.n), len(levels.n)))

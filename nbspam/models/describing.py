@@ -20,7 +20,7 @@ from nbspam.models.columns import (
     CountedMultinomialNB,
     Levels,
 )
-from nbspam.models.dependent import A2DE, AODE, SPODE, TAN, conditional_information
+from nbspam.models.dependent import A2DE, ALL_ROOTS, AODE, SPODE, TAN, conditional_information
 from nbspam.models.gaussian import GaussianNB, MixedNB
 from nbspam.models.network.estimator import BayesianNetwork
 from nbspam.models.network.structure import FamilyScores
@@ -167,7 +167,12 @@ def _(model: SPODE, whole: bool) -> Iterator[Distribution]:
 def _(model: TAN, whole: bool) -> Iterator[Distribution]:
     pairs = _PairDistributions(model)
     for column, parent in enumerate(model.parents_.tolist()):
-        yield pairs.of_column(column) if parent < 0 else pairs.of_pair(column, parent)
+        if parent < 0 or model.root == ALL_ROOTS:
+            yield pairs.of_column(column)
+        if parent >= 0:
+            yield pairs.of_pair(column, parent)
+            if model.root == ALL_ROOTS:
+                yield pairs.of_pair(parent, column)
 
 
 @_of_columns.register
@@ -224,9 +229,10 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
     Naive Bayes has none.
 
     SPODE: the parent, and of each column how it did in cross-validation, if the parent was
-    chosen.  TAN: the root, and each edge with its information, nats; columns with a single
-    value, which take no part, are left out.  AODE, A2DE: the columns of which some value is a
-    parent.  Network: the arrows, and the graph's cost by the criterion: nats, less is better.
+    chosen.  TAN: the root, None for all, and each edge with its information, nats; `pairs` has
+    the information of all pairs of columns, the highest first.  Columns with a single value,
+    which take no part, are left out.  AODE, A2DE: the columns of which some value is a parent.
+    Network: the arrows, and the graph's cost by the criterion: nats, less is better.
     names: of the columns and the class.
     """
     match model:
@@ -253,7 +259,14 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
                 for column, parent in enumerate(parents)
                 if parent >= 0 and model.levels_[column] > 1
             ]
-            return {"root": names[parents.index(-1)], "edges": edges}
+            varied = np.flatnonzero(model.levels_ > 1).tolist()
+            of_pairs = sorted(combinations(varied, 2), key=lambda pair: -information[pair])
+            pairs = [
+                {"columns": [names[a], names[b]], "information": float(information[a, b])}
+                for a, b in of_pairs
+            ]
+            root = None if model.root == ALL_ROOTS else names[parents.index(-1)]
+            return {"root": root, "edges": edges, "pairs": pairs}
         case AODE():
             return {"parents": [names[column] for column in model.parent_columns()]}
         case BayesianNetwork():

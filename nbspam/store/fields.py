@@ -431,6 +431,7 @@ PARAMETERS: Mapping[str, _Check] = {
     "min_support": is_number_between,
     "norm": _is_flag,
     "parent": _or_none(_whole(0, 1 << 31)),
+    "root": lambda root: root in (None, "all") or _whole(0, 1 << 31)(root),
     "start": _one_of("tree", "naive", "empty"),
     "structure": _or_none(_list_of(lambda nodes: type(nodes) is list)),
     "var_smoothing": is_number_between,
@@ -523,8 +524,10 @@ def _check_parameters(parameters: Mapping[str, Any], n_values: Integers, n_class
     prior, levels = parameters.get("class_prior"), parameters.get("levels")
     require(type(prior) is not list or len(prior) == n_classes, "parameters: class_prior")
     require(levels is None or levels == n_values.tolist(), "parameters: levels")
-    parent, dirichlet = parameters.get("parent"), parameters.get("dirichlet")
-    require(parent is None or parent < len(n_values), "parameters: parent")
+    dirichlet = parameters.get("dirichlet")
+    for name in ("parent", "root"):
+        column = parameters.get(name)
+        require(column in (None, "all") or column < len(n_values), f"parameters: {name}")
     if dirichlet is not None:
         sizes = [*n_values.tolist(), n_classes]
         fits = len(dirichlet) == len(sizes) and all(

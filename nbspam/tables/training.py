@@ -197,8 +197,8 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
             parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED):
         table = _in_intervals(table, settings)
-    if "parent" in parameters:
-        parameters["parent"] = _position(table.schema, parameters["parent"])
+    for option in {"parent", "root"} & parameters.keys():
+        parameters[option] = _position(table.schema, option, parameters[option])
     if settings.dirichlet:
         parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
     table = replace(table, schema=_closed(table.schema, parameters))
@@ -240,12 +240,14 @@ def _in_intervals(table: Table, settings: TableSettings) -> Table:
     )
 
 
-def _position(schema: Schema, column: str) -> int:
-    """Return the number of a column; raises UsageError."""
+def _position(schema: Schema, option: str, column: str) -> int | str:
+    """Return the number of a column, or that all are roots; raises UsageError."""
     names = schema.names[:-1]
-    if column not in names:
-        raise UsageError(f"--parent {column}: no such column; choose from {', '.join(names)}")
-    return names.index(column)
+    if column in names:
+        return names.index(column)
+    if option == "root" and column == "all":
+        return column
+    raise UsageError(f"--{option} {column}: no such column; choose from {', '.join(names)}")
 
 
 def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> HeldOut:
@@ -280,8 +282,9 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
     if columns.bins is not None and columns.discretise not in ("width", "frequency"):
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
     parameters = {name: value for name, value in choices.given.items() if name != "model"}
-    if columns.parent is not None:
-        parameters["parent"] = columns.parent
+    parameters |= {
+        name: columns.given[name] for name in ("parent", "root") if name in columns.given
+    }
     _check_columns(choices, columns)
     return TableSettings(
         columns.target,

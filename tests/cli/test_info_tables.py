@@ -11,6 +11,7 @@ from statistics import mean, stdev, variance
 import numpy as np
 import pytest
 
+import nbspam
 from support import MELONS, columns, complains
 
 CATEGORICAL = ["categorical", "spode", "tan", "aode", "a2de", "network --start=naive --no-climb"]
@@ -139,6 +140,35 @@ def test_the_tree_and_its_information_are_shown(table, model, tmp_path, drawn):
     first = structure["edges"][0]
     assert f"{first['column']} <- {first['parent']}" in out
     assert f"{first['information']:.6f}\n" in out
+    pairs = {frozenset(p["columns"]): p["information"] for p in structure["pairs"]}
+    assert pairs == {frozenset(p): pytest.approx(weights[frozenset(p)]) for p in pairs}
+    assert len(pairs) == 3
+    last = structure["pairs"][-1]
+    assert f"\n{', '.join(last['columns'])}" in out.split("not in the tree")[1]
+
+
+def test_a_trees_root_is_a_column_or_all_of_them(table, model, tmp_path, drawn):
+    train = ("train", tmp_path / "t.csv", "--target", "y", "--model")
+    row = json.dumps({"a": "x", "b": "u", "c": "p"}).encode()
+    posterior, logs = {}, []
+    for root in ("a", "b", "c", "all"):
+        assert table(*train, "tan", "--root", root)[0] == 0
+        assert exported(table)["structure"]["root"] == (None if root == "all" else root)
+        answer = table("classify", "--format", "jsonl", "--json", "-", stdin=row)[1]
+        posterior[root] = json.loads(answer)["posterior"]
+        known = nbspam.train(drawn, target="y", model="tan", root=root)
+        assert known.classify(json.loads(row)).posterior == pytest.approx(posterior[root])
+        X = np.zeros((1, 3))  # x, u and p
+        logs.append(known.classifier.model.predict_joint_log_proba(X)[0])
+    joint = np.exp(logs)
+    assert joint[3] == pytest.approx(joint[:3].mean(axis=0))
+    assert [*posterior["all"].values()] == pytest.approx(joint[3] / joint[3].sum())
+    assert "root        all columns; the mean over them\n" in table("info")[1]
+    both = {(*e["of"], *e["given"]) for e in exported(table)["estimates"] if len(e["given"]) == 2}
+    assert len(both) == 4  # each of two edges in both directions
+    wrong = table(*train, "tan", "--root", "d")
+    assert complains(wrong, 2, "--root d: no such column; choose from a, b, c")
+    assert complains(table(*train, "aode", "--root", "a"), 2, "--root: --model aode has no such")
 
 
 def test_the_parent_and_what_chose_it_are_shown(table, model, tmp_path, drawn):

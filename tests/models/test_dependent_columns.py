@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from nbspam.models import A2DE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB
+from nbspam.models.base import DataError
 from nbspam.models.dependent import class_information, conditional_information
 from support import examples, tables
 
@@ -88,6 +89,15 @@ def tan(X, y, prior, row, label, parents):
     return share
 
 
+def led_away_from(root, edges, parent=-1):
+    """Return {column: parent} of the tree of these edges {one, other} with another root."""
+    found = {root: parent}
+    for edge in edges:
+        for child in edge - {root, parent} if root in edge else ():
+            found |= led_away_from(child, edges, root)
+    return found
+
+
 def priors(levels):
     """Return Laplace's prior and an uneven one: what is added to each value and class."""
     return [[1] * n for n in (*levels, 3)], [
@@ -118,6 +128,31 @@ def test_models_agree_with_their_definitions_on_all_rows(is_uneven, table):
         np.testing.assert_allclose(
             np.exp(model.predict_joint_log_proba(asked)), np.array(expected, float), rtol=1e-9
         )
+
+
+@given(table=tables())
+@some
+def test_the_tree_may_be_led_away_from_any_root_and_averaged_over_all(table):
+    X, y, levels = table
+    prior = priors(levels)[1]
+    asked = np.array(list(product(*([*range(n), np.nan] for n in levels))))[:25]
+    model = TAN(levels=levels, dirichlet=prior).partial_fit(X, y, classes=[0, 1, 2])
+    edges = [{j, p} for j, p in enumerate(model.parents_.tolist()) if p >= 0]
+    by_root = {}
+    for root in range(len(levels)):
+        parents = led_away_from(root, edges)
+        model.set_params(root=root)
+        assert model.parents_.tolist() == [parents[j] for j in range(len(levels))]
+        by_root[root] = np.array(
+            [[tan(X, y, prior, row, c, parents) for c in range(3)] for row in asked], float
+        )
+        np.testing.assert_allclose(np.exp(model.predict_joint_log_proba(asked)), by_root[root])
+    varied = [by_root[j] for j, n in enumerate(levels) if n > 1]
+    mean = np.mean(varied, axis=0) if varied else by_root[0]
+    found = model.set_params(root="all").predict_joint_log_proba(asked)
+    np.testing.assert_allclose(np.exp(found), mean)
+    with pytest.raises(DataError, match="root: 9 is none of the columns"):
+        TAN(levels=levels, root=9).fit(X, y)
 
 
 @given(table=tables(missing=False))
