@@ -7,8 +7,8 @@ override a valid one; a property that cannot hide text is skipped.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from colorsys import hls_to_rgb
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, wraps
+from typing import NamedTuple, TypeVar
 
 from nbspam.mail.lengths import (
     LEFT,
@@ -30,7 +30,30 @@ from nbspam.mail.lengths import (
 )
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
-_MAX_LENGTH = 2000  # bytes of a text that is cached
+# Bytes of those that are cached: long ones are hostile and would fill memory.
+_MAX_COLOUR, _MAX_BLOCK = 120, 2000
+
+Read = TypeVar("Read")
+
+
+def remember(
+    number: int, length: int
+) -> Callable[[Callable[[bytes], Read]], Callable[[bytes], Read]]:
+    """Return a decorator that caches what is read from texts, but not from long ones.
+
+    number: of texts.  length: their most bytes.
+    """
+
+    def decorate(read: Callable[[bytes], Read]) -> Callable[[bytes], Read]:
+        cached = lru_cache(number)(read)
+
+        @wraps(read)
+        def reader(text: bytes) -> Read:
+            return cached(text) if len(text) <= length else read(text)
+
+        return reader
+
+    return decorate
 
 
 class Colour(NamedTuple):
@@ -102,7 +125,7 @@ _LINEAR = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c i
 _MIN_CONTRAST, _MAX_DIFFERENCE = 1.4, 110.0
 
 
-@lru_cache(_MAX_KNOWN)
+@remember(_MAX_KNOWN, _MAX_COLOUR)
 def read_colour(value: bytes) -> Colour | None:
     """Return a colour of CSS, UNKNOWN for one that cannot be computed, None for no colour."""
     if value in _NAMED:
@@ -116,7 +139,7 @@ def read_colour(value: bytes) -> Colour | None:
     return UNKNOWN if _OTHER_FUNCTION.match(value) else None
 
 
-@lru_cache(_MAX_KNOWN)
+@remember(_MAX_KNOWN, _MAX_COLOUR)
 def read_legacy_colour(value: bytes) -> Colour | None:
     """Return the colour of an attribute such as bgcolor.
 
@@ -224,6 +247,8 @@ _DISPLAYS = frozenset(
     b" table-row-group table-header-group table-footer-group table-column table-column-group"
     b" table-caption inline-flex inline-grid contents flow-root run-in flow ruby".split()
 )
+_POSITIONS = frozenset(b"static relative absolute fixed sticky -webkit-sticky".split())
+_FLOATS = frozenset(b"left right none inline-start inline-end".split())
 _SIZES = {
     b"xx-small": 9.0,
     b"x-small": 10.0,
@@ -286,14 +311,9 @@ class Block(NamedTuple):
     important: Declared
 
 
+@remember(_MAX_BLOCKS, _MAX_BLOCK)
 def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
-    # Long ones are hostile: they would fill memory.
-    return _block(text) if len(text) <= _MAX_LENGTH else _block.__wrapped__(text)
-
-
-@lru_cache(_MAX_BLOCKS)
-def _block(text: bytes) -> Block:
     block = Block({}, {})
     text = with_results(without_comments(text))
     split = _ITEMS.findall(text) if b"(" in text or b"'" in text or b'"' in text else None
@@ -372,7 +392,8 @@ def _one(key: str, read: Callable[[bytes], Value]) -> Callable[[bytes], Declared
 
 
 def _display(value: bytes) -> bytes | None:
-    return value if value.split(None, 1)[:1] and value.split()[0] in _DISPLAYS else None
+    word = value.split(None, 1)[0] if value else value
+    return word if word in _DISPLAYS else None
 
 
 def _visibility(value: bytes) -> bool | None:
@@ -423,8 +444,12 @@ def _is_hidden(value: bytes) -> bool:
     return value == b"hidden"
 
 
-def _word(value: bytes) -> bytes:
-    return value
+def _position(value: bytes) -> bytes | None:
+    return value if value in _POSITIONS else None
+
+
+def _float(value: bytes) -> bytes | None:
+    return value if value in _FLOATS else None
 
 
 def _filter(value: bytes) -> float | None:
@@ -474,8 +499,8 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"overflow": _one("overflow", _clips),
     b"overflow-x": _one("overflow", _clips),
     b"overflow-y": _one("overflow", _clips),
-    b"position": _one("position", _word),
-    b"float": _one("float", _word),
+    b"position": _one("position", _position),
+    b"float": _one("float", _float),
     b"transform": _one("transform", is_transformed_away),
     b"-webkit-transform": _one("transform", is_transformed_away),
     b"scale": _one("transform", is_scaled_away),

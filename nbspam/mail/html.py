@@ -25,7 +25,7 @@ _MAX_TAGS, _MAX_ATTRIBUTES, _MAX_REPEATED = 200_000, 1000, 400_000
 _AT_ONCE = 4000  # tags that are parsed together
 _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
-_MAX_KNOWN = 16384  # tags that are cached
+_MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
 _MAX_DEPTH = 200  # text further inside looks as at this depth
 
 _BREAKING = frozenset(
@@ -222,7 +222,8 @@ def _known_tags(pieces: list[bytes]) -> dict[bytes, _Tag]:
         tag = _KNOWN.get(written)
         if tag is None:
             tag = _read_tag(written)
-            if not tag.urls:  # nearly all links are different
+            is_short = len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached)
+            if is_short and not tag.urls:  # nearly all links are different
                 if len(_KNOWN) >= _MAX_KNOWN:
                     _KNOWN.clear()
                 _KNOWN[written] = tag

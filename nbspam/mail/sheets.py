@@ -8,16 +8,25 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
-from nbspam.mail.css import Block, custom_properties, read_block, with_values, without_comments
+from nbspam.mail.css import (
+    Block,
+    custom_properties,
+    read_block,
+    remember,
+    with_values,
+    without_comments,
+)
 from nbspam.mail.lengths import VIEW, read_pixels
 from nbspam.mail.visibility import STYLING, Style, style_of
 
-_MAX_KNOWN = 8192  # start tags that are cached
-_MAX_SHEETS, _MAX_SELECTORS, _MAX_STEPS = 128, 16384, 4096  # cached
-_MAX_SHEET, _MAX_SELECTOR = 40_000, 1000  # bytes of those that are cached or read
+# What is cached: numbers, and bytes of the longest.
+_MAX_TAGS, _MAX_TAG, _MAX_KEYS = 8192, 1000, 20
+_MAX_SHEETS, _MAX_SHEET = 32, 20_000
+_MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
+_MAX_STEPS = 4096
+_LONGEST_SELECTOR = 10_000  # bytes of one that is read
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
 # last one of a selector, and compounds that the parser's engine looks for.
 _MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
@@ -141,7 +150,8 @@ class Sheet:
         rules = self._rules.setdefault(max(rule.keys, key=_rareness), [])
         if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives):
             last = rules[-1]
-            if last.keys == rule.keys and not (last.needs or last.gives):
+            is_alike = last.keys == rule.keys and last.weight[0] == rule.weight[0]
+            if is_alike and not (last.needs or last.gives):
                 # Together they are one rule, so that any number of them is used.
                 rules[-1] = rule._replace(block=_joined(last.block, rule.block))
                 return
@@ -187,7 +197,7 @@ class Sheet:
 class StartTag:
     """Name and attributes that decide about an element's style; equal ones are one object."""
 
-    __slots__ = "attributes", "keys", "name", "style"
+    __slots__ = "attributes", "is_cached", "keys", "name", "style"
 
     def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
         self.name = name
@@ -197,6 +207,9 @@ class StartTag:
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
         self.keys = frozenset(keys + attributes.get(MARK, b"").split())
+        # Others are hostile: they would fill memory.
+        size = len(name) + sum(map(len, attributes.values()))
+        self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
 
 
 _START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
@@ -210,9 +223,11 @@ def start_tag(name: bytes, attributes: Mapping[bytes, bytes]) -> StartTag:
     key = name, tuple(deciding.items())
     tag = _START_TAGS.get(key)
     if tag is None:
-        if len(_START_TAGS) >= _MAX_KNOWN:
-            _START_TAGS.clear()
-        tag = _START_TAGS[key] = StartTag(name, deciding)
+        tag = StartTag(name, deciding)
+        if tag.is_cached:
+            if len(_START_TAGS) >= _MAX_TAGS:
+                _START_TAGS.clear()
+            _START_TAGS[key] = tag
     return tag
 
 
@@ -234,13 +249,9 @@ class StyledPath:
         self._path.pop()
 
 
+@remember(_MAX_SHEETS, _MAX_SHEET)
 def _read_rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
     """Return the rules of a style sheet: selectors that are read, and their declarations."""
-    return (_rules if len(text) <= _MAX_SHEET else _rules.__wrapped__)(text)
-
-
-@lru_cache(_MAX_SHEETS)
-def _rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
     found: list[tuple[_Selector, bytes]] = []
     for selectors, declarations in _split_rules(text):
         each = map(_selector, _SELECTORS.findall(selectors))
@@ -248,14 +259,18 @@ def _rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
     return tuple(found)
 
 
-@lru_cache(_MAX_SELECTORS)
+@remember(_MAX_SELECTORS, _MAX_SELECTOR)
 def _selector(text: bytes) -> _Selector | None:
     """Return the parts of a selector, None if it is not read."""
-    relations, keys, asked = [b""], [], []
+    if len(text) > _LONGEST_SELECTOR:
+        return None
+    relations, keys, asked, roots = [b""], [], [], 0
     for relation, compound in _PARTS.findall(text.strip()):
         if compound:
             for harmless in (b":link", b":any-link"):
                 compound = compound.removesuffix(harmless)
+            if compound == b":root":
+                compound, roots = b"html", roots + 1
             plain = _plain_keys(compound)
             if plain is None and not _SIMPLE_PSEUDO.match(compound):
                 return None
@@ -266,7 +281,8 @@ def _selector(text: bytes) -> _Selector | None:
             relations[-1] = relation
     if not keys:
         return None
-    specificity = sum(map(_specificity, zip(keys, asked, strict=True)))
+    # A pseudo-class weighs as much as a class does.
+    specificity = sum(map(_specificity, zip(keys, asked, strict=True))) + 999 * roots
     numbers = tuple([_RELATIONS[relation] for relation in relations[: len(keys)]])
     return _Selector(tuple(keys), tuple(asked), numbers, specificity)
 

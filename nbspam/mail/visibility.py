@@ -27,6 +27,7 @@ from nbspam.mail.css import (
 from nbspam.mail.lengths import LEFT, MEDIUM, READABLE, RIGHT
 
 _MAX_KNOWN = 8192  # styles and looks that are cached
+_MAX_SETS = 256  # of colours that are compared and cached
 _LARGEST = 10_000.0  # pixels of text
 # Text of less opacity cannot be read, whatever the ground is.
 _MIN_OPACITY = 0.1
@@ -281,7 +282,7 @@ def look_of(parent: Look, style: Style) -> Look:
     return look
 
 
-_MAX_PAIRS = 4096  # of colours that are compared; with more, all of them may hide text
+_MAX_PAIRS = 1024  # of colours that are compared; with more, all of them may hide text
 
 
 class HidingStyles(NamedTuple):
@@ -319,7 +320,7 @@ def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
     return None
 
 
-@lru_cache(_MAX_KNOWN)
+@lru_cache(_MAX_SETS)
 def _near(
     texts: frozenset[Colour], grounds: frozenset[Colour]
 ) -> tuple[frozenset[Colour], frozenset[Colour]]:

@@ -3,10 +3,14 @@
 "no" stands where a reader sees nothing, "yes" or a single letter where there is something to see.
 """
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.mail import html as reader
+from nbspam.mail import sheets
 from nbspam.mail.html import read_html
 from nbspam.mail.visibility import ALL_HIDING
 from support import examples
@@ -178,6 +182,7 @@ def test_elements_end_where_a_mail_program_ends_them(html, shown, hidden):
         ("p:nth-child(2) {display:none}", "<i nbspam-mark=':0'>a</i><p>no", "a", "no"),
         (r"/* i */ .\78 {display:none}", "<p class=x>no</p>a", "a", "no"),
         ("p:hover, p::first-line {display:none}", "<p>a", "a", ""),
+        (":root {color:#fff} html {color:red}", "no", "", "no"),
         # Media are those of a wide screen.
         ("@media screen{p{display:none}} i{}", "<p>no</p>a", "a", "no"),
         ("@media print{p{display:none}}", "<p>a", "a", ""),
@@ -236,6 +241,29 @@ def test_a_tag_of_more_attributes_than_mail_has_is_no_tag():
 def test_formatting_left_open_is_not_repeated_in_every_paragraph():
     formatting = "".join(f"<font a{i}>" for i in range(1000))
     assert shown_and_hidden(f"{formatting}{'<p>a' * 1000}")[0].split() == ["a"] * 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "html", ["<%s>", "<p class='%s'>", "<p style='x:%s'>", "<p style='position:%s'>",
+             "<font color='%s'>", "<p style='color:%s'>", "<style>%s{color:red}</style>"],
+)  # fmt: skip
+def test_what_is_long_is_not_kept(html):
+    read_html([(html % "a").encode()])
+    tracemalloc.start()
+    for i in range(20):
+        read_html([(html % (f"a{i}" * 20_000)).encode(), (html % (f"a{i} " * 20_000)).encode()])
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 200_000  # bytes, of two million
+
+
+def test_a_number_of_tags_is_kept(monkeypatch):
+    monkeypatch.setattr("nbspam.mail.html._MAX_KNOWN", 100)
+    monkeypatch.setattr("nbspam.mail.sheets._MAX_TAGS", 100)
+    read_html(["".join(f"<p class=x{i}>" for i in range(1000)).encode()])
+    assert len(reader._KNOWN) <= 100
+    assert len(sheets._START_TAGS) <= 100
 
 
 # --- laws ----------------------------------------------------------------------------------
