@@ -27,7 +27,8 @@ import house
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
-LONG_SESSIONS = {"docs/family.md", "docs/howto/scripts.md", "docs/tutorial.md"}
+GUIDES = ("docs/family.md", "docs/family.zh.md")
+LONG_SESSIONS = {*GUIDES, "docs/howto/scripts.md", "docs/tutorial.md"}
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ |```).*\n)*)", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -245,6 +246,16 @@ def test_what_a_model_remembers_is_in_the_reference(nbspam, mails, tmp_path):
 
 
 # --- the guide to all models, and the corpora ------------------------------------------------
+
+
+def test_the_guides_show_the_same_sessions_and_all_equations():
+    """So that one cannot be changed without the other."""
+    english, chinese = ((ROOT / name).read_text("utf-8") for name in GUIDES)
+
+    assert CONSOLE.findall(english) == CONSOLE.findall(chinese)
+    for text in (english, chinese):
+        numbers = re.findall(r"^    .* \(7\.(\d+)\)$", text, re.MULTILINE)
+        assert list(map(int, numbers)) == list(range(1, 38))
 
 
 def test_the_guide_names_a_command_for_every_system():
