@@ -228,6 +228,7 @@ class TableChoices(NamedTuple):
     bins: int | None = None
     parent: str | None = None
     root: str | None = None
+    class_parents: bool | None = None
     structure: str | None = None  # the path of a file
 
     @property

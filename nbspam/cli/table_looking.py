@@ -177,6 +177,9 @@ def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
     if "criterion" in structure:
         cost = f"{structure['score']:.4f} nats (less is better)"
         yield from _fact(structure["criterion"], cost)
+        fit = f"{structure['log_likelihood']:.4f} nats, by maximum likelihood"
+        yield from _fact("log P(rows)", fit)
+        yield from _fact("parameters", f"{structure['parameters']:,}")
     if structure.get("edges"):
         yield ""
         yield from _table(_edge_rows(structure["edges"]))

@@ -353,8 +353,15 @@ _column_options: tuple[Decorator, ...] = (
     click.option(
         "--structure",
         metavar="FILE",
-        help="For network: the graph, instead of a search.  A JSON file of parents, of arrows,"
-        " or as `nbspam table query --json` prints it.",
+        help="For network: its graph, or --climb's start.  A JSON file of parents, of"
+        " arrows, or as `nbspam table query --json` prints it.",
+    ),
+    click.option(
+        "--class-parents",
+        is_flag=True,
+        default=None,
+        help="For network: the class is a node like any other.  The graph is then searched"
+        " without regard to which column is the target.",
     ),
 )
 

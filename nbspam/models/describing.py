@@ -23,7 +23,6 @@ from nbspam.models.columns import (
 from nbspam.models.dependent import A2DE, ALL_ROOTS, AODE, SPODE, TAN, conditional_information
 from nbspam.models.gaussian import GaussianNB, MixedNB
 from nbspam.models.network.estimator import BayesianNetwork
-from nbspam.models.network.structure import FamilyScores
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array
@@ -232,7 +231,8 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
     chosen.  TAN: the root, None for all, and each edge with its information, nats; `pairs` has
     the information of all pairs of columns, the highest first.  Columns with a single value,
     which take no part, are left out.  AODE, A2DE: the columns of which some value is a parent.
-    Network: the arrows, and the graph's cost by the criterion: nats, less is better.
+    Network: the arrows, the graph's cost by the criterion (nats, less is better), and its parts:
+    the number of parameters, and the rows' log-likelihood under estimates by maximum likelihood.
     names: of the columns and the class.
     """
     match model:
@@ -270,12 +270,17 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
         case AODE():
             return {"parents": [names[column] for column in model.parent_columns()]}
         case BayesianNetwork():
-            rows = model.rows_, model.cardinality, model.criterion, model.row_count_
+            scores, families = model.scores(), list(enumerate(model.parents_))
             edges = [
                 {"parent": names[parent], "column": names[child]}
-                for child, its_parents in enumerate(model.parents_)
+                for child, its_parents in families
                 for parent in its_parents
             ]
-            cost = float(FamilyScores(*rows).total(model.parents_))
-            return {"edges": edges, "criterion": model.criterion, "score": cost}
+            return {
+                "edges": edges,
+                "criterion": model.criterion,
+                "score": float(scores.total(model.parents_)),
+                "parameters": sum(scores.n_parameters(*family) for family in families),
+                "log_likelihood": sum(scores.log_likelihood(*family) for family in families),
+            }
     return {}

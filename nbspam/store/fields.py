@@ -421,7 +421,8 @@ PARAMETERS: Mapping[str, _Check] = {
     "alpha": _is_alpha,
     "beta": _or_none(_list_of(is_number_between)),
     "class_prior": _is_prior,
-    "climb": _is_flag,
+    "class_parents": _is_flag,
+    "climb": _or_none(_is_flag),
     "criterion": _one_of("bic", "aic", "mdl", "likelihood"),
     "ddof": _or_none(_whole(0, 1 << 31)),
     "dirichlet": _or_none(_list_of(_or_none(_list_of(is_number_between)))),
@@ -516,7 +517,7 @@ def _check_model(name: str, state: State, n_values: Integers, n_classes: int) ->
         rows = learnt["rows_"]
         fits = bool((rows < np.append(n_values, n_classes)).all() and (rows[:, -1] >= 0).all())
         require(fits, "rows_: out of range")
-        _check_arrows(learnt["arrows_"], parameters.get("structure"))
+        _check_arrows(learnt["arrows_"], parameters)
 
 
 def _check_parameters(parameters: Mapping[str, Any], n_values: Integers, n_classes: int) -> None:
@@ -536,12 +537,14 @@ def _check_parameters(parameters: Mapping[str, Any], n_values: Integers, n_class
         require(fits, "parameters: dirichlet")
 
 
-def _check_arrows(arrows: Any, structure: Any) -> None:
-    """Check that a graph has no cycle, and is the given one; else the class has no parents."""
+def _check_arrows(arrows: Any, parameters: Mapping[str, Any]) -> None:
+    """Check that a graph has no cycle, and is the one given; that the class may have parents."""
     parents = [np.flatnonzero(column).tolist() for column in arrows.T]
+    structure, may_climb = parameters.get("structure"), parameters.get("climb")
     if structure is None:
-        require(not parents[-1], "arrows_: the class has parents")
-    else:
+        free = not parents[-1] or bool(parameters.get("class_parents"))
+        require(free, "arrows_: the class has parents")
+    elif not may_climb:
         require([sorted(nodes) for nodes in structure] == parents, "structure: not the arrows_")
     left = np.ones(len(arrows), np.bool_)
     while left.any():

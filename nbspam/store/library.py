@@ -307,13 +307,19 @@ def _trained_on_rows(
 ) -> Model:
     """Return the model of a table's rows."""
     from nbspam.tables.em import train_by_em, without_class
-    from nbspam.tables.training import read_table, table_settings, train_table
+    from nbspam.tables.training import (
+        check_goes_with_structure,
+        read_table,
+        table_settings,
+        train_table,
+    )
 
     is_path = isinstance(structure, str | os.PathLike)
     settings = table_settings(
         choices, columns._replace(structure=os.fsdecode(structure) if is_path else None)
     )
     if structure is not None and not is_path:
+        check_goes_with_structure(choices)
         settings = replace(settings, structure=structure, model="network")
     if not em and unlabelled is None:
         data = read_table(rows_given(given), settings)

@@ -85,6 +85,7 @@ def _parameters(model: Any) -> tuple[Any, Any]:
     first = copy(model)
     if "structure" in parameters:
         parameters["structure"] = [list(nodes) for nodes in model.parents_]
+        parameters["climb"] = False
     if "ddof" in parameters:
         parameters["ddof"] = 0  # maximum likelihood, which the M step has to reach
     if "alpha" in parameters and not model.added_.any():

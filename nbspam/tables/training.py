@@ -264,6 +264,7 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
 # From a user's choices to the settings of a table's model.
 
 _OF_TABLES = ("model", "alpha", "class_prior", *PARAMETERS)
+_MODEL_OPTIONS = ("parent", "root", "class_parents")  # options of columns that a model takes
 
 
 def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSettings:
@@ -282,9 +283,8 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
     if columns.bins is not None and columns.discretise not in ("width", "frequency"):
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
     parameters = {name: value for name, value in choices.given.items() if name != "model"}
-    parameters |= {
-        name: columns.given[name] for name in ("parent", "root") if name in columns.given
-    }
+    given = columns.given
+    parameters |= {name: given[name] for name in _MODEL_OPTIONS if name in given}
     _check_columns(choices, columns)
     return TableSettings(
         columns.target,
@@ -322,15 +322,14 @@ def _check_columns(choices: SettingsChoices, columns: TableChoices) -> None:
                 f" {min(said)} holds something else"
             )
     if columns.structure is not None:
-        _check_no_search(choices)
+        check_goes_with_structure(choices)
 
 
-def _check_no_search(choices: SettingsChoices) -> None:
-    """Raise UsageError for choices that do not go with a given structure."""
+def check_goes_with_structure(choices: SettingsChoices) -> None:
+    """Raise UsageError for choices that do not go with the graph of a network that is given."""
     if choices.model not in (None, "network"):
         raise UsageError(f"--structure: for --model network, not for {choices.model}")
-    for name in ("start", "climb", "max_parents"):
-        if getattr(choices, name) is not None:
-            raise UsageError(
-                f"{option_name(name)}: for a search, and --structure gives it; leave out one"
-            )
+    if choices.start is not None:
+        raise UsageError("--start: the search starts from --structure; leave out one")
+    if choices.max_parents is not None and not choices.climb:
+        raise UsageError("--max-parents: for a search; say --climb too, to start from --structure")

@@ -208,8 +208,10 @@ def test_the_networks_arrows_and_score_are_shown(
         fit += log(of_class / 30) + sum(map(log, shares))
     assert structure["edges"] == [{"parent": "y", "column": name} for name in "abc"]
     assert structure["score"] == pytest.approx(17 * penalty - fit)
+    assert (structure["parameters"], structure["log_likelihood"]) == (17, pytest.approx(fit))
     out = table("info")[1]
     assert f"{criterion:<12}{structure['score']:.4f} nats (less is better)\n" in out
+    assert f"log P(rows) {fit:.4f} nats, by maximum likelihood\nparameters  17\n" in out
     assert "depends on\na <- y\n" in out
     trained(table, tmp_path / "t.csv", "network", "--start=empty", "--no-climb")
     assert "arrows      none\n" in table("info")[1]

@@ -1,9 +1,17 @@
 """nbspam train --structure: the tables of a given graph are learned."""
 
 import json
+from collections import Counter
+from contextlib import suppress
+from itertools import combinations, product
+from math import log, prod
 
+import numpy as np
 import pytest
 
+import nbspam
+from nbspam.errors import UsageError
+from nbspam.models.network.structure import topological_order
 from support import MELONS, complains
 
 TARGET = ("--target", "好瓜")
@@ -65,6 +73,80 @@ def test_given_graphs_are_compared_and_cross_validated(table, tmp_path):
     assert table("compare", MELONS, *TARGET, *against)[0] == 0
 
 
+def graphs(n):
+    """Yield every graph of n nodes without a cycle, by its parents."""
+    choices = [[s for k in range(n) for s in combinations({*range(n)} - {i}, k)] for i in range(n)]
+    for parents in product(*choices):
+        with suppress(UsageError):
+            topological_order(parents)
+            yield parents
+
+
+def cost(rows, names, parents):
+    """Return BIC in nats, the log-likelihood and the number of parameters, by counting rows."""
+    values = {name: {row[name] for row in rows} for name in names}
+    fit, size = 0.0, 0
+    for child, its_parents in zip(names, parents, strict=True):
+        given = [names[p] for p in its_parents]
+        size += (len(values[child]) - 1) * prod(len(values[p]) for p in given)
+        pairs = Counter((tuple(row[p] for p in given), row[child]) for row in rows)
+        totals = Counter(tuple(row[p] for p in given) for row in rows)
+        fit += sum(n * log(n / totals[left]) for (left, _), n in pairs.items())
+    return size * log(len(rows)) / 2 - fit, fit, size
+
+
+@pytest.mark.slow
+def test_with_class_parents_the_class_is_a_node_like_any_other(table, model, tmp_path):
+    rng = np.random.default_rng(5)
+    drawn = rng.integers(0, 3, (60, 4)).tolist()
+    # The class y follows from a and b, which a search for its children alone cannot say.
+    rows = [{"a": a % 2, "b": b % 2, "c": c, "y": (a + b + (d == 0)) % 2} for a, b, c, d in drawn]
+    rows = [{name: f"{name}{value}" for name, value in row.items()} for row in rows]
+    names = ["a", "b", "c", "y"]
+    lines = [",".join(names), *(",".join(row.values()) for row in rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    best = min(cost(rows, names, parents)[0] for parents in graphs(4))
+    train = ("train", tmp_path / "t.csv", "--model", "network", "--class-parents", "--target")
+    for target in names:
+        assert table(*train, target)[0] == 0
+        structure = json.loads(table("export")[1])["structure"]
+        (tmp_path / "s.json").write_text(table("query", "--json")[1])
+        given = {e["column"]: [] for e in structure["edges"]}
+        for edge in structure["edges"]:
+            given[edge["column"]].append(names.index(edge["parent"]))
+        found = cost(rows, names, [tuple(sorted(given.get(name, ()))) for name in names])
+        printed = [structure[key] for key in ("score", "log_likelihood", "parameters")]
+        assert printed == pytest.approx(found)
+        assert found[0] == pytest.approx(best)
+        trained = nbspam.train(rows, target=target, model="network", class_parents=True)
+        assert trained.classifier.model.parents_ == nbspam.load(model).classifier.model.parents_
+        # A search from the best graph stays there, and one from no arrows gets there.
+        for start in (tmp_path / "s.json", {}):
+            again = {"target": target, "structure": start, "climb": True, "class_parents": True}
+            climbed = nbspam.train(rows, **again).classifier.model
+            assert climbed.scores().total(climbed.parents_) == pytest.approx(best)
+    assert table("update", tmp_path / "t.csv")[0] == 0
+    assert nbspam.load(model).classes == ("y0", "y1")
+    with pytest.raises(UsageError, match="--max-parents: for a search; say --climb too"):
+        nbspam.train(rows, target="y", structure={}, max_parents=2)
+    words = "class_prior: uniform, but class_parents is true, so that it has no prior"
+    assert complains(table(*train, "y", "--class-prior", "uniform"), 2, words)
+
+
+def test_a_search_starts_from_a_graph_of_ones_own(table, trained_by, model):
+    start = {"根蒂": ["色泽"], "好瓜": ["纹理"]}
+    given, climbed = trained_by(start, "--no-climb"), trained_by(start, "--climb")
+    assert given.splitlines().count("根蒂\t<-\t色泽") == 1
+    costs = []
+    for how in ("--no-climb", "--climb"):
+        trained_by(start, how)
+        costs.append(json.loads(table("export")[1])["structure"]["score"])
+    assert costs[1] < costs[0] - 1
+    assert climbed != given
+    assert trained_by(start) == given
+    assert table("update", MELONS)[0] == 0
+
+
 def test_what_is_no_structure_and_what_does_not_go_with_one_is_refused(table, tmp_path):
     for structure, words in [
         ([["大小", "好瓜"]], "'大小' is no column; choose from: 色泽, 根蒂"),
@@ -84,8 +166,8 @@ def test_what_is_no_structure_and_what_does_not_go_with_one_is_refused(table, tm
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"好瓜": ["纹理"]}))
     train = ("train", MELONS, *TARGET, "--structure", path)
-    assert complains(table(*train, "--start", "tree"), 2, "--start: for a search, and --structure")
-    assert complains(table(*train, "--no-climb"), 2, "--climb: for a search, and --structure")
+    assert complains(table(*train, "--start", "tree"), 2, "--start: the search starts from")
+    assert complains(table(*train, "--max-parents", "2"), 2, "--max-parents: for a search; say")
     assert complains(table(*train, "--model", "tan"), 2, "--structure: for --model network, not")
     words = "class_prior: uniform, but the structure gives the class parents"
     assert complains(table(*train, "--class-prior", "uniform"), 2, words)

@@ -95,14 +95,16 @@ class BayesianNetwork(BinaryByDefault):
     """P(class) times the product of P(column given its parents), in a graph that is searched.
 
     Zhou Zhihua, Machine Learning, section 7.5.  A search makes the class a parent but never a
-    child, so that P(class) is the prior, as in all other models.  The graph is searched again
-    whenever rows are learnt or unlearnt.
+    child, so that P(class) is the prior, as in all other models, unless class_parents makes the
+    class a node like any other.  The graph is searched again whenever rows are learnt or
+    unlearnt.
 
     levels: the number of values of each column; unless given, columns are binary: X above 0
-    or not.  criterion: bic, aic, mdl or likelihood.  start: tree (TAN), naive or empty.
-    climb: improve the start by hill climbing.  max_parents: limit per variable.
-    structure: the parents of each column and, last, of the class; with it nothing is searched,
-    and the class may have parents.
+    or not.  criterion: bic, aic, mdl or likelihood.  start: tree (TAN; with class_parents the
+    tree of Chow and Liu, over the class too), naive or empty.  climb: improve the start by hill
+    climbing; None: unless a structure is given.  max_parents: limit per variable.
+    structure: the start: the parents of each column and, last, of the class, which may then
+    have parents.
 
     >>> from nbspam.models import BayesianNetwork
     >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
@@ -115,9 +117,10 @@ class BayesianNetwork(BinaryByDefault):
 
     criterion: str = "bic"
     start: str = "tree"
-    climb: bool = True
+    climb: bool | None = None
     max_parents: int | None = None
     structure: Sequence[Sequence[int]] | None = None
+    class_parents: bool = False
     rows_: Any = field(init=False)
     row_count_: Array = field(init=False)
     # (n_columns + 1, n_columns + 1), 1 at [parent, child]; the class is last
@@ -125,7 +128,7 @@ class BayesianNetwork(BinaryByDefault):
 
     @property
     def parents_(self) -> Parents:
-        """Return the parents of each column, and of the class (none) last."""
+        """Return the parents of each column, and of the class last."""
         self._learnt()
         return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows_.T)
 
@@ -168,17 +171,35 @@ class BayesianNetwork(BinaryByDefault):
             raise DataError(
                 f"max_parents: {self.max_parents!r} is not a number from 1 up; give one"
             )
-        cardinality, target = self.cardinality, self.n_features_in_
+        if self.class_parents:
+            self._check_no_prior("class_parents is true")
+        n_nodes, target, scores = len(self.cardinality), self.n_features_in_, self.scores()
         if self.structure is not None:
-            return self._given_graph(self.structure)
-        scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
-        if self.start == "tree" and self.max_parents != 1:
+            graph = self._given_graph(self.structure)
+        elif self.start == "tree" and self.class_parents:
+            graph = tree_start(scores)
+        elif self.start == "tree" and self.max_parents != 1:
             graph = tree_start(scores, target)
         elif self.start == "empty":
-            graph = empty_start(len(cardinality))
+            graph = empty_start(n_nodes)
         else:
-            graph = naive_start(len(cardinality), target)
-        return hill_climb(scores, graph, self.max_parents, [target]) if self.climb else graph
+            graph = naive_start(n_nodes, target)
+        if self.climb is False or (self.climb is None and self.structure is not None):
+            return graph
+        roots = () if self.class_parents or graph[-1] else (target,)
+        return hill_climb(scores, graph, self.max_parents, roots)
+
+    def scores(self) -> FamilyScores:
+        """Return the costs of families on the rows learnt."""
+        return FamilyScores(self.rows_, self.cardinality, self.criterion, self.row_count_)
+
+    def _check_no_prior(self, why: str) -> None:
+        """Raise DataError if there is a prior of the class, which may have parents."""
+        if not (isinstance(self.class_prior, str) and self.class_prior == "smoothed"):
+            raise DataError(
+                f"class_prior: {self.class_prior}, but {why}, so that it has no prior;"
+                " leave it out"
+            )
 
     def _given_graph(self, structure: Sequence[Sequence[int]]) -> Parents:
         """Return the graph that was given; raises DataError, or UsageError for a cycle."""
@@ -189,13 +210,8 @@ class BayesianNetwork(BinaryByDefault):
                 f"structure: not the parents of {n_nodes - 1} columns and the class; give a list"
                 " for each"
             )
-        if graph[-1] and not (
-            isinstance(self.class_prior, str) and self.class_prior == "smoothed"
-        ):
-            raise DataError(
-                f"class_prior: {self.class_prior}, but the structure gives the class parents, so"
-                " that it has no prior; leave it out"
-            )
+        if graph[-1]:
+            self._check_no_prior("the structure gives the class parents")
         topological_order(graph)
         return graph
 

@@ -210,10 +210,14 @@ class FamilyScores:
         """Return the cost of a whole structure, nats: the sum over its families."""
         return sum(self.family(child, nodes) for child, nodes in enumerate(parents))
 
+    def n_parameters(self, child: int, parents: tuple[int, ...]) -> int:
+        """Return how many probabilities of a family are free."""
+        return prod(self.cardinality[p] for p in parents) * (self.cardinality[child] - 1)
+
     def _penalty(self, child: int, parents: tuple[int, ...]) -> float:
         if self.score == LIKELIHOOD:
             return 0.0
-        size = prod(self.cardinality[p] for p in parents) * (self.cardinality[child] - 1)
+        size = self.n_parameters(child, parents)
         if self.score == AIC:
             return float(size)
         cost = 0.5 * log(max(self.n_rows, 1.0)) * size
