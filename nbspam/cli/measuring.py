@@ -287,7 +287,8 @@ def _memory_of(model_path: str, classifier: "AnyClassifier") -> "Callable[[Item]
 def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:
     """Return a warning that says how many documents the model has learned, and of the others."""
     knows = f"the model has learned {trial.n_known:,} of these {len(trial.y):,} {trial.noun}"
-    better = f"nbspam eval {' '.join(sources)} --cv 10 judges models by what they do not know"
+    source = " ".join(sources) or "SOURCE"
+    better = f"nbspam eval {source} --cv 10 judges models by what they do not know"
     accuracy = trial.accuracy_of_unknown
     if accuracy is None:
         return f"{knows}, so this says nothing of others; {better}"

@@ -129,7 +129,7 @@ def serve_command(**values: Any) -> None:
     choices = service_options(**values)
     is_new = _is_new(values["model_path"])
     with closing(listeners_of(values, choices)) as listeners:
-        if is_new:
+        if is_new and values["log"] == "text":  # another log has lines of its own form only
             warn(f"{values['model_path']}: there is no model yet; the first lesson begins one")
         serve(
             choices,

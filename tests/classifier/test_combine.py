@@ -338,7 +338,8 @@ def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
 def test_without_messages_groups_are_worth_what_is_assumed():
     worth = combine.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
 
-    assert worth.tolist() == [0.5] * (len(GROUPS) - 1) + [1.0, 0.0]  # people's are summed
+    summed = "people"  # whose facts are not averaged
+    assert worth.tolist() == [*(1.0 if group == summed else 0.5 for group in GROUPS), 0.0]
 
 
 def test_hidden_words_that_point_to_ham_are_worth_nothing():
