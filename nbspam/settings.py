@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nbspam.errors import InputError, UsageError
 from nbspam.models import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models import FEATURES as FEATURES
+from nbspam.sources.files import NO_COLUMNS, SILENT, Listener, TextColumns
 from nbspam.sources.items import Item, SourceOptions
-from nbspam.sources.rows import NO_COLUMNS, SILENT, Listener, TextColumns
 
 if TYPE_CHECKING:
     from nbspam.sent_mail import SentMail

@@ -29,9 +29,8 @@ from nbspam.cli.output import or_standard_input, report_lack, warn
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import as_learned
-from nbspam.sources.files import holds_many
+from nbspam.sources.files import Rememberer, TextColumns, holds_many, listed
 from nbspam.sources.items import Item, SourceOptions, read_items
-from nbspam.sources.rows import Rememberer, TextColumns, listed
 
 if TYPE_CHECKING:
     from nbspam.decision import Rule

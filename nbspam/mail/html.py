@@ -12,11 +12,22 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.mail.sheets import MARK, Sheet, StartTag, StyledPath, is_for_screen, start_tag
-from nbspam.mail.visibility import OWN, ROOT, Look, Style, hiding_styles, look_of, reduced
+from nbspam.mail.visibility import (
+    MARK,
+    OWN,
+    ROOT,
+    Look,
+    StartTag,
+    hiding_styles,
+    look_of,
+    reduced,
+    start_tag,
+)
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
+
+    from nbspam.mail.sheets import Sheet
 
 # Bounds for hostile documents, where the parser's time is not linear: tags of all documents of a
 # message, attributes of a tag, and tags times different tags of formatting, since every paragraph
@@ -182,7 +193,7 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     known = _known_tags(pieces)
     sheet = _sheet_of(known)
     # Pseudo-classes compare siblings: the time is quadratic in them.
-    marked = [_mark(tree, sheet, len(trees) == 1) for tree in trees if sheet.marks]
+    marked = [_mark(tree, sheet, len(trees) == 1) for tree in trees if sheet and sheet.marks]
     if any(marked):
         pieces = _pieces(trees)
         known = _known_tags(pieces)
@@ -231,15 +242,17 @@ def _known_tags(pieces: list[bytes]) -> dict[bytes, _Tag]:
     return known
 
 
-def _sheet_of(known: dict[bytes, _Tag]) -> Sheet:
-    """Return the rules of a document's style elements that are for a screen."""
+def _sheet_of(known: dict[bytes, _Tag]) -> "Sheet | None":
+    """Return the rules of a document's style elements that are for a screen, None without any."""
     rules = [tag.hidden for tag in known.values() if tag.name == b"style"]
     if not rules:
-        return NO_SHEET
+        return None
+    from nbspam.mail.sheets import Sheet  # imported late: most documents have no style element
+
     return Sheet(b"\n".join(rules), {tag.start for tag in known.values() if tag.start})
 
 
-def _mark(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
+def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
     """Mark the elements that match compounds which only the parser's engine can compare.
 
     Return whether there are any.
@@ -297,8 +310,10 @@ def _read_tag(written: bytes) -> _Tag:
             shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
         elif name in _HIDDEN_RAW:
             hidden = _SOURCE_TAG.sub(b" ", text)
-        elif name == b"style" and is_for_screen(attributes.get(b"media") or b"all"):
-            hidden = text
+        elif name == b"style":
+            from nbspam.mail.sheets import is_for_screen
+
+            hidden = text if is_for_screen(attributes.get(b"media") or b"all") else b""
     return _Tag(
         name,
         not is_raw and name not in _VOID,
@@ -336,17 +351,16 @@ class _Walk:
         self.hidden: list[bytes] = []
         self._unread: list[bytes] = []  # text of the present look, if it cannot be read
 
-    def follow(self, tags: list[_Tag], known: Iterable[_Tag], sheet: Sheet) -> bool:
+    def follow(self, tags: list[_Tag], known: Iterable[_Tag], sheet: "Sheet | None") -> bool:
         """Follow the elements that could hide text; return whether there are any.
 
         known: the different tags.
         """
         starts = {tag.start: None for tag in known if tag.start}
-        path = StyledPath(sheet) if sheet.has_relations else None
-        styles: dict[StartTag, Style | None] = {start: sheet.style(start) for start in starts}
-        stated = [
-            style for style in {*styles.values(), *(sheet.styles() if path else ())} if style
-        ]
+        path = sheet.path() if sheet and sheet.has_relations else None
+        styles = {start: sheet.style(start) if sheet else start.style for start in starts}
+        single = sheet.styles() if sheet and path else ()
+        stated = [style for style in {*styles.values(), *single} if style]
         hiding = hiding_styles(stated)
         if hiding is None:
             return False
@@ -416,6 +430,3 @@ class _Walk:
                 self.facts.update(("hidden-text", f"hidden-by-{look.why}"))
         elif text and text.isspace() and not look.is_absent:
             self.shown.append(text)
-
-
-NO_SHEET = Sheet()

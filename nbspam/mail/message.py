@@ -7,12 +7,11 @@ raises.  Errors in a message are noted as defects, which are evidence, too.
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from nbspam.charsets import CharsetGuess, to_utf8
 from nbspam.mail.headers import HEADS, LIMITS, Field, ReadingLimits, header_lines
-from nbspam.mail.html import read_html
 from nbspam.mail.parts import (
     SHOWN_BY_SOME,
     Choice,
@@ -23,6 +22,9 @@ from nbspam.mail.parts import (
     shared,
     spread_indices,
 )
+
+if TYPE_CHECKING:
+    from nbspam.mail.html import Html
 
 # Two patterns that begin with a literal are five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
@@ -121,8 +123,7 @@ class _MessageReader:
     def message(self) -> Message:
         """Return the message."""
         parts, texts = self.parts, self.texts
-        are_html = [i for i, text in enumerate(parts.texts) if text.is_html]
-        parsed = dict(zip(are_html, read_html([texts[i] for i in are_html]), strict=True))
+        parsed = self.parsed()
         visible = [parsed[i].visible if i in parsed else text for i, text in enumerate(texts)]
         if sum([len(text) for text in visible]) > self.limits.text:
             self.defects.add("truncated")
@@ -162,6 +163,16 @@ class _MessageReader:
             if words:
                 fields.append(Field(origin, " ".join(sorted(words)).encode()))
         return Message(tuple(fields), tuple(sorted(self.defects)))
+
+    def parsed(self) -> dict[int, "Html"]:
+        """Return the parts of the texts in HTML."""
+        are_html = [i for i, text in enumerate(self.parts.texts) if text.is_html]
+        if not are_html:
+            return {}
+        # Imported late: a message without HTML need not wait for it.
+        from nbspam.mail.html import read_html
+
+        return dict(zip(are_html, read_html([self.texts[i] for i in are_html]), strict=True))
 
     def documents(self, urls: list[bytes]) -> list[Field]:
         """Return the fields of attached documents, and add their links to `urls`."""

@@ -8,17 +8,10 @@ from binascii import a2b_qp
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from nbspam.charsets import CharsetGuess
-from nbspam.mail.attachments import (
-    DOCUMENTS,
-    MAX_FILE,
-    AttachedDocument,
-    is_signature,
-    look_at_file,
-)
 from nbspam.mail.headers import (
     END,
     HEAD,
@@ -42,7 +35,9 @@ from nbspam.mail.headers import (
     transfer_encoding,
     unfold,
 )
-from nbspam.mail.wrappings import card_texts, cms_content, tnef_parts, uudecoded
+
+if TYPE_CHECKING:
+    from nbspam.mail.attachments import AttachedDocument
 
 # --- how much of a long message is read ------------------------------------------------------
 
@@ -433,10 +428,15 @@ class Parts:
     def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
         """Return the MIME parts inside signed mail or winmail.dat; none of any other file."""
         if kind in _SIGNED or filename.lower().endswith(b".p7m"):
+            # Imported late, as all that few messages need.
+            from nbspam.mail.wrappings import cms_content
+
             content = cms_content(decode_transfer(body, encoding))
             return [_with_line_feeds(content)] if content else []
         if decode_transfer(body[:_SNIFFED], encoding).startswith(_TNEF):
             if self.readings:
+                from nbspam.mail.wrappings import tnef_parts
+
                 self.readings -= 1
                 return tnef_parts(decode_transfer(body, encoding))
             self.defects.add("too-many-parts")
@@ -444,6 +444,14 @@ class Parts:
 
     def look_at_file(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> None:
         """Add facts about an attached file; a document is to be read later."""
+        from nbspam.mail.attachments import (
+            DOCUMENTS,
+            MAX_FILE,
+            AttachedDocument,
+            is_signature,
+            look_at_file,
+        )
+
         if kind.startswith(b"message/") or is_signature(kind, len(body)):
             return
         data = decode_transfer(body[: 2 * MAX_FILE], encoding)
@@ -459,6 +467,8 @@ class Parts:
 
     def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:
         """Read an invitation, which mail programs show above the alternatives, or a card."""
+        from nbspam.mail.wrappings import card_texts
+
         branches = () if kind == b"text/calendar" else part.branches
         if len(data) > self.limits.source:
             data = ends(data, self.limits.source)
@@ -593,5 +603,7 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     if encoding == b"quoted-printable":
         return a2b_qp(body)
     if encoding in _UUENCODE:
+        from nbspam.mail.wrappings import uudecoded
+
         return uudecoded(body[max(body.find(b"begin "), 0) :])
     return body

@@ -7,7 +7,7 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from nbspam.mail.css import (
@@ -19,10 +19,9 @@ from nbspam.mail.css import (
     without_comments,
 )
 from nbspam.mail.lengths import VIEW, read_pixels
-from nbspam.mail.visibility import STYLING, Style, style_of
+from nbspam.mail.visibility import StartTag, Style, style_of
 
 # What is cached: numbers, and bytes of the longest.
-_MAX_TAGS, _MAX_TAG, _MAX_KEYS = 8192, 1000, 20
 _MAX_SHEETS, _MAX_SHEET = 32, 20_000
 _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
 _MAX_STEPS = 4096
@@ -30,10 +29,6 @@ _LONGEST_SELECTOR = 10_000  # bytes of one that is read
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
 # last one of a selector, and compounds that the parser's engine looks for.
 _MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
-
-# The attribute that carries the marks of an element, and all attributes that decide about styles.
-MARK = b"nbspam-mark"
-_DECIDING = frozenset((b"class", b"id", MARK, *STYLING))
 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
@@ -86,7 +81,7 @@ _NOTHING = Block({}, {})
 class Sheet:
     """The rules of a document that could apply to its elements."""
 
-    def __init__(self, text: bytes = b"", tags: Iterable["StartTag"] = ()) -> None:
+    def __init__(self, text: bytes, tags: Iterable[StartTag]) -> None:
         """text: of all its sheets.  tags: its different start tags."""
         self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
         self._rules: dict[bytes, list[_StyleRule]] = {}
@@ -94,7 +89,7 @@ class Sheet:
         self._steps: dict[tuple[StartTag, _Context], _Step] = {}
         self._bits = 0
         self.has_siblings = False  # whether rules ask for siblings
-        rules = _read_rules(text) if text else ()
+        rules = _read_rules(text)
         self.properties = custom_properties(text.lower()) if b"var(" in text.lower() else {}
         if rules:
             present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
@@ -114,6 +109,10 @@ class Sheet:
     def has_relations(self) -> bool:
         """Whether rules ask for other elements than the one that they apply to."""
         return self._bits > 0
+
+    def path(self) -> "StyledPath":
+        """Return the path to the root of the document."""
+        return StyledPath(self)
 
     def styles(self) -> Iterator[Style]:
         """Yield the styles that single rules state."""
@@ -158,13 +157,13 @@ class Sheet:
         if len(rules) < _MAX_RULES:
             rules.append(rule)
 
-    def style(self, tag: "StartTag") -> Style | None:
+    def style(self, tag: StartTag) -> Style | None:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys) and b"*" not in self._rules:
             return tag.style
         return self.step(tag, _NO_RELATIVES)[0]
 
-    def step(self, tag: "StartTag", context: _Context) -> _Step:
+    def step(self, tag: StartTag, context: _Context) -> _Step:
         """Return the style of an element, and the contexts of its next sibling and children."""
         step = self._steps.get((tag, context))
         if step is None:
@@ -178,7 +177,7 @@ class Sheet:
             self._steps[tag, context] = step
         return step
 
-    def _matching(self, tag: "StartTag", context: _Context) -> tuple[list[Block], int]:
+    def _matching(self, tag: StartTag, context: _Context) -> tuple[list[Block], int]:
         """Return the declarations that apply to an element, the weakest first, and its bits."""
         known = self._keys & (tag.keys | {b"*"})
         rules = [
@@ -192,43 +191,6 @@ class Sheet:
         for rule in rules:
             gives |= rule.gives
         return [rule.block for rule in rules if rule.block is not _NOTHING], gives
-
-
-class StartTag:
-    """Name and attributes that decide about an element's style; equal ones are one object."""
-
-    __slots__ = "attributes", "is_cached", "keys", "name", "style"
-
-    def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
-        self.name = name
-        self.attributes = attributes  # in lower case
-        self.style = style_of(name, attributes)  # under no rules
-        keys = [name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
-        if b"id" in attributes:
-            keys.append(b"#" + attributes[b"id"].strip())
-        self.keys = frozenset(keys + attributes.get(MARK, b"").split())
-        # Others are hostile: they would fill memory.
-        size = len(name) + sum(map(len, attributes.values()))
-        self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
-
-
-_START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
-
-
-def start_tag(name: bytes, attributes: Mapping[bytes, bytes]) -> StartTag:
-    """Return the start tag of a name with those attributes that decide about its style."""
-    deciding = {
-        key: b"" if key == b"href" else attributes[key] for key in attributes if key in _DECIDING
-    }
-    key = name, tuple(deciding.items())
-    tag = _START_TAGS.get(key)
-    if tag is None:
-        tag = StartTag(name, deciding)
-        if tag.is_cached:
-            if len(_START_TAGS) >= _MAX_TAGS:
-                _START_TAGS.clear()
-            _START_TAGS[key] = tag
-    return tag
 
 
 class StyledPath:

@@ -28,6 +28,8 @@ from nbspam.mail.lengths import LEFT, MEDIUM, READABLE, RIGHT
 
 _MAX_KNOWN = 8192  # styles and looks that are cached
 _MAX_SETS = 256  # of colours that are compared and cached
+# Start tags that are cached: their number, and bytes and keys of the longest.
+_MAX_TAGS, _MAX_TAG, _MAX_KEYS = 8192, 1000, 20
 _LARGEST = 10_000.0  # pixels of text
 # Text of less opacity cannot be read, whatever the ground is.
 _MIN_OPACITY = 0.1
@@ -48,7 +50,10 @@ _INLINE = frozenset(
 )
 _OF_TABLES = frozenset(b"table tbody td tfoot th thead tr".split())
 # Attributes that decide about the style of an element; of `href` only whether it is there.
-STYLING = frozenset(b"style hidden open href color bgcolor background text link".split())
+_STYLING = frozenset(b"style hidden open href color bgcolor background text link".split())
+# The attribute that carries the marks of an element, and all attributes that decide about styles.
+MARK = b"nbspam-mark"
+_DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
 _TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
 _MOVING = frozenset(
@@ -217,6 +222,43 @@ def _number(declared: Declared, key: str, default: float) -> float:
 def _colour(declared: Declared, key: str) -> Colour | None:
     value = declared.get(key)
     return value if isinstance(value, Colour) else None
+
+
+class StartTag:
+    """Name and attributes that decide about an element's style; equal ones are one object."""
+
+    __slots__ = "attributes", "is_cached", "keys", "name", "style"
+
+    def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
+        self.name = name
+        self.attributes = attributes  # in lower case
+        self.style = style_of(name, attributes)  # under no rules
+        keys = [name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
+        if b"id" in attributes:
+            keys.append(b"#" + attributes[b"id"].strip())
+        self.keys = frozenset(keys + attributes.get(MARK, b"").split())
+        # Others are hostile: they would fill memory.
+        size = len(name) + sum(map(len, attributes.values()))
+        self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
+
+
+_START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
+
+
+def start_tag(name: bytes, attributes: Mapping[bytes, bytes]) -> StartTag:
+    """Return the start tag of a name with those attributes that decide about its style."""
+    deciding = {
+        key: b"" if key == b"href" else attributes[key] for key in attributes if key in _DECIDING
+    }
+    key = name, tuple(deciding.items())
+    tag = _START_TAGS.get(key)
+    if tag is None:
+        tag = StartTag(name, deciding)
+        if tag.is_cached:
+            if len(_START_TAGS) >= _MAX_TAGS:
+                _START_TAGS.clear()
+            _START_TAGS[key] = tag
+    return tag
 
 
 OWN = "element"  # reason of text that no style hides

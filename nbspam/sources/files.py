@@ -1,8 +1,7 @@
-"""Files: their kinds by name, opening and decompressing them, and the messages of an mbox.
+"""Files: their kinds by name, opening and decompressing them, and what is wanted of a table.
 
 Failures to open, decompress or parse a file are InputErrors that begin with its name and say what
-to do.  Damage in an mbox or an index is a ValueError without the file's name, which the caller
-adds.
+to do.
 """
 
 import errno
@@ -12,10 +11,10 @@ import posixpath
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Sequence
+from itertools import islice
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from nbspam.errors import InputError, UsageError
 
@@ -48,17 +47,14 @@ _HINT_NAMES = 1000  # names compared with a missing one to suggest another
 _JSON_BYTES = 64 << 20
 # Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
+LONGEST_NAME = 40  # characters of a column's
 HEAD = 1 << 16  # bytes read to tell what a file is
-# Large enough to make the calls cheap, small enough to stay in the processor's cache.
-_CHUNK = 1 << 18
-_LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
+LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
 # A separator has a date ("Thu Aug 22 12:36") or a header right below it; a sentence that
 # begins with "From " after a blank line has neither.
-_FROM_LINE = re.compile(
+FROM_LINE = re.compile(
     rb"From (?:[^\n]*[A-Z][a-z]{2} +[A-Z][a-z]{2} +\d\d? +\d\d?:\d\d|[^\n]*\n[!-9;-~]+:)"
 )
-_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_INDEX_LINE_BYTES = 1 << 16
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -440,18 +436,12 @@ def _damages(path: str) -> tuple[type[Exception], ...]:
     return (EOFError,)
 
 
-# --- one message, mboxes, and TREC indexes -------------------------------------------------
+# --- one message ---------------------------------------------------------------------------
 
 
 def begins_with_from_line(head: bytes) -> bool:
     """Return whether bytes begin with the From_ line of an mbox."""
-    return _FROM_LINE.match(head, 0, _LOOKAHEAD) is not None
-
-
-def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the stream in pieces of a size that suits `mbox_messages`."""
-    while chunk := stream.read(_CHUNK):
-        yield chunk
+    return FROM_LINE.match(head, 0, LOOKAHEAD) is not None
 
 
 def read_raw_message(stream: BinaryIO, head: bytes = b"") -> bytes:
@@ -461,91 +451,82 @@ def read_raw_message(stream: BinaryIO, head: bytes = b"") -> bytes:
     return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == HEAD else head
 
 
-def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator[bytes]:
-    """Yield each message of an mbox unchanged, its From_ line included.
-
-    Text before the first From_ line is a message too, unless it is blank.
-    A message of more than `limit` bytes is truncated.
-    """
-    buffer = bytearray()
-    searched = 0
-    for chunk in chain(chunks, (b"",)):
-        buffer += chunk
-        # A candidate close to the end waits until the two lines that decide are there.
-        horizon = len(buffer) - _LOOKAHEAD if chunk else len(buffer)
-        start = 0
-        while (found := _find_separator(buffer, searched, horizon)) >= 0:
-            message = bytes(buffer[start : min(found, start + limit)])
-            if not message.isspace():
-                yield message
-            start, searched = found, found + 1
-        searched = max(searched, horizon - 6) - start
-        del buffer[:start]
-        if len(buffer) > limit + _LOOKAHEAD + 8:
-            # Keep the tail and two bytes of context: a separator may begin in it.
-            del buffer[limit : -_LOOKAHEAD - 8]
-            searched = limit + 2
-    if buffer and not buffer.isspace():
-        yield bytes(buffer[:limit])
+# --- tables: what is looked for, and who is told of it ---------------------------------------
 
 
-def _find_separator(buffer: bytearray, start: int, end: int) -> int:
-    """Return where the next From_ line after a blank line begins, or -1."""
-    at = buffer.find(b"\nFrom ", start, max(end, 0))
-    while at >= 0:
-        blank_before = at == 0 or buffer.endswith((b"\n", b"\n\r"), max(at - 2, 0), at)
-        if blank_before and _FROM_LINE.match(buffer, at + 1, at + _LOOKAHEAD):
-            return at + 1
-        at = buffer.find(b"\nFrom ", at + 1, end)
-    return -1
+class TextColumns(NamedTuple):
+    """The columns in which a table has its texts and its classes, by name."""
+
+    text: tuple[str, ...] = ()  # joined in this order; empty: the table has no row of names
+    label: str | None = None
 
 
-def unwrap(raw: bytes) -> bytes:
-    """Return a message of an mbox as it was sent.
+class NamedColumns(NamedTuple):
+    """The columns that a user named, and those that a model has learned from."""
 
-    Removes the From_ line, the blank line at the end, and one ">" of every line quoted the
-    mboxrd way (">From ", ">>From ").
-    """
-    message = raw.partition(b"\n")[2] if raw.startswith(b"From ") else raw
-    for blank in (b"\r\n", b"\n"):
-        if message == blank or message.endswith(b"\n" + blank):
-            message = message[: -len(blank)]
-            break
-    if b">From " in message:
-        message = _QUOTED_FROM.sub(rb"\1", message)
-    return message
+    text: tuple[str, ...] = ()
+    label: str | None = None
+    id: str | None = None  # holds the names of the rows
+    learned: TextColumns = TextColumns()  # taken where a table has them and the user named none
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user named a column, so that the table has a row of names."""
+        return bool(self.text or self.label or self.id)
 
 
-def parse_index_line(line: bytes) -> tuple[str, str] | None:
-    """Return (label, path) of a line like "spam ../data/inmail.1"; None if it has no path."""
-    words = line.split(None, 1)
-    if len(words) < 2:
-        return None
-    return words[0].decode("utf-8", "replace"), os.fsdecode(words[1].rstrip())
+class Listener:
+    """The listener of a reader of tables.  Subclasses keep the facts that they need."""
+
+    columns = TextColumns()  # of the first table
+
+    def notice(self, line: str) -> None:
+        """Hear a remark on a table that the user should see."""
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Hear the names in a table's first row, None if it has none, and what is read of it."""
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Hear the cells of a row as they are, before the row is handed out."""
 
 
-def is_index(index: str, head: bytes) -> bool:
-    """Return whether all lines are a class and a path, and the first path is a file.
+class Naming(Listener):
+    """Passes on what it hears, with the name of a table before what is said of it."""
 
-    index: its path, from which the paths in it lead.
-    """
-    lines = head.splitlines()
-    entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
-    if not entries or not entries[0] or not all(entries):
-        return False
-    label, name = entries[0]
-    # A word with a colon is a header, as in "Subject: .", and not a class.
-    return ":" not in label and os.path.isfile(beside(index, name))
+    def __init__(self, name: str, listener: Listener) -> None:
+        self._name, self._listener = name, listener
+
+    def notice(self, line: str) -> None:
+        """Pass on a line with the name."""
+        self._listener.notice(f"{self._name}: {line}")
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Pass on the columns."""
+        self._listener.table(names, columns)
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Pass on the cells."""
+        self._listener.row(cells)
 
 
-def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield (label, path) for each line of a TREC index, skipping blank lines."""
-    number = 0
-    while line := stream.readline(_INDEX_LINE_BYTES):
-        number += 1
-        if not line.strip():
-            continue
-        entry = parse_index_line(line)
-        if entry is None:
-            raise ValueError(f"line {number}: not `class path`; correct the index")
-        yield entry
+class Rememberer(Listener):
+    """Remembers the columns of the first table, for the model that learns from it."""
+
+    def __init__(self) -> None:
+        self._has_heard = False
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Remember the columns of the first table."""
+        if not self._has_heard:
+            self.columns, self._has_heard = columns, True
+
+
+SILENT = Listener()
+NO_COLUMNS = TextColumns()
+ANY = NamedColumns()
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return column names for an error message, shortened and at most 20."""
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return ", ".join(name[:LONGEST_NAME] for name in names[:20]) + more

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from nbspam.sources.files import MBOX_NAMES, PACKED, packed_kind
-from nbspam.sources.rows import SILENT, Listener
+from nbspam.sources.files import MBOX_NAMES, PACKED, SILENT, Listener, packed_kind
 
 SEQUENCES = ".mh_sequences"
 MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice

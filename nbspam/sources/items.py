@@ -50,24 +50,23 @@ from nbspam.sources.files import (
     HEAD,
     MAX_MESSAGE,
     PACKED,
+    SILENT,
     Blaming,
+    Listener,
+    NamedColumns,
+    Naming,
+    TextColumns,
     begins_with_from_line,
     beside,
     expanded,
-    index_entries,
     is_folder,
-    is_index,
     is_url,
     kind_by_name,
     leads_nowhere,
-    mbox_messages,
     open_file,
-    read_chunks,
     read_raw_message,
     read_uncompressed,
-    unwrap,
 )
-from nbspam.sources.rows import SILENT, Listener, NamedColumns, Naming, TextColumns
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
@@ -215,9 +214,8 @@ def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> 
     """
     head = stream.read(HEAD) if kind == "unsure" else b""
     if kind == "mbox" or begins_with_from_line(head):
-        messages = mbox_messages(chain(filter(None, (head,)), read_chunks(stream)))
         alone = partial(Item, name, label) if kind == "unsure" else None
-        yield from _mbox_items(name, messages, label, alone)
+        yield from _mbox_items(name, head, stream, label, alone)
     else:
         yield Item(name, label, read_raw_message(stream, head))
 
@@ -230,6 +228,8 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     if kind in ARCHIVES:
         yield from _archive_items(path, kind, label)
         return
+    # Imported late, here and below: most commands read one format.
+    from nbspam.sources.mailboxes import is_index
     from nbspam.sources.rows import sniff
 
     with Blaming(path), open_file(path) as stream:
@@ -240,8 +240,7 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
         stream.seek(0)
         if begins_with_from_line(head):
             # Mail servers leave a From_ line in single messages, too.
-            messages = mbox_messages(read_chunks(stream))
-            yield from _mbox_items(path, messages, label, lambda raw: Item(path, label))
+            yield from _mbox_items(path, b"", stream, label, lambda raw: Item(path, label))
             return
         kind = "trec" if is_index(path, head) else sniff(head)
         if kind is None:
@@ -274,6 +273,8 @@ def _stored_items(
     if kind == "mbox":
         yield from _stream_items(name, kind, stream, label)
     elif kind == "trec":
+        from nbspam.sources.mailboxes import index_entries
+
         for found, path in index_entries(stream):
             yield Item(beside(name, path), label or found, series=name)
     elif kind == "parquet":
@@ -297,14 +298,18 @@ def _stored_items(
 
 def _mbox_items(
     name: str,
-    messages: Iterator[bytes],
+    head: bytes,
+    stream: BinaryIO,
     label: str | None,
-    alone: Callable[[bytes], Item] | None = None,
+    alone: Callable[[bytes], Item] | None,
 ) -> Iterator[Item]:
-    """Yield the messages of an mbox.
+    """Yield the messages of an mbox: of its head, and of the rest of it in the stream.
 
     alone: makes the item of a message that is the only one, From_ line included.
     """
+    from nbspam.sources.mailboxes import mbox_messages, read_chunks, unwrap
+
+    messages = mbox_messages(chain(filter(None, (head,)), read_chunks(stream)))
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
         yield alone(first[0])

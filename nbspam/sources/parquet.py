@@ -10,15 +10,8 @@ from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import UsageError
-from nbspam.sources.files import MAX_MESSAGE, check_expansion
-from nbspam.sources.rows import (
-    Listener,
-    NamedColumns,
-    TextColumns,
-    as_cell,
-    named_places,
-    no_text_column,
-)
+from nbspam.sources.files import MAX_MESSAGE, Listener, NamedColumns, TextColumns, check_expansion
+from nbspam.sources.rows import as_cell, named_places, no_text_column
 
 _ROWS = 64  # that are in memory at a time
 _BUFFER = 1 << 20  # bytes read ahead of each column

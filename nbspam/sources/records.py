@@ -9,20 +9,19 @@ from typing import BinaryIO
 
 from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.files import PACKED, Blaming, is_folder, kind_by_name, open_file
-from nbspam.sources.items import SourceOptions
-from nbspam.sources.rows import (
+from nbspam.sources.files import (
     NO_COLUMNS,
+    PACKED,
     SILENT,
+    Blaming,
     Listener,
-    as_cell,
-    json_objects,
-    json_text,
-    lines_of,
+    is_folder,
+    kind_by_name,
     listed,
-    position,
-    split_rows,
+    open_file,
 )
+from nbspam.sources.items import SourceOptions
+from nbspam.sources.rows import as_cell, json_objects, json_text, lines_of, position, split_rows
 
 FORMATS = ("csv", "tsv", "jsonl")
 _NO_OPTIONS = SourceOptions()

@@ -14,6 +14,16 @@ from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from nbspam.charsets import decoded_lines
+from nbspam.sources.files import (
+    ANY,
+    LONGEST_NAME,
+    NO_COLUMNS,
+    SILENT,
+    Listener,
+    NamedColumns,
+    TextColumns,
+    listed,
+)
 
 # The text is in the first of these columns that a table has; case does not matter.
 TEXT_NAMES = (
@@ -21,7 +31,6 @@ TEXT_NAMES = (
     "comment", "v2", "subject", "title",
 )  # fmt: skip
 LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
-_LONGEST_NAME = 40  # characters
 _LEARNED = ", which the model has learned from"
 _DELIMITERS = (",", ";", "\t", "|")
 _MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
@@ -31,27 +40,6 @@ _FASTTEXT = "__label__"
 _LABELLED_LINE = r"([^\s:,;]{1,40})\t"
 
 # --- which columns ------------------------------------------------------------------------
-
-
-class TextColumns(NamedTuple):
-    """The columns in which a table has its texts and its classes, by name."""
-
-    text: tuple[str, ...] = ()  # joined in this order; empty: the table has no row of names
-    label: str | None = None
-
-
-class NamedColumns(NamedTuple):
-    """The columns that a user named, and those that a model has learned from."""
-
-    text: tuple[str, ...] = ()
-    label: str | None = None
-    id: str | None = None  # holds the names of the rows
-    learned: TextColumns = TextColumns()  # taken where a table has them and the user named none
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the user named a column, so that the table has a row of names."""
-        return bool(self.text or self.label or self.id)
 
 
 class ColumnPlaces(NamedTuple):
@@ -134,7 +122,7 @@ def unnamed_places(rows: list[list[str]]) -> ColumnPlaces:
 def is_header_of_texts(cells: list[str], learned: TextColumns) -> bool:
     """Return whether cells are the names of a table of texts, as a model or anybody calls them."""
     folded = set(map(_fold, cells))
-    if len(cells) < 2 or len(folded) < len(cells) or max(map(len, cells)) > _LONGEST_NAME:
+    if len(cells) < 2 or len(folded) < len(cells) or max(map(len, cells)) > LONGEST_NAME:
         return False
     return _has_all(cells, learned.text) or bool(
         folded.intersection(TEXT_NAMES) and folded.intersection(LABEL_NAMES)
@@ -170,12 +158,6 @@ def no_text_column(names: Sequence[str]) -> ValueError:
     return ValueError(f"no known text column; name one by --text-column, of: {listed(names)}")
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return column names for an error message, shortened and at most 20."""
-    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-    return ", ".join(name[:_LONGEST_NAME] for name in names[:20]) + more
-
-
 def _has_all(names: list[str], some: tuple[str, ...]) -> bool:
     return bool(some) and set(map(_fold, some)) <= set(map(_fold, names))
 
@@ -196,60 +178,6 @@ def _is_data(first: list[str], sample: list[list[str]]) -> bool:
 
 def _fold(name: str) -> str:
     return name.strip().lower()
-
-
-# --- who is told of a table while it is read ----------------------------------------------
-
-
-class Listener:
-    """The listener of a reader of tables.  Subclasses keep the facts that they need."""
-
-    columns = TextColumns()  # of the first table
-
-    def notice(self, line: str) -> None:
-        """Hear a remark on a table that the user should see."""
-
-    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
-        """Hear the names in a table's first row, None if it has none, and what is read of it."""
-
-    def row(self, cells: Sequence[str]) -> None:
-        """Hear the cells of a row as they are, before the row is handed out."""
-
-
-class Naming(Listener):
-    """Passes on what it hears, with the name of a table before what is said of it."""
-
-    def __init__(self, name: str, listener: Listener) -> None:
-        self._name, self._listener = name, listener
-
-    def notice(self, line: str) -> None:
-        """Pass on a line with the name."""
-        self._listener.notice(f"{self._name}: {line}")
-
-    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
-        """Pass on the columns."""
-        self._listener.table(names, columns)
-
-    def row(self, cells: Sequence[str]) -> None:
-        """Pass on the cells."""
-        self._listener.row(cells)
-
-
-class Rememberer(Listener):
-    """Remembers the columns of the first table, for the model that learns from it."""
-
-    def __init__(self) -> None:
-        self._has_heard = False
-
-    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
-        """Remember the columns of the first table."""
-        if not self._has_heard:
-            self.columns, self._has_heard = columns, True
-
-
-SILENT = Listener()
-NO_COLUMNS = TextColumns()
-ANY = NamedColumns()
 
 
 # --- rows of texts ------------------------------------------------------------------------

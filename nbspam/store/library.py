@@ -27,8 +27,8 @@ from nbspam.settings import (
     is_for_table,
     settings_for,
 )
+from nbspam.sources.files import Rememberer
 from nbspam.sources.items import SourceOptions, item_of, items_given, path_of
-from nbspam.sources.rows import Rememberer
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier

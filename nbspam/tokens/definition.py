@@ -7,6 +7,7 @@ neighbouring words, and runs of characters.  The key of a token is a hash of its
 two.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -15,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from nbspam.arrays import Integers, Keys, positions_of
+from nbspam.arrays import Booleans, Integers, Keys, positions_of
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
 from nbspam.settings import TokenSettings
 from nbspam.tokens.documents import RIDER_BITS
-from nbspam.tokens.normalize import in_pairs, normalize, without_disguise
 
 # --- runs of characters ----------------------------------------------------------------------
 
@@ -212,11 +212,77 @@ class Token(NamedTuple):
         return text if self.origin == BODY else f"{self.origin}:{text}"
 
 
+# --- words in disguise -----------------------------------------------------------------------
+
+# A digit between two letters stands for the letter that it looks like: v1agra.  Letters that stand
+# apart, four or more with the same sign between all of them, are one word: c-h-e-a-p.
+
+# For bytes.translate; all other bytes stay as they are.
+_LIKE_LETTERS = bytes.maketrans(b"013457", b"oieast")
+_DIGIT = re.compile(rb"(?<=[a-z])[013457](?=[a-z])")
+_APART = re.compile(rb"[a-z]([-_])[a-z](?:\1[a-z]){2,}+")
+_ZERO, _SEVEN, _A, _Z = b"07az"
+_HYPHEN, _UNDERLINE = b"-_"
+_ALIKE = np.frombuffer(_LIKE_LETTERS, np.uint8)
+
+
+def without_disguise(word: bytes) -> bytes:
+    """Return a word of text, in lower case, as it is meant; this function defines it."""
+    if _APART.fullmatch(word):
+        return word[::2]
+    return _DIGIT.sub(lambda match: match[0].translate(_LIKE_LETTERS), word)
+
+
+def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes:
+    """Return a buffer of the same length whose words of text are as they are meant.
+
+    words: lower case, with zero bytes around all words.  start: (n_fields + 1,) where fields
+    start; is_text: (n_fields,) the fields that may change.
+    """
+    first = int(start[0]) - 1  # the zero byte before the first field
+    text = np.frombuffer(words, np.uint8)[first:]
+    # Whole arrays of bytes, because indices of all digits would take far longer.
+    letter = text - np.uint8(_A) <= _Z - _A
+    digit = text[1:-1] - np.uint8(_ZERO) <= _SEVEN - _ZERO
+    digit &= letter[:-2]
+    digit &= letter[2:]
+    sign = text == _HYPHEN
+    sign |= text == _UNDERLINE
+    apart = sign[:-4] & sign[2:-2]
+    apart &= letter[1:-3]
+    digits = positions_of(digit) + (first + 1)
+    signs = positions_of(apart) + first
+    digits, signs = (
+        each[is_text[start.searchsorted(each, "right") - 1]] for each in (digits, signs)
+    )
+    if not len(digits) + len(signs):
+        return words
+    changed = np.frombuffer(words, np.uint8).copy()
+    changed[digits] = _ALIKE[changed[digits]]
+    _join_letters(changed, words, signs)
+    return changed.tobytes()
+
+
+def _join_letters(changed: np.ndarray, words: bytes, signs: Integers) -> None:
+    """Write joined letters, and zeros behind them, over words that have signs at these places."""
+    end = 0
+    for place in signs.tolist():
+        if place >= end:  # in another word than the sign before
+            begin, end = words.rfind(b"\0", 0, place) + 1, words.index(b"\0", place)
+            if _APART.fullmatch(words, begin, end):
+                joined = np.frombuffer(words, np.uint8)[begin:end:2]
+                changed[begin:end] = 0
+                changed[begin : begin + len(joined)] = joined
+
+
 # --- the tokens of a message -----------------------------------------------------------
 
 
 def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Token]:
     """Yield the tokens of a message one by one; this function defines them."""
+    # Imported late, here and below: text in ASCII is in normal form.
+    from nbspam.tokens.normalize import in_pairs
+
     table = word_table(settings.punctuation)
     for origin, text in by_header(normalized_fields(message, settings)):
         words = text.translate(table).split(b"\0")
@@ -242,6 +308,8 @@ def normalized_fields(message: Message, settings: TokenSettings) -> Iterator[Fie
         if settings.raw or item.text.isascii():
             yield item
         else:
+            from nbspam.tokens.normalize import normalize
+
             text, found = normalize(item.text)
             facts.update(found)
             yield Field(item.origin, text)

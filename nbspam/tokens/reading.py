@@ -7,7 +7,6 @@ from itertools import chain, groupby, repeat
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import InputError
-from nbspam.mail.attachments import limits_with_documents
 from nbspam.mail.headers import LIMITS, Field
 from nbspam.mail.message import Message, parse_message, parse_messages, plain_text
 from nbspam.settings import STRIPPABLE, Settings
@@ -164,7 +163,11 @@ def _messages_of(data: Iterable[bytes], is_text: bool, settings: Settings) -> li
         return list(map(_latin1_text, stripped))
     if is_text or settings.reading == "text":
         return list(map(plain_text, stripped))
-    limits = limits_with_documents() if settings.attachments else LIMITS
+    limits = LIMITS
+    if settings.attachments:
+        from nbspam.mail.attachments import limits_with_documents
+
+        limits = limits_with_documents()
     if settings.sent_mail is None and settings.authserv_id is None:
         return parse_messages(stripped, limits)
     from nbspam.tokens.people import with_facts

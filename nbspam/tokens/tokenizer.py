@@ -32,6 +32,7 @@ from nbspam.tokens.definition import (
     hash_slices,
     kind_of,
     pair_origin,
+    remove_disguises,
     salt_of,
     word_table,
 )
@@ -44,7 +45,6 @@ from nbspam.tokens.documents import (
     offsets_of,
     smallest,
 )
-from nbspam.tokens.normalize import remove_disguises, words_in_pairs
 
 # --- the layout of a batch -------------------------------------------------------------------
 
@@ -390,6 +390,8 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
     if not (settings.raw or layout.buffer.isascii()):
+        from nbspam.tokens.normalize import words_in_pairs
+
         start, length = words_in_pairs(layout.buffer, start, length)
     n_words = differences(start.searchsorted(layout.start))
     field_of = np.arange(len(n_words)).repeat(n_words)

@@ -19,10 +19,10 @@ print(*sys.modules, file=sys.stderr)
 """
 
 
-def imported(*words):
+def imported(*words, mail=SPAM):
     """Return the modules that a command line imports."""
     command = [sys.executable, "-c", IMPORTED, *map(str, words)]
-    done = subprocess.run(command, input=SPAM, capture_output=True, check=True)
+    done = subprocess.run(command, input=mail, capture_output=True, check=True)
     return set(done.stderr.decode().splitlines()[-1].split())
 
 
@@ -49,6 +49,12 @@ def test_what_takes_long_to_import_waits_until_it_is_needed(trained):
         (["--version"], {"numpy", "json", "nbspam.settings"}),
     ):
         assert not (slow | more) & imported(*words), words
+
+
+def test_one_message_takes_few_modules(trained):
+    for mail in (SPAM, b"Content-Type: text/html\n\n<p style='color: red'>buy <b>now</b>"):
+        names = imported("classify", "-m", trained, mail=mail)
+        assert sum(name.partition(".")[0] == "nbspam" for name in names) <= 45
 
 
 def test_the_command_line_computes_nothing():

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
+from nbspam.sources.files import NamedColumns, Rememberer, TextColumns
 from nbspam.sources.items import SourceOptions, read_items
 from nbspam.sources.records import Record, read_cells, read_records
-from nbspam.sources.rows import NamedColumns, Rememberer, TextColumns, read_rows, sniff_table
+from nbspam.sources.rows import read_rows, sniff_table
 
 TABLE = "id,title,body,label\n7,Lunch?,at noon,ham\n8,Win,money now,spam\n"
 LEARNED = TextColumns(("title", "body"), "label")

@@ -10,14 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.sources.files import (
-    begins_with_from_line,
-    index_entries,
-    mbox_messages,
-    parse_index_line,
-    unwrap,
-)
+from nbspam.sources.files import begins_with_from_line
 from nbspam.sources.folders import walk
+from nbspam.sources.mailboxes import index_entries, mbox_messages, parse_index_line, unwrap
 from support import FROM
 
 

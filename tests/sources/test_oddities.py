@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.sources.files import NO_COLUMNS, TextColumns
 from nbspam.sources.items import oddity
-from nbspam.sources.rows import NO_COLUMNS, TextColumns
 from support import HAM, ROOT, SPAM, packed
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.sources.rows import NamedColumns, lines_of, read_rows, sniff
+from nbspam.sources.files import NamedColumns
+from nbspam.sources.rows import lines_of, read_rows, sniff
 
 
 def rows(table, kind="csv", **wanted):

@@ -2,6 +2,7 @@
 
 import os
 import random
+import tarfile
 
 import numpy as np
 import pytest
@@ -210,12 +211,16 @@ def test_what_lies_in_folders_and_mailboxes_or_the_filter_teaches_is_filed(
     for n, file in enumerate(files):
         file.write_bytes(SPAM + b"new %d\n" % n)
     (tmp_path / "one.mbox").write_bytes(b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"2\n")
+    with tarfile.open(tmp_path / "packed", "w") as archive:  # no archive by its name
+        for n in range(2):
+            archive.add(files[n], f"{n}.eml")
 
     assert nbspam("train", mails)[0] == 0
     assert nbspam("update", "--spam", mails / "spam", "--ham", mails / "ham")[0] == 0
     assert nbspam("update", "--spam", tmp_path / "one.mbox")[1] == "learned 1\n"
     assert nbspam("update", "--spam", mails / "spam")[1] == "already known 1\n"
-    assert nbspam("update", "--spam", *files)[1] == "learned 2\n"
+    assert nbspam("update", "--spam", tmp_path / "packed", "--format", "tar")[1] == "learned 2\n"
+    assert nbspam("update", "--spam", *files)[1] == "already known 2\n"
     sure = ("--learn", "confident", "--sure", "0.51")
     assert nbspam("filter", *sure, stdin=SPAM + b"x")[0] == 0
     assert load_classifier(str(model)).table.class_count.sum() == 6

@@ -39,8 +39,8 @@ from nbspam.mail.message import parse_message
 from nbspam.mail.parts import shared
 from nbspam.mail.verdict_headers import VERDICT, HeaderChoices
 from nbspam.settings import TokenSettings
-from nbspam.sources.files import mbox_messages, unwrap
 from nbspam.sources.items import FORMATS, TABLE_FORMATS, Item, SourceOptions, read_items
+from nbspam.sources.mailboxes import mbox_messages, unwrap
 from nbspam.sources.order import date_of
 from nbspam.sources.records import read_records
 from nbspam.store import text

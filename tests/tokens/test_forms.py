@@ -47,8 +47,10 @@ def assert_equal_in_context(codes, context, monkeypatch):
     monkeypatch.setattr(engine, "normalize", None)
 
     (form,), facts = normal_forms([text])
-    pairs = zip(form.lower().split(b"\n"), expected.lower().split(b"\n"), strict=True)
-    assert [pair for pair in pairs if pair[0] != pair[1]] == []
+    form, expected = form.lower(), expected.lower()
+    if form != expected:
+        pairs = zip(form.split(b"\n"), expected.split(b"\n"), strict=True)
+        assert [pair for pair in pairs if pair[0] != pair[1]] == []
     assert facts.get(0, ()) == oddities
 
 
@@ -61,9 +63,10 @@ def test_all_kinds_of_characters_have_the_forms_that_the_definition_gives_them(m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("context", ["{}", "a{}e", "中{}中", "é\u0323{}{}a"])
-def test_every_code_point_has_the_form_that_the_definition_gives_it(context, monkeypatch):
-    assert_equal_in_context(range(0x110000), context, monkeypatch)
+@pytest.mark.parametrize("start", range(0, 0x110000, 0x22000))
+def test_every_code_point_has_the_form_that_the_definition_gives_it(start, monkeypatch):
+    context = "{}\na{}e\n中{}中\né\u0323{}{}a"
+    assert_equal_in_context(range(start, start + 0x22000), context, monkeypatch)
 
 
 @pytest.mark.parametrize("context", ["{}", "a{}e", "中{}中", "vi{}gra"])

@@ -7,9 +7,8 @@ import pytest
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources import files
-from nbspam.sources.files import MAX_MESSAGE
+from nbspam.sources.files import MAX_MESSAGE, Rememberer
 from nbspam.sources.items import Item, SourceOptions, read_items
-from nbspam.sources.rows import Rememberer
 from support import HAM, SPAM, complains, packed
 
 pa = pytest.importorskip("pyarrow")
