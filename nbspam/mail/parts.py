@@ -195,8 +195,6 @@ _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
 _AMP = b"text/x-amp-html"
 _HTML_TYPES = (b"text/html", b"application/xhtml+xml", _AMP)
 _CARDS = (b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory")
-_SIGNED = (b"application/pkcs7-mime", b"application/x-pkcs7-mime")
-_TNEF = b"\x78\x9f\x3e\x22"  # the first bytes of winmail.dat
 # Files that are text if they look like it only if their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
@@ -427,43 +425,35 @@ class Parts:
 
     def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
         """Return the MIME parts inside signed mail or winmail.dat; none of any other file."""
-        if kind in _SIGNED or filename.lower().endswith(b".p7m"):
-            # Imported late, as all that few messages need.
-            from nbspam.mail.wrappings import cms_content
+        from nbspam.mail import wrappings  # late, as all that few messages need
 
-            content = cms_content(decode_transfer(body, encoding))
+        if kind in wrappings.SIGNED or filename.lower().endswith(b".p7m"):
+            content = wrappings.cms_content(decode_transfer(body, encoding))
             return [_with_line_feeds(content)] if content else []
-        if decode_transfer(body[:_SNIFFED], encoding).startswith(_TNEF):
+        if decode_transfer(body[:_SNIFFED], encoding).startswith(wrappings.TNEF):
             if self.readings:
-                from nbspam.mail.wrappings import tnef_parts
-
                 self.readings -= 1
-                return tnef_parts(decode_transfer(body, encoding))
+                return wrappings.tnef_parts(decode_transfer(body, encoding))
             self.defects.add("too-many-parts")
         return []
 
     def look_at_file(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> None:
         """Add facts about an attached file; a document is to be read later."""
-        from nbspam.mail.attachments import (
-            DOCUMENTS,
-            MAX_FILE,
-            AttachedDocument,
-            is_signature,
-            look_at_file,
-        )
+        from nbspam.mail import attachments
 
-        if kind.startswith(b"message/") or is_signature(kind, len(body)):
+        if kind.startswith(b"message/") or attachments.is_signature(kind, len(body)):
             return
-        data = decode_transfer(body[: 2 * MAX_FILE], encoding)
-        size = len(data) if len(body) <= 2 * MAX_FILE else len(body) * 3 // 4
-        file = look_at_file(kind, decode_value(filename), data[:MAX_FILE], size)
+        most = attachments.MAX_FILE
+        data = decode_transfer(body[: 2 * most], encoding)
+        size = len(data) if len(body) <= 2 * most else len(body) * 3 // 4
+        file = attachments.look_at_file(kind, decode_value(filename), data[:most], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
         if not self.limits.documents:
             return
         if file.names:
             self.fields.append(Field("attached", b"\n".join(file.names)))
-        if file.kind in DOCUMENTS:
-            self.documents.append(AttachedDocument(file.kind, data[:MAX_FILE]))
+        if file.kind in attachments.DOCUMENTS:
+            self.documents.append(attachments.AttachedDocument(file.kind, data[:most]))
 
     def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:
         """Read an invitation, which mail programs show above the alternatives, or a card."""

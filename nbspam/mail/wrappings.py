@@ -18,6 +18,9 @@ from typing import NamedTuple
 from nbspam.charsets import to_utf8
 from nbspam.mail.rtf import decompressed, rtf_text
 
+SIGNED = (b"application/pkcs7-mime", b"application/x-pkcs7-mime")
+TNEF = b"\x78\x9f\x3e\x22"  # the first bytes of winmail.dat
+
 # --- S/MIME ----------------------------------------------------------------------------------
 
 _SIGNED = bytes.fromhex("2a864886f70d010702")  # the object identifier of signed data

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.mail import html as reader
-from nbspam.mail import sheets
+from nbspam.mail import visibility
 from nbspam.mail.html import read_html
 from nbspam.mail.visibility import ALL_HIDING
 from support import examples
@@ -260,10 +260,10 @@ def test_what_is_long_is_not_kept(html):
 
 def test_a_number_of_tags_is_kept(monkeypatch):
     monkeypatch.setattr("nbspam.mail.html._MAX_KNOWN", 100)
-    monkeypatch.setattr("nbspam.mail.sheets._MAX_TAGS", 100)
+    monkeypatch.setattr("nbspam.mail.visibility._MAX_TAGS", 100)
     read_html(["".join(f"<p class=x{i}>" for i in range(1000)).encode()])
     assert len(reader._KNOWN) <= 100
-    assert len(sheets._START_TAGS) <= 100
+    assert len(visibility._START_TAGS) <= 100
 
 
 # --- laws ----------------------------------------------------------------------------------
