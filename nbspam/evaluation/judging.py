@@ -403,34 +403,32 @@ def _judged(
 ) -> Trial:
     """Return the answers of a classifier, and of smaller ones, to inputs with a known class."""
     number = {name: k for k, name in enumerate(classifier.classes)}
-    # Name, class, answer, and the answers of smaller models of each input.
-    found: list[tuple[str, int, Floats, Floats]] = []
+    # Name, class, answer, answers of smaller models, and whether it is known, of each input.
+    found: list[tuple[str, int, Floats, Floats, bool]] = []
     skipped: list[Skipped] = []
     unknown: set[str] = set()  # classes that the model does not have
-    is_known: list[bool] = []
-    others = [each.classifier for each in smaller]
-    for given, answer, of_others in classifier.answered(inputs, jobs, others):
+    answered = classifier.answered(inputs, jobs, [each.classifier for each in smaller])
+    for given, answer, of_others in answered:
         if isinstance(answer, Skipped):
             skipped.append(answer)
         elif answer.truth is None:
             skipped.append(Skipped(answer.name, "no label"))
         elif answer.truth not in number:
             unknown.add(answer.truth)
-            reason = f"class {answer.truth} is not one of the model's"
-            skipped.append(Skipped(answer.name, reason))
+            skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
         else:
             if witness is not None:
                 reasons = partial(_reasons, classifier, given)
                 row, truth = np.array([len(found)]), np.array([number[answer.truth]])
                 witness.hear(row, truth, answer.joint[None], reasons)
-            found.append((answer.name, number[answer.truth], answer.joint, of_others))
-            is_known.append(knows is not None and knows(given))
+            is_known = knows is not None and knows(given)
+            found.append((answer.name, number[answer.truth], answer.joint, of_others, is_known))
     if not found:
         raise nothing_judged(skipped, classifier.noun, unknown, classifier.classes)
     if witness is not None:
         witness.meet(classifier)
-    names, y, joint, beside = zip(*found, strict=True)
-    stages = zip(smaller, np.stack(beside, axis=1), strict=True)
+    names, y, joint, beside, known = zip(*found, strict=True)
+    of_smaller = zip(smaller, np.stack(beside, axis=1), strict=True)
     return Trial(
         classifier.classes,
         np.array(y),
@@ -441,9 +439,9 @@ def _judged(
         names,
         classifier.noun,
         n_learned=n_learned_by(classifier),
-        smaller=tuple(SmallerModelResult(model.n_learned, of) for model, of in stages),
+        smaller=tuple(SmallerModelResult(each.n_learned, of) for each, of in of_smaller),
         skipped=tuple(skipped),
-        is_known=None if knows is None else np.array(is_known),
+        is_known=None if knows is None else np.array(known),
     )
 
 
