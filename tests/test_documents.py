@@ -253,6 +253,7 @@ def test_the_guides_show_the_same_sessions_and_all_equations():
     english, chinese = ((ROOT / name).read_text("utf-8") for name in GUIDES)
 
     assert CONSOLE.findall(english) == CONSOLE.findall(chinese)
+    assert PYTHON.findall(english) == PYTHON.findall(chinese)
     for text in (english, chinese):
         numbers = re.findall(r"^    .* \(7\.(\d+)\)$", text, re.MULTILINE)
         assert list(map(int, numbers)) == list(range(1, 38))
