@@ -229,6 +229,7 @@ class TableChoices(NamedTuple):
     parent: str | None = None
     root: str | None = None
     class_parents: bool | None = None
+    order: int | None = None
     structure: str | None = None  # the path of a file
 
     @property

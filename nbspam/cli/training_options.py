@@ -72,7 +72,7 @@ _dependent_options = (
         "--min-support",
         type=click.FloatRange(min=0, min_open=True),
         metavar="N",
-        help="Let only values of N documents be parents.  [default: 1]  For aode and a2de.",
+        help="Let only values of N documents be parents.  [default: 1]  For aode, a2de and akde.",
     ),
     click.option(
         "--criterion",
@@ -289,8 +289,8 @@ table_training_options = filling(
         type=click.Choice(list(ESTIMATORS)),
         metavar="NAME",
         help="categorical, gaussian, mixed, bernoulli, multinomial, complement, spode, tan, aode,"
-        " a2de or network.  bernoulli, multinomial and complement are for tables of counts; in"
-        " the last five, columns depend on each other.",
+        " a2de, akde or network.  bernoulli, multinomial and complement are for tables of counts;"
+        " in the last six, columns depend on each other.",
     ),
     click.option(
         "--alpha",
@@ -349,6 +349,12 @@ _column_options: tuple[Decorator, ...] = (
         metavar="COLUMN|all",
         help="For tan: the tree's root, or a mean over all.  [default: the column that"
         " tells most about the class]",
+    ),
+    click.option(
+        "--order",
+        type=click.IntRange(min=1),
+        metavar="K",
+        help="For akde: how many parents a column has.  [default: 3]",
     ),
     click.option(
         "--structure",

@@ -43,6 +43,7 @@ ESTIMATORS = {
     "tan": EstimatorEntry("dependent", "TAN", COLUMNS, n_features=1000),
     "aode": EstimatorEntry("dependent", "AODE", COLUMNS, n_features=1000),
     "a2de": EstimatorEntry("dependent", "A2DE", COLUMNS, n_features=50),
+    "akde": EstimatorEntry("dependent", "AKDE", COLUMNS),
     "network": EstimatorEntry("network.estimator", "BayesianNetwork", COLUMNS, n_features=100),
 }
 TOKEN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == TOKENS)
@@ -130,6 +131,7 @@ def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothin
 if TYPE_CHECKING:  # For type checkers, which cannot read the table; a test compares the two.
     from nbspam.models.columns import CategoricalNB as CategoricalNB
     from nbspam.models.dependent import A2DE as A2DE
+    from nbspam.models.dependent import AKDE as AKDE
     from nbspam.models.dependent import AODE as AODE
     from nbspam.models.dependent import SPODE as SPODE
     from nbspam.models.dependent import TAN as TAN

@@ -1,19 +1,21 @@
-"""Naive Bayes in which columns depend on one or two others: SPODE, TAN, AODE and A2DE.
+"""Naive Bayes in which columns depend on a few others: SPODE, TAN, AODE, A2DE and AKDE.
 
 In SPODE all columns depend on one of them, the super-parent; in TAN each on at most one other, in
-a tree.  AODE and A2DE choose nothing: they average models with every column, or every pair of
-columns, as parents.
+a tree.  AODE, A2DE and AKDE choose nothing: they average models with every column, every pair of
+columns, or every set of k columns, as parents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from nbspam.models.base import DataError, logsumexp
+from nbspam.models.columns import Levels
 from nbspam.models.estimates import log_shares
 from nbspam.models.network.structure import spanning_tree
 from nbspam.models.pairs import (
@@ -25,12 +27,12 @@ from nbspam.models.pairs import (
     one_hot,
     refuse_large,
 )
+from nbspam.models.rows import RowsModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nbspam.models.base import Array, Codes, Sums
-    from nbspam.models.columns import Levels
 
 _IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
 _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
@@ -424,3 +426,119 @@ class A2DE(AODE):
             mean = sums - np.log(np.maximum(n_parents, 1))
             joint[rows] = np.where(n_parents > 0, mean, _averaged(of_one, events, cells))
         return joint
+
+
+# --- any number of parents, counted when asked -----------------------------------------------
+
+_MAX_PARENT_SETS = 20_000  # of a row; about 0.5 ms each
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AKDE(RowsModel):
+    """The mean over all sets of k columns of P(class, set) times P(x_j given class, set).
+
+    Zhou Zhihua's kDE, averaged: AnDE of Webb, Boughton, Zheng, Ting & Salem (2012); order is k.
+    With k = 1 it is AODE, with k = 2 A2DE.  The counts of all sets of k + 1 values would fill the
+    memory, so the distinct rows are kept, and those that share a set of values with a row are
+    counted when that row is classified.  A set is a parent only if at least min_support documents
+    share its values, and if its columns have other values.  A row without such a set is
+    classified with k - 1, at last by naive Bayes.
+
+    >>> from nbspam.models import AKDE
+    >>> rows = [[a, b, c, d] for a in (0, 1) for b in (0, 1) for c in (0, 1) for d in (0, 1)]
+    >>> parity = AKDE(order=3).fit(rows, [sum(row) % 2 for row in rows])
+    >>> parity.predict([[0, 1, 1, 1], [1, 1, 1, 1]]).tolist()
+    [1, 0]
+    """
+
+    order: int = 3
+    min_support: float = 1.0
+
+    def _become(self, learnt: Any, n_features: int) -> Any:
+        if not 0 < self.min_support < np.inf:
+            raise DataError(f"min_support: {self.min_support!r} is not a number above 0; give one")
+        if self.order not in range(1, 1 << 31):
+            raise DataError(f"order: {self.order!r} is not a whole number from 1 up; give one")
+        n_varied = int((self.levels_ > 1).sum())
+        n_sets = max(comb(n_varied, k) for k in range(min(self.order, n_varied) + 1))
+        if n_sets > _MAX_PARENT_SETS:
+            raise DataError(
+                f"order: {self.order} of {n_varied} columns can be chosen in {n_sets:,} ways, more"
+                f" than {_MAX_PARENT_SETS:,}; take fewer columns, or a lower order"
+            )
+        return super()._become(learnt, n_features)
+
+    def _derive(self) -> Any:
+        """Return the weight of each row in its class, which values are known, and what is added.
+
+        Shapes: (n_distinct, n_classes); (n_distinct, n_columns); to each value (D,), and to all
+        of its column (n_columns,).
+        """
+        weight = np.zeros((len(self.rows_), len(self.classes_)))
+        weight[np.arange(len(self.rows_)), self.rows_[:, -1]] = self.row_count_
+        added = self.added_
+        added_to_column = np.add.reduceat(added, Levels(self.levels_).start)
+        return weight, self.rows_[:, :-1] >= 0, added, added_to_column
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        codes = self._codes(X, self._at("predict"))
+        different, which = np.unique(codes, axis=0, return_inverse=True)
+        joint = np.empty((len(different), len(self.classes_)))
+        for place, row in enumerate(different):
+            joint[place] = self._of_row(row)
+        return joint[which.ravel()]
+
+    def _of_row(self, row: Codes) -> Array:
+        """Return log P(class, row) in nats, (n_classes,); row: codes, -1 where missing."""
+        everywhere = np.arange(len(self.rows_))
+        varied = np.flatnonzero((row >= 0) & (self.levels_ > 1)).tolist()
+        for order in range(min(self.order, len(varied)), 0, -1):
+            total, n_sets = np.full(len(self.classes_), -np.inf), 0
+            for columns, rows in self._parent_sets(row, varied, order, everywhere):
+                total = np.logaddexp(total, self._given_set(row, columns, rows))
+                n_sets += 1
+            if n_sets:
+                return np.asarray(total - np.log(n_sets))
+        return self._given_set(row, (), everywhere)
+
+    def _parent_sets(
+        self, row: Codes, columns: Sequence[int], order: int, rows: Codes
+    ) -> Iterator[tuple[tuple[int, ...], Codes]]:
+        """Yield the sets of columns whose values enough rows share, and these rows' indices."""
+        if order == 0:
+            yield (), rows
+            return
+        for n, column in enumerate(columns):
+            sharing = rows[self.rows_[rows, column] == row[column]]
+            if self.row_count_[sharing].sum() >= self.min_support:
+                for more, left in self._parent_sets(row, columns[n + 1 :], order - 1, sharing):
+                    yield (column, *more), left
+
+    def _given_set(self, row: Codes, columns: tuple[int, ...], rows: Codes) -> Array:
+        """Return log P(class, values of columns) + log P(other values given these), (n_classes,).
+
+        rows: the indices of the rows that share these values.
+        """
+        levels, (weights, known, added, added_to_column) = Levels(self.levels_), self.tables()
+        others = row >= 0
+        others[list(columns)] = False
+        place, n_values = levels.start + row, levels.n
+        weight, found = weights[rows].T, self.rows_[rows, :-1]
+        log_given = log_shares(
+            (weight @ (found == row))[:, others],
+            (weight @ known[rows])[:, others],
+            n_values[others],
+            added[place[others]],
+            added_to_column[others],
+        ).sum(axis=1)
+        if not columns:
+            return np.asarray(self.class_log_prior_ + log_given)
+        of = list(columns)
+        n_known = self.row_count_[known[:, of].all(axis=1)].sum()
+        n_sets = float(np.prod(n_values[of], dtype=np.float64))
+        # A set of values gets the mean of what is added to each of them.
+        share_of_each = (added_to_column[of] / n_values[of]).mean()
+        log_share = log_shares(
+            weight.sum(axis=1), n_known, n_sets, added[place[of]].mean(), n_sets * share_of_each
+        )
+        return np.asarray(log_share + log_given)

@@ -19,8 +19,17 @@ from nbspam.models.columns import (
     CountedComplementNB,
     CountedMultinomialNB,
     Levels,
+    count_cells,
 )
-from nbspam.models.dependent import A2DE, ALL_ROOTS, AODE, SPODE, TAN, conditional_information
+from nbspam.models.dependent import (
+    A2DE,
+    AKDE,
+    ALL_ROOTS,
+    AODE,
+    SPODE,
+    TAN,
+    conditional_information,
+)
 from nbspam.models.gaussian import GaussianNB, MixedNB
 from nbspam.models.network.estimator import BayesianNetwork
 
@@ -209,6 +218,16 @@ def _(model: A2DE, whole: bool) -> Iterator[Distribution]:
 
 
 @_of_columns.register
+def _(model: AKDE, whole: bool) -> Iterator[Distribution]:
+    """Yield P(column given class); what is given parents too is counted for each row asked."""
+    levels, rows = Levels(model.levels_), model.rows_
+    cells = levels.cells(rows[:, :-1], "distributions")
+    n_classes = len(model.classes_)
+    count = count_cells(cells, levels.total, rows[:, -1], model.row_count_, n_classes)
+    yield from _of_values(model.levels_, count, levels.log_shares(count, model.added_))
+
+
+@_of_columns.register
 def _(model: BayesianNetwork, whole: bool) -> Iterator[Distribution]:
     """Yield P(class given its parents, if it has some), and P(column given its parents)."""
     cardinality, tables, target = model.cardinality, model.tables(), model.n_features_in_
@@ -230,7 +249,7 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
     SPODE: the parent, and of each column how it did in cross-validation, if the parent was
     chosen.  TAN: the root, None for all, and each edge with its information, nats; `pairs` has
     the information of all pairs of columns, the highest first.  Columns with a single value,
-    which take no part, are left out.  AODE, A2DE: the columns of which some value is a parent.
+    which take no part, are left out.  AODE, A2DE, AKDE: the columns that are parents.
     Network: the arrows, the graph's cost by the criterion (nats, less is better), and its parts:
     the number of parameters, and the rows' log-likelihood under estimates by maximum likelihood.
     names: of the columns and the class.
@@ -269,6 +288,8 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
             return {"root": root, "edges": edges, "pairs": pairs}
         case AODE():
             return {"parents": [names[column] for column in model.parent_columns()]}
+        case AKDE():
+            return {"parents": [names[j] for j in np.flatnonzero(model.levels_ > 1).tolist()]}
         case BayesianNetwork():
             scores, families = model.scores(), list(enumerate(model.parents_))
             edges = [

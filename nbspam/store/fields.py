@@ -416,7 +416,7 @@ LEARNT: _Rules = {
     "parent_errors_": ArrayRule("f8", "K"),
     "parent_loss_": ArrayRule("f8", "K"),
 }
-_TOGETHER = (("parent_errors_", "parent_loss_"), ("rows_", "row_count_", "arrows_"))
+_TOGETHER = (("parent_errors_", "parent_loss_"), ("rows_", "row_count_"))
 PARAMETERS: Mapping[str, _Check] = {
     "alpha": _is_alpha,
     "beta": _or_none(_list_of(is_number_between)),
@@ -431,6 +431,7 @@ PARAMETERS: Mapping[str, _Check] = {
     "max_parents": _or_none(_whole(1, 1 << 31)),
     "min_support": is_number_between,
     "norm": _is_flag,
+    "order": _whole(1, 1 << 31),
     "parent": _or_none(_whole(0, 1 << 31)),
     "root": lambda root: root in (None, "all") or _whole(0, 1 << 31)(root),
     "start": _one_of("tree", "naive", "empty"),
@@ -517,6 +518,8 @@ def _check_model(name: str, state: State, n_values: Integers, n_classes: int) ->
         rows = learnt["rows_"]
         fits = bool((rows < np.append(n_values, n_classes)).all() and (rows[:, -1] >= 0).all())
         require(fits, "rows_: out of range")
+    require(("arrows_" in learnt) == (name == "network"), "arrows_")
+    if "arrows_" in learnt:
         _check_arrows(learnt["arrows_"], parameters)
 
 

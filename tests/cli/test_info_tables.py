@@ -14,7 +14,15 @@ import pytest
 import nbspam
 from support import MELONS, columns, complains
 
-CATEGORICAL = ["categorical", "spode", "tan", "aode", "a2de", "network --start=naive --no-climb"]
+CATEGORICAL = [
+    "categorical",
+    "spode",
+    "tan",
+    "aode",
+    "a2de",
+    "akde",
+    "network --start=naive --no-climb",
+]
 
 
 @pytest.fixture
@@ -145,6 +153,29 @@ def test_the_tree_and_its_information_are_shown(table, model, tmp_path, drawn):
     assert len(pairs) == 3
     last = structure["pairs"][-1]
     assert f"\n{', '.join(last['columns'])}" in out.split("not in the tree")[1]
+
+
+def test_akde_of_order_1_and_2_are_aode_and_a2de(table, model, tmp_path, drawn):
+    train = ("train", tmp_path / "t.csv", "--target", "y", "--model")
+    posterior = {}
+    for how in (["aode"], ["akde", "--order", "1"], ["a2de"], ["akde", "--order", "2"], ["akde"]):
+        assert table(*train, *how)[0] == 0
+        lines = table("classify", "--json", tmp_path / "t.csv")[1].splitlines()
+        posterior[" ".join(how)] = [[*json.loads(x)["posterior"].values()] for x in lines]
+    np.testing.assert_allclose(posterior["akde --order 1"], posterior["aode"], rtol=1e-12)
+    np.testing.assert_allclose(posterior["akde --order 2"], posterior["a2de"], rtol=1e-12)
+    # With all three columns as parents it is P(class, row) = (n + 1) / (30 + 3 * 2 * 3).
+    known = nbspam.train(drawn, target="y", model="akde", order=3)
+    for row, p in zip(drawn, posterior["akde"], strict=True):
+        asked = {name: row[name] for name in "abc"}
+        n = [count(drawn, {**asked, "y": label}) for label in "emn"]
+        assert p == pytest.approx([(k + 1) / (sum(n) + 3) for k in n])
+        assert [*known.classify(asked).posterior.values()] == pytest.approx(p)
+    assert table("update", tmp_path / "t.csv")[0] == table("unlearn", tmp_path / "t.csv")[0] == 0
+    lines = table("classify", "--json", tmp_path / "t.csv")[1].splitlines()
+    assert [[*json.loads(x)["posterior"].values()] for x in lines] == posterior["akde"]
+    assert exported(table)["structure"] == {"parents": ["a", "b", "c"]}
+    assert complains(table(*train, "aode", "--order", "2"), 2, "--order: --model aode has no such")
 
 
 def test_a_trees_root_is_a_column_or_all_of_them(table, model, tmp_path, drawn):

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from nbspam.models import (
     A2DE,
+    AKDE,
     AODE,
     COUNTED,
     ESTIMATORS,
@@ -53,13 +54,15 @@ COLUMNS = {
     "aode support 3": (AODE, {"min_support": 3, "alpha": 0.2, "class_prior": "estimated"}),
     "a2de": (A2DE, {}),
     "a2de support 3": (A2DE, {"min_support": 3, "alpha": 0.2}),
+    "akde": (AKDE, {}),
+    "akde support 3": (AKDE, {"order": 2, "min_support": 3, "alpha": 0.2}),
     "network": (BayesianNetwork, {}),
     "network naive": (
         BayesianNetwork,
         {"start": "naive", "climb": False, "alpha": 0.2, "class_prior": "estimated"},
     ),
 }
-MLE = (CategoricalNB, MixedNB, SPODE, TAN, AODE, A2DE, BayesianNetwork)
+MLE = (CategoricalNB, MixedNB, SPODE, TAN, AODE, A2DE, AKDE, BayesianNetwork)
 UNSMOOTHED = {f"{Class.__name__} alpha 0": (Class, {"alpha": 0}) for Class in TOKEN_MODELS} | {
     f"{Class.__name__} mle": (
         Class,

@@ -1,6 +1,7 @@
 """Models of columns that depend on each other agree with their definitions, by brute force."""
 
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
 from math import log, prod
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from nbspam.models import A2DE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB
+from nbspam.models import A2DE, AKDE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB
 from nbspam.models.base import DataError
 from nbspam.models.dependent import class_information, conditional_information
 from support import examples, tables
@@ -78,6 +79,26 @@ def a2de(X, y, prior, row, label):
     return sum(found) / len(found) if found else aode(X, y, prior, row, label)
 
 
+def akde(X, y, prior, row, label, order):
+    """Return the mean over all sets of `order` columns as parents, or that of a lower order."""
+    found = []
+    for parents in combinations(range(len(row)), order):
+        fixed = {j: row[j] for j in parents}
+        if all(len(prior[j]) > 1 for j in parents) and count(X, y, None, fixed):
+            # What is added to a set of values is the mean of what is added to each of them.
+            cells = [*product(*(prior[j] for j in parents))]
+            own = Fraction(sum(prior[j][int(row[j])] for j in parents), order)
+            everything = sum(Fraction(sum(cell), order) for cell in cells)
+            n = count(X, y, None, {}, parents) + everything
+            share = (count(X, y, label, fixed) + own) / n
+            found.append(share * others(X, y, prior, row, label, fixed))
+    if found:
+        return sum(found) / len(found)
+    return (
+        akde(X, y, prior, row, label, order - 1) if order > 1 else naive(X, y, prior, row, label)
+    )
+
+
 def tan(X, y, prior, row, label, parents):
     share = class_share(y, prior, label)
     for j, value in enumerate(row):
@@ -119,6 +140,7 @@ def test_models_agree_with_their_definitions_on_all_rows(is_uneven, table):
         lambda *of: naive(*of): BayesianNetwork(start="naive", climb=False, **how),
         aode: AODE(**how),
         a2de: A2DE(**how),
+        **{partial(akde, order=k): AKDE(order=k, **how) for k in (1, 2, 3, 4)},
         lambda *of: tan(*of, tree.parents_): tree,
     }
     for definition, model in models.items():
@@ -128,6 +150,16 @@ def test_models_agree_with_their_definitions_on_all_rows(is_uneven, table):
         np.testing.assert_allclose(
             np.exp(model.predict_joint_log_proba(asked)), np.array(expected, float), rtol=1e-9
         )
+
+
+def test_the_parents_of_akde_are_refused_if_they_are_too_many_or_none():
+    many = np.arange(200).reshape(2, 100) % 2 ^ np.array([[0], [1]])
+    with pytest.raises(DataError, match=r"order: 3 of 100 columns .* 161,700 ways, more than"):
+        AKDE(levels=[2] * 100).fit(many, [0, 1])
+    with pytest.raises(DataError, match="order: 0 is not a whole number from 1 up"):
+        AKDE(order=0).fit([[0, 1]], [0])
+    with pytest.raises(DataError, match="min_support: 0 is not a number above 0"):
+        AKDE(min_support=0).fit([[0, 1]], [0])
 
 
 @given(table=tables())

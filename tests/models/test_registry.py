@@ -28,9 +28,18 @@ from nbspam.models import (
 from nbspam.models.base import Estimator
 from nbspam.models.columns import BinaryByDefault, CategoricalNB, ColumnModel, CountedColumns
 from nbspam.models.pairs import PairModel
+from nbspam.models.rows import RowsModel
 from nbspam.models.tokens import LinearModel
 
-ABSTRACT = {Estimator, CountedColumns, LinearModel, ColumnModel, BinaryByDefault, PairModel}
+ABSTRACT = {
+    Estimator,
+    CountedColumns,
+    LinearModel,
+    ColumnModel,
+    BinaryByDefault,
+    PairModel,
+    RowsModel,
+}
 
 
 def estimators_found():

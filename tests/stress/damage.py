@@ -159,7 +159,17 @@ def models(folder):
     }
     for name in ("spode", "tan", "aode", "a2de", "network"):
         made[f"features {name}"] = train(items(40, ("ham", "spam"), 0), model=name, max_features=6)
-    for name in ("categorical", "gaussian", "mixed", "spode", "tan", "aode", "a2de", "network"):
+    for name in (
+        "categorical",
+        "gaussian",
+        "mixed",
+        "spode",
+        "tan",
+        "aode",
+        "a2de",
+        "akde",
+        "network",
+    ):
         rows = numbers if name == "gaussian" else mixed
         made[f"table {name}"] = train(Path(rows), target="sweet", model=name)
     paths = {}

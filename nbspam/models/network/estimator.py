@@ -1,8 +1,7 @@
 """A Bayesian network as a classifier: the class is one of its variables.
 
 A search over graphs finds which columns depend on which.  Each graph needs different counts,
-so the model learns the distinct rows themselves and the weight of each.  Rows can be added
-and subtracted like counts.
+so the model keeps the distinct rows.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Statistics
-from nbspam.models.columns import BinaryByDefault, Levels
+from nbspam.models.base import DataError
 from nbspam.models.network.network import Network, log_marginals, smoothed_tables
 from nbspam.models.network.structure import (
     FamilyScores,
@@ -25,73 +23,18 @@ from nbspam.models.network.structure import (
     topological_order,
     tree_start,
 )
+from nbspam.models.rows import RowsModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.base import Array, Statistics
 
 STARTS = ("tree", "naive", "empty")
-_NEGLIGIBLE = 1e-9  # a row of less weight is a rounding error
-
-
-class DistinctRows(Statistics):
-    """Distinct rows, sorted, and the weight of each.
-
-    rows_: (n_distinct, n_columns + 1) codes, -1 where missing, the index of the class last;
-    row_count_: (n_distinct,).
-    """
-
-    def plus(self, other: Statistics, sign: int = 1) -> DistinctRows:
-        """Return the rows of both, or with sign -1 those that are left."""
-        classes = np.union1d(self.classes, other.classes)
-        mine, theirs = (
-            Statistics(part.classes, {"class_count_": part.sums["class_count_"]})
-            for part in (self, other)
-        )
-        rows = np.concatenate([_renamed(part, classes) for part in (self, other)])
-        weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
-        class_count = mine.plus(theirs, sign).sums["class_count_"]
-        return DistinctRows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
-
-    def seen(self) -> DistinctRows:
-        """Return these statistics without the classes of which nothing is left."""
-        kept = self.sums["class_count_"] > 0
-        rows = self.sums["rows_"].copy()
-        rows[:, -1] = (np.cumsum(kept) - 1)[rows[:, -1]]
-        sums = {**self.sums, "class_count_": self.sums["class_count_"][kept], "rows_": rows}
-        return DistinctRows(self.classes[kept], sums)
-
-    def clipped(self) -> Statistics:
-        """Return these statistics with rounding errors below zero replaced by zero."""
-        rows, weight = self.sums["rows_"], np.maximum(self.sums["row_count_"], 0.0)
-        class_count = np.maximum(self.sums["class_count_"], 0.0)
-        return DistinctRows(
-            self.classes, {"class_count_": class_count, **different_rows(rows, weight)}
-        )
-
-    def is_negative(self) -> bool:
-        """Return whether more was subtracted than had been added."""
-        return any((self.sums[name] < -1e-6).any() for name in ("class_count_", "row_count_"))
-
-
-def _renamed(part: Statistics, classes: Any) -> Any:
-    """Return the rows of a part with class indices that refer to these classes."""
-    rows = part.sums["rows_"].copy()
-    rows[:, -1] = np.searchsorted(classes, part.classes)[rows[:, -1]]
-    return rows
-
-
-def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
-    """Return the distinct rows, sorted, with the sums of their weights; zeros are left out."""
-    unique, which = np.unique(rows, axis=0, return_inverse=True)
-    total = np.bincount(which.ravel(), weight, len(unique)).astype(np.float64)
-    kept = np.abs(total) > _NEGLIGIBLE
-    return {"rows_": unique[kept], "row_count_": total[kept]}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BayesianNetwork(BinaryByDefault):
+class BayesianNetwork(RowsModel):
     """P(class) times the product of P(column given its parents), in a graph that is searched.
 
     Zhou Zhihua, Machine Learning, section 7.5.  A search makes the class a parent but never a
@@ -112,17 +55,12 @@ class BayesianNetwork(BinaryByDefault):
     [1, 0]
     """
 
-    _sums = ("class_count_", "rows_", "row_count_")
-    _statistics = DistinctRows
-
     criterion: str = "bic"
     start: str = "tree"
     climb: bool | None = None
     max_parents: int | None = None
     structure: Sequence[Sequence[int]] | None = None
     class_parents: bool = False
-    rows_: Any = field(init=False)
-    row_count_: Array = field(init=False)
     # (n_columns + 1, n_columns + 1), 1 at [parent, child]; the class is last
     arrows_: Any = field(init=False)
 
@@ -131,25 +69,6 @@ class BayesianNetwork(BinaryByDefault):
         """Return the parents of each column, and of the class last."""
         self._learnt()
         return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows_.T)
-
-    def _codes(self, X: Any, where: str) -> Any:
-        """Return the code of each value, -1 where missing."""
-        if self.levels is None:
-            return (X > 0).astype(np.int32)
-        levels = Levels(self.levels_)
-        cells = levels.cells(X, where)
-        return np.where(cells == levels.total, -1, cells - levels.start).astype(np.int32)
-
-    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
-        rows = np.column_stack([self._codes(X, self._at("fit")), code]).astype(np.int32)
-        return different_rows(rows, np.ones(len(rows)) if weight is None else weight)
-
-    def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
-        rows = self.rows_.copy()
-        for column, code in enumerate(codes):
-            # A missing value, -1, stays what it is.
-            rows[:, column] = np.append(code, -1)[rows[:, column]]
-        return different_rows(rows, self.row_count_)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         super()._become(learnt, n_features)
