@@ -430,7 +430,7 @@ class A2DE(AODE):
 
 # --- any number of parents, counted when asked -----------------------------------------------
 
-_MAX_PARENT_SETS = 20_000  # of a row; about 0.5 ms each
+_MAX_PARENT_SETS = 20_000  # of a row; about 0.5 ms each: E-250
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
