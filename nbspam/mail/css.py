@@ -281,25 +281,33 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 _VARIABLE = re.compile(rb"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
 _CUSTOM = re.compile(rb"(--[\w-]+)\s*:([^;{}]*)")
-_MAX_VARIABLES, _MAX_VALUE, _MAX_STEPS = 1000, 1000, 3  # their number, bytes, and values in values
+# The number of variables, bytes of one, bytes of a text of declarations, and values in values.
+_MAX_VARIABLES, _MAX_VALUE, _MAX_TEXT, _MAX_STEPS = 1000, 200, 10_000, 3
 
 
-def custom_properties(text: bytes) -> dict[bytes, bytes]:
-    """Return the values of custom properties that a text of styles states, the last of each.
+def custom_properties(text: bytes, inherited: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
+    """Return the values of custom properties under styles, the last that is stated for each.
 
-    Which element inherits which value is not followed, and a loop has no value.
+    inherited: those around.  A loop has no value.
     """
     stated = dict(_CUSTOM.findall(text)[:_MAX_VARIABLES])
-    short = {name: value.strip() for name, value in stated.items() if len(value) < _MAX_VALUE}
-    found = short
+    found = {name: value.strip() for name, value in stated.items()}
+    if not found or len(inherited) + len(found) > _MAX_VARIABLES:
+        return inherited
+    around = {**inherited, **found}
     for _ in range(_MAX_STEPS):
-        found = {name: with_values(value, short) for name, value in found.items()}
-    return {name: value for name, value in found.items() if b"var(" not in value}
+        found = {
+            name: with_values(value, around)
+            for name, value in found.items()
+            if len(value) <= _MAX_VALUE
+        }
+    known = {name: value for name, value in found.items() if b"var(" not in value}
+    return {**inherited, **known}
 
 
 def with_values(text: bytes, properties: Mapping[bytes, bytes]) -> bytes:
     """Return declarations with the values of their variables, or the stated fallback."""
-    if b"var(" not in text or len(text) > _MAX_VALUE:
+    if b"var(" not in text or len(text) > _MAX_TEXT:
         return text
     return _VARIABLE.sub(lambda match: properties.get(match[1]) or match[2] or b"", text)
 

@@ -8,10 +8,11 @@ elements are followed one by one.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from nbspam.mail.css import custom_properties, with_values
 from nbspam.mail.visibility import (
     MARK,
     OWN,
@@ -38,6 +39,8 @@ _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
 _MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
 _MAX_DEPTH = 200  # text further inside looks as at this depth
+_MAX_RESOLVED = 1 << 20  # bytes of style attributes with variables
+_MAX_GENERATED, _MAX_CONTENT = 1000, 200  # texts that sheets add to a tree, and their characters
 
 _BREAKING = frozenset(
     b"br p div tr td th table li ul ol dl dt dd h1 h2 h3 h4 h5 h6 hr center blockquote pre form"
@@ -193,18 +196,26 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     known = _known_tags(pieces)
     sheet = _sheet_of(known)
     # Pseudo-classes compare siblings: the time is quadratic in them.
-    marked = [_mark(tree, sheet, len(trees) == 1) for tree in trees if sheet and sheet.marks]
-    if any(marked):
+    changed = []
+    if sheet is not None:
+        alone = len(trees) == 1
+        changed = [_mark(tree, sheet, alone) for tree in trees if sheet.marks]
+        changed += [_generate(tree, sheet, alone) for tree in trees if sheet.generated]
+    if any(changed):
         pieces = _pieces(trees)
         known = _known_tags(pieces)
     tags = [known[tag] for tag in pieces[1::2]]
+    starts = {tag.start: None for tag in known.values() if tag.start}
+    if any(start.has_variables for start in starts):
+        _resolve(tags, {} if sheet is None else sheet.properties)
+        starts = {tag.start: None for tag in tags if tag.start}
     facts = set().union(*[tag.facts for tag in known.values()])
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces)
     pieces[1::2] = [tag.shown for tag in tags]
     hidden = [tag.hidden for tag in known.values() if tag.name in _HIDDEN_RAW]
     walk = _Walk(pieces, facts)
-    if walk.follow(tags, known.values(), sheet):
+    if walk.follow(tags, starts, sheet):
         pieces = walk.shown
         hidden += walk.hidden
     visible = _unescape(b"".join(pieces))
@@ -249,7 +260,7 @@ def _sheet_of(known: dict[bytes, _Tag]) -> "Sheet | None":
         return None
     from nbspam.mail.sheets import Sheet  # imported late: most documents have no style element
 
-    return Sheet(b"\n".join(rules), {tag.start for tag in known.values() if tag.start})
+    return Sheet(b"\n".join(rules), [tag.start for tag in known.values() if tag.start])
 
 
 def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
@@ -277,6 +288,66 @@ def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool
     for place, node in nodes.items():
         node.attrs[attribute] = b" ".join(marks[place]).decode()
     return bool(nodes)
+
+
+def _generate(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
+    """Put the texts that a sheet states before and after content into a tree.
+
+    Return whether there are any.
+    """
+    from selectolax.lexbor import SelectolaxError
+
+    left = _MAX_GENERATED
+    for generated in sheet.generated:
+        if b":" in generated.selector and not with_siblings:
+            continue
+        try:
+            found = tree.css(generated.selector.decode("utf-8", "replace"))
+        except SelectolaxError:  # no selector that it reads
+            continue
+        for node in found[:left]:
+            parts = [
+                node.attributes.get(name.decode()) or ""
+                if name
+                else text.decode("utf-8", "replace")
+                for text, name in generated.parts
+            ]
+            text = "".join(parts)[:_MAX_CONTENT]
+            if not text.strip() or (node.tag or "").encode() in (*_RAW, b"head"):
+                continue
+            left -= 1
+            first = node.first_child if generated.is_before else None
+            if first is None:
+                node.insert_child(text)
+            else:
+                first.insert_before(text)
+    return left < _MAX_GENERATED
+
+
+def _resolve(tags: list[_Tag], stated: Mapping[bytes, bytes]) -> None:
+    """Put the values of variables into the style attributes of tags.
+
+    An element inherits the variables of those around it.  stated: by sheets.
+    """
+    names = {tag.name for tag in tags if tag.start and tag.start.has_variables}
+    open_names, environments = [b""], [stated]
+    left = _MAX_RESOLVED
+    for i in [i for i, tag in enumerate(tags) if tag.name in names]:
+        tag, inside = tags[i], environments[-1]
+        if tag.start is not None:
+            if tag.start.has_variables and left > 0:
+                attributes = tag.start.attributes
+                if len(environments) < _MAX_DEPTH:
+                    inside = custom_properties(attributes[b"style"], inside)
+                style = with_values(attributes[b"style"], inside)
+                tags[i] = tag._replace(start=start_tag(tag.name, {**attributes, b"style": style}))
+                left -= len(style)
+            if tag.is_start:
+                open_names.append(tag.name)
+                environments.append(inside)
+        elif tag.name == open_names[-1] and len(environments) > 1:
+            open_names.pop()
+            environments.pop()
 
 
 def _unescape(text: bytes) -> bytes:
@@ -351,12 +422,11 @@ class _Walk:
         self.hidden: list[bytes] = []
         self._unread: list[bytes] = []  # text of the present look, if it cannot be read
 
-    def follow(self, tags: list[_Tag], known: Iterable[_Tag], sheet: "Sheet | None") -> bool:
+    def follow(self, tags: list[_Tag], starts: Iterable[StartTag], sheet: "Sheet | None") -> bool:
         """Follow the elements that could hide text; return whether there are any.
 
-        known: the different tags.
+        starts: the different ones of the tags.
         """
-        starts = {tag.start: None for tag in known if tag.start}
         path = sheet.path() if sheet and sheet.has_relations else None
         styles = {start: sheet.style(start) if sheet else start.style for start in starts}
         single = sheet.styles() if sheet and path else ()

@@ -7,7 +7,7 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.mail.css import (
@@ -19,7 +19,7 @@ from nbspam.mail.css import (
     without_comments,
 )
 from nbspam.mail.lengths import VIEW, read_pixels
-from nbspam.mail.visibility import StartTag, Style, style_of
+from nbspam.mail.visibility import ROOT, StartTag, Style, look_of, style_of
 
 # What is cached: numbers, and bytes of the longest.
 _MAX_SHEETS, _MAX_SHEET = 32, 20_000
@@ -43,7 +43,15 @@ _SIMPLE_PSEUDO = re.compile(
 )
 _CHUNK = re.compile(rb"([^{}]*+)([{}])")
 _GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
-_FEATURE = re.compile(rb"\(\s*(min|max)-(?:device-)?width\s*:\s*([^()]*)\)")
+_FEATURE = re.compile(rb"\(\s*([a-z-]+)\s*:\s*([^()]*)\)")
+_WIDTHS = (b"width", b"device-width")
+_SCREEN = {b"orientation": b"landscape", b"prefers-color-scheme": b"light"}
+# Text before or after the content of elements.
+_PSEUDO_ELEMENT = re.compile(rb"([^\s>+~]+?)::?(before|after)\Z", re.IGNORECASE)
+_CONTENT = re.compile(
+    rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"'])*+)", re.IGNORECASE
+)
+_CONTENT_PART = re.compile(rb"\"([^\"]*)\"|'([^']*)'|attr\(\s*([\w-]+)\s*\)", re.IGNORECASE)
 
 
 # Bits of the compounds that relatives of an element match: of all elements that it stands in, of
@@ -62,6 +70,14 @@ class _Selector(NamedTuple):
     asked: tuple[bytes, ...]  # for each compound, what the parser's engine is asked, or nothing
     relations: tuple[int, ...]
     specificity: int
+
+
+class GeneratedText(NamedTuple):
+    """Text that a rule puts into elements."""
+
+    selector: bytes  # without relations
+    is_before: bool  # their content; otherwise behind it
+    parts: tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts
 
 
 class _StyleRule(NamedTuple):
@@ -90,7 +106,15 @@ class Sheet:
         self._bits = 0
         self.has_siblings = False  # whether rules ask for siblings
         rules = _read_rules(text)
-        self.properties = custom_properties(text.lower()) if b"var(" in text.lower() else {}
+        self.generated = _generated_texts(text) if b"content" in text else []
+        self.properties: Mapping[bytes, bytes] = {}  # stated here, for style attributes
+        own = b";".join([tag.attributes[b"style"] for tag in tags if tag.has_variables])
+        values = self.properties
+        if own or b"var(" in text.lower():
+            stated = text.lower()
+            self.properties = custom_properties(stated, {})
+            # Which element inherits which value is followed for style attributes alone.
+            values = custom_properties(stated, custom_properties(own, {}))
         if rules:
             present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
             read, block = b"", _NOTHING
@@ -98,7 +122,7 @@ class Sheet:
                 if all(keys <= present for keys in selector.keys):
                     if declarations is not read:
                         read, stated = declarations, declarations.lower()
-                        block = read_block(with_values(stated, self.properties))
+                        block = read_block(with_values(stated, values))
                     if block.normal or block.important:
                         self._add(selector, block, number)
 
@@ -312,8 +336,27 @@ def _applies(prelude: bytes) -> bool:
     return prelude.startswith(_GROUPS)
 
 
+def _generated_texts(text: bytes) -> list[GeneratedText]:
+    """Return the texts that a sheet puts into elements, the last for each selector."""
+    found: dict[tuple[bytes, bool], GeneratedText] = {}
+    for selectors, declarations in _split_rules(text):
+        content = _CONTENT.findall(declarations) if b"content" in declarations else []
+        style = style_of(b"", {}, [read_block(declarations.lower())]) if content else None
+        if not content or (style is not None and look_of(ROOT, style).why):
+            continue
+        parts = tuple([(a or b, name) for a, b, name in _CONTENT_PART.findall(content[-1])])
+        for each in _SELECTORS.findall(selectors):
+            pseudo = _PSEUDO_ELEMENT.match(each.strip())
+            if pseudo is None or len(found) >= _MAX_MARKS:
+                continue
+            compound, is_before = pseudo[1], pseudo[2].lower() == b"before"
+            if _plain_keys(compound) is not None or _SIMPLE_PSEUDO.match(compound):
+                found[compound, is_before] = GeneratedText(compound, is_before, parts)
+    return list(found.values())
+
+
 def is_for_screen(media: bytes) -> bool:
-    """Return whether a list of media queries is true for a screen of 1,000 pixels."""
+    """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
     return any(_is_true(query.split(b" and ")) for query in media.strip().split(b","))
 
 
@@ -327,8 +370,12 @@ def _is_true(terms: list[bytes]) -> bool:
             word = term.split()[-1:] or [b"all"]
             if word[0] not in (b"all", b"screen"):
                 return False
-        else:
-            width = read_pixels(feature[2].strip()) or 0.0
-            if width > VIEW if feature[1] == b"min" else width < VIEW:
+            continue
+        name, value = feature[1], feature[2].strip()
+        if name[:4] in (b"min-", b"max-") and name[4:] in _WIDTHS:
+            width = read_pixels(value) or 0.0
+            if width > VIEW if name[:4] == b"min-" else width < VIEW:
                 return False
+        elif _SCREEN.get(name) != value:
+            return False
     return True

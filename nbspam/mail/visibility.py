@@ -227,7 +227,7 @@ def _colour(declared: Declared, key: str) -> Colour | None:
 class StartTag:
     """Name and attributes that decide about an element's style; equal ones are one object."""
 
-    __slots__ = "attributes", "is_cached", "keys", "name", "style"
+    __slots__ = "attributes", "has_variables", "is_cached", "keys", "name", "style"
 
     def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
         self.name = name
@@ -237,6 +237,7 @@ class StartTag:
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
         self.keys = frozenset(keys + attributes.get(MARK, b"").split())
+        self.has_variables = b"--" in attributes.get(b"style", b"")
         # Others are hostile: they would fill memory.
         size = len(name) + sum(map(len, attributes.values()))
         self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS

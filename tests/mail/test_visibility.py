@@ -188,11 +188,25 @@ def test_elements_end_where_a_mail_program_ends_them(html, shown, hidden):
         ("@media print{p{display:none}}", "<p>a", "a", ""),
         ("@media only screen and (max-width:480px) {p{display:none}}", "<p>a", "a", ""),
         ("@media (min-width:1px) and (max-width:9999px) {p{display:none}}", "<p>no", "", "no"),
+        ("@media (prefers-color-scheme:dark) {p{display:none}}", "<p>a", "a", ""),
+        ("@media (prefers-color-scheme:light) {p{display:none}}", "<p>no", "", "no"),
+        ("@media screen and (orientation:portrait) {p{display:none}}", "<p>a", "a", ""),
+        ("@media screen and (orientation: landscape) {p{display:none}}", "<p>no", "", "no"),
         # Variables.
         (":root {--c:#fff} p {color:var(--c)}", "<p>no", "", "no"),
         ("p {display:var(--d, none)}", "<p>no", "", "no"),
         ("p {--d:block; display:var(--d, none)}", "<p>a", "a", ""),
         ("p {--a:var(--b); --b:var(--a); display:var(--a)}", "<p>a", "a", ""),
+        ("p {--c:#fff}", "<p style='color:var(--c)'>no", "", "no"),
+        ("p {color:var(--c)}", "<p style='--c:#fff'>no", "", "no"),
+        ("", "<p style='--c:#fff'>a<b style='color:var(--c)'>no", "a", "no"),
+        ("", "<p style='--c:#fff'>a</p><b style='color:var(--c,red)'>b", "a b", ""),
+        ("", "<p style='--c:#fff'><i style='--c:red'><b style='color:var(--c)'>a", "a", ""),
+        # Generated text.
+        ("p::before {content:'b ' attr(title)}", "<p title=c>a", "b ca", ""),
+        ("p.x:after {content:'b'}", "<p>a<p class=x>a<b>c</b>", "a acb", ""),
+        ("p::before {content:'b'; display:none} i::before {content:none}", "<p>a<i>", "a", ""),
+        ("p::before {content:'no'} p {display:none}", "<p>no", "", "nono"),
         # Which declaration wins.
         ("p {display:none} p {display:block}", "<p>a", "a", ""),
         ("p {display:block !important} p {display:none}", "<p>a", "a", ""),
@@ -276,6 +290,7 @@ CSS = st.sampled_from(
         "opacity", "clip", "rect(", "transform", "scale(", "matrix(", "left", "position",
         "absolute", "font", "/", "background", "\\110000", "\\64 ", "é", "nan", "inf", "+", "-",
         ".", "9" * 400, "margin", "zoom", "calc(", "max(", "--x:", "var(--x", "mask:gradient(",
+        "::before", "content:", "attr(id)",
     ]
 )  # fmt: skip
 PARTS = st.sampled_from(
