@@ -65,6 +65,7 @@ _TAG = re.compile(
     + b"|[^>]*+)>",
     re.DOTALL,
 )
+_NAME = re.compile(rb"[^!?/ >][^ >]*+")
 _ATTRIBUTE = re.compile(rb' ([^\s/>][^\s/>=]*+)(?:="([^"]*+)")?')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
@@ -178,12 +179,12 @@ def _without_repeats(html: bytes) -> bytes:
 
 def _open_at_cut(pieces: list[bytes]) -> list[bytes] | None:
     """Return the tags of the elements that are open at the cut, None if it is in no element."""
-    known = _known_tags(pieces)
     open_tags: list[bytes] = []
     for written in pieces[1::2]:
         if written == _CUT[1:-1]:
             return open_tags
-        if known[written].is_start:
+        name = _NAME.match(written)
+        if name and name[0] not in _VOID and name[0] not in _RAW:
             open_tags.append(written)
         elif open_tags and written[:1] == b"/":
             open_tags.pop()
