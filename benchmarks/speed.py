@@ -80,7 +80,8 @@ class Contender:
 def environment(checkout: Path) -> dict[str, str]:
     """Return the environment in which Python imports a checkout, and keeps what it compiles."""
     found = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return {**found, "PYTHONPATH": str(checkout)}
+    # Not the folder where it runs, which may be another checkout.
+    return {**found, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
 
 
 def commands(

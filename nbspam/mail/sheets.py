@@ -109,7 +109,7 @@ class Sheet:
         self.generated = _generated_texts(text) if b"content" in text else []
         self.properties: Mapping[bytes, bytes] = {}  # stated here, for style attributes
         own = b";".join([tag.attributes[b"style"] for tag in tags if tag.has_variables])
-        values = self.properties
+        values: Mapping[bytes, bytes] = {}
         if own or b"var(" in text.lower():
             stated = text.lower()
             self.properties = custom_properties(stated, {})
