@@ -223,7 +223,6 @@ _LOOKS_LIKE = ((b"base64", _BASE64_LINES), (b"quoted-printable", _QUOTED_BYTE))
 _UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *_UUENCODE)
-_ON_CONTENT = (b"content-type", b"content-transfer-encoding", b"content-disposition")
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
@@ -304,14 +303,16 @@ class Parts:
     def read_part(self, part: _UnreadPart, kind: str, start: int = 0) -> None:
         """Read headers and body of a message or of one of its parts."""
         block, body, telling = self.split(part.data, start)
-        block = self.shortened(block)
+        whole, block = block, self.shortened(block)
+        is_coded = not is_plain(block)
         subject = telling.pop(b"subject", None)
         fields = [Field(kind, block)]
         if kind == HEAD and subject is not None:
             # Words of the subject count as words of the body, too (E-038).
-            subject = subject if is_plain(subject) else b" " + unfold(subject)
+            if (is_coded or block is not whole) and not is_plain(subject):
+                subject = b" " + unfold(subject)
             fields.append(Field("body", subject))
-        if not is_plain(block):
+        if is_coded:
             _, settings = content_value(telling.get(b"content-type", b""))
             places = range(len(self.fields), len(self.fields) + len(fields))
             self.encoded += ((place, _charset(settings)) for place in places)
@@ -368,7 +369,7 @@ class Parts:
         Of two headers of one name some take the first one and others the last.  Data in an unknown
         encoding are shown as they are, or decoded as what they look like.
         """
-        doubled = {name: content[LAST + name] for name in _ON_CONTENT if LAST + name in content}
+        doubled = {name[len(LAST) :]: content[name] for name in content if name.startswith(LAST)}
         if doubled and self.readings:
             self.defects.add("doubled-header")
             self.readings -= 1
