@@ -18,6 +18,7 @@ from nbspam.cli.frame import Decorator, is_verbose, say
 from nbspam.cli.options import (
     ESTIMATED,
     NAMED_PATH,
+    SOURCES,
     Decision,
     Shares,
     decision_options,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from nbspam.verdicts import AnyClassifier, Skipped, Verdict
 
 T = TypeVar("T")
-SOURCES = "What is read"  # a title in help
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
 # Where `nbspam table` has another name for what a command does.

@@ -363,13 +363,16 @@ prior_or_estimated_option = titled(
     ),
 )
 
-sent_option = click.option(
-    "--sent",
-    multiple=True,
-    metavar="PATH",
-    help="Learn from mail that you sent which senders you know.  [default: .Sent or Sent, beside"
-    " the Maildirs that are read]  A model keeps hashes of the ids of these messages and of the"
-    " people they went to.",
+sent_option = titled(
+    SOURCES,
+    click.option(
+        "--sent",
+        multiple=True,
+        metavar="PATH",
+        help="Learn from mail that you sent whom you know.  [default: .Sent or Sent, beside the"
+        " Maildirs that are read]  A model keeps hashes of the ids of these messages and of the"
+        " people they went to.",
+    ),
 )
 new_class_option = click.option(
     "--new-class", is_flag=True, help="Let a class that the model does not have be a new one."

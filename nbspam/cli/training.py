@@ -53,14 +53,13 @@ def train_command(
 ) -> None:
     """Learn from labelled mail and write a new model.
 
-    SOURCE is a folder with one sub-folder for each class, a Maildir, an mbox, an MH folder,
-    a TREC index, or a table of texts.  Where SOURCE does not name the classes, --spam, --ham
-    and --label do.  A model that knows more than the new one is kept as FILE~.
+    SOURCE is a folder with a sub-folder for each class, a Maildir, an mbox, an MH folder, a
+    TREC index, or a table of texts.  If it names no classes, --spam, --ham and --label do.
+    A model that knows more is kept as FILE~.
 
     \b
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
-    nbspam train tickets.csv --label-column queue
     """
     if unlabelled == training_options.UnlabelledSources():
         learned = learn_sources(*corpus, training, jobs, strict, bounds, sent)

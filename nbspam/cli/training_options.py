@@ -107,9 +107,9 @@ training_options = filling(
         "--model",
         type=click.Choice(MODELS),
         metavar="NAME",
-        help="bernoulli, multinomial, complement, spode, tan, aode, a2de or network.  The first"
-        " three sum the evidence of all tokens; with the others a few tokens depend on each"
-        " other.",
+        help="A model by name: bernoulli, tan, network, ….  bernoulli, multinomial and"
+        " complement sum the evidence of all tokens; with spode, tan, aode, a2de and network a few"
+        " tokens depend on each other.",
     ),
     click.option(
         "--alpha",
@@ -168,7 +168,7 @@ training_options = filling(
     click.option(
         "--authserv-id",
         metavar="NAME",
-        help="Learn from what your server NAME says of SPF, DKIM, DMARC and ARC.  It says so in"
+        help="Believe your server NAME on SPF, DKIM, DMARC, ARC.  It says so in"
         " the topmost header Authentication-Results that begins with NAME, and must remove those"
         " that others wrote in its name.",
     ),
