@@ -374,13 +374,14 @@ def _check_unique(ascending: Any, what: str) -> None:
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
 _CONTENT = (BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
+_FACTS = ("file", "attached", "people", "auth")
 _HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
 # bogofilter has the tag "head" for all other headers.  It becomes all of our origins that can hold
 # such words, except dates, whose numbers bogofilter does not keep: E-050.
 _HEAD = ("header", "mailer", "list", "message-id", "reply-to", "mime")
 _OURS: dict[str, tuple[str, ...]] = {
     **{theirs: (ours,) for ours, theirs in _THEIRS.items()},
-    **{origin: (origin,) for origin in (*_CONTENT, *_HEADERS)},
+    **{origin: (origin,) for origin in (*_CONTENT, *_FACTS, *_HEADERS)},
     "head": _HEAD,
 }
 _TOKENS = PRESETS["mail"].tokens
