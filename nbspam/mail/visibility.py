@@ -329,7 +329,7 @@ _MAX_PAIRS = 1024  # of colours that are compared; with more, all of them may hi
 
 
 class HidingStyles(NamedTuple):
-    """What a document states that could hide text, however its elements are nested.
+    """The styles of a document that could hide text, however its elements are nested.
 
     Most sizes and colours of a document cannot: they need not be followed.
     """
@@ -344,7 +344,7 @@ ALL_HIDING = HidingStyles(True, True, None, frozenset())
 
 
 def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
-    """Return what in the styles of a document could hide text, None for nothing."""
+    """Return the styles of a document that could hide text, None if there are none."""
     texts, grounds = {BLACK}, {WHITE}
     hides = shrinks = shares = mixes = False
     for style in styles:

@@ -241,6 +241,28 @@ def _(model: BayesianNetwork, whole: bool) -> Iterator[Distribution]:
 # --- which columns depend on which -----------------------------------------------------------
 
 
+def _tree(model: TAN, names: Sequence[str]) -> dict[str, Any]:
+    parents = model.parents_.tolist()
+    information = conditional_information(model.value_counts(), model.encoding.levels)
+    edges = [
+        {
+            "parent": names[parent],
+            "column": names[column],
+            "information": float(information[parent, column]),
+        }
+        for column, parent in enumerate(parents)
+        if parent >= 0 and model.levels_[column] > 1
+    ]
+    varied = np.flatnonzero(model.levels_ > 1).tolist()
+    of_pairs = sorted(combinations(varied, 2), key=lambda pair: -information[pair])
+    pairs = [
+        {"columns": [names[a], names[b]], "information": float(information[a, b])}
+        for a, b in of_pairs
+    ]
+    root = None if model.root == ALL_ROOTS else names[parents.index(-1)]
+    return {"root": root, "edges": edges, "pairs": pairs}
+
+
 def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
     """Return the dependences between columns and their reasons, as plain values.
 
@@ -267,25 +289,7 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
             ]
             return {"parent": names[model.parent_], "candidates": candidates}
         case TAN():
-            parents = model.parents_.tolist()
-            information = conditional_information(model.value_counts(), model.encoding.levels)
-            edges = [
-                {
-                    "parent": names[parent],
-                    "column": names[column],
-                    "information": float(information[parent, column]),
-                }
-                for column, parent in enumerate(parents)
-                if parent >= 0 and model.levels_[column] > 1
-            ]
-            varied = np.flatnonzero(model.levels_ > 1).tolist()
-            of_pairs = sorted(combinations(varied, 2), key=lambda pair: -information[pair])
-            pairs = [
-                {"columns": [names[a], names[b]], "information": float(information[a, b])}
-                for a, b in of_pairs
-            ]
-            root = None if model.root == ALL_ROOTS else names[parents.index(-1)]
-            return {"root": root, "edges": edges, "pairs": pairs}
+            return _tree(model, names)
         case AODE():
             return {"parents": [names[column] for column in model.parent_columns()]}
         case AKDE():

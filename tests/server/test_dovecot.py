@@ -247,4 +247,5 @@ def test_without_the_server_mail_is_delivered_and_moved_and_the_log_tells(doveco
     assert move(ann, "INBOX", "Junk")[0] == "OK"
     assert len(found_in(ann, "Junk")) == 1
     ann.logout()
+    until(lambda: "non-zero exit code 69" in dovecot.log())  # moves are piped in the background
     assert_shown("text", dovecot.log().replace(str(dovecot.place), "/etc/dovecot"))

@@ -50,7 +50,7 @@ class WebConnection(HttpConnection):
             self.wait(asyncio.ensure_future(self.answered(method, path)), self.reply)
 
     async def answered(self, method: str, path: str) -> list[Message]:
-        """Return what the application sends (ASGI 3.0) for a request."""
+        """Return the answer of the application (ASGI 3.0) to a request."""
         assert self.desk.page is not None
         scope = {
             "type": "http",

@@ -145,7 +145,7 @@ def fields_of(data: bytes) -> dict[str, str] | None:
 
 
 def desk_of(request: Request) -> Desk:
-    """Return what all connections of this worker share."""
+    """Return the state that all connections of this worker share."""
     desk: Desk = request.app.state.desk
     return desk
 
