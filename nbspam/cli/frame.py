@@ -348,6 +348,7 @@ class Command(click.Command):
             say(f"model {ctx.params['model_path']}")
         with _progress(self.name in _AT_ONCE):
             result = super().invoke(ctx)
+        sys.stdout.flush()  # so that this line comes last where both streams are one
         say(f"took {time.perf_counter() - start:.2f} s")
         return result
 
