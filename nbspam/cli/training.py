@@ -53,8 +53,8 @@ def train_command(
 ) -> None:
     """Learn from labelled mail and write a new model.
 
-    SOURCE is a folder of a sub-folder a class, a Maildir, mbox, MH folder, TREC index or
-    table of texts.  A model that knows more is kept as FILE~.
+    SOURCE is a folder with a folder for each class, a Maildir, mbox, MH folder, TREC index
+    or table of texts.  A model that knows more is kept as FILE~.
 
     \b
     nbspam train mails/
