@@ -1,11 +1,11 @@
-"""Measure what knowing a user's sent mail is worth, on a mailbox that is made up.
+"""Measure what a user's sent mail and server tell of senders, on a mailbox that is made up.
 
 usage: python benchmarks/people.py CORPUS [--messages 2000] [--seeds 3]
 
 CORPUS is a folder with ham/ and spam/, whose texts the mailbox has (see made_mailbox.py).  The
-first two thirds of the mail are learned, and the last third is judged, with and without sent
-mail.  Then spams that are called spam pose as answers, as in attacks.py.  The figures are of all
-mailboxes together.
+first two thirds of the mail are learned, and the last third is judged: with and without sent
+mail, with and without her server's checks of where mail is from.  Then spams that are called spam
+pose as answers, as in attacks.py.  The figures are of all mailboxes together.
 """
 
 import argparse
@@ -19,20 +19,22 @@ import numpy as np
 from attack_forms import THREAD, Form
 from attack_mail import Good, Mail, as_text, read_mail, thread_head
 from attacks import labels_of
-from made_mailbox import SHARES, Letter, Mailbox, Texts
+from made_mailbox import SERVER, SHARES, Letter, Mailbox, Texts, checked
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import PEOPLE, Combination
 from nbspam.classifier.training import train_classifier
 from nbspam.counts.counting import count_items
 from nbspam.evaluation.metrics import auc
+from nbspam.sent_mail import SentMail
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.tokens.people import learned_sent_mail
 from nbspam.verdicts import Answer
 
-WITHOUT, WITH = WAYS = "without", "with sent mail"
+WAYS = "neither", "checks", "sent mail", "both"
 N_ATTACKED = 150
+_HOST = re.compile(rb"^Received: from mail\.(\S+)", re.MULTILINE)
 LOST = 0.05  # share of her messages that are not in the folder of sent mail
 
 
@@ -52,12 +54,20 @@ def texts_of(corpus: Path, seed: int) -> Texts:
 
 
 def trained(letters: list[Letter], sent: list[Letter]) -> dict[str, Classifier]:
-    """Return the models without and with sent mail."""
+    """Return the models that know neither sent mail nor her server's checks, one, and both."""
     items = [Item(letter.kind, letter.label, letter.data) for letter in letters]
-    known = learned_sent_mail(Item("sent", None, letter.data) for letter in sent)
-    settings = PRESETS["mail"], replace(PRESETS["mail"], sent_mail=known)
+    settings = [
+        replace(PRESETS["mail"], sent_mail=known, authserv_id=server)
+        for known in (None, known_from(sent))
+        for server in (None, SERVER)
+    ]
     models = (train_classifier(count_items(items, each), each) for each in settings)
     return dict(zip(WAYS, models, strict=True))
+
+
+def known_from(sent: list[Letter]) -> SentMail | None:
+    """Return the facts of sent mail."""
+    return learned_sent_mail(Item("sent", None, letter.data) for letter in sent)
 
 
 def judge(model: Classifier, letters: list[Letter]) -> tuple[list[str], list[float]]:
@@ -97,10 +107,14 @@ def forms(letters: list[Letter]) -> dict[str, Form]:
 
     def with_header(form: Form, name: bytes, values: list[bytes]) -> Form:
         def changed(mail: Mail, good: Good) -> bytes:
-            line = name + b": " + values[mail.number % len(values)]
-            return re.sub(
-                rb"^" + name + rb": .*", lambda _: line, form(mail, good), count=1, flags=re.M
-            )
+            value = values[mail.number % len(values)]
+            data = _with_line(form(mail, good), name, name + b": " + value)
+            if name != b"From":
+                return data
+            host = _HOST.search(mail.head)
+            assert host
+            results = checked(host[1].decode(), value.rpartition(b"@")[2].rstrip(b">").decode())
+            return _with_line(data, b"Authentication-Results", results.rstrip().encode())
 
         return changed
 
@@ -111,8 +125,13 @@ def forms(letters: list[Letter]) -> dict[str, Form]:
     return found
 
 
+def _with_line(data: bytes, name: bytes, line: bytes) -> bytes:
+    """Return a message with another line in place of the first header of a name."""
+    return re.sub(rb"^" + name + rb": .*", lambda _: line, data, count=1, flags=re.MULTILINE)
+
+
 def show(title: str, cells: Sequence[str]) -> None:
-    print(f"{title:54}" + "".join(f"{cell:>16}" for cell in cells))
+    print(f"{title:54}" + "".join(f"{cell:>12}" for cell in cells))
 
 
 def main() -> None:
@@ -134,11 +153,10 @@ def main() -> None:
         lost = np.random.default_rng(seed).random(len(sent)) < LOST
         sent = [x for x, is_lost in zip(sent, lost.tolist(), strict=True) if not is_lost]
         models = trained(mail[:n], [x for x in sent if x.when < mail[n].when])
-        now = learned_sent_mail(Item("sent", None, each.data) for each in sent)
-        models[WITH] = replace(
-            models[WITH], settings=replace(models[WITH].settings, sent_mail=now)
-        )
-        fit = models[WITH].fit
+        for way in WAYS[2:]:
+            now = replace(models[way].settings, sent_mail=known_from(sent))
+            models[way] = replace(models[way], settings=now)
+        fit = models["both"].fit
         assert isinstance(fit, Combination)
         worth.append(float(fit.worth[PEOPLE]))
         for way, model in models.items():
@@ -167,7 +185,7 @@ def main() -> None:
     print()
     for form in dict.fromkeys(form for form, _ in passes):
         print(
-            f"{form:54}" + "".join(f"{100 * np.mean(passes[form, way]):>14.1f} %" for way in WAYS)
+            f"{form:54}" + "".join(f"{100 * np.mean(passes[form, way]):>10.1f} %" for way in WAYS)
         )
 
 

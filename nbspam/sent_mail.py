@@ -23,10 +23,16 @@ _LATEST = (1 << 32) - 1  # seconds
 # What is known of the sender of a message, and what it means.
 FACTS = {
     "known-correspondent": "comes from an address that you have written to",
+    "known-correspondent-authenticated": "comes from somebody that you have written to: your"
+    " server's checks say so",
+    "known-address-unauthenticated": "bears an address that you have written to, and no check by"
+    " your server says that it comes from there",
     "first-contact": "comes from an address that you had never written to",
     "known-name-from-another-address": "bears the name of somebody you know by another address",
     "reply-to-you": "answers a message that you sent to this address",
     "reply-from-a-stranger": "answers a message of yours, from an address that you do not know",
+    "reply-to-nothing-from-a-known-address": "claims to answer you, but you sent no such message;"
+    " bears an address that you have written to",
     "reply-to-nothing": "claims to answer you, but you sent no such message",
 }
 

@@ -86,8 +86,9 @@ def learn_sent_mail(
     from nbspam.tokens.people import knowing_sent_mail
 
     paths = inputs.paths_of(corpus.sources, corpus.labels)
+    known = model.settings.sent_mail
     found = knowing_sent_mail(model.settings, sent, paths).sent_mail
-    is_new = found is not None and model.learn_sent_mail(found)
+    is_new = found is not None and found is not known and model.learn_sent_mail(found)
     return model.settings.sent_mail.in_words if is_new and model.settings.sent_mail else None
 
 

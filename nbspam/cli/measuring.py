@@ -1,6 +1,7 @@
 """nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
@@ -129,6 +130,7 @@ def trial_form_options(what: str) -> Decorator:
 
 @click.command("eval", cls=Command, first=("--cv", "--test", "--report", "--model-file"))
 @inputs.corpus_options
+@options.sent_option
 @options.model_option
 @way_options
 @trial_form_options("folds, orders and intervals")
@@ -139,6 +141,7 @@ def trial_form_options(what: str) -> Decorator:
 @options.strict_option
 def eval_command(
     corpus: inputs.LabelledSources,
+    sent: tuple[str, ...],
     model_path: str,
     way: TrainingWay,
     form: TrialForm,
@@ -164,8 +167,8 @@ def eval_command(
 
     def judged(how: JudgingOptions) -> "Trial":
         if is_new(way):
-            return _trial_of_items(corpus, training, how, jobs)
-        refuse_training(training.given)
+            return _trial_of_items(corpus, sent, training, how, jobs)
+        refuse_training([*training.given, *(["sent"] if sent else [])])
         return trial_of_model(model_path, corpus, how, jobs)
 
     print_trial(judged, corpus.sources, way, form, prior, decision, strict)
@@ -296,15 +299,21 @@ def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:
 
 
 def _trial_of_items(
-    corpus: inputs.LabelledSources, training: SettingsChoices, how: JudgingOptions, jobs: "Workers"
+    corpus: inputs.LabelledSources,
+    sent: Sequence[str],
+    training: SettingsChoices,
+    how: JudgingOptions,
+    jobs: "Workers",
 ) -> "Trial":
     from nbspam.evaluation import judging
+    from nbspam.tokens.people import knowing_sent_mail
 
     way, seed, with_curve, witness = how
     items: Iterable[Item] = inputs.items_of_sources(corpus.sources, corpus.reading, corpus.labels)
     if way.test is None:
         items = how.watched(items)
     settings, items = settings_for(items, training, corpus.reading.listener)
+    settings = knowing_sent_mail(settings, sent, inputs.paths_of(corpus.sources, corpus.labels))
     if way.online:
         policy = way.policy or "everything"
         return judging.judge_online(items, settings, policy, way.order, seed, jobs, witness)
@@ -352,6 +361,7 @@ def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
 
 @click.command("tune", cls=Command, first=("--fp-cost", "--unsure-cost", "--save", "--model-file"))
 @inputs.corpus_options
+@options.sent_option
 @options.model_option
 @options.fp_cost_option
 @options.unsure_cost_option
@@ -367,6 +377,7 @@ def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
 @options.json_option
 def tune_command(
     corpus: inputs.LabelledSources,
+    sent: tuple[str, ...],
     model_path: str,
     fp_cost: float | None,
     unsure_cost: float | None,
@@ -390,8 +401,12 @@ def tune_command(
     """
     from nbspam.evaluation.tuning import tune_classifier
     from nbspam.store.open import of_tokens
+    from nbspam.tokens.people import knowing_sent_mail
 
     classifier = of_tokens(model_path, inputs.loaded_model(model_path))
+    paths = inputs.paths_of(corpus.sources, corpus.labels)
+    known = knowing_sent_mail(classifier.settings, sent, paths)
+    classifier = replace(classifier, settings=known)
     items = inputs.items_of_sources(*corpus)
     tuned = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
     output.report_skipped(tuned.skipped, strict)
@@ -465,6 +480,7 @@ def _tuning_json(tuning: "Tuning") -> dict[str, object]:
 
 @click.command("doubts", cls=Command, first=("--spam", "--ham", "--label", "--model-file"))
 @inputs.corpus_options
+@options.sent_option
 @options.model_option
 @options.jobs_option
 @options.strict_option
@@ -472,6 +488,7 @@ def _tuning_json(tuning: "Tuning") -> dict[str, object]:
 @options.null_option
 def doubts_command(
     corpus: inputs.LabelledSources,
+    sent: tuple[str, ...],
     model_path: str,
     jobs: int,
     strict: bool,
@@ -499,10 +516,12 @@ def doubts_command(
     nbspam doubts --spam ~/Maildir/.Junk --ham ~/Maildir
     """
     from nbspam.evaluation.doubts import find_doubts
+    from nbspam.tokens.people import knowing_sent_mail
 
     output.refuse_two({"--json": as_json, "-0": null})
     items = inputs.items_of_sources(*corpus)
     settings, items = settings_for(items, SettingsChoices(), corpus.reading.listener)
+    settings = knowing_sent_mail(settings, sent, inputs.paths_of(corpus.sources, corpus.labels))
     found = find_doubts(items, settings, inputs.labels_told(model_path), jobs)
     output.report_skipped(found.skipped, strict)
     if as_json:

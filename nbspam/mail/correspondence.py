@@ -29,6 +29,8 @@ _PIECE = re.compile(
 # Within Authentication-Results: a quoted string, an escaped character, a parenthesis, other text.
 _RESULT_PIECE = re.compile(rb'"((?:[^"\\]|\\.)*+)"|\\.|([()])|([^"()\\]++)', re.DOTALL)
 _RESULT = re.compile(rb"\s*+([\w-]++)\s*+(?:/\s*+\d++\s*+)?=\s*+([\w-]++)")
+# The domain that signed, or that the envelope named.
+_CHECKED = re.compile(rb"\s(?:header\.d|smtp\.mailfrom)\s*+=\s*+(?:[^\s@]*+@)?([\w.-]++)")
 _METHODS = frozenset((b"spf", b"dkim", b"dmarc", b"arc"))
 _RESULTS = frozenset(b"none pass fail softfail policy neutral temperror permerror".split())
 _IN_QUOTES = bytes.maketrans(b";=", b"__")
@@ -39,6 +41,14 @@ class Mailbox(NamedTuple):
 
     name: bytes  # UTF-8; empty if there is none
     address: bytes  # lower case
+
+
+class Check(NamedTuple):
+    """A server's check of where a message is from."""
+
+    method: str
+    result: str
+    domain: bytes  # that DKIM or SPF is about; empty if the server does not say
 
 
 class Correspondence(NamedTuple):
@@ -69,8 +79,8 @@ class Correspondence(NamedTuple):
         received = [value.rpartition(b";")[2] for value in self.values.get(b"received", ())[:1]]
         return received + self.values.get(b"date", [])[:1]
 
-    def results(self, authserv_id: str) -> list[tuple[str, str]]:
-        """Return the methods and results in the topmost Authentication-Results of a server.
+    def checks(self, authserv_id: str) -> list[Check] | None:
+        """Return the topmost Authentication-Results of a server; None if it wrote none.
 
         RFC 8601.  The server must remove those that others have written in its name (section 5).
         """
@@ -78,8 +88,8 @@ class Correspondence(NamedTuple):
             server, _, results = _without_comments(value).partition(b";")
             words = server.split()
             if words and words[0].lower() == authserv_id.lower().encode():
-                return list(dict.fromkeys(_known_results(results)))
-        return []
+                return list(dict.fromkeys(_known_checks(results)))
+        return None
 
 
 def read_correspondence(data: bytes) -> Correspondence:
@@ -135,8 +145,28 @@ def _without_comments(value: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def _known_results(text: bytes) -> Iterator[tuple[str, str]]:
-    for part in text.split(b";"):
+def _known_checks(text: bytes) -> Iterator[Check]:
+    for part in text.lower().split(b";"):
         found = _RESULT.match(part)
-        if found and found[1].lower() in _METHODS and found[2].lower() in _RESULTS:
-            yield found[1].lower().decode(), found[2].lower().decode()
+        if found and found[1] in _METHODS and found[2] in _RESULTS:
+            domain = _CHECKED.search(part)
+            yield Check(found[1].decode(), found[2].decode(), domain[1] if domain else b"")
+
+
+def are_genuine(senders: list[Mailbox], checks: list[Check]) -> bool:
+    """Return whether checks show that a message is from the address that it names.
+
+    DMARC tells it.  Without it, DKIM's or SPF's domain must be the address's or one above it, as
+    in the relaxed alignment of RFC 7489, section 3.1.
+    """
+    if len(senders) != 1:
+        return False
+    host = b"." + senders[0].address.rpartition(b"@")[2]
+    results = {check.result for check in checks if check.method == "dmarc"} - {"none"}
+    if results:
+        return results == {"pass"}
+    return any(
+        check.result == "pass" and check.domain and host.endswith(b"." + check.domain)
+        for check in checks
+        if check.method in ("dkim", "spf")
+    )

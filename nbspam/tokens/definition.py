@@ -168,9 +168,9 @@ GROUPS = (
 )
 _TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(7)
 _PEOPLE, _ATTACHED = 7, 8
-# Facts that say that a stranger's message poses as an answer: all else that it has of ham can come
-# from the thread that it answers.
-UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing")
+# Facts that say that a message poses as an answer: all else that it has of ham can come from the
+# thread that it answers.
+UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing", "reply-to-nothing-from-a-known-address")
 # The kinds of words in the order of their numbers, which may never change, and their groups.  All
 # origins of a kind are in the same part of the tokenizer's buffer: see `tokenizer._count`.
 _KINDS = {

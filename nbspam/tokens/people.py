@@ -10,7 +10,13 @@ from dataclasses import replace
 from math import inf
 
 from nbspam.errors import InputError, UsageError
-from nbspam.mail.correspondence import Correspondence, Mailbox, read_correspondence
+from nbspam.mail.correspondence import (
+    Check,
+    Correspondence,
+    Mailbox,
+    are_genuine,
+    read_correspondence,
+)
 from nbspam.mail.digest import digest_of
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
@@ -28,18 +34,19 @@ def with_facts(message: Message, data: bytes, settings: Settings) -> Message:
     """Return a message with what is known of its sender; data: the message as it was read."""
     head = read_correspondence(data)
     fields = list(message.fields)
+    server = settings.authserv_id
+    checks = None if server is None else head.checks(server)
     if settings.sent_mail is not None:
-        facts = " ".join(_facts(head, settings.sent_mail))
+        facts = " ".join(_facts(head, settings.sent_mail, checks))
         fields.append(Field("people", facts.encode()))
-    if settings.authserv_id is not None:
-        results = "\n".join(f"{m}-{r}" for m, r in head.results(settings.authserv_id))
-        fields.append(Field("auth", results.encode()))
+    if server is not None:
+        results = dict.fromkeys(f"{check.method}-{check.result}" for check in checks or ())
+        fields.append(Field("auth", "\n".join(results).encode()))
     return message._replace(fields=tuple(fields))
 
 
-def _facts(head: Correspondence, sent: SentMail) -> Iterator[str]:
-    # An answer to others' messages is no fact: anybody can write to the members of a list, and
-    # training would take it for evidence of ham.
+def _facts(head: Correspondence, sent: SentMail, checks: list[Check] | None) -> Iterator[str]:
+    """Yield the facts of a head; checks: None if the user's server says nothing of it."""
 
     def knows(kind: int, text: bytes) -> bool:
         since = sent.since(kind, text)
@@ -48,22 +55,40 @@ def _facts(head: Correspondence, sent: SentMail) -> Iterator[str]:
 
     senders = head.mailboxes(b"from")
     is_known = bool(senders) and all(knows(ADDRESS, each.address) for each in senders)
-    if answered := head.answered:
-        # An id is proof by itself; the clocks of two machines may differ.
-        is_yours = any(sent.since(ID, each) is not None for each in answered)
-        readers = head.mailboxes(b"to", b"cc")
-        is_private = readers and all(sent.since(OWN, each.address) is not None for each in readers)
-        if is_yours:
-            # What the user wrote to a list is public, and so is its id.
-            if any(sent.was_sent_to(each, senders[0].address) for each in answered if senders):
-                yield "reply-to-you"
-            elif not is_known:
-                yield "reply-from-a-stranger"
-        elif is_private and not is_known:
-            yield "reply-to-nothing"
-    yield "known-correspondent" if is_known else "first-contact"
-    if not is_known and any(knows(*claim) for each in senders for claim in _claims(each)):
-        yield "known-name-from-another-address"
+    # Anybody can write an address: it counts as far as the user's server vouches for it.
+    is_genuine = is_known and (checks is None or are_genuine(senders, checks))
+    reply = _reply(head, sent, senders)
+    if reply == "reply-to-you" or (reply is not None and not is_genuine):
+        yield reply
+    if not is_known:
+        yield "first-contact"
+        if any(knows(*claim) for each in senders for claim in _claims(each)):
+            yield "known-name-from-another-address"
+    elif checks is not None:
+        yield (
+            "known-correspondent-authenticated" if is_genuine else "known-address-unauthenticated"
+        )
+    elif reply == "reply-to-nothing":
+        yield "reply-to-nothing-from-a-known-address"
+    else:
+        yield "known-correspondent"
+
+
+def _reply(head: Correspondence, sent: SentMail, senders: list[Mailbox]) -> str | None:
+    """Return what an answer to the user is, if its sender is a stranger.
+
+    An answer to others' messages is no fact: anybody can write to the members of a list, and
+    training would take it for evidence of ham.
+    """
+    answered = head.answered
+    # An id is proof by itself; the clocks of two machines may differ.
+    if any(sent.since(ID, each) is not None for each in answered):
+        # What the user wrote to a list is public, and so is its id.
+        is_sent_there = (sent.was_sent_to(each, senders[0].address) for each in answered)
+        return "reply-to-you" if senders and any(is_sent_there) else "reply-from-a-stranger"
+    readers = head.mailboxes(b"to", b"cc") if answered else []
+    is_private = readers and all(sent.since(OWN, each.address) is not None for each in readers)
+    return "reply-to-nothing" if is_private else None
 
 
 def _claims(sender: Mailbox) -> Iterator[tuple[int, bytes]]:
@@ -96,13 +121,16 @@ def _arrived(head: Correspondence) -> float:
 def knowing_sent_mail(
     settings: Settings, sent: Sequence[str], sources: Iterable[str] = ()
 ) -> Settings:
-    """Return settings that know the sent mail at some paths, or beside sources; raises UsageError.
+    """Return settings that also know sent mail at some paths, or beside sources.
 
-    Without `sent`, these are Maildirs called .Sent or Sent (see `folders.sent_folders`).
+    Raises UsageError.  Without `sent`, these are Maildirs called .Sent or Sent (see
+    `folders.sent_folders`).
     """
     paths = sent or sent_folders(sources)
     if settings.reading == "mail":
-        return replace(settings, sent_mail=learned_sent_mail(read_items(paths)))
+        found, known = learned_sent_mail(read_items(paths)), settings.sent_mail
+        both = found.united(known) if found and known else found or known
+        return replace(settings, sent_mail=both)
     if sent:
         raise UsageError(
             f"--sent {sent[0]}: tells of mail, and this model is of texts; leave it out"

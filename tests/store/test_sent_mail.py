@@ -162,6 +162,28 @@ def test_parts_of_a_training_know_it_too(nbspam, maildir, tmp_path):
     assert (tmp_path / "sum").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
+def test_models_are_judged_by_what_was_known_when_a_message_came(nbspam, maildir, tmp_path):
+    sources = "--spam", maildir / ".Junk", "--ham", maildir
+    own = "--sent", maildir / ".Sent"
+
+    def right(*arguments):
+        return json.loads(nbspam("eval", *arguments, "--cv", 3, "--json")[1])["accuracy"]
+
+    assert right(*sources) == right(*sources, *own) == 1
+    (maildir / ".Sent").rename(tmp_path / "elsewhere")
+    assert right(*sources) < 1
+    own = "--sent", tmp_path / "elsewhere"
+    assert right(*sources, *own) == 1
+    nbspam("train", *sources)
+    tuned = [
+        json.loads(nbspam("tune", *sources, *more, "--cv", 3, "--json")[1])["by_costs"]["cost"]
+        for more in ((), own)
+    ]
+    assert tuned[1] < tuned[0]
+    assert nbspam("doubts", *sources, *own)[0] == 0
+    complains(nbspam("eval", maildir, *own), 2, "--sent: only for training; add --cv K")
+
+
 def test_sent_mail_is_refused_where_it_has_no_use(nbspam, maildir, tmp_path):
     table = tmp_path / "texts.csv"
     table.write_text("text,label\na,ham\nb,spam\n")

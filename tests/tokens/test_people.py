@@ -38,6 +38,7 @@ def words(head: bytes, origin: str = "people") -> set[str]:
 ANNA = b"To: anna@home.example\n"
 ANSWER = ANNA + b"In-Reply-To: <private-1@home.example>\n"
 FALSE = ANNA + b"References: <a@b>\n <made-up@home.example>\n"
+OURS = b"Authentication-Results: mx.home.example; "
 STRANGER = {"first-contact"}
 THIEF = {"first-contact", "known-name-from-another-address"}
 
@@ -51,7 +52,7 @@ THIEF = {"first-contact", "known-name-from-another-address"}
         (ANSWER + b"From: Bob <bob@work.example>", {"reply-to-you", "known-correspondent"}),
         (ANSWER + b"From: eve@spam.example", {"reply-from-a-stranger"} | STRANGER),
         (FALSE + b"From: eve@spam.example", {"reply-to-nothing"} | STRANGER),
-        (FALSE + b"From: bob@work.example", {"known-correspondent"}),
+        (FALSE + b"From: bob@work.example", {"reply-to-nothing-from-a-known-address"}),
         (FALSE + b"Cc: eve@spam.example\nFrom: x@y.example", STRANGER),
         (b"From: Smith, Bob <eve@spam.example>", STRANGER),
         (b'From: "Smith, Bob" <eve@spam.example>', THIEF),
@@ -73,6 +74,40 @@ def test_what_a_head_tells_of_its_sender(head, facts):
     assert facts <= FACTS.keys()
 
 
+BOB = b"From: bob@work.example\n"
+GENUINE, FORGEABLE = {"known-correspondent-authenticated"}, {"known-address-unauthenticated"}
+
+
+@pytest.mark.parametrize(
+    ("results", "facts"),
+    [
+        (b"dmarc=pass", GENUINE),
+        (b"dmarc=pass; dmarc=fail", FORGEABLE),
+        (b"dmarc=fail; dkim=pass header.d=work.example", FORGEABLE),
+        (b"dmarc=none; dkim=pass header.d=Work.Example header.s=x", GENUINE),
+        (b"dkim=pass header.i=@work.example", FORGEABLE),  # not the domain that signed
+        (b"dkim=pass header.d=example", GENUINE),  # a domain above it
+        (b"dkim=pass header.d=rk.example", FORGEABLE),
+        (b"dkim=fail header.d=work.example; spf=fail smtp.mailfrom=work.example", FORGEABLE),
+        (b"spf=pass smtp.mailfrom=bounce@work.example", GENUINE),
+        (b"spf=pass smtp.mailfrom=bounce@bulk.example", FORGEABLE),
+        (b"spf=pass", FORGEABLE),
+        (b"none", FORGEABLE),
+    ],
+)
+def test_a_known_address_counts_as_far_as_the_own_server_vouches_for_it(results, facts):
+    head = OURS + results + b"\n" + BOB
+    assert words(head) == facts
+    assert words(head.replace(b"mx.home", b"mx.else")) == {"known-correspondent"}
+    answer = words(head + ANSWER)
+    assert answer == {"reply-to-you"} | facts  # nobody else knows the id
+    false = {"reply-to-nothing"} if facts == FORGEABLE else set()
+    assert words(head + FALSE) == facts | false
+    assert words(OURS + results + b"\nFrom: eve@spam.example") == STRANGER
+    two = BOB.replace(b"\n", b", Carol@work.example\n")
+    assert words(OURS + results + b"\n" + two) == FORGEABLE
+
+
 def test_a_message_is_judged_as_it_arrived():
     bob = b"\nFrom: Bob Smith <bob@work.example>"
     assert words(b"Date: " + BEFORE + bob) == STRANGER
@@ -80,9 +115,6 @@ def test_a_message_is_judged_as_it_arrived():
     received = b"Received: from x by y; " + BEFORE + b"\nReceived: by z; " + AFTER
     assert words(received + b"\nDate: " + AFTER + bob) == STRANGER  # the topmost is our server's
     assert words(b"Date: no day" + bob) == {"known-correspondent"}
-
-
-OURS = b"Authentication-Results: mx.home.example; "
 
 
 @pytest.mark.parametrize(
