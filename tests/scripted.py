@@ -207,17 +207,18 @@ async def settled():
         await asyncio.sleep(0)
 
 
-def talk(kind, *pieces, prepare=None, **choices):
-    """Return the client after a conversation that it does not end.
+def talk(kind, *pieces, prepare=None, ends=False, **choices):
+    """Return the client after a conversation.
 
-    prepare: called with the desk before it.
+    prepare: called with the desk before it.  ends: whether the client then shuts its side.
     """
 
     async def converse():
         at = desk(**choices)
         if prepare is not None:
             prepare(at)
-        return await Client(kind, at).send(*pieces)
+        client = await Client(kind, at).send(*pieces)
+        return await client.end() if ends else client
 
     return asyncio.run(converse())
 
@@ -225,16 +226,3 @@ def talk(kind, *pieces, prepare=None, **choices):
 def full(at):
     """Let as many messages and lessons wait as may."""
     at.judge.n_waiting = at.teacher.n_waiting = at.limits.waiting
-
-
-def answer_to(kind, *pieces, ends=True, at=None, **choices):
-    """Return what a connection of a kind writes when a client sends pieces, and then ends."""
-
-    async def converse():
-        client = Client(kind, at or desk(**choices))
-        await client.send(*pieces)
-        if ends:
-            await client.end()
-        return client.answer
-
-    return asyncio.run(converse())

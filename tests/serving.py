@@ -1,11 +1,10 @@
-"""Servers that run, for tests: started on loopback and asked; and the requests they are asked."""
+"""Servers that run, for tests: started on loopback and asked."""
 
 import os
 import re
 import secrets
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -228,30 +227,3 @@ def swaks(folder, data, *to):
     command += ["--data", f"@{folder / 'message'}"]
     done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
     return done.stdout.decode()
-
-
-# ---- requests ----
-
-
-def check(data, command="CHECK", version="1.5", *lines):
-    """Return a request of spamd's protocol."""
-    head = [f"{command} SPAMC/{version}", f"Content-length: {len(data)}", *lines, "", ""]
-    return "\r\n".join(head).encode() + data
-
-
-def packet(command, data=b""):
-    """Return a packet: its length, big-endian, a command, data."""
-    return struct.pack(">I", 1 + len(data)) + command + data
-
-
-OFFER = packet(b"O", struct.pack(">III", 6, 0x1FF, 0x1FFFFF))
-
-
-def milter_mail(message):
-    """Return a message as a mail system sends it, with its end."""
-    head, _, body = message.partition(b"\n\n")
-    found = [packet(b"M", b"<a@b.example>\0"), packet(b"R", b"<c@d.example>\0")]
-    for line in head.split(b"\n"):
-        name, _, value = line.partition(b":")
-        found.append(packet(b"L", name + b"\0" + value + b"\0"))
-    return b"".join([*found, packet(b"N"), packet(b"B", body), packet(b"E")])

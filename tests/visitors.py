@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from starlette.testclient import TestClient
 
-from mailboxes import put, written
+from maildirs import put, written
 from markup import Page
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.routes import page_app

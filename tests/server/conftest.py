@@ -1,11 +1,23 @@
-"""Models and servers for the tests of the server."""
+"""Models and servers for the tests of the server; tests may be coroutines."""
 
+import asyncio
+import inspect
 import shutil
 
 import pytest
 
 from nbspam.store.open import save_classifier
 from serving import serving
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(scope="session")

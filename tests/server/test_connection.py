@@ -1,81 +1,169 @@
-"""The bounds that hold for each client, whatever its protocol."""
+"""Laws and bounds that hold for each client, whatever its protocol."""
 
 import asyncio
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nbspam.server.milter import MilterConnection
-from nbspam.server.rspamd import RspamdConnection
+from nbspam.server.page.app import WebConnection
+from nbspam.server.rspamd import HttpConnection, RspamdConnection
 from nbspam.server.spamd import SpamdConnection
-from scripted import Client, desk, full, go_on, talk
-from serving import OFFER, check, milter_mail
-from support import HAM, SPAM
+from protocols import OFFER, check, milter_mail, packet, post, tell
+from scripted import ACCESS, Client, desk, full, go_on, settled, talk
+from support import HAM, SPAM, examples
+from visitors import Visitor
 
-POST = b"POST /checkv2 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(SPAM) + SPAM
-FIRST = {  # a request without its end, and its end
-    SpamdConnection: (check(SPAM)[:-5], check(SPAM)[-5:]),
-    RspamdConnection: (POST[:-5], POST[-5:]),
-    MilterConnection: (OFFER + milter_mail(SPAM)[:-3], milter_mail(SPAM)[-3:]),
+WHOLE = {  # a request
+    SpamdConnection: check(SPAM),
+    RspamdConnection: post("/checkv2"),
+    MilterConnection: OFFER + milter_mail(),
 }
-KINDS = pytest.mark.parametrize("kind", FIRST, ids=lambda kind: kind.__name__)
+KINDS = pytest.mark.parametrize("kind", WHOLE, ids=lambda kind: kind.__name__)
+EACH_KIND = pytest.mark.parametrize(
+    "kind", [*WHOLE, WebConnection], ids=lambda kind: kind.__name__
+)
 
 
 def now():
     return asyncio.get_running_loop().time()
 
 
-def late(kind, seconds, *pieces, **more):
+# ---- any bytes ----
+
+WORDS = {
+    SpamdConnection: [
+        *(f"{name} SPAMC/1.{n}\r\n".encode() for name in ("CHECK", "PING") for n in (2, 5)),
+        b"TELL SPAMC/1.5\n", b"Content-length: 9\r\n", b"Content-length:", b"Set: local\r\n",
+        b"Message-class: spam\r\n", b"Compress: zlib\r\n", b"\r\n", b"\n", b"\r", b": ", SPAM,
+        check(SPAM), check(HAM, "PROCESS"), check(SPAM, "REPORT", "1.2"), b"\0", b"\xff",
+    ],
+    RspamdConnection: [
+        b"POST /checkv2 HTTP/1.1\r\n", b"GET /ping HTTP/1.1\r\n\r\n", b"Content-Length: 9\r\n",
+        b"Transfer-Encoding: chunked\r\n", b"5\r\npills\r\n", b"0\r\n\r\n", b"Upgrade: h2c\r\n",
+        b"Connection: Upgrade\r\n", b"Connection: close\r\n", b"Expect: 100-continue\r\n",
+        b"\r\n", b"\n", b"CONNECT a:1 HTTP/1.1\r\n\r\n", b"GET //[ HTTP/1.0\r\n\r\n", SPAM,
+        b"POST /learnspam HTTP/1.1\r\nPassword: open sesame\r\n", b"\0", b"\xff", b" ", b"a",
+    ],
+    MilterConnection: [
+        OFFER, milter_mail(SPAM), milter_mail(HAM), packet(b"E"), packet(b"A"), packet(b"M"),
+        packet(b"D", b"Mi\0q"), packet(b"L", b"a"), packet(b"L", b"X-Nbspam\0b\0"), packet(b"B"),
+        packet(b"O"), packet(b"Q"), packet(b"?"), b"\0\0\0\x01", b"\0\0\0", b"E", b"\xff",
+    ],
+    WebConnection: [
+        b"GET / HTTP/1.1\r\n", b"POST /login HTTP/1.1\r\n", b"HEAD /?token= HTTP/1.1\r\n",
+        f"GET /?token={ACCESS.token_of('')} HTTP/1.1\r\n".encode(), b"Host: 127.0.0.1:8025\r\n",
+        b"Origin: http://127.0.0.1:8025\r\n", b"Cookie: nbspam-8025=.; =;\xff\r\n", b"\r\n",
+        b"Content-Length: 9\r\n", b"token=%ff", b"POST /logout HTTP/1.1\r\n", b"\0", b"\xff",
+        f"Cookie: nbspam-8025={Visitor(desk()).session}\r\n".encode(),
+        b"GET //[ HTTP/1.0\r\n",
+    ],
+}  # fmt: skip
+
+
+def streams(kind):
+    """Bytes that are nearly a conversation, and bytes that are none."""
+    return st.lists(st.sampled_from(WORDS[kind]), max_size=8).map(b"".join) | st.binary()
+
+
+async def converse(kind, pieces, ends):
+    client = await Client(kind, desk(limits={"message_bytes": 200})).send(*pieces)
+    if ends:
+        await client.end()
+    await settled()
+    await settled()
+    client.connection.connection_lost(None)
+    assert client.desk.held == 0
+    # Dates are not compared, nor how long it took.
+    return re.sub(rb"\r\nDate: [^\r]*", b"", client.answer), client.desk.judge.seen
+
+
+@EACH_KIND
+@given(data=st.data())
+@examples(300)
+def test_no_bytes_raise_and_any_cuts_give_the_same_answer(kind, data):
+    stream = data.draw(streams(kind))
+    places = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    ends = data.draw(st.booleans())
+    cuts = zip([0, *places], [*places, len(stream)], strict=True)
+    pieces = [stream[start:end] for start, end in cuts if start < end]
+    with asyncio.Runner() as runner:
+        cut = runner.run(converse(kind, pieces, ends))
+        at_once = runner.run(converse(kind, [stream] * bool(stream), ends))
+        if not issubclass(kind, HttpConnection):
+            assert cut == at_once
+        else:
+            # Requests that come in one piece are answered up to the first, as HTTP allows.
+            assert cut[1][: len(at_once[1])] == at_once[1]
+
+
+async def test_a_byte_at_a_time_gives_the_same_answer():
+    chunked = (
+        b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npills\r\n0\r\n\r\n"
+    )
+    for kind, stream, n_judged in (
+        (SpamdConnection, check(SPAM, "PROCESS"), 1),
+        (RspamdConnection, chunked, 1),
+        (MilterConnection, OFFER + milter_mail(SPAM) + milter_mail(HAM) + packet(b"Q"), 2),
+    ):
+        singly = [stream[i : i + 1] for i in range(len(stream))]
+        answer, seen = await converse(kind, singly, True)
+        assert (answer, seen) == await converse(kind, [stream], True)
+        assert len(seen) == n_judged
+
+
+# ---- time ----
+
+
+async def late(kind, seconds, *pieces, **more):
     """Return a client that sent pieces, after the desk has looked so many seconds later."""
-
-    async def converse():
-        at = desk(**more)
-        client = await Client(kind, at).send(*pieces)
-        at.sweep(now() + seconds)
-        return client
-
-    return asyncio.run(converse())
+    client = await Client(kind, desk(**more)).send(*pieces)
+    client.desk.sweep(now() + seconds)
+    return client
 
 
-def test_a_client_that_is_silent_or_too_slow_is_let_go_and_told_so():
+async def test_a_client_that_is_silent_or_too_slow_is_let_go_and_told_so():
     told = {SpamdConnection: b"SPAMD/1.0 79 EX_TIME", RspamdConnection: b"HTTP/1.1 408 "}
-    for kind in FIRST:
-        assert not late(kind, 29).is_over
-        client = late(kind, 31)
-        assert client.is_over
-        assert client.answer == b""
-        begun = FIRST[kind][0]
-        assert not late(kind, 299, begun).is_over
-        client = late(kind, 301, begun)
+    for kind, request in WHOLE.items():
+        assert not (await late(kind, 29)).is_over
+        client = await late(kind, 31)
+        assert (client.is_over, client.answer) == (True, b"")
+        assert not (await late(kind, 299, request[:-3])).is_over
+        client = await late(kind, 301, request[:-3])
         assert client.is_over
         assert client.desk.tally.total("trouble idle") == 1
         assert client.answer.startswith(told.get(kind, b""))
 
 
-def test_bytes_that_come_slowly_do_not_give_more_time():
-    async def converse():
-        for first, later in (
-            (b"CHECK SPAMC/1.5\r\nContent-length: 999\r\n\r\n", b"x"),
-            (b"", b"C"),
-        ):
-            client = await Client(SpamdConnection, desk()).send(first)
-            due = client.connection.due
-            for _ in range(50):
-                await client.send(later)
-            assert client.connection.due == due
-
-    asyncio.run(converse())
+async def test_bytes_that_come_slowly_do_not_give_more_time():
+    head = b"CHECK SPAMC/1.5\r\nContent-length: 999\r\n\r\n"
+    for first, later in ((head, b"x"), (b"", b"C")):
+        client = await Client(SpamdConnection, desk()).send(first)
+        due = client.connection.due
+        await client.send(*[later] * 50)
+        assert client.connection.due == due
 
 
-def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may():
-    assert not late(MilterConnection, 7000, OFFER).is_over
-    assert late(MilterConnection, 7300, OFFER).is_over
-    assert late(MilterConnection, 301, OFFER, b"\0\0\0\x09B").is_over
+async def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may():
+    assert not (await late(MilterConnection, 7000, OFFER)).is_over
+    assert (await late(MilterConnection, 7300, OFFER)).is_over
+    assert (await late(MilterConnection, 301, OFFER, b"\0\0\0\x09B")).is_over
 
 
-def test_a_message_that_is_not_judged_in_time_is_answered_so():
-    async def converse(kind, passes, expected):
+@pytest.mark.parametrize(
+    ("kind", "refusal", "passed"),
+    [
+        (SpamdConnection, b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
+        (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
+        (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01a"),
+    ],
+)
+async def test_a_message_that_is_not_judged_in_time_is_answered_so(kind, refusal, passed):
+    for passes, expected in ((False, refusal), (True, passed)):
         at = desk(waits=True, passes=passes)
-        client = await Client(kind, at).send(*FIRST[kind])
+        client = await Client(kind, at).send(WHOLE[kind])
         before = client.answer
         at.sweep(now() + 61)
         await go_on(at)  # too late, and no second answer
@@ -84,133 +172,100 @@ def test_a_message_that_is_not_judged_in_time_is_answered_so():
         assert answer.count(expected) == 1
         assert at.tally.total("trouble late") == 1
 
-    for kind, refusal, passed in (
-        (SpamdConnection, b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
-        (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
-        (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01a"),
-    ):
-        asyncio.run(converse(kind, False, refusal))
-        asyncio.run(converse(kind, True, passed))
+
+# ---- number and room ----
 
 
 @KINDS
-def test_a_client_that_goes_leaves_nothing_behind(kind):
-    async def converse(*pieces):
+async def test_a_client_that_goes_leaves_nothing_behind(kind):
+    for pieces in ([WHOLE[kind][:-3]], [WHOLE[kind]]):
         at = desk(waits=True)
         client = await Client(kind, at).send(*pieces)
         client.connection.connection_lost(None)
         await go_on(at)
-        assert at.held == 0
-        assert at.connections == set()
-
-    asyncio.run(converse(FIRST[kind][0]))
-    asyncio.run(converse(*FIRST[kind]))
+        assert (at.held, at.connections) == (0, set())
 
 
 @KINDS
-def test_too_many_connections_are_counted_and_end_at_twice_the_limit(kind):
-    async def converse():
-        at = desk(limits={"connections": 2})
-        return at, [Client(kind, at) for _ in range(6)]
-
-    at, clients = asyncio.run(converse())
+async def test_too_many_connections_are_counted_and_end_at_twice_the_limit(kind):
+    at = desk(limits={"connections": 2})
+    clients = [Client(kind, at) for _ in range(6)]
     assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
     assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
     assert at.tally.total("trouble busy") == 2
     assert len(at.connections) == 4
 
 
+async def test_all_messages_together_are_bounded_and_so_are_lessons_that_wait():
+    at = desk(waits=True, limits={"bytes_held": 2 * len(SPAM) + 5})
+    at.judge.n_waiting = 7
+    clients = [await Client(SpamdConnection, at).send(check(SPAM)) for _ in range(3)]
+    assert [client.answer[:12] for client in clients] == [b"", b"", b"SPAMD/1.0 75"]
+    assert at.held <= at.limits.bytes_held
+    at.sweep(now())  # which tells how things are
+    names = ("trouble busy", "open", "waiting", "held")
+    assert [at.tally.total(name) for name in names] == [1, 3, 7, 2 * len(SPAM)]
+
+    at = desk()
+    full(at)
+    lesson = await Client(SpamdConnection, at).send(tell("spam"))
+    assert lesson.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+
+
+# ---- ends ----
+
+
 def test_who_still_writes_can_read_the_answer_before_the_connection_closes():
     # If a socket is closed with bytes unread, the system throws away what the client has not read.
-    async def converse():
-        client = Client(SpamdConnection, desk(allows_tell=False))
-        await client.send(b"NONSENSE\r\n\r\n", b"more", b"and more")
+    for ends in (False, True):
+        client = talk(SpamdConnection, b"NONSENSE\r\n\r\n", b"more", b"and more", ends=ends)
         assert client.answer.startswith(b"SPAMD/1.0 76 ")
-        assert client.wire.is_ended
-        assert not client.wire.is_closed
-        await client.end()
-        assert client.wire.is_closed
-
-        client = Client(SpamdConnection, desk())
-        client.wire.can_write_eof = lambda: False  # a transport that cannot close one side
-        await client.send(b"NONSENSE\r\n\r\n")
-        assert client.wire.is_closed
-
-        at = desk(waits=True)
-        client = await Client(SpamdConnection, at).send(check(SPAM))
-        await client.end()  # who has said all is closed at once
-        assert not client.is_over
-        await go_on(at)
-        assert client.wire.is_closed
-        assert not client.wire.is_ended
-
-    asyncio.run(converse())
+        assert (client.wire.is_ended, client.wire.is_closed) == (True, ends)
 
 
-def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_until_then():
-    async def converse():
-        at = desk()
-        client = await Client(SpamdConnection, at).send(check(SPAM, "PROCESS"))
-        assert client.is_over
-        assert at.held == len(SPAM)
-        at.sweep(now() + 299)
-        assert not client.wire.is_aborted
-        at.sweep(now() + 301)
-        assert client.wire.is_aborted
-        client.connection.connection_lost(None)
-        assert at.held == 0
+async def test_who_has_said_all_or_cannot_be_half_closed_is_closed_at_once():
+    client = Client(SpamdConnection, desk())
+    client.wire.can_write_eof = lambda: False
+    await client.send(b"NONSENSE\r\n\r\n")
+    assert client.wire.is_closed
 
-    asyncio.run(converse())
+    at = desk(waits=True)
+    client = await Client(SpamdConnection, at).send(check(SPAM))
+    await client.end()
+    assert not client.is_over
+    await go_on(at)
+    assert (client.wire.is_closed, client.wire.is_ended) == (True, False)
 
 
-def test_all_messages_together_are_bounded():
-    async def converse():
-        at = desk(waits=True, limits={"bytes_held": 2 * len(SPAM) + 5})
-        at.judge.n_waiting = 7
-        clients = [await Client(SpamdConnection, at).send(check(SPAM)) for _ in range(3)]
-        assert [client.answer[:12] for client in clients] == [b"", b"", b"SPAMD/1.0 75"]
-        assert at.held <= at.limits.bytes_held
-        at.sweep(now())  # which tells how things are
-        names = ("trouble busy", "open", "waiting", "held")
-        assert [at.tally.total(name) for name in names] == [1, 3, 7, 2 * len(SPAM)]
-
-    asyncio.run(converse())
+async def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_until_then():
+    at = desk()
+    client = await Client(SpamdConnection, at).send(check(SPAM, "PROCESS"))
+    assert (client.is_over, at.held) == (True, len(SPAM))
+    for seconds, is_aborted in ((299, False), (301, True)):
+        at.sweep(now() + seconds)
+        assert client.wire.is_aborted == is_aborted
+    client.connection.connection_lost(None)
+    assert at.held == 0
 
 
-def test_lessons_that_wait_are_bounded():
-    request = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
-    client = talk(SpamdConnection, request, prepare=full)
-    assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
-
-
-def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
-    async def converse():
-        at = desk(waits=True)
-        rests = Client(RspamdConnection, at)
-        asks = await Client(RspamdConnection, at).send(POST)
-        slow = await Client(SpamdConnection, at).send(check(HAM)[:-3])
-        at.end()
-        assert rests.is_over
-        assert not asks.is_over
-        assert not slow.is_over
-        await go_on(at)
-        await slow.send(check(HAM)[-3:])
-        return asks, slow
-
-    asks, slow = asyncio.run(converse())
+async def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
+    at = desk(waits=True)
+    rests = Client(RspamdConnection, at)
+    asks = await Client(RspamdConnection, at).send(post("/checkv2"))
+    slow = await Client(SpamdConnection, at).send(check(HAM)[:-3])
+    at.end()
+    assert [client.is_over for client in (rests, asks, slow)] == [True, False, False]
+    await go_on(at)
+    await slow.send(check(HAM)[-3:])
     assert b"\r\nConnection: close\r\n" in asks.answer
     assert asks.is_over
     assert b"Spam: False" in slow.answer
 
 
-def test_at_the_end_who_does_not_close_gets_two_seconds():
-    async def converse():
-        at = desk()
-        client = await Client(SpamdConnection, at).send(check(SPAM))
-        at.end()
-        at.sweep(now() + 1)
-        assert not client.wire.is_aborted
-        at.sweep(now() + 3)
-        return client.wire.is_aborted
-
-    assert asyncio.run(converse())
+async def test_at_the_end_who_does_not_close_gets_two_seconds():
+    at = desk()
+    client = await Client(SpamdConnection, at).send(check(SPAM))
+    at.end()
+    for seconds, is_aborted in ((1, False), (3, True)):
+        at.sweep(now() + seconds)
+        assert client.wire.is_aborted == is_aborted

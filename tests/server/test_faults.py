@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from serving import check, connected, rest_of, serving, until
+from protocols import check
+from serving import connected, rest_of, serving, until
 from stress import server as stress
 from support import SPAM
 

@@ -8,13 +8,14 @@ import time
 import pytest
 
 from browser import PHONE, SCREEN, complaints, overflow, visited
-from mailboxes import key_of, put, written
+from maildirs import key_of, put, written
 from nbspam.server.page.pages import PAGE_SIZE
 from nbspam.server.users import user_folder_name
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel, told_at
-from serving import check, free_port, serving
+from protocols import check
+from serving import free_port, serving
 from support import HAM, SPAM
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mailboxes import key_of, put
+from maildirs import key_of, put
 from markup import Page
 from nbspam.classifier.training import learn_items
 from nbspam.settings import SettingsChoices, chosen_settings

@@ -16,7 +16,8 @@ from nbspam.server import supervisor
 from nbspam.server.choices import ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.supervisor import SupervisedWorker, Supervisor
-from serving import PATIENCE, ask, check, connected, is_refused, rest_of, serving, until
+from protocols import check
+from serving import PATIENCE, ask, connected, is_refused, rest_of, serving, until
 from support import HAM, ROOT, SPAM
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import unicodedata
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from http_requests import post
 from nbspam.classifier.training import learn_items
 from nbspam.errors import InputError, UsageError
+from nbspam.server.choices import own_rule
 from nbspam.server.judge import Judge, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.server.milter import MilterConnection
@@ -32,8 +33,8 @@ from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
-from scripted import PASSWORD, Client, desk
-from serving import OFFER, check, packet
+from protocols import OFFER, check, milter_mail, post, tell
+from scripted import PASSWORD, Client, desk, talk
 from support import HAM, SPAM, examples, first_mails
 
 # ---- names ----
@@ -124,51 +125,36 @@ def test_the_folder_of_users_must_be_one(tmp_path):
 # ---- which user it is, by protocol ----
 
 
-def users_of(kind, *pieces, **choices):
-    """Return the users that a desk's judge and teacher heard of, and the answer."""
-
-    async def converse():
-        at = desk(**choices)
-        client = await Client(kind, at).send(*pieces)
-        await client.end()
-        return at.judge.users, at.teacher.users, client.answer
-
-    return asyncio.run(converse())
+def users_of(kind, *pieces):
+    """Return the users that a desk's judge and teacher heard of."""
+    at = talk(kind, *pieces, ends=True).desk
+    return at.judge.users + at.teacher.users
 
 
-def test_a_header_says_it_to_spamd_and_over_http_where_deliver_to_goes_before_user():
-    request = check(SPAM, "CHECK", "1.5", "User: <Ann@B.example>")
-    lesson = ("User: Bob", "Message-class: spam", "Set: local")
-    assert users_of(SpamdConnection, request)[0] == ["ann@b.example"]
-    assert users_of(SpamdConnection, check(SPAM, "TELL", "1.5", *lesson))[1] == ["bob"]
-
-    password = f"Password: {PASSWORD.decode()}"
-    both = ("User: ann", "Deliver-To: <bob@b.example>")
-    assert users_of(RspamdConnection, post("/checkv2", SPAM, "User: Ann"))[0] == ["ann"]
-    assert users_of(RspamdConnection, post("/explain", SPAM, *both))[0] == ["bob@b.example"]
-    taught = users_of(RspamdConnection, post("/learnham", SPAM, password, *both))[1]
-    assert taught == ["bob@b.example"]
+PASSED = f"Password: {PASSWORD.decode()}"
+BOTH = ("User: ann", "Deliver-To: <bob@b.example>")  # of which the second goes before the first
 
 
-def test_the_only_recipient_is_the_user_of_a_milter():
-    def mail(*recipients):
-        return b"".join([
-            packet(b"M", b"<a@b.example>\0"),
-            *(packet(b"R", address + b"\0NOTIFY=NEVER\0") for address in recipients),
-            packet(b"L", b"Subject\0pills\0"), packet(b"N"), packet(b"E"),
-        ])  # fmt: skip
-
+def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_milter():
+    lesson = tell("spam", SPAM, "User: Bob", "Set: local")
     one, two = b"<Ann@B.example>", b"<bob@b.example>"
-    stream = OFFER + mail(one) + mail(one, two) + mail(two) + mail(one, one) + mail(two, one, two)
-    found = users_of(MilterConnection, stream)[0]
-    assert found == ["ann@b.example", "", "bob@b.example", "ann@b.example", ""]
+    mails = [milter_mail(to=to) for to in ([one], [one, two], [two], [one, one], [two, one, two])]
+    for kind, pieces, users in (
+        (SpamdConnection, [check(SPAM, "CHECK", "1.5", "User: <Ann@B.example>")], "ann@b.example"),
+        (SpamdConnection, [lesson], "bob"),
+        (RspamdConnection, [post("/checkv2", SPAM, "User: Ann")], "ann"),
+        (RspamdConnection, [post("/explain", SPAM, *BOTH)], "bob@b.example"),
+        (RspamdConnection, [post("/learnham", SPAM, PASSED, *BOTH)], "bob@b.example"),
+        (MilterConnection, [OFFER, *mails], "ann@b.example,,bob@b.example,ann@b.example,"),
+    ):
+        assert users_of(kind, *pieces) == users.split(",")
 
 
 # ---- models of their own ----
 
 SETTINGS = chosen_settings(SettingsChoices(), is_text=False)
-ROOM = 1 << 20
 NEWS = b"From: news@club.example\nSubject: zanzibar news %d\n\nmeeting of the kayak club %d\n"
+ASKED = NEWS % (50, 50)
 
 
 @pytest.fixture(scope="module")
@@ -181,20 +167,23 @@ def site(tmp_path_factory):
     return path
 
 
-def verdict_of(judgement):
+def spam_of(judgement):
     return judgement.verdict.posterior["spam"]
+
+
+def labels(judgements):
+    return [each.verdict.label for each in judgements]
 
 
 class House:
     """A judge and a teacher of users, in threads of their own; use it in a running loop."""
 
-    def __init__(self, site, folder, room=ROOM):
+    def __init__(self, site, folder, room):
         self.troubles = []
         self.users = Users(str(folder), room, self.troubles.append)
         self.tally = ServerTally(2)
         model = StoredModel(site)
-        rule = lambda classifier: classifier.rule  # noqa: E731
-        self.judge = Judge(model, rule, self.troubles.append, self.tally, self.users)
+        self.judge = Judge(model, own_rule, self.troubles.append, self.tally, self.users)
         self.teacher = Teacher(lambda: StoredModel(site), self.users)
 
     async def teach(self, user, label, *messages):
@@ -204,89 +193,77 @@ class House:
         """Return the judgements of pairs of user and message, which may be of one batch."""
         return await asyncio.gather(*(self.judge.judge(d, explain, user) for user, d in pairs))
 
-    def end(self):
-        self.judge.end()
-        self.teacher.end()
-
 
 @pytest.fixture
 def living(site, tmp_path):
-    """Run a piece of work in a house, and return what it returns."""
+    """Return the context of a house in the folder of the test, or in another one."""
 
-    def call(work, folder=tmp_path, **more):
-        async def run():
-            house = House(site, folder, **more)
-            try:
-                return await work(house)
-            finally:
-                house.end()
+    @asynccontextmanager
+    async def living_in(folder=tmp_path, room=1 << 20):
+        house = House(site, folder, room)
+        try:
+            yield house
+        finally:
+            house.judge.end()
+            house.teacher.end()
 
-        return asyncio.run(run())
-
-    return call
+    return living_in
 
 
-def test_a_users_lessons_overrule_the_site_for_that_user_only(living):
-    async def work(house):
-        for n in range(30, 36):
-            await house.teach("ann", "spam", NEWS % (n, n))
+async def test_a_users_lessons_overrule_the_site_for_that_user_only(living):
+    async with living() as house:
+        await house.teach("ann", "spam", *(NEWS % (n, n) for n in range(30, 36)))
         await house.teach("ann", "ham", HAM)
-        asked = NEWS % (50, 50)
-        return await house.ask(("ann", asked), ("bob", asked), ("", asked), ("ann", HAM))
+        found = await house.ask(("ann", ASKED), ("bob", ASKED), ("", ASKED), ("ann", HAM))
 
-    ann, bob, nobody, other = living(work)
-    assert [each.verdict.label for each in (ann, bob, nobody)] == ["spam", "ham", "ham"]
-    assert verdict_of(bob) == verdict_of(nobody)
-    assert other.verdict.label == "ham"
+    assert labels(found) == ["spam", "ham", "ham", "ham"]
+    assert spam_of(found[1]) == spam_of(found[2])
 
 
 USERS = st.sampled_from(["ann", "bob", "eve"])
 LESSONS = st.tuples(USERS, st.sampled_from(["ham", "spam", None]), st.integers(0, 5))
-few = settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@few
+@settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LESSONS, max_size=8))
 def test_the_lessons_of_others_change_no_verdict(living, tmp_path_factory, lessons):
     asked = [(user, NEWS % (n, n)) for user in ("ann", "bob", "new") for n in (1, 99)]
 
-    async def taught(house, only=None):
-        for user, label, n in lessons:
-            if only in (None, user):
-                await house.teach(user, label, NEWS % (n, n))
-        return dict(zip(asked, await house.ask(*asked), strict=True))
+    async def taught(*users):
+        async with living(tmp_path_factory.mktemp("house")) as house:
+            for user, label, n in lessons:
+                if user in users:
+                    await house.teach(user, label, NEWS % (n, n))
+            return dict(zip(asked, await house.ask(*asked), strict=True))
 
-    together = living(taught, tmp_path_factory.mktemp("all"))
+    together = asyncio.run(taught("ann", "bob", "eve"))
     for user in ("ann", "bob", "new"):
-        work = lambda house, only=user: taught(house, only)  # noqa: E731
-        alone = living(work, tmp_path_factory.mktemp("one"))
+        alone = asyncio.run(taught(user))
         for pair in asked:
             if pair[0] == user:
                 # The last bits depend on how many messages are in a batch.
-                assert verdict_of(together[pair]) == pytest.approx(verdict_of(alone[pair]), 1e-9)
+                assert spam_of(together[pair]) == pytest.approx(spam_of(alone[pair]), 1e-9)
 
 
-def test_words_of_one_user_are_in_no_explanation_of_another(living):
+async def test_words_of_one_user_are_in_no_explanation_of_another(living):
     secret = b"From: doctor@clinic.example\nSubject: xylographer\n\nyour quixotic diagnosis\n"
-
-    async def work(house):
+    async with living() as house:
         await house.teach("ann", "spam", secret)
         await house.teach("ann", "ham", HAM)
         asked = (("ann", secret), ("bob", secret), ("bob", NEWS % (1, 1)))
-        return await house.ask(*asked, explain=True)
+        found = [each.explanation for each in await house.ask(*asked, explain=True)]
 
-    ann, bob, other = living(work)
-    told = [{each.token for each in asked.explanation.evidence} for asked in (ann, bob, other)]
-    assert {"subject:xylographer", "quixotic"} <= told[0]
-    for words in told[1:]:
+    ann, *others = ({each.token for each in why.evidence} for why in found)
+    assert {"subject:xylographer", "quixotic"} <= ann
+    for words in others:
         assert not any("xylograph" in word or "quixotic" in word for word in words)
-    total = sum(each.contribution for each in ann.explanation.evidence)
-    assert total + ann.explanation.constant == pytest.approx(ann.explanation.score)
+    total = sum(each.contribution for each in found[0].evidence)
+    assert total + found[0].constant == pytest.approx(found[0].score)
 
 
-def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(living):
-    async def work(house):
-        data = NEWS % (1, 1)
+async def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(living):
+    data = NEWS % (1, 1)
+    async with living() as house:
         (before,) = await house.ask(("ann", data))
         outcomes = [
             *await house.teach("ann", "spam", data, data),
@@ -294,29 +271,24 @@ def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(living):
             *await house.teach("ann", None, data, data),
         ]
         (after,) = await house.ask(("ann", data))
-        assert verdict_of(after) == verdict_of(before)
-        return outcomes
 
+    assert spam_of(after) == spam_of(before)
     kinds = ("learned", "already_known", "moved", "unlearned", "unknown")
-    for outcome, happened in zip(living(work), kinds, strict=True):
+    for outcome, happened in zip(outcomes, kinds, strict=True):
         assert [kind for kind in kinds if getattr(outcome, kind)] == [happened]
 
 
-def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their_folders(
+async def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their_folders(
     living, tmp_path
 ):
-    async def ask(house):
+    async with living(tmp_path / "users") as house:
         await house.ask(("ann", SPAM), ("../bob", SPAM), ("a" * 999, SPAM))
-        return await house.teach("ann", None, SPAM)
-
-    async def teach(house):
+        (outcome,) = await house.teach("ann", None, SPAM)
+        assert outcome.unknown == 1
+        assert not (tmp_path / "users").exists()
         for name in ("../out", "/etc/x", "a\0b", ".", "..", "con", "a" * 150):
             await house.teach(known_as(name), "spam", SPAM)
 
-    (outcome,) = living(ask, tmp_path / "users")
-    assert outcome.unknown == 1
-    assert not (tmp_path / "users").exists()
-    living(teach, tmp_path / "users")
     assert [path.name for path in tmp_path.iterdir()] == ["users"]
     folders = sorted((tmp_path / "users").iterdir())
     assert len(folders) == 7
@@ -324,65 +296,56 @@ def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their_folde
         assert {path.name for path in folder.iterdir()} <= {"model", "model.lock", "model.journal"}
 
 
-def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):
-    async def work(house):
+async def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):
+    async with living() as house:
         await house.teach("ann", "ham", HAM)
-        (before,) = await house.ask(("ann", NEWS % (50, 50)))
-        model = StoredModel(house.users.path("ann"))
+        assert labels(await house.ask(("ann", ASKED))) == ["ham"]
         lessons = [Item("-", "spam", NEWS % (n, n)) for n in range(30, 40)]
-        model.learn(lessons, day=1, classes=["spam"])
-        (after,) = await house.ask(("ann", NEWS % (50, 50)))
-        return before.verdict.label, after.verdict.label
-
-    assert living(work) == ("ham", "spam")
+        StoredModel(house.users.path("ann")).learn(lessons, day=1, classes=["spam"])
+        assert labels(await house.ask(("ann", ASKED))) == ["spam"]
 
 
-def test_a_link_between_folders_makes_two_names_one_user(living, tmp_path):
+async def test_a_link_between_folders_makes_two_names_one_user(living, tmp_path):
     (tmp_path / "ann@example.org").mkdir()
     (tmp_path / "ann").symlink_to("ann@example.org")
-
-    async def work(house):
-        asked = [(name, NEWS % (50, 50)) for name in ("ann", "ann@example.org")]
-        before = await house.ask(*asked)
+    asked = [(name, ASKED) for name in ("ann", "ann@example.org")]
+    async with living() as house:
+        assert labels(await house.ask(*asked)) == ["ham", "ham"]
         for n in range(30, 36):
             await house.teach("ann@example.org" if n % 2 else "ann", "spam", NEWS % (n, n))
-        return [each.verdict.label for each in (*before, *await house.ask(*asked))]
-
-    assert living(work) == ["ham", "ham", "spam", "spam"]
+        assert labels(await house.ask(*asked)) == ["spam", "spam"]
     assert {path.name for path in tmp_path.iterdir()} == {"ann", "ann@example.org"}
 
 
-def test_memory_for_users_is_bounded_and_changes_no_verdict(living):
-    async def work(house):
+async def test_memory_for_users_is_bounded_and_changes_no_verdict(living):
+    async def verdicts(house):
+        asked = [(f"user{k}", ASKED) for k in (0, 1, 2, 3, 4, 5, 0, 3)]
+        return [spam_of((await house.ask(pair))[0]) for pair in asked]
+
+    async with living() as house:
         for k in range(6):
             await house.teach(f"user{k}", "spam", NEWS % (k, k))
-        pairs = [(f"user{k}", NEWS % (50, 50)) for k in (0, 1, 2, 3, 4, 5, 0, 3)]
-        found = [verdict_of((await house.ask(pair))[0]) for pair in pairs]
-        return found, len(house.users), house.users.n_bytes, house.tally.total("personal")
-
-    ample, held, taken, personal = living(work)
-    assert held == 6
-    assert personal == 8
-    scant, n_held, n_bytes, _ = living(work, room=taken // 2)
-    assert 1 <= n_held <= 3
-    assert n_bytes <= taken // 2
-    assert scant == ample
+        ample, taken = await verdicts(house), house.users.n_bytes
+        assert len(house.users) == 6
+        assert house.tally.total("personal") == 8
+    async with living(room=taken // 2) as house:
+        assert await verdicts(house) == ample
+        assert 1 <= len(house.users) <= 3
+        assert house.users.n_bytes <= taken // 2
 
 
-def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, tmp_path):
+async def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, tmp_path):
     texts = [Item("-", name, b"Subject: %s\n\nx\n" % name.encode()) for name in ("sea", "sky")]
     for name in ("ann", "eve"):
         (tmp_path / name).mkdir()
     (tmp_path / "ann" / "model").write_bytes(b"no model")
     save_classifier(str(tmp_path / "eve" / "model"), learn_items(texts, SETTINGS).classifier)
+    asked = [(user, ASKED) for user in ("ann", "bob", "eve")]
+    async with living() as house:
+        found = [*await house.ask(*asked), *await house.ask(*asked)]
 
-    async def work(house):
-        pairs = [(user, NEWS % (50, 50)) for user in ("ann", "bob", "eve")]
-        found = [*await house.ask(*pairs), *await house.ask(*pairs)]
-        return {verdict_of(each) for each in found}, sorted(map(str, house.troubles))
-
-    verdicts, (unread, other) = living(work)
-    assert len(verdicts) == 1
+    assert len({spam_of(each) for each in found}) == 1
+    unread, other = sorted(map(str, house.troubles))
     assert "ann/model" in unread
     assert "not a user's model" in other
 
@@ -390,33 +353,26 @@ def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, tmp_pat
 # ---- lessons of nobody, and other models ----
 
 
-def test_a_lesson_of_nobody_is_refused(living, tmp_path):
-    async def work(house):
-        at = desk()
+async def test_a_lesson_of_nobody_is_refused(living, tmp_path):
+    at = desk()
+    async with living() as house:
         at.teacher = house.teacher
-        tell = b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\n\r\nabcd"
-        spamd = await Client(SpamdConnection, at).send(tell)
-        await spamd.end()
-        post = b"POST /learnspam HTTP/1.1\r\nPassword: %s\r\nContent-Length: 4\r\n\r\nabcd"
-        http = await Client(RspamdConnection, at).send(post % PASSWORD)
+        spamd = await Client(SpamdConnection, at).send(tell("spam"))
+        http = await Client(RspamdConnection, at).send(post("/learnspam", SPAM, PASSED))
         while not (spamd.answer and http.answer):
             await asyncio.sleep(0.01)
-        return spamd.answer, http.answer, at.tally.total("trouble user")
 
-    spamd, http, n = living(work)
-    assert spamd.startswith(b"SPAMD/1.0 67 EX_NOUSER: no user is named")
-    assert http.startswith(b"HTTP/1.1 400 ")
-    assert b"no user is named" in http
-    assert n == 2
+    assert spamd.answer.startswith(b"SPAMD/1.0 67 EX_NOUSER: no user is named")
+    assert http.answer.startswith(b"HTTP/1.1 400 ")
+    assert b"no user is named" in http.answer
+    assert at.tally.total("trouble user") == 2
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_to_which_lessons_cannot_be_added_is_refused(tmp_path):
-    path = str(tmp_path / "model")
-    settings = chosen_settings(SettingsChoices(model="multinomial"), is_text=False)
-    save_classifier(
-        path, learn_items([Item("-", "ham", HAM), Item("-", "spam", SPAM)], settings).classifier
-    )
+    multinomial = chosen_settings(SettingsChoices(model="multinomial"), is_text=False)
+    items = [Item("-", "ham", HAM), Item("-", "spam", SPAM)]
+    save_classifier(str(tmp_path / "model"), learn_items(items, multinomial).classifier)
 
     with pytest.raises(UsageError, match="does not combine"):
-        check_site(StoredModel(path))
+        check_site(StoredModel(str(tmp_path / "model")))

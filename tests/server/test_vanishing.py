@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from serving import OFFER, check, connected, free_port, milter_mail, rest_of, serving, until
+from protocols import OFFER, check, milter_mail
+from serving import connected, free_port, rest_of, serving, until
 from support import HAM, SPAM
 
 N = 8  # clients at once

@@ -6,11 +6,12 @@ import signal
 
 import pytest
 
-from mailboxes import key_of, put
+from maildirs import key_of, put
 from markup import Page
 from nbspam.maildir.sort import SortingChoices, sort_maildir
 from nbspam.store.model import told_at
-from serving import Browser, check, free_port, serving, until
+from protocols import check
+from serving import Browser, free_port, serving, until
 from support import SPAM
 
 

@@ -15,7 +15,8 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from nbspam.store.open import save_classifier
-from serving import check, free_port, serving
+from protocols import check
+from serving import free_port, serving
 from stress.server import ask
 from support import HAM
 

@@ -25,7 +25,8 @@ from nbspam.mail.verdict_headers import score_of
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
-from serving import OFFER, check, milter_mail, serving, until
+from protocols import OFFER, check, milter_mail
+from serving import serving, until
 
 FULL = 60_000  # bytes of a file, after which the disk is full
 QUIET = "--jobs", "2", "--log", "none"

@@ -1,8 +1,9 @@
-"""A page of one mailbox, and pages of users."""
+"""A page of one mailbox, in memory, and pages of users."""
 
 import pytest
 
-from mailboxes import boxes
+from maildirs import boxes
+from nbspam.server.page.memory import Database
 from scripted import desk
 from visitors import Visitor, furnished
 
@@ -14,11 +15,29 @@ def box(tmp_path):
 
 
 @pytest.fixture
-def page(tmp_path):
-    """A visitor of the page that shows it."""
-    at = desk(mailboxes=boxes(tmp_path))
-    yield Visitor(at)
-    at.reviewer.end()
+def at(tmp_path):
+    """The desk of a page that shows it."""
+    found = desk(mailboxes=boxes(tmp_path))
+    yield found
+    found.reviewer.end()
+
+
+@pytest.fixture
+def reviewer(at):
+    """The reviewer of that page."""
+    return at.reviewer
+
+
+@pytest.fixture
+def database(tmp_path):
+    """The notes of that page."""
+    return Database(str(tmp_path / "m"))
+
+
+@pytest.fixture
+def page(at):
+    """A visitor of that page."""
+    return Visitor(at)
 
 
 @pytest.fixture

@@ -1,41 +1,221 @@
-"""How the model is doing, and doubtful messages, as the page shows them."""
+"""How the model is doing: days, corrections, ranges of probability, chance, and the page of it."""
 
-import json
 import time
+from datetime import date, datetime, timedelta
 
 import pytest
 
-from mailboxes import key_of, put, written
+from maildirs import key_of, put, written
 from markup import Page, rows_of
-from nbspam.server.page import doubtful
-from nbspam.server.page.doubtful import Doubtful, DoubtfulMessages
-from nbspam.server.page.memory import Database, SeenMessage
-from nbspam.server.page.pages import PAGE_SIZE
+from nbspam.server.page import memory
+from nbspam.server.page.course import DAYS, LATELY, Course, Period, Range, course
+from nbspam.server.page.memory import SeenMessage
 
-DAY = 86_400
-HOSTILE = '"><script>document.title = "run"</script>\u202e'
+TODAY = date(2026, 3, 30)
 
 
 @pytest.fixture
-def database(tmp_path, box):
-    """The notes on a mailbox of one message."""
-    put(box, 1)
-    return Database(str(tmp_path / "m"))
+def berlin(monkeypatch):
+    """A clock that was put forward on 29 March 2026, at 2 in the morning."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
-def note(database, key, days_ago, label="spam", probability=0.95, told=None):
-    """Note a verdict, and what a person said of it."""
-    arrived = time.time() - days_ago * DAY
+def at(days_ago=0, hour=12, minute=0):
+    day = TODAY - timedelta(days_ago)
+    return datetime(day.year, day.month, day.day, hour, minute).timestamp()
+
+
+def note(database, key, arrived, label="spam", probability=0.95, **told):
+    """Note a message; told: what was said, when, and what the model had learned before."""
     database.note([SeenMessage(key, arrived, 0, "", "", label, probability, (), arrived)])
-    if told is not None:
-        database.tell(key, told, None, time.time())
+    if told:
+        database.tell(key, told["told"], told.get("before"), told.get("at", arrived))
 
 
-# ---- how the model is doing ----
+def days(database):
+    """Return the numbers of the days on which there was something, by days ago."""
+    found = course(database, TODAY).days
+    return {(TODAY - day.date).days: day[1:] for day in found if any(day[1:])}
 
 
-@pytest.mark.usefixtures("database")
-def test_before_there_is_mail_the_page_says_what_to_do(page):
+# ---- days ----
+
+
+def test_verdicts_count_on_the_day_on_which_messages_arrived(database, berlin):
+    found = course(database, TODAY)
+    assert found.is_empty
+    assert [found.days[0].date, found.days[-1].date] == [TODAY - timedelta(DAYS - 1), TODAY]
+    assert (found.ranges, found.told, found.trend) == ((), (), 0)
+
+    for key, arrived, label in (
+        ("a", at(1, 0, 0), "ham"),
+        ("b", at(1, 23, 59), "spam"),  # of a day of 23 hours
+        ("c", at(0, 0, 0), "unsure"),
+        ("d", at(0, 23, 59), "spam"),
+        ("e", at(-3), "spam"),  # its clock is wrong
+        ("f", at(DAYS - 1, 0, 0), "ham"),
+        ("g", at(DAYS, 23, 59), "ham"),
+    ):
+        note(database, key, arrived, label)
+    note(database, "h", at(1), "unjudged", 0.5, told="spam")
+    expected = {DAYS - 1: (1, 0, 0, 0, 0, 0), 1: (1, 0, 1, 0, 0, 0), 0: (0, 1, 2, 0, 0, 0)}
+    assert days(database) == expected
+    database.judged_since(0.0, 0.0, set())  # all have left the mailbox
+    assert days(database) == expected
+
+
+def test_what_was_said_last_and_not_undone_counts_once_on_the_day_on_which_it_was_said(
+    database, berlin
+):
+    note(database, "a", at(40), "spam", told="ham", at=at(2))  # an old message
+    note(database, "b", at(5), "ham", 0.1, told="ham", at=at(2))
+    note(database, "c", at(5), "unsure", 0.5, told="spam", at=at(1))
+    first = {5: (1, 1, 0, 0, 0, 0), 2: (0, 0, 0, 1, 0, 1), 1: (0, 0, 0, 0, 1, 0)}
+    assert days(database) == first
+
+    database.tell("b", "spam", "ham", at(1))
+    assert days(database) == {**first, 2: (0, 0, 0, 0, 0, 1), 1: (0, 0, 0, 0, 1, 1)}
+    database.undo(database.last_told().number, at(0))
+    assert days(database) == first
+
+
+# ---- ranges ----
+
+
+def test_a_range_says_how_many_are_spam(database, berlin):
+    for n, probability in enumerate([0.9, 0.92, 0.96, 0.989999]):
+        note(database, f"a{n}", at(1), "spam", probability)
+    note(database, "b", at(1), "spam", 0.94, told="ham")
+    note(database, "c", at(1), "spam", 1.0)
+    note(database, "d", at(1), "ham", 0.0)
+
+    found = course(database, TODAY)
+    low, nineties, sure = found.ranges
+    assert low == Range(0.0, 0.01, 1, 0.0, 0)
+    assert (nineties[:3], nineties.spam) == ((0.9, 0.99, 5), 4)
+    assert nineties.mean == pytest.approx((0.9 + 0.92 + 0.96 + 0.989999 + 0.94) / 5)
+    assert sure == Range(0.99, 1.0, 1, 1.0, 1)
+    assert [each[2:] for each in found.told] == [(1, 0.94, 0)]  # what was told stands alone too
+
+
+def test_whoever_leaves_unsure_verdicts_alone_says_nothing(database, berlin):
+    note(database, "a", at(1), "unsure", 0.6)
+    note(database, "b", at(1), "unsure", 0.6, told="ham")
+
+    (found,) = course(database, TODAY).ranges
+    assert (found.n, found.spam) == (1, 0)
+
+
+def test_the_range_to_tell_of_is_one_of_probable_spam_if_there_is_any(database, berlin):
+    def typical(*probabilities):
+        for probability in probabilities:
+            key = str(len(database.run("SELECT key FROM seen")))
+            note(database, key, at(1), "spam" if probability > 0.5 else "ham", probability)
+        return course(database, TODAY).typical[:2]
+
+    assert typical(0.001, 0.001, 0.001) == (0.0, 0.01)
+    assert typical(0.6) == (0.5, 0.9)
+    assert typical(0.95, 0.95, 0.995) == (0.9, 0.99)
+
+
+def test_messages_that_the_model_had_learned_before_prove_nothing(database, berlin):
+    note(database, "a", at(1), "spam", 0.95, told="ham", before="spam")
+    known = SeenMessage("b", at(1), 0, "", "", "spam", 0.95, (), at(1), is_known=True)
+    database.note([known, known._replace(key="c", arrived=at(DAYS))])
+
+    found = course(database, TODAY)
+    assert (found.ranges, found.told, found.both, found.n_known) == ((), (), Period(0, 0), 2)
+    assert found.days[-2][1:] == (0, 0, 2, 0, 0, 1)
+    # A message that only its user has taught counts, however often it was told.
+    note(database, "d", at(1), "spam", 0.95, told="spam")
+    database.tell("d", "ham", "spam", at(1))
+    found = course(database, TODAY)
+    assert ([(each.n, each.spam) for each in found.told], found.n_known) == ([(1, 0)], 2)
+
+
+def test_the_interval_of_a_range_is_wilsons_and_a_mean_outside_it_is_no_chance():
+    # By hand, with z² = 3.8416: (.9 + .019208 ± 1.96 sqrt(.0009 + .00009604)) / 1.038416
+    low, high = Range(0.5, 0.9, 100, 0.7, 90).interval
+    assert (low, high) == (pytest.approx(0.82563, abs=1e-5), pytest.approx(0.94477, abs=1e-5))
+    for mean, surplus in ((0.8, 1), (0.83, 0), (0.94, 0), (0.96, -1)):
+        assert Range(0.5, 0.99, 100, mean, 90).surplus == surplus
+
+
+# ---- better or worse ----
+
+
+def test_a_trend_is_told_only_where_it_is_no_chance():
+    for earlier, lately, expected in (
+        ((1000, 100), (300, 3), -1),
+        ((1000, 10), (300, 30), 1),
+        ((1000, 10), (300, 3), 0),
+        ((20, 1), (5, 1), 0),
+        ((0, 0), (300, 30), 0),
+        ((300, 30), (0, 0), 0),
+        # Newcombe's table II, (a): 56 of 70 and 48 of 80 differ by .0524 to .3339, so 0 is
+        # outside; with 51 of 70 the interval begins below 0.
+        ((80, 48), (70, 56), 1),
+        ((70, 56), (80, 48), -1),
+        ((80, 48), (70, 51), 0),
+    ):
+        assert Course((), (), (), Period(*earlier), Period(*lately)).trend == expected
+
+
+def test_verdicts_after_the_last_that_was_looked_at_are_not_compared(database, berlin):
+    note(database, "a", at(LATELY), "spam", told="ham")
+    note(database, "b", at(LATELY), "spam")
+    note(database, "c", at(LATELY - 1), "spam")
+    note(database, "d", at(2), "spam", told="ham", at=at(2))
+    note(database, "e", at(2), "unsure", 0.5)
+    note(database, "f", at(1), "spam")
+
+    found = course(database, TODAY)
+    assert (found.earlier, found.lately) == (Period(2, 1), Period(2, 1))
+
+
+def test_no_row_makes_the_database_look_through_all_others(database, monkeypatch):
+    rows = [
+        SeenMessage(f"{n}", at(n % 100), 0, "a@b.example", "about", "spam", 0.95, (), 0.0)
+        for n in range(10_000)
+    ]
+    database.note(rows)
+    for n in range(0, 10_000, 100):
+        database.tell(f"{n}", "ham", None, at(n % 100))
+    connected, thousands = memory._connection, []
+
+    def counting(path):
+        connection = connected(path)
+        connection.set_progress_handler(lambda: thousands.append(1), 1000)
+        return connection
+
+    monkeypatch.setattr(memory, "_connection", counting)
+    found = course(database, TODAY)
+
+    assert sum(each.n for each in found.ranges) == DAYS * 100
+    assert len(thousands) < 2000  # of SQLite's steps; a look for each row takes 100 times as many
+
+
+# ---- the page ----
+
+
+def seen(database, key, days_ago, *verdict, told=None):
+    """Note a message of these days; told: what a person says of it now."""
+    more = {"told": told, "at": time.time()} if told else {}
+    note(database, key, time.time() - days_ago * 86_400, *verdict, **more)
+
+
+def shown(page, box):
+    """Return the text of the page; the mailbox has a message that is too old to be counted."""
+    put(box, 1)
+    return page.shown("/course").text
+
+
+def test_before_there_is_mail_the_page_says_what_to_do(page, box):
+    put(box, 1)
     found = page.shown("/course")
 
     assert found.within("h1") == ["How the model is doing"]
@@ -43,41 +223,56 @@ def test_before_there_is_mail_the_page_says_what_to_do(page):
     assert "svg" not in found.tags
 
 
-def test_ten_seconds_tell_how_many_how_wrong_and_whether_it_gets_better(page, database):
+def test_ten_seconds_tell_how_many_how_wrong_and_whether_it_gets_better(page, box, database):
     for n in range(100):
-        note(database, f"old{n}", 20, told="ham" if n < 20 else None)
-        note(database, f"new{n}", 2, told="ham" if n < 1 else None)
-    note(database, "unsure", 2, "unsure", 0.5)
-    text = page.shown("/course").text
+        seen(database, f"old{n}", 20, told="ham" if n < 20 else None)
+        seen(database, f"new{n}", 2, told="ham" if n < 1 else None)
+    seen(database, "unsure", 2, "unsure", 0.5)
+    text = shown(page, box)
 
-    assert "201 on mail of 30 days 200 spam, 1 unsure, 0 ham" in text
-    assert "21 of 200, 10.5 %" in text
-    assert "Better Wrong in the last 7 days: 1 of 100, 1 %. In the 23 days before: 20 of" in text
-    assert "The difference is more than chance" in text
-    assert (
+    for words in (
+        "201 on mail of 30 days 200 spam, 1 unsure, 0 ham",
+        "21 of 200, 10.5 %",
+        "Better Wrong in the last 7 days: 1 of 100, 1 %. In the 23 days before: 20 of",
+        "The difference is more than chance",
         "Of the 200 messages to which it gave 90 to 99 % for spam, 179 were spam; by its"
-        " probabilities it should have been 190." in text
-    )
+        " probabilities it should have been 190.",
+    ):
+        assert words in text
 
 
-def test_few_messages_are_spoken_of_by_their_number(page, database):
-    note(database, "a", 1, told="ham")
-    assert "The one message to which it gave 90 to 99 % for spam was not spam." in (
-        page.shown("/course").text
-    )
-    note(database, "b", 20)
-    note(database, "c", 20)
-    text = page.shown("/course").text
+def test_few_messages_are_spoken_of_by_their_number(page, box, database):
+    seen(database, "a", 1, told="ham")
+    one = "The one message to which it gave 90 to 99 % for spam was not spam."
+    assert one in shown(page, box)
+    seen(database, "b", 20)
+    seen(database, "c", 20)
+    text = shown(page, box)
 
-    assert "1 of 3 of ham or spam" in text
-    assert "7 days: 1 of 1. In the 23 days before: 0 of 2. The difference may be chance." in text
-    assert "Of the 3 messages to which it gave 90 to 99 % for spam, 2 were spam; by" in text
-    assert "it should have been 2.8." in text  # 3 * .95
+    for words in (
+        "1 of 3 of ham or spam",
+        "7 days: 1 of 1. In the 23 days before: 0 of 2. The difference may be chance.",
+        "Of the 3 messages to which it gave 90 to 99 % for spam, 2 were spam; by",
+        "it should have been 2.8.",  # 3 * .95
+    ):
+        assert words in text
 
 
-def test_every_picture_has_its_words_and_its_numbers(page, database):
-    note(database, "a", 1, told="ham")
-    note(database, "b", 1, "ham", 0.002)
+def test_who_has_said_nothing_is_not_told_that_all_is_right(page, box, database):
+    seen(database, "a", 1, "unsure", 0.5)
+    assert "no verdicts of ham or spam in these days to compare" in shown(page, box)
+    seen(database, "b", 1)
+    text = shown(page, box)
+
+    assert "You have not checked any verdict yet." in text
+    assert "Too early to say" in text
+    assert "You have marked no message in these days." in text
+
+
+def test_every_picture_has_its_words_and_its_numbers(page, box, database):
+    put(box, 1)
+    seen(database, "a", 1, told="ham")
+    seen(database, "b", 1, "ham", 0.002)
     html = page.get("/course").text
     labels = [each.get("aria-label") for tag, each in Page(html).attributes if tag == "svg"]
 
@@ -96,158 +291,28 @@ def test_every_picture_has_its_words_and_its_numbers(page, database):
     assert len(rows_of(html, "Messages that you marked")) == 2
 
 
-def test_who_has_said_nothing_is_not_told_that_all_is_right(page, database):
-    note(database, "a", 1)
-    text = page.shown("/course").text
-
-    assert "You have not checked any verdict yet." in text
-    assert "Too early to say" in text
-    assert "You have marked no message in these days." in text
-
-
-def test_verdicts_that_are_all_unsure_tell_nothing_of_probabilities(page, database):
-    note(database, "a", 1, "unsure", 0.5)
-
-    assert "no verdicts of ham or spam in these days to compare" in page.shown("/course").text
-
-
-def test_the_list_judges_and_the_course_counts(page, box):
-    put(box, 1, written(1, "cheap pills")).touch()  # it comes today
+@pytest.mark.parametrize(
+    ("more", "there", "not_there"),
+    [
+        ("", ["Wrong verdicts 1 of 1 of ham or spam"], "learned before:"),
+        (
+            ", learned before",
+            [
+                "Verdicts on messages that the model had learned before: 1.",
+                "no verdicts of ham or spam in these days to compare",
+            ],
+            "of 1 of",
+        ),
+    ],
+)
+def test_the_list_judges_and_the_course_counts_apart_what_was_learned_before(
+    page, box, more, there, not_there
+):
+    put(box, 1, written(1, f"cheap pills{more}")).touch()  # it comes today
     page.shown()
     page.tell(ham=key_of(1))
     text = page.shown("/course").text
 
     assert "1 on mail of 30 days 1 spam, 0 unsure, 0 ham" in text
-    assert "Wrong verdicts 1 of 1 of ham or spam" in text
-
-
-def test_messages_that_the_model_had_learned_before_are_counted_apart(page, box):
-    put(box, 1, written(1, "cheap pills, learned before")).touch()
-    page.shown()
-    page.tell(ham=key_of(1))
-    text = page.shown("/course").text
-
-    assert "1 on mail of 30 days 1 spam" in text
-    assert "Verdicts on messages that the model had learned before: 1." in text
-    assert "no verdicts of ham or spam in these days to compare" in text
-    assert "of 1 of" not in text
-
-
-# ---- doubtful messages ----
-
-
-@pytest.fixture
-def found(database, monkeypatch):
-    """Return the function that notes that messages were found; nobody looks for others."""
-    begun = []
-    monkeypatch.setattr(
-        "nbspam.server.page.doubtful.Doubting.begin", lambda *some: begun.append(some)
-    )
-
-    def keep(*rows, n_ham=7, n_spam=5):
-        text = json.dumps(DoubtfulMessages(12, n_ham, n_spam, rows))
-        now, of = time.time(), doubtful._fingerprint([], "")
-        database.run(
-            "UPDATE doubts SET of = ?, begun = ?, ended = ?, found = ?", of, now - 9, now, text
-        )
-        return begun
-
-    return keep
-
-
-def row(number, filed="spam", label="ham", **more):
-    reasons = (("pi\x1bll", -2.5),)
-    each = Doubtful(key_of(number), f"{number}@a.example", "", filed, label, 0.97, reasons)
-    return each._replace(**{"subject": f"number {number}", **more})
-
-
-def test_the_first_visit_begins_to_look_and_says_so(page, box, found, database):
-    assert "Your mail is being searched; this takes" in page.shown("/doubtful").text
-    ((_, mailbox, notes),) = found()
-
-    assert (mailbox, notes.path) == (str(box), database.path)
-
-
-def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, found):
-    put(box, 2)
-    found(row(2, "ham", "spam"), row(1))
-
-    assert page.rows("/doubtful") == [
-        "number 2 2@a.example filed as ham, and without it the model says spam (97 % sure that"
-        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam Ham, as filed",
-        "number 1 1@a.example filed as spam, and without it the model says ham (97 % sure that"
-        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam, as filed Ham",
-    ]
-    text = page.shown("/doubtful").text
-    assert "12 messages, of which the model has learned 7 as ham and 5 as spam." in text
-
-
-def test_of_very_many_messages_the_surest_are_shown(page, box, found):
-    for number in range(PAGE_SIZE + 1):
-        put(box, number)
-    found(*map(row, range(PAGE_SIZE + 1)))
-
-    assert len(page.rows("/doubtful")) == PAGE_SIZE
-    assert "These are the 100 most doubtful of 101." in page.shown("/doubtful").text
-
-
-@pytest.mark.parametrize("label", ["ham", "spam"])
-def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, label):
-    put(box, 2)
-    found(row(1), row(2))
-    answer = page.tell(**{label: key_of(1), "doubtful": ""})
-
-    assert (answer.status_code, answer.headers["location"]) == (303, "/doubtful")
-    assert page.desk.teacher.known == {written(1): label}
-    assert database.run("SELECT key, label FROM settled") == [(key_of(1), label)]
-    assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2"]
-
-
-@pytest.mark.parametrize(
-    ("form", "status"), [({"spam": key_of(1)}, 303), ({"spam": key_of(9), "doubtful": ""}, 404)]
-)
-def test_a_click_elsewhere_or_on_a_message_that_has_gone_settles_nothing(
-    page, found, database, form, status
-):
-    found(row(1), row(9))
-
-    assert page.tell(**form).status_code == status
-    assert database.run("SELECT * FROM settled") == []
-
-
-@pytest.mark.parametrize(
-    ("n_ham", "words"),
-    [(7, "No message seems filed wrongly."), (1, "only from 2 of ham and 2 of spam on")],
-)
-def test_nothing_doubtful_is_no_empty_page(page, found, n_ham, words):
-    found(n_ham=n_ham)
-
-    assert words in page.shown("/doubtful").text
-
-
-def test_what_kept_the_mailbox_from_being_looked_through_is_shown(page, found, database):
-    found()
-    database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
-
-    assert "Your mail could not be searched: m: not a model <b>" in page.shown("/doubtful").text
-
-
-def test_hostile_words_are_text(page, found):
-    found(row(1, subject=HOSTILE, sender=HOSTILE, reasons=((HOSTILE, 1.0),)))
-    text = page.shown("/doubtful")
-
-    assert text.tags.count("script") == 1  # that of the keys
-    assert text.text.count('"><script>document.title = "run"</script>\\u202e') == 3
-    assert "\u202e" not in text.text
-
-
-@pytest.mark.parametrize("path", ["/course", "/doubtful", "/"])
-def test_a_mailbox_that_cannot_be_read_is_told(page, box, tmp_path, path):
-    put(box, 1)
-    (tmp_path / "m.review").mkdir()
-    answer = page.get(path)
-
-    assert answer.status_code == 500
-    assert "This failed: " in Page(answer.text).text
-    assert "m.review" in answer.text
-    assert page.desk.tally.total("trouble failed") == 1
+    assert all(words in text for words in there)
+    assert not_there not in text

@@ -1,25 +1,78 @@
-"""The page's mail: lists, messages, lessons, and forms that are none of ours."""
+"""The page's mail: addresses, lists, messages, lessons, and forms that are none of ours."""
 
 import re
+from urllib.parse import parse_qsl
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mailboxes import key_of, put, written
+from maildirs import key_of, put, written
 from markup import Page
 from nbspam.server.page import pages
+from nbspam.server.page.memory import MessageFilter
+from nbspam.server.page.pages import View, is_row_id, row_id, view_of
 
 GONE = "This message is not there any more"
 HOSTILE = '"><script>document.title = 1</script><img src=x onerror=alert(1)>\u202e'
 
 
+# ---- addresses ----
+
+TEXTS = st.text(max_size=300)
+
+
+def read(query):
+    return view_of(dict(parse_qsl(query, keep_blank_values=True)))
+
+
+def test_an_address_says_only_what_is_not_usual():
+    for view, address in (
+        (View(), "/"),
+        (View(start=5), "/?start=5"),
+        (View(start=500).at(500 - 1000), "/"),  # none begins before the first message
+        (View(MessageFilter("a&b 山", "spam")), "/?words=a%26b+%E5%B1%B1&verdict=spam"),
+        (View(MessageFilter(order="unsure"), 2000), "/?order=unsure&start=2000"),
+    ):
+        assert view.address == address
+        assert read(view.query) == view
+    for start in ("-1", "1e3", "\N{ARABIC-INDIC DIGIT ONE}", "9" * 20, " 1"):
+        assert view_of({"start": start}).start == 0
+
+
+@given(st.dictionaries(st.sampled_from(["words", "verdict", "order", "start", "x"]), TEXTS), TEXTS)
+def test_any_fields_become_a_view_whose_addresses_say_the_same(fields, key):
+    view = view_of(fields)
+    path, _, query = view.of(key).partition("?")
+
+    assert read(view.query) == read(query) == view
+    assert view.query.isascii()
+    assert view.query.isprintable()
+    assert 0 <= view.start < 10**9
+    assert (path, dict(parse_qsl(query, keep_blank_values=True))["key"]) == ("/message", key)
+
+
+@given(TEXTS, TEXTS)
+def test_places_of_messages_are_told_apart_and_known_again(key, other):
+    assert is_row_id(row_id(key))
+    assert (row_id(key) == row_id(other)) == (key == other)
+    for text in ("", "m", "m123", "n97b8bdb906c4", "m97B8bdb906c4", "m97b8bdb906c\n"):
+        assert not is_row_id(text)
+
+
 # ---- what is shown ----
 
 
-def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page, box):
+@pytest.fixture
+def three(box):
+    """The mailbox with a message of each verdict."""
     put(box, 1)
     put(box, 2, written(2, "cheap pills"))
     put(box, 3, written(3, "perhaps"))
 
+
+@pytest.mark.usefixtures("three")
+def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
     assert page.rows() == [
         "number 3 3@a.example 1970-01-01 00:16 unsure (14.5 % spam) pi\\x1bll +2.5 Spam Ham",
         "number 2 2@a.example 1970-01-01 00:16 spam (90 % spam) pi\\x1bll +2.5 Spam Ham",
@@ -40,10 +93,8 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page, 
         ("start=x&order=%00&verdict=%3Cb%3E", [3, 2, 1]),
     ],
 )
-def test_the_list_is_searched_and_ordered(page, box, query, numbers):
-    put(box, 1)
-    put(box, 2, written(2, "pills"))
-    put(box, 3, written(3, "perhaps"))
+@pytest.mark.usefixtures("three")
+def test_the_list_is_searched_and_ordered(page, query, numbers):
     found = page.shown(f"/?{query}")
 
     links = [text for text in found.within("a") if text.startswith("number")]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailboxes import key_of, put, written
+from maildirs import key_of, put, written
 from markup import Page
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.users import user_folder_name

@@ -1,21 +1,34 @@
-"""Who may see the page: logging in and out, and what other sites and guessers are answered."""
+"""Who may see the page: the secret, tokens, sessions, forms, and other sites that ask.
 
+Every attack of a browser in memory has its answer here; stress/page.py has attacks by the wire.
+"""
+
+import os
 import re
+import socket
 from base64 import b64encode
 from html import unescape
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from itsdangerous import TimestampSigner
 
-from mailboxes import key_of, put
+from maildirs import key_of, put
 from markup import Page
-from nbspam.server.page.access import Access
+from nbspam.errors import ModelFileError, UsageError
+from nbspam.server.addresses import Address
+from nbspam.server.page.access import Access, access_beside, hosts_of, page_of, stranger
 from nbspam.server.page.routes import SESSION_SECONDS
+from nbspam.server.users import known_as
 from scripted import ACCESS, desk
 from visitors import COOKIE, HOST, Visitor
 
 TOKEN, OTHER = ACCESS.token_of(""), Access("2" * 64)
 LINE = "text/plain; charset=utf-8"
+HERE = Address("127.0.0.1", 8025)
+OURS = {"host": HOST, "origin": f"http://{HOST}"}
 
 
 @pytest.fixture
@@ -28,6 +41,99 @@ def bare():
 def nobody():
     """A visitor of that page who is not."""
     return Visitor(desk(), None)
+
+
+# ---- tokens ----
+
+NAMES = st.text(max_size=30) | st.text("a.\0 _-", max_size=6)
+MORE = st.text(max_size=60) | st.text("aA._-=", max_size=60)
+
+
+@given(NAMES, NAMES, st.integers(0, 99))
+def test_a_token_logs_in_the_user_whom_it_names_and_nobody_else(name, other, cut):
+    user, victim = known_as(name), known_as(other)
+    token = ACCESS.token_of(user)
+    data, _, mac = token.rpartition(".")
+    named = ACCESS.token_of(victim).rpartition(".")[0]
+
+    assert ACCESS.user_of(token) == user
+    assert OTHER.user_of(token) is None
+    assert (ACCESS.token_of(victim) == token) == (victim == user)
+    assert quote(token, safe="") == token  # so it can be in an address as it is
+    for made in (f"{named}.{mac}", named + token, f"{named}.{token}", data, mac):
+        assert ACCESS.user_of(made) == (user if made == token else None)
+    assert ACCESS.user_of(token[:cut] + token[cut + 1 :]) in {None, user}
+
+
+@given(MORE, MORE)
+def test_a_malformed_token_is_nobodys_and_never_an_error(text, more):
+    for wrong in (text, f"{text}.{more}", f"{text}.{ACCESS.token_of('ann')}"):
+        assert ACCESS.user_of(wrong) is None
+    assert ACCESS.user_of(ACCESS.token_of("caf\udce9")) == "caf\udce9"  # a name is no UTF-8
+
+
+# ---- the secret ----
+
+
+def site_token(model):
+    return access_beside(str(model)).token_of("")
+
+
+def test_the_secret_is_made_once_for_the_model_and_only_its_owner_can_read_it(own_model, tmp_path):
+    os.chmod(own_model, 0o644)
+    first = site_token(own_model)
+    assert os.stat(f"{own_model}.secret").st_mode & 0o777 == 0o600
+    assert site_token(own_model) == first
+
+    (tmp_path / "link").symlink_to(own_model)
+    assert site_token(tmp_path / "link") == first
+    assert not (tmp_path / "link.secret").exists()
+    os.unlink(f"{own_model}.secret")
+    assert site_token(own_model) != first
+
+
+def written(text, mode=0o600):
+    def spoil(path):
+        path.write_text(text)
+        path.chmod(mode)
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (written("0" * 64, 0o640), "m.secret: others than its owner can read it; remove it"),
+        (written("open sesame\n"), "m.secret: not a secret; remove it, and a new one is made"),
+        (written("00\n"), "m.secret: not a secret; remove it, and a new one is made"),
+        (lambda path: path.symlink_to("/dev/zero"), "a symbolic link, and none is followed here"),
+        (lambda path: path.mkdir(), "m.secret: a folder; remove it"),
+        (lambda path: path.parent.rmdir() or path.parent.write_text(""), "Not a directory"),
+    ],
+)
+def test_a_secret_that_others_know_or_made_or_that_cannot_be_kept_is_refused(tmp_path, spoil, why):
+    (tmp_path / "folder").mkdir()
+    spoil(tmp_path / "folder" / "m.secret")
+
+    with pytest.raises(ModelFileError, match=why):
+        access_beside(str(tmp_path / "folder" / "m"))
+
+
+def test_the_address_of_the_page_has_the_token_and_is_for_this_machine_only(tmp_path):
+    model = str(tmp_path / "m")
+    with (
+        socket.create_server(("0.0.0.0", 0)) as listener,
+        pytest.raises(UsageError, match="other machines can reach it, and it is not encrypted"),
+    ):
+        page_of(listener, model)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        with pytest.raises(UsageError, match="no browser opens it; give 127"):
+            page_of(listener, model)
+    assert not (tmp_path / "m.secret").exists()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert page_of(listener, model) == f"http://127.0.0.1:{port}/?token={site_token(model)}"
 
 
 # ---- logging in and out ----
@@ -43,14 +149,13 @@ def test_the_token_logs_in_and_the_session_shows_the_page():
         cookie, *rights = answer.headers["set-cookie"].split("; ")
 
         assert (answer.status_code, answer.headers["location"], answer.text) == (303, "/", "")
-        assert sorted(rights) == sorted(
-            ["path=/", "httponly", "samesite=strict", f"Max-Age={SESSION_SECONDS}"]
-        )
+        age = f"Max-Age={SESSION_SECONDS}"
+        assert sorted(rights) == sorted(["path=/", "httponly", "samesite=strict", age])
         assert TOKEN not in cookie
         assert visitor.shown().within("h1") == ["What the server has done"]
 
 
-def test_without_a_session_every_page_asks_for_the_token(nobody):
+def test_without_a_session_every_page_asks_for_the_token_and_leads_to_the_wanted_one(nobody):
     for path in ("/", "/?", "/?tokens=x", "/anything", "/logout", "/message?key=1"):
         answer = nobody.get(path)
         page = Page(answer.text)
@@ -60,14 +165,11 @@ def test_without_a_session_every_page_asks_for_the_token(nobody):
         assert ("form", {"method": "post", "action": "/login"}) in page.attributes
         assert "alert" not in answer.text
 
-
-def test_a_browser_without_a_session_comes_back_to_where_it_wanted_to_go(nobody):
     wanted = "/message?key=1.M1.host&words=a+b%26c"
     answer = nobody.get(wanted)
     for token in ("guess", TOKEN):
         (hidden,) = re.findall('name="next" value="([^"]*)"', answer.text)
         answer = nobody.post("/login", data={"next": unescape(hidden), "token": token})
-
     assert (answer.status_code, answer.headers["location"]) == (303, wanted)
 
 
@@ -174,7 +276,58 @@ def test_a_form_must_be_one_of_this_session(bare):
 # ---- other sites ----
 
 
-def test_dns_rebinding_is_refused_even_with_token_and_session(bare):
+def test_hosts_are_spelt_as_browsers_spell_them_and_no_other_name_that_leads_here_is_one():
+    assert hosts_of(HERE) == {"127.0.0.1:8025", "localhost:8025"}
+    assert hosts_of(Address("::1", 8025)) == {"[::1]:8025", "localhost:8025"}
+    assert {"127.0.0.1", "localhost"} <= hosts_of(Address("127.0.0.1", 80))
+    for host in (
+        None, "", "evil.example:8025", "evil.example", "127.0.0.1", "127.0.0.1:8026",
+        "127.0.0.1:8025.evil.example", "evil.example#127.0.0.1:8025", "localhost.:8025",
+        "127.0.0.1:8025 ", "0.0.0.0:8025", "[::1]:8025", "2130706433:8025",
+        "user@127.0.0.1:8025", "127.0.0.1.:8025", "127.1:8025", "0x7f000001:8025",
+        "[::ffff:127.0.0.1]:8025", "127.0.0.1:8025, 127.0.0.1:8025", "127.0.0.1:8025/",
+    ):  # fmt: skip
+        for method in ("GET", "POST"):
+            # DNS rebinding: evil.example has our address, and its page asks us by its own name.
+            headers = {} if host is None else {"host": host, "origin": f"http://{host}"}
+            assert "Host is not 127.0.0.1:8025" in stranger(method, headers, HERE)
+
+
+LINK = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+def test_other_origins_are_refused_and_a_post_must_say_that_it_comes_from_the_page():
+    for origin in (
+        "", "null", "http://evil.example", "https://127.0.0.1:8025", "http://127.0.0.1",
+        "http://127.0.0.1:9999", "http://localhost:8025", "http://127.0.0.1:8025.evil.example",
+        "http://127.0.0.1:8025/", "http://x@127.0.0.1:8025",
+    ):  # fmt: skip
+        for method in ("GET", "POST"):
+            for site in ("same-origin", "none"):
+                headers = {**OURS, "origin": origin, "sec-fetch-site": site}
+                assert stranger(method, headers, HERE) == "Origin is another site"
+
+    bare = {"host": HOST}
+    assert stranger("GET", bare, HERE) is None
+    for more in ({"origin": f"http://{HOST}"}, {"sec-fetch-site": "same-origin"}):
+        assert stranger("POST", {**bare, **more}, HERE) is None
+    for more in ({}, {"sec-fetch-site": "none"}, {"referer": f"http://{HOST}/"}):
+        assert "neither Origin" in stranger("POST", {**bare, **more}, HERE)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_may_link_here_but_embed_nothing(site):
+    host = {"host": "localhost:8025", "sec-fetch-site": site}
+    assert stranger("GET", {**host, **LINK}, HERE) is None
+    for mode, kind in (("no-cors", "image"), ("navigate", "iframe"), ("cors", "empty")):
+        more = {"sec-fetch-mode": mode, "sec-fetch-dest": kind}
+        assert "another site asks for a part" in stranger("GET", {**host, **more}, HERE)
+    # A form of another page, which some browsers send without Origin.
+    assert stranger("POST", {**host, **LINK}, HERE) is not None
+    assert stranger("POST", {**OURS, "sec-fetch-site": site, **LINK}, HERE) is not None
+
+
+def test_dns_rebinding_and_embedding_are_refused_even_with_token_and_session(bare):
     for host in ("evil.example:8025", "127.0.0.1:1", ""):
         headers = {"Host": host, "Origin": f"http://{host}"}
         for answer in (
@@ -186,6 +339,10 @@ def test_dns_rebinding_is_refused_even_with_token_and_session(bare):
             assert answer.text == f"Host is not {HOST}: a name of another site leads here\n"
     capitals = {"Host": "LOCALHOST:8025", "Origin": "http://localhost:8025"}
     assert bare.get("/", headers=capitals).status_code == 200
+
+    del bare.headers["Origin"]
+    fetched = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    assert bare.get("/", headers={**fetched, "Sec-Fetch-Dest": "script"}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -210,13 +367,6 @@ def test_a_form_of_another_site_is_refused_even_with_our_session(page, box, head
         assert "set-cookie" not in answer.headers
     assert page.desk.teacher.known == {}
     assert page.forbidden() == 4
-
-
-def test_pages_of_other_sites_may_not_embed_the_page_or_its_parts(bare):
-    del bare.headers["Origin"]
-    fetched = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
-
-    assert bare.get("/", headers={**fetched, "Sec-Fetch-Dest": "script"}).status_code == 403
 
 
 def test_only_a_posted_form_teaches(page, box):
@@ -277,9 +427,6 @@ def test_an_unknown_address_leads_back(bare, method, path, status, words):
     assert answer.status_code == status
     assert words in page.text
     assert ("a", {"href": "/"}) in page.attributes
-
-
-# ---- the server's counts ----
 
 
 def test_the_page_shows_what_the_server_has_done(bare, monkeypatch):

@@ -13,11 +13,6 @@ from nbspam.server.page.memory import Database, MessageFilter, SeenMessage
 from support import ROOT
 
 
-@pytest.fixture
-def database(tmp_path):
-    return Database(str(tmp_path / "m"))
-
-
 def seen(key, arrived=0.0, label="ham", **more):
     spam = {"ham": 0.1, "unsure": 0.5, "spam": 0.9}[label]
     row = SeenMessage(key, arrived, 0, f"{key}@a.example", f"about {key}", label, spam, (), 100.0)
@@ -43,21 +38,14 @@ def test_a_newer_verdict_replaces_the_old_one(database):
     database.note([seen("a", label="ham"), seen("b")])
     database.note([seen("a", label="spam")])
 
-    assert [row.label for row in database.listed(MessageFilter(), 0, 9) if row.key == "a"] == [
-        "spam"
-    ]
+    assert database.find("a").label == "spam"
     assert database.count(MessageFilter()) == 2
 
 
 def test_the_newest_come_first_or_the_most_unsure(database):
-    database.note(
-        [
-            seen("old", 1.0, "unsure"),
-            seen("new", 3.0, "spam"),
-            seen("later", 2.0, "ham", place=2),
-            seen("sooner", 2.0, "ham", place=1, probability=0.3),
-        ]
-    )
+    old, new = seen("old", 1.0, "unsure"), seen("new", 3.0, "spam")
+    later, sooner = (seen(key, 2.0, place=n) for n, key in ((2, "later"), (1, "sooner")))
+    database.note([old, new, later, sooner._replace(probability=0.3)])
 
     assert keys(database) == ["new", "later", "sooner", "old"]
     assert keys(database, order="unsure") == ["old", "sooner", "new", "later"]
@@ -65,19 +53,19 @@ def test_the_newest_come_first_or_the_most_unsure(database):
 
 
 def test_a_search_is_for_all_words_in_any_case_and_for_a_verdict(database):
-    database.note(
-        [
-            seen("a", 3.0, "spam", sender="ÄRZTE <x@b.example>", subject="100%_sure"),
-            seen("b", 2.0, "ham", sender="Ann", subject="It's 'quoted' -- OR 1=1"),
-        ]
-    )
+    a = seen("a", 3.0, "spam", sender="ÄRZTE <x@b.example>", subject="100%_sure")
+    b = seen("b", 2.0, "ham", sender="Ann", subject="It's 'quoted' -- OR 1=1")
+    database.note([a, b])
 
-    assert keys(database, words="ärzte 100%_") == ["a"]
-    assert keys(database, words="b.example sure", label="ham") == []
-    assert keys(database, words="' OR 1=1 --") == ["b"]
-    assert keys(database, words="%") == ["a"]
-    assert keys(database, label="ham") == ["b"]
-    assert keys(database, words="  ") == ["a", "b"]
+    for words, label, found in (
+        ("ärzte 100%_", None, ["a"]),
+        ("b.example sure", "ham", []),
+        ("' OR 1=1 --", None, ["b"]),
+        ("%", None, ["a"]),
+        ("", "ham", ["b"]),
+        ("  ", None, ["a", "b"]),
+    ):
+        assert keys(database, words=words, label=label) == found
     assert database.count(MessageFilter("ann")) == 1
 
 
@@ -177,30 +165,24 @@ def test_what_was_told_is_there_after_a_crash(tmp_path):
     assert Database(str(tmp_path / "m")).last_told()[2:] == ("a", "spam", None, None)
 
 
-def garbage(path):
-    path.write_bytes(b"not SQLite at all" * 1000)
+def damages(path):
+    """Yield what there may be in the place of the file."""
+    yield b"not SQLite at all" * 1000
+    with sqlite3.connect(path.with_name("other")) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+    other.close()
+    yield path.with_name("other").read_bytes()
+    Database(str(path.with_name("o"))).note([seen("old")])
+    yield path.with_name("o.review").read_bytes()[:4096] + bytes(8192)
 
 
-def other(path):
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE recipes (name TEXT)")
-    connection.close()
-
-
-def torn(path):
-    Database(str(path).removesuffix(".review")).note([seen("old")])
-    path.write_bytes(path.read_bytes()[:4096] + bytes(8192))
-
-
-@pytest.mark.parametrize("damage", [garbage, other, torn])
-def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path, database, damage):
+def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path, database):
     path = tmp_path / "m.review"
-    damage(path)
-    before = path.read_bytes()
-    database.note([seen("a")])
-
-    assert keys(database) == ["a"]
-    assert (tmp_path / "m.review.damaged").read_bytes() == before
+    for data in damages(path):
+        path.write_bytes(data)
+        database.note([seen("a")])
+        assert keys(database) == ["a"]
+        assert (tmp_path / "m.review.damaged").read_bytes() == data
 
 
 def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):

@@ -1,0 +1,167 @@
+"""Browsers as connections: bounds, what reads requests otherwise, and answers nobody waits for."""
+
+import asyncio
+import os
+import shutil
+
+from maildirs import boxes, key_of, put, written
+from nbspam.server.page.app import WebConnection
+from nbspam.server.page.mailbox import Mailboxes
+from nbspam.server.rspamd import RspamdConnection
+from protocols import parsed
+from scripted import ACCESS, Client, desk, settled
+from serving import PATIENCE
+from visitors import COOKIE, HOST, OURS, Visitor
+
+SESSION = Visitor(desk(), "").session
+
+
+def asked(method, path, *lines, host=HOST, form=b""):
+    """Return a request of a browser that is logged in."""
+    head = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Cookie: {COOKIE}={SESSION}", *lines]
+    return "\r\n".join([*head, f"Content-Length: {len(form)}", "", ""]).encode() + form
+
+
+async def until(found):
+    """Wait until a function returns something true, and return that."""
+    async with asyncio.timeout(PATIENCE):
+        while not found():
+            await asyncio.sleep(0.005)
+    return found()
+
+
+async def sent(at, *pieces):
+    return await Client(WebConnection, at).send(*pieces)
+
+
+async def answer_of(client):
+    """Wait for an answer, and return the last one as (status, headers, body)."""
+    return parsed(await until(lambda: client.answer))[-1]
+
+
+# ---- what reads requests otherwise ----
+
+
+async def test_what_other_programs_could_read_otherwise_is_none_of_http():
+    no_http, others = (400, b"not HTTP\n"), "evil.example"
+    for request, status in (
+        (asked("GET", "/", f"Host: {others}"), no_http),
+        (asked("GET", "/", f"Host: {HOST}", host=others), no_http),
+        (asked("GET", "/", f"Host: {HOST}"), no_http),
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", no_http),  # TLS
+        # The host in an address counts instead of the header.
+        (asked("GET", f"http://{others}/"), (403, None)),
+        (asked("GET", f"http://{HOST}@{others}/"), (403, None)),
+        (asked("GET", f"http://{others}@{HOST}/"), (403, None)),
+        (asked("GET", "http://[evil/"), (404, None)),
+        (asked("GET", f"{OURS}/", host=others), (200, None)),
+        (asked("GET", f"//{others}/"), (404, None)),
+        (asked("GET", "/%e4%b8%ad", "X-Name: \u4e2d"), (404, None)),
+    ):
+        code, headers, body = await answer_of(await sent(desk(), request))
+        assert (code, body if code == 400 else None) == status
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+async def test_head_is_refused_and_the_connection_ends():
+    for method, is_over in (("HEAD", True), ("GET", False)):
+        client = await sent(desk(), asked(method, "/"))
+        await answer_of(client)
+        assert client.is_over == is_over
+
+
+async def test_a_connection_belongs_to_whoever_each_request_says():
+    # A proxy, or ssh -L, may send what several browsers ask over one connection.
+    client, nobody = (
+        Client(WebConnection, desk()),
+        asked("GET", "/").replace(COOKIE.encode(), b"x"),
+    )
+    login = asked("GET", f"/?token={ACCESS.token_of('')}").replace(COOKIE.encode(), b"x")
+    for request in (asked("GET", "/"), login, asked("GET", "/"), nobody):
+        await client.send(request)
+        await settled()
+
+    assert [status for status, _, _ in parsed(client.answer)] == [200, 303, 200, 403]
+
+
+# ---- room ----
+
+
+async def test_visitors_of_the_page_take_no_place_of_mails():
+    at = desk(limits={"connections": 1, "visitors": 2})
+    pages = [Client(WebConnection, at) for _ in range(5)]
+    assert [each.connection.crowded for each in pages] == [False] * 2 + [True] * 3
+    refused, _, _ = await answer_of(await pages[2].send(asked("GET", "/")))
+    assert (refused, pages[2].is_over, pages[4].wire.is_aborted) == (503, True, True)
+    mail = [Client(RspamdConnection, at).connection.crowded for _ in range(2)]
+    assert mail == [False, True]
+    for each in pages:
+        each.connection.connection_lost(None)
+    assert (await answer_of(await sent(at, asked("GET", "/"))))[0] == 200
+
+
+async def test_what_is_larger_than_a_form_takes_no_room_from_mail():
+    at = desk(limits={"bytes_held": 20_000})
+    head = asked("POST", "/login", f"Origin: {OURS}").replace(b": 0\r\n", b": 1000000\r\n")
+    client = await sent(at, head, *[b"a" * 1000] * 900)
+    assert at.held == 10_001
+    await client.send(b"a" * 100_000)
+    assert ((await answer_of(client))[0], at.held) == (413, 0)
+
+
+# ---- browsers that go, or wait too long ----
+
+
+async def test_a_list_for_a_browser_that_has_gone_is_not_made(at, box):
+    put(box, 1)
+    at.judge.held_back = []
+    client = await sent(at, asked("GET", "/"))
+    await until(lambda: at.judge.held_back)
+    client.connection.connection_lost(None)
+    await settled()
+    assert at.judge.held_back[0][0].cancelled()
+
+
+async def test_a_lesson_whose_browser_has_gone_is_learned_and_noted(at, box, database):
+    put(box, 1)
+    form = Visitor(desk(), None)
+    form.cookies.set(COOKIE, SESSION)
+    lesson = f"form={form.form}&spam={key_of(1)}".encode()
+    client = await sent(at, asked("POST", "/tell", f"Origin: {OURS}", form=lesson))
+    client.connection.connection_lost(None)
+    await until(lambda: at.tally.total("lesson learned"))
+    assert database.last_told().key == key_of(1)
+    assert (at.teacher.known, client.answer) == ({written(1): "spam"}, b"")
+
+
+async def test_a_page_that_takes_too_long_is_told(tmp_path, box):
+    put(box, 1)
+    at = desk(mailboxes=boxes(tmp_path), limits={"answer_seconds": 0.0}, waits=True)
+    client = await sent(at, asked("GET", "/"))
+    at.sweep(asyncio.get_running_loop().time() + 1)
+    at.reviewer.end()
+    assert ((await answer_of(client))[0], at.tally.total("trouble late")) == (504, 1)
+
+
+async def test_our_own_mistakes_are_told_without_words_of_mail(monkeypatch):
+    def mistaken(*_):
+        raise ZeroDivisionError("words of mail")
+
+    monkeypatch.setattr("nbspam.server.page.pages.counts_page", mistaken)
+    status, _, body = await answer_of(await sent(desk(), asked("GET", "/")))
+    assert (status, body) == (500, b"internal error\n")
+
+
+def test_what_went_wrong_with_a_mailbox_is_told_whatever_its_name(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path / "box\n") + b"\xff")
+    os.mkdir(path)
+    (tmp_path / "m").touch()
+    at = desk(mailboxes=Mailboxes(path, str(tmp_path / "m")))
+    visitor = Visitor(at)
+    assert visitor.get("/").status_code == 200
+    shutil.rmtree(os.fsencode(path))
+    answer = visitor.get("/")
+    at.reviewer.end()
+
+    assert answer.status_code == 500
+    assert "box\n\\udcff: no such mailbox; give a Maildir, mbox or folder" in answer.text

@@ -1,0 +1,410 @@
+"""Doubtful messages: which are found, when it is looked again, the process, and the page."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from maildirs import key_of, put, written
+from markup import Page
+from nbspam.errors import InputError
+from nbspam.server.metrics import Log
+from nbspam.server.page import doubtful
+from nbspam.server.page.doubtful import Doubtful, DoubtfulMessages, Doubting
+from nbspam.server.page.mailbox import ReviewMailbox
+from nbspam.server.page.memory import Database
+from nbspam.server.page.pages import PAGE_SIZE
+from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from serving import until
+from support import HAM, SPAM
+
+N_OF_CLASS, N_WRONG = 40, 2
+NOW = 1_000_000.0
+HOSTILE = '"><script>document.title = "run"</script>\u202e'
+NEW = b"From: a@b.example\nSubject: cheap pills\n\nbuy pills\n"
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A mailbox, the path of a model that was told all of it, and the keys of wrong labels."""
+    folder = tmp_path_factory.mktemp("learned")
+    (folder / "box").mkdir()
+    wrong, items = set(), []
+    for label, other, data in (("ham", "spam", HAM), ("spam", "ham", SPAM)):
+        for n in range(1, N_OF_CLASS + 1):
+            path = folder / "box" / f"{label}{n}"
+            path.write_bytes(data + b"%d\n" % n)
+            is_wrong = n <= N_WRONG
+            wrong |= {path.name} if is_wrong else set()
+            told = other if is_wrong else label
+            items.append(Item(str(path), told, path.read_bytes(), told=True))
+    new_model(folder / "m").learn(items, day=1, classes=["ham", "spam"])
+    return folder / "box", str(folder / "m"), wrong
+
+
+@pytest.fixture
+def own(learned, tmp_path):
+    """The same, of which a test may change everything."""
+    for path in learned[0].parent.iterdir():
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        copy(path, tmp_path / path.name)
+    return tmp_path / "box", str(tmp_path / "m"), learned[2]
+
+
+def new_model(path):
+    return StoredModel(str(path), new=chosen_settings(SettingsChoices(), is_text=False))
+
+
+def found_in(box, path, settled=None):
+    return doubtful.doubtful_messages(ReviewMailbox(str(box)), StoredModel(path), settled or {})
+
+
+def keys_of(found):
+    return [row.key for row in found.rows]
+
+
+def rounded(found):
+    """Return what was found without its last digits: sums depend on where arrays lie in memory."""
+    rows = [
+        row._replace(
+            wrong=round(row.wrong, 6),
+            reasons=tuple((token, round(nats, 6)) for token, nats in row.reasons),
+        )
+        for row in found.rows
+    ]
+    return found._replace(rows=tuple(rows))
+
+
+def state(box, path, now=NOW):
+    """Return what is known of a mailbox, with nothing done."""
+    return doubtful.state(Database(path), ReviewMailbox(str(box)).newest(), path, now)
+
+
+def look(box, path, seconds=1):
+    doubtful.look_for_doubtful(str(box), path, iter((NOW, NOW + seconds)).__next__)
+
+
+# ---- what is found ----
+
+
+def test_wrong_labels_are_found_although_a_person_told_them(learned):
+    box, path, wrong = learned
+    found = found_in(box, path)
+
+    assert (found.n_messages, found.n_ham, found.n_spam) == (2 * N_OF_CLASS,) + 2 * (N_OF_CLASS,)
+    assert sorted(keys_of(found)) == sorted(wrong)
+    for row in found.rows:
+        assert {row.filed, row.label} == {"ham", "spam"}
+        assert row.wrong > 0.5
+        sign = 1 if row.label == "spam" else -1
+        assert [nats * sign > 0 for _, nats in row.reasons] == [True] * 3
+        assert row.subject.encode() in (box / row.key).read_bytes()
+
+
+def test_a_label_that_was_confirmed_is_believed_and_another_one_is_not(learned):
+    box, path, wrong = learned
+    filed = {row.key: row.filed for row in found_in(box, path).rows}
+    first, second = sorted(wrong & set(filed))[:2]
+    settled = {first: filed[first], second: "ham" if filed[second] == "spam" else "spam"}
+
+    keys = keys_of(found_in(box, path, settled))
+    assert first not in keys
+    assert second in keys
+
+
+def test_messages_that_the_model_has_not_learned_are_left_out_and_its_journal_counts(own):
+    box, path, _ = own
+    (box / "new.eml").write_bytes(NEW)
+    found = found_in(box, path)
+    assert (found.n_messages, found.n_ham + found.n_spam) == (2 * N_OF_CLASS + 1, 2 * N_OF_CLASS)
+    assert "new.eml" not in keys_of(found)
+
+    row = found.rows[0]
+    data = (box / row.key).read_bytes()
+    StoredModel(path).relabel([Item("-", None, data)], row.label, day=2)
+    assert row.key not in keys_of(found_in(box, path))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_of_too_few_messages_nothing_is_doubtful(tmp_path, n):
+    path = str(tmp_path / "m")
+    (tmp_path / "box").mkdir()
+    for k in range(n):
+        (tmp_path / "box" / f"{k}.eml").write_bytes(HAM)
+        new_model(path).learn([Item("-", "ham", HAM)], day=1, classes=["ham"])
+    look(tmp_path / "box", path)
+
+    found = state(tmp_path / "box", path).found
+    assert found == DoubtfulMessages(n, n, 0, ())
+    assert not found.is_enough
+
+
+# ---- what is kept ----
+
+
+def test_what_was_found_is_kept_as_it_was(own):
+    box, path, _ = own
+    before = state(box, path)
+    look(box, path)
+    after = state(box, path, NOW + 1e6)
+
+    assert (before.found, before.is_due) == (None, True)
+    assert rounded(after.found) == rounded(found_in(box, path))
+    assert (after.begun, after.problem) == (NOW, None)
+    assert (after.is_due, after.is_running) == (False, False)
+
+
+def test_it_is_looked_again_when_mail_or_lessons_have_come_and_it_has_rested(own):
+    box, path, _ = own
+    look(box, path, 2)
+    (box / "new.eml").write_bytes(NEW)
+    assert [state(box, path, NOW + 2 + rest).is_due for rest in (19, 21)] == [False, True]
+
+    look(box, path, 2)
+    assert not state(box, path, NOW + 100).is_due
+    StoredModel(path).learn([Item("-", "ham", NEW)], day=1, classes=["ham"])
+    assert state(box, path, NOW + 100).is_due
+
+
+def test_messages_of_which_a_person_has_spoken_since_or_that_are_gone_are_not_shown(own):
+    box, path, _ = own
+    look(box, path)
+    database = Database(path)
+    told, settled, gone, left, *rest = keys_of(state(box, path).found)
+    database.tell(left, "ham", "spam", NOW - 1)
+    number = database.tell(told, "ham", "spam", NOW + 1)
+    doubtful.settle(database, settled, "ham", NOW + 2)
+    (box / gone).unlink()
+
+    assert keys_of(state(box, path).found) == [left, *rest]
+    database.undo(number, NOW + 3)
+    assert keys_of(state(box, path).found) == [told, left, *rest]
+
+
+def test_one_looks_at_a_time_and_who_died_is_not_waited_for_for_ever(own):
+    box, path, _ = own
+    database = Database(path)
+    assert doubtful.claim(database, NOW)
+    assert not doubtful.claim(database, NOW + 1)
+    for claimed in (NOW - 1, NOW + 1):  # not theirs
+        doubtful.release(database, claimed, None)
+    assert not doubtful.claim(database, NOW + 2)
+    doubtful.release(database, NOW, None)
+    assert doubtful.claim(database, NOW + 3)
+    assert doubtful.claim(database, NOW + 1000)
+
+    # A clock that was set back keeps nobody from looking.
+    look(box, path, 2)
+    (box / "new.eml").write_bytes(NEW)
+    found = state(box, path, NOW - 86_400)
+    assert (found.is_due, found.is_running) == (True, False)
+    assert doubtful.claim(database, NOW - 86_400)
+
+
+# ---- the process ----
+
+
+def test_the_process_looks_and_tells_errors_in_one_line(own):
+    box, path, _ = own
+    done = subprocess.run(
+        doubtful.command(str(box), path), stdin=subprocess.PIPE, capture_output=True, check=False
+    )
+    # `run` closes the input at once, as a parent does that has gone.
+    assert (done.returncode, state(box, path).found) == (1, None)
+
+    for mailbox, said in ((str(box), ""), (str(box / "none"), "no such mailbox")):
+        with subprocess.Popen(
+            doubtful.command(mailbox, path), stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            lines = process.stderr.read().decode().splitlines()
+        assert process.returncode == len(lines) == bool(said)
+        assert said in "".join(lines)
+    assert rounded(state(box, path, time.time()).found) == rounded(found_in(box, path))
+
+
+def test_an_error_that_nobody_foresaw_quotes_no_mail(own, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("words of mail")
+
+    monkeypatch.setattr(doubtful, "find_doubts", fails)
+    monkeypatch.setattr(doubtful.sys, "argv", ["", str(own[0]), own[1]])
+    monkeypatch.setattr(doubtful, "Thread", lambda **_: SimpleNamespace(start=lambda: None))
+    monkeypatch.setattr(doubtful.os, "nice", lambda _: None)
+    with pytest.raises(SystemExit, match=r"^internal error: ValueError$"):
+        doubtful.main()
+    with pytest.raises(InputError, match="no such mailbox"):
+        look(own[0] / "none", own[1])
+
+
+@pytest.fixture
+def doubting():
+    found = Doubting(Log("none", 2))
+    yield found
+    found.end()
+
+
+def now_in(box, database):
+    return state(box, database.model, time.time())
+
+
+def at_rest(box, database):
+    """Return what is known when nobody looks any more."""
+    until(lambda: not now_in(box, database).is_running)
+    return now_in(box, database)
+
+
+def test_a_process_finds_what_is_filed_wrongly_in_one_mailbox_at_a_time(own, tmp_path, doubting):
+    box, path, wrong = own
+    first, second = Database(path), Database(str(tmp_path / "other"))
+    doubting.begin(str(box), first)
+    assert now_in(box, first).is_running
+    for database in (first, second):  # while it looks: nothing happens
+        doubting.begin(str(box), database)
+    assert not now_in(box, second).is_running
+
+    found = at_rest(box, first)
+    assert set(keys_of(found.found)) == wrong
+    assert not found.is_due
+    until(lambda: doubting.begin(str(box), second) or now_in(box, second).is_running)
+
+
+def test_a_failure_is_told_and_others_may_look_again(tmp_path, capfd, doubting, monkeypatch):
+    box, database = tmp_path / "box", Database(str(tmp_path / "m"))
+    (tmp_path / "m").write_bytes(b"no model")
+    box.mkdir()
+    doubting.begin(str(box), database)
+    found = at_rest(box, database)
+    assert (found.found, found.is_due) == (None, True)
+    assert "not a model" in found.problem
+    assert capfd.readouterr().err.count("doubtful messages were not looked for: ") == 1
+
+    until(lambda: doubting._process is None)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError):
+        doubting.begin(str(box), database)
+    found = now_in(box, database)
+    why = "no process could be started: No such file or directory"
+    assert (found.is_running, found.problem) == (False, why)
+
+
+def test_at_the_end_processes_end_and_nobody_complains(own, doubting, capfd):
+    box, path, _ = own
+    doubting.begin(str(box), Database(path))
+    doubting.end()
+
+    found = state(box, path, time.time())
+    assert (found.found, found.problem, found.is_running) == (None, None, False)
+    doubting.begin(str(box), Database(path))  # too late
+    assert not state(box, path, time.time()).is_running
+    assert capfd.readouterr().err == ""
+
+
+# ---- the page ----
+
+
+@pytest.fixture
+def found(box, database, monkeypatch):
+    """Return the function that notes that messages were found; nobody looks for others.
+
+    It returns the searches that were begun.
+    """
+    begun = []
+    monkeypatch.setattr(Doubting, "begin", lambda *some: begun.append(some))
+    put(box, 1)
+
+    def keep(*rows, n_ham=7, n_spam=5):
+        text = json.dumps(DoubtfulMessages(12, n_ham, n_spam, rows))
+        now, of = time.time(), doubtful._fingerprint([], "")
+        database.run(
+            "UPDATE doubts SET of = ?, begun = ?, ended = ?, found = ?", of, now - 9, now, text
+        )
+        return begun
+
+    return keep
+
+
+def row(number, filed="spam", label="ham", **more):
+    reasons = (("pi\x1bll", -2.5),)
+    each = Doubtful(key_of(number), f"{number}@a.example", "", filed, label, 0.97, reasons)
+    return each._replace(**{"subject": f"number {number}", **more})
+
+
+def test_the_first_visit_begins_to_look_and_says_so(page, box, found, database):
+    assert "Your mail is being searched; this takes" in page.shown("/doubtful").text
+    ((_, mailbox, notes),) = found()
+
+    assert (mailbox, notes.path) == (str(box), database.path)
+
+
+def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, found):
+    put(box, 2)
+    found(row(2, "ham", "spam"), row(1))
+
+    assert page.rows("/doubtful") == [
+        "number 2 2@a.example filed as ham, and without it the model says spam (97 % sure that"
+        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam Ham, as filed",
+        "number 1 1@a.example filed as spam, and without it the model says ham (97 % sure that"
+        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam, as filed Ham",
+    ]
+    text = page.shown("/doubtful").text
+    assert "12 messages, of which the model has learned 7 as ham and 5 as spam." in text
+
+    for number in range(PAGE_SIZE + 1):
+        put(box, number)
+    found(*map(row, range(PAGE_SIZE + 1)))
+    assert len(page.rows("/doubtful")) == PAGE_SIZE
+    assert "These are the 100 most doubtful of 101." in page.shown("/doubtful").text
+
+
+@pytest.mark.parametrize("label", ["ham", "spam"])
+def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, label):
+    put(box, 2)
+    found(row(1), row(2), row(9))
+    for form, status in (({label: key_of(2)}, 303), ({label: key_of(9), "doubtful": ""}, 404)):
+        assert page.tell(**form).status_code == status  # from elsewhere, and of what has gone
+    assert database.run("SELECT * FROM settled") == []
+    page.tell(undo="1")
+    answer = page.tell(**{label: key_of(1), "doubtful": ""})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/doubtful")
+    assert page.desk.teacher.known == {written(1): label}
+    assert database.run("SELECT key, label FROM settled") == [(key_of(1), label)]
+    assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2"]
+
+
+def test_nothing_doubtful_is_no_empty_page_and_trouble_is_told(page, found, database):
+    for n_ham, words in (
+        (7, "No message seems filed wrongly."),
+        (1, "only from 2 of ham and 2 of spam on"),
+    ):
+        found(n_ham=n_ham)
+        assert words in page.shown("/doubtful").text
+    database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
+    assert "Your mail could not be searched: m: not a model <b>" in page.shown("/doubtful").text
+
+
+def test_hostile_words_are_text(page, found):
+    found(row(1, subject=HOSTILE, sender=HOSTILE, reasons=((HOSTILE, 1.0),)))
+    text = page.shown("/doubtful")
+
+    assert text.tags.count("script") == 1  # that of the keys
+    assert text.text.count('"><script>document.title = "run"</script>\\u202e') == 3
+    assert "\u202e" not in text.text
+
+
+@pytest.mark.parametrize("path", ["/course", "/doubtful", "/"])
+def test_notes_that_cannot_be_read_are_told(page, box, tmp_path, path):
+    put(box, 1)
+    (tmp_path / "m.review").mkdir()
+    answer = page.get(path)
+
+    assert answer.status_code == 500
+    assert "This failed: " in Page(answer.text).text
+    assert "m.review" in answer.text
+    assert page.desk.tally.total("trouble failed") == 1

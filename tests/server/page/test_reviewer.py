@@ -1,0 +1,364 @@
+"""The reviewer: when messages get verdicts, how lessons are learned, noted, moved and undone.
+
+Several workers may teach at once.
+"""
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from maildirs import boxes, key_of, put, written
+from nbspam.errors import InputError
+from nbspam.server.page import reviewer as module
+from nbspam.server.page.mailbox import ReviewBox, ReviewMailbox
+from nbspam.server.page.memory import Database, MessageFilter
+from nbspam.server.page.reviewer import Reviewer
+from scripted import desk
+from serving import PATIENCE
+
+
+async def look(reviewer, user=""):
+    return await reviewer.listing(user, MessageFilter(), 0, 100)
+
+
+async def passed(reviewer):
+    """Wait until no messages wait for verdicts."""
+    async with asyncio.timeout(PATIENCE):
+        while reviewer._passes:
+            await asyncio.sleep(0.01)
+
+
+def judged_by(at):
+    """Return the messages that were judged, without the empty ones of each look."""
+    return [data for data in at.judge.seen if data != b"\n"]
+
+
+async def tell(reviewer, label):
+    return await reviewer.tell("", key_of(1), label)
+
+
+async def undo_last(reviewer):
+    """Take the last lesson back, which is returned; None if there is none."""
+    last = (await look(reviewer)).last
+    return None if last is None else await reviewer.undo("", last.number)
+
+
+def refused(*_):
+    raise OSError(28, "No space left on device", "x")
+
+
+# ---- verdicts ----
+
+
+async def test_the_newest_are_judged_before_the_list_and_the_others_after_it_once(
+    at, reviewer, box, monkeypatch
+):
+    monkeypatch.setattr(module, "_AT_ONCE", 3)
+    monkeypatch.setattr(module, "_BATCH", 2)
+    for number in range(10):
+        put(box, number)
+    first = await look(reviewer)
+    await look(reviewer)  # while the others are judged
+    await passed(reviewer)
+    last = await look(reviewer)
+
+    assert [row.arrived for row in first.rows[:3]] == [1009, 1008, 1007]
+    assert (first.n_here, first.n_waiting) == (10, 7)
+    assert (len(last.rows), last.n_waiting) == (10, 0)
+    assert judged_by(at) == [written(number) for number in range(9, -1, -1)]
+
+
+async def test_a_newer_model_judges_again_but_not_what_a_person_has_told(at, reviewer, box):
+    put(box, 1)
+    put(box, 2)
+    await look(reviewer)
+    await tell(reviewer, "spam")
+    at.judge.model_time = time.time()
+    at.judge.seen.clear()
+    await look(reviewer)
+    await look(reviewer)
+    assert judged_by(at) == [written(2)]
+
+
+async def test_a_model_of_tomorrow_or_none_does_not_judge_again_for_ever(
+    at, reviewer, box, tmp_path
+):
+    put(box, 1)
+    at.judge.model_time = time.time() + 86_400  # the clock was set back
+    await look(reviewer)
+    await look(reviewer)
+    assert judged_by(at) == [written(1)]
+    found = boxes(tmp_path).box("")
+    assert found.written(1e9, 1e9) == 0.0  # as the judge says if there is none
+    assert found.written(1e9, 9e8) == 9e8
+
+
+async def test_a_message_that_cannot_be_judged_is_listed_and_not_tried_again(
+    at, reviewer, box, capfd
+):
+    put(box, 1, written(1, "failure"))
+    put(box, 2, written(2, "our bug"))
+    await look(reviewer)
+    assert [row.label for row in (await look(reviewer)).rows] == ["unjudged", "unjudged"]
+    assert len(judged_by(at)) == 2
+    assert (await reviewer.reading("", key_of(1))).explanation is None
+    assert "a message of the page was not judged: ZeroDivisionError" in capfd.readouterr().err
+
+
+async def test_only_the_beginning_of_a_large_message_is_judged(at, reviewer, box):
+    put(box, 1, written(1, "lunch " * 1000))
+    reviewer._limits = at.limits._replace(message_bytes=100)
+    await look(reviewer)
+    await reviewer.reading("", key_of(1))
+    await tell(reviewer, "ham")
+    assert [len(data) for data in judged_by(at)] == [100, 100]
+    assert [*at.teacher.known] == [written(1, "lunch " * 1000)]
+
+
+async def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(
+    reviewer, box, monkeypatch, capfd
+):
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    put(box, 1)
+    put(box, 2)
+    note, calls = Database.note, []
+
+    def failing(database, noted):
+        calls.append(noted)
+        if len(calls) == 2:
+            raise RuntimeError("words of mail")
+        note(database, noted)
+
+    monkeypatch.setattr(Database, "note", failing)
+    await look(reviewer)
+    await passed(reviewer)
+    await look(reviewer)
+    assert len((await look(reviewer)).rows) == 2
+    told = capfd.readouterr().err
+    assert "messages of the page wait for their verdicts: RuntimeError" in told
+    assert "words" not in told
+
+
+async def test_only_so_many_mailboxes_are_held(reviewer, tmp_path, monkeypatch):
+    class OneForEach:
+        def box(self, user):
+            mailbag, notes = ReviewMailbox(str(tmp_path / user)), Database(str(tmp_path / "m"))
+            return ReviewBox(mailbag, notes, user)
+
+    monkeypatch.setattr(module, "_MAILBOXES", 2)
+    monkeypatch.setattr(reviewer, "mailboxes", OneForEach())
+    held = []
+    for user in "abacba":
+        put(tmp_path / user, 1)
+        await look(reviewer, user)
+        held.append("".join(sorted(path[-1] for path in reviewer._mailbags)))
+    assert held == ["a", "ab", "ab", "ac", "bc", "ab"]
+
+
+async def test_a_mailbox_that_is_not_there_any_more_is_an_error(reviewer):
+    with pytest.raises(InputError, match=r"box: no such mailbox"):
+        await look(reviewer)
+
+
+# ---- lessons ----
+
+
+async def test_a_lesson_is_learned_noted_and_undone(at, reviewer, box):
+    put(box, 1)
+    await look(reviewer)
+    for label, learned, moved in (
+        ("spam", 1, 0),
+        ("spam", 0, 0),  # a form that was sent twice is one lesson
+        ("ham", 0, 1),
+    ):
+        outcome = (await tell(reviewer, label)).outcome
+        assert (outcome.learned, outcome.moved) == (learned, moved)
+        assert (await look(reviewer)).rows[0].told == label
+    for label, known in (("spam", {written(1): "spam"}), (None, {})):
+        assert (await undo_last(reviewer)).label == label
+        assert ((await look(reviewer)).rows[0].told, at.teacher.known) == (label, known)
+    assert (await look(reviewer)).last is None
+
+
+@pytest.mark.parametrize(("before", "n_lessons"), [("ham", 2), ("spam", 1)])
+async def test_undoing_goes_back_to_what_was_taught_by_another_way(
+    at, reviewer, box, before, n_lessons
+):
+    put(box, 1)
+    at.teacher.known[written(1)] = before
+    await tell(reviewer, "spam")
+    await undo_last(reviewer)
+    assert at.teacher.known == {written(1): before}
+    assert len(at.teacher.users) == n_lessons  # undoing what changed nothing teaches nothing
+
+
+async def test_a_lesson_that_could_not_be_learned_is_not_noted(reviewer, box):
+    put(box, 1, written(1, "failure"))
+    with pytest.raises(OSError, match="No space left"):
+        await tell(reviewer, "spam")
+    assert (await look(reviewer)).last is None
+
+
+async def test_what_has_gone_teaches_nothing(at, reviewer, box):
+    path = put(box, 1)
+    await tell(reviewer, "spam")
+    assert await reviewer.undo("", 2) is None
+    os.unlink(path)
+    assert [
+        await tell(reviewer, "ham"),
+        await reviewer.undo("", 1),
+        await reviewer.reading("", key_of(1)),
+        await reviewer.reading("", "../../../etc/passwd"),
+    ] == [None] * 4
+    assert at.teacher.known == {written(1): "spam"}
+
+
+# ---- moves (`--move`) ----
+
+SPAM, INBOX = [".Spam/new/1.M1.host"], ["new/1.M1.host"]
+
+
+@pytest.fixture
+def moving(tmp_path, box):
+    """A desk whose lessons move mail; the mailbox has a message."""
+    put(box, 1)
+    found = desk(mailboxes=boxes(tmp_path), moves=True)
+    yield found
+    found.reviewer.end()
+
+
+def places(box):
+    """Return where the messages of a mailbox are."""
+    return sorted(str(path.relative_to(box)) for path in box.rglob("*.M1.host*"))
+
+
+async def test_what_is_told_moves_after_it_is_learned_and_noted(
+    moving, box, database, monkeypatch
+):
+    steps, carry = [], ReviewMailbox._move
+
+    def carrying(self, key, folder):
+        told = database.last_told()
+        steps.append((moving.teacher.known[written(1)], told.label, told.folder))
+        return carry(self, key, folder)
+
+    monkeypatch.setattr(ReviewMailbox, "_move", carrying)
+    await look(moving.reviewer)
+    for label, where in (("spam", SPAM), ("spam", SPAM), ("ham", INBOX)):
+        await tell(moving.reviewer, label)
+        assert places(box) == where
+    for where in (SPAM, INBOX):
+        await undo_last(moving.reviewer)
+        assert places(box) == where
+
+    assert steps == [
+        ("spam", "spam", ""),
+        ("spam", "spam", ""),
+        ("ham", "ham", ".Spam"),
+        # Moved back before it is un-learned: an undoing can be repeated.
+        ("ham", "ham", ".Spam"),
+        ("spam", "spam", ""),
+    ]
+
+
+async def test_nothing_moves_if_it_is_not_wanted_or_the_mailbox_is_no_maildir(
+    at, moving, box, tmp_path
+):
+    await tell(at.reviewer, "spam")
+    assert (await look(at.reviewer)).last.folder is None
+    assert places(box) == INBOX
+
+    os.rename(box / INBOX[0], tmp_path / "1.eml")
+    for part in ("cur", "new", "tmp"):
+        (box / part).rmdir()
+    os.rename(tmp_path / "1.eml", box / "1.M1.host")
+    await tell(moving.reviewer, "ham")
+    assert (await look(moving.reviewer)).last.folder is None
+    assert places(box) == ["1.M1.host"]
+
+
+async def test_a_lesson_counts_if_its_message_cannot_be_moved_and_a_second_click_moves_it(
+    moving, box, monkeypatch, capfd
+):
+    reviewer, known = moving.reviewer, moving.teacher.known
+    await look(reviewer)
+    with monkeypatch.context() as patch:
+        patch.setattr("nbspam.server.page.mailbox.write_note", refused)
+        lesson = await tell(reviewer, "spam")
+    assert lesson.unmoved == "x: No space left on device; nothing is lost, try again"
+    assert (known, places(box)) == ({written(1): "spam"}, INBOX)
+    assert (await tell(reviewer, "spam")).unmoved is None
+    assert places(box) == SPAM
+    await undo_last(reviewer)
+    assert (known, places(box)) == ({}, INBOX)
+    assert "a message was learned, but not moved: x: No space left" in capfd.readouterr().err
+
+
+async def test_an_undoing_that_cannot_move_the_message_takes_nothing_back(moving, monkeypatch):
+    reviewer = moving.reviewer
+    await tell(reviewer, "spam")
+    monkeypatch.setattr("nbspam.server.page.mailbox.write_note", refused)
+    with pytest.raises(InputError, match="nothing is lost"):
+        await undo_last(reviewer)
+    assert (await look(reviewer)).last.number == 1
+    assert moving.teacher.known == {written(1): "spam"}
+
+
+# ---- two workers that teach one model ----
+
+
+@pytest.fixture
+def other(at, box, tmp_path):
+    """The reviewer of another worker; the mailbox has a message."""
+    put(box, 1)
+    found = Reviewer(boxes(tmp_path), at.judge, at.teacher, at.limits, at.log)
+    yield found
+    found.end()
+
+
+def said(database):
+    """Return what is noted of the message, the first first: label, and what was before."""
+    return database.run("SELECT label, before FROM told WHERE undone IS NULL ORDER BY id")
+
+
+@pytest.mark.parametrize(
+    ("label", "notes"), [("ham", [("spam", None), ("ham", "spam")]), ("spam", [("spam", None)])]
+)
+async def test_notes_of_two_workers_are_in_the_order_of_their_lessons_and_the_same_is_noted_once(
+    at, reviewer, other, database, monkeypatch, label, notes
+):
+    noted = Database.tell
+
+    def slowly(self, key, said, *rest):
+        time.sleep(0.3 * (said == "spam"))
+        return noted(self, key, said, *rest)
+
+    await look(reviewer)
+    monkeypatch.setattr(Database, "tell", slowly)
+    first = asyncio.ensure_future(tell(reviewer, "spam"))
+    async with asyncio.timeout(PATIENCE):
+        while at.teacher.known.get(written(1)) != "spam":
+            await asyncio.sleep(0.005)
+    await tell(other, label)
+    await first
+    assert at.teacher.known == {written(1): label}
+    assert said(database) == notes
+    for number in range(len(notes), 0, -1):
+        await other.undo("", number)
+    assert (at.teacher.known, said(database)) == ({}, [])
+
+
+async def test_an_undoing_that_comes_twice_takes_nothing_else_back(at, reviewer, other):
+    await tell(reviewer, "spam")
+    found = await asyncio.gather(reviewer.undo("", 1), other.undo("", 1))
+    assert sorted(lesson is None for lesson in found) == [False, True]
+    assert (len(at.teacher.users), at.teacher.known) == (2, {})
+
+
+async def test_what_was_taught_elsewhere_since_is_not_undone(at, reviewer, other, database):
+    await tell(reviewer, "spam")
+    at.teacher.known[written(1)] = "ham"  # by the command line
+    assert (await reviewer.undo("", 1)).outcome.already_known == 1
+    assert (at.teacher.known, said(database)) == ({written(1): "ham"}, [])

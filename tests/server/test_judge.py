@@ -1,0 +1,268 @@
+"""The judge, who judges all that waits in one batch, and the teacher, who writes first."""
+
+import asyncio
+import sys
+import time
+from contextlib import asynccontextmanager
+from threading import Event
+
+import pytest
+
+import nbspam
+from nbspam.counts.memory import NOT_FILED
+from nbspam.errors import ModelFileError, NbspamError, UsageError
+from nbspam.server.choices import LIMITS
+from nbspam.server.judge import BATCH, Judge, Teacher
+from nbspam.server.metrics import ServerTally
+from nbspam.server.worker import open_served
+from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sources.items import Item, read_items
+from nbspam.store.model import StoredModel
+from nbspam.verdicts import Skipped
+from scripted import RULE
+from serving import PATIENCE
+from support import HAM, SPAM
+
+
+class Model:
+    """A stored model whose classifier can be replaced, or be unreadable."""
+
+    def __init__(self, classifier):
+        self.now = classifier
+        self.error = None
+        self.stamp = None
+
+    def classifier(self):
+        if self.error is not None:
+            raise self.error
+        return self.now
+
+    def filed(self, data):
+        return NOT_FILED
+
+
+class Gated:
+    """A classifier that waits with each batch until it may go on, and keeps their sizes."""
+
+    lack = None
+
+    def __init__(self, classifier, is_open=True):
+        self.classifier = classifier
+        self.table = classifier.table
+        self.gate = Event()
+        self.has_begun = Event()
+        self.sizes = []
+        if is_open:
+            self.gate.set()
+
+    def classify(self, items, rule):
+        self.sizes.append(len(items))
+        self.has_begun.set()
+        assert self.gate.wait(PATIENCE)
+        if any(b"our bug" in item.data for item in items):
+            raise ZeroDivisionError
+        for item in items:
+            if b"unreadable" in item.data:
+                yield Skipped(item.name, "it is unreadable")
+            else:
+                yield from self.classifier.classify([item], rule=rule)
+
+
+class Living:
+    """A judge of a model; use it in a running loop, and end it."""
+
+    def __init__(self, classifier):
+        self.model = Model(classifier)
+        self.troubles = []
+        self.tally = ServerTally(1)
+        self.judge = Judge(self.model, lambda _: RULE, self.troubles.append, self.tally)
+
+    async def __aenter__(self):
+        return self.judge
+
+    async def __aexit__(self, *_):
+        self.judge.end()
+
+
+async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_classifier):
+    gated = Gated(mail_classifier, is_open=False)
+    living = Living(gated)
+    async with living as judge:
+        waiting = [judge.judge(HAM)]
+        assert gated.has_begun.wait(PATIENCE)
+        assert judge.seconds_busy > 0
+        waiting += [judge.judge(SPAM) for _ in range(BATCH + 5)]
+        assert judge.n_waiting == BATCH + 5
+        gated.gate.set()
+        await asyncio.gather(*waiting)
+        while judge.seconds_busy:
+            await asyncio.sleep(0.01)
+
+    assert gated.sizes == [1, BATCH, 5]
+    assert [living.tally.total(name) for name in ("batches", "batched")] == [3, BATCH + 6]
+
+
+async def test_each_message_gets_its_own_verdict_whatever_waits(mail_classifier):
+    messages = [b"Subject: n%d\n\n" % n + (SPAM if n % 3 else HAM) for n in range(299)] + [b""]
+    async with Living(mail_classifier) as judge:
+        asked = [judge.judge(data, explain=n % 50 == 0) for n, data in enumerate(messages)]
+        found = await asyncio.gather(*asked)
+
+    alone = mail_classifier.classify([Item("-", None, data) for data in messages], rule=RULE)
+    assert [each.verdict for each in found] == list(alone)
+    assert [n for n, each in enumerate(found) if each.explanation] == list(range(0, 300, 50))
+
+
+async def test_one_message_that_fails_does_not_fail_the_others(mail_classifier):
+    async with Living(Gated(mail_classifier)) as judge:
+        waiting = [judge.judge(data) for data in (HAM, b"our bug", SPAM, b"unreadable")]
+        ham, bug, spam, unreadable = await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert (ham.verdict.label, spam.verdict.label) == ("ham", "spam")
+    assert isinstance(bug, ZeroDivisionError)
+    assert isinstance(unreadable, NbspamError)
+    assert str(unreadable) == "it is unreadable"
+
+
+async def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(mail_classifier):
+    living = Living(mail_classifier)
+    async with living as judge:
+        living.model.error = ModelFileError("m: cannot be read; train it again")
+        assert (await judge.judge(SPAM)).verdict.label == "spam"
+    assert list(map(str, living.troubles)) == ["m: cannot be read; train it again"]
+
+
+async def test_who_has_gone_is_not_judged_and_leaves_no_message_behind(mail_classifier):
+    gated, data = Gated(mail_classifier, is_open=False), bytes(bytearray(SPAM))
+    async with Living(gated) as judge:
+        first = judge.judge(HAM)
+        assert gated.has_begun.wait(PATIENCE)
+        before = sys.getrefcount(data)
+        gone = [judge.judge(data) for _ in range(3)]
+        assert sys.getrefcount(data) == before + 3
+        for each in gone:
+            each.cancel()
+        await asyncio.sleep(0)
+        assert sys.getrefcount(data) == before
+        assert judge.n_waiting == 3  # their places in the queue are bounded
+        last = judge.judge(SPAM)
+        gated.gate.set()
+        await asyncio.gather(first, last)
+
+    assert gated.sizes == [1, 1]
+
+
+async def test_without_a_model_file_the_model_is_as_old_as_now(mail_classifier):
+    living = Living(mail_classifier)
+    async with living as judge:
+        assert abs(judge.model_time - time.time()) < 60
+        living.model.stamp = (1, 2, 3, 5_000_000_000)
+        assert judge.model_time == 5
+
+
+async def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp_path):
+    model = StoredModel(str(tmp_path / "m"), new=chosen_settings(SettingsChoices(), is_text=False))
+    model.learn([Item("-", "spam", SPAM), Item("-", "ham", HAM)], day=1, classes=["ham", "spam"])
+    judge = Judge(model, lambda _: RULE, print, ServerTally(1))
+    asked = [(SPAM, True), (SPAM + b"more", True), (HAM, False)]
+    found = await asyncio.gather(*(judge.judge(*each) for each in asked))
+    judge.end()
+    assert [each.is_known for each in found] == [True, False, False]
+
+
+# ---- teaching ----
+
+
+@asynccontextmanager
+async def teaching(path, opens=open_served):
+    """Yield a teacher of the model at a path; opens: opens it."""
+    found = Teacher(lambda: opens(str(path)))
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+async def lessons(path, *told):
+    """Return the outcome of each lesson (message, label, user), taught at once by one teacher."""
+    async with teaching(path) as teacher:
+        waiting = [teacher.teach(*lesson) for lesson in told]
+        assert teacher.n_waiting == len(told)
+        found = await asyncio.gather(*waiting)
+        assert teacher.n_waiting == 0
+        return found
+
+
+def outcome(lesson):
+    """Return the words for the outcome of a lesson."""
+    kinds = ("learned", "moved", "already_known", "unlearned", "unknown")
+    return " ".join(kind for kind in kinds if getattr(lesson, kind))
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_lessons_are_done_in_their_order_and_on_disk(tmp_path):
+    told = [(HAM, "ham"), (SPAM, "ham", "ann"), (SPAM, "spam", "bob"), (SPAM, "spam")]
+    # All teach the same model.
+    found = await lessons(tmp_path / "m", *told, (HAM, None), (HAM, None))
+    expected = ["learned", "learned", "moved", "already_known", "unlearned", "unknown"]
+    assert [outcome(each) for each in found] == expected
+    again = StoredModel(str(tmp_path / "m")).classifier()
+    assert again.table.class_count.tolist() == [0, 1]
+
+
+@pytest.mark.usefixtures("quick_disk")
+@pytest.mark.parametrize("size", [1000, LIMITS.message_bytes - len(SPAM)])
+async def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(
+    tmp_path, size
+):
+    path, data = tmp_path / "m", SPAM + (b"more words\r\n" * (size // 12 + 1))[:size]
+    assert [outcome(each) for each in await lessons(path, (data, "spam"))] == ["learned"]
+    (tmp_path / "message").write_bytes(data)
+    items = read_items([str(tmp_path / "message")])
+    assert StoredModel(str(path)).unlearn(items, day=0).unlearned == 1
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_model_without_a_ledger_learns_but_does_not_un_learn(tmp_path, mails):
+    nbspam.train(mails, ledger=False).save(tmp_path / "m")
+
+    assert outcome((await lessons(tmp_path / "m", (SPAM, "spam")))[0]) == "learned"
+    async with teaching(tmp_path / "m") as teacher:
+        with pytest.raises(UsageError, match="has no ledger"):
+            await teacher.teach(SPAM, None)
+
+
+async def test_a_lesson_of_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
+    gate, data = Event(), bytes(bytearray(SPAM))
+
+    def held_up(path):
+        assert gate.wait(PATIENCE)
+        return open_served(path)
+
+    async with teaching(tmp_path / "m", held_up) as teacher:
+        before = sys.getrefcount(data)
+        first = teacher.teach(HAM, "ham")
+        gone = [teacher.teach(data, "spam") for _ in range(3)]
+        assert sys.getrefcount(data) == before + 3
+        for each in gone:
+            each.cancel()
+        await asyncio.sleep(0)
+        assert sys.getrefcount(data) == before
+        assert teacher.n_waiting == 4  # their places in the queue are bounded
+        gate.set()
+        await first
+        assert outcome(await teacher.teach(SPAM, None)) == "unknown"
+        assert teacher.n_waiting == 0
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_path):
+    path = tmp_path / "m"
+    await lessons(path, (SPAM, "spam"), (HAM, "ham"))
+    async with teaching(path) as teacher:
+        await teacher.teach(HAM, "ham")
+        other = StoredModel(str(path)).learn([Item("-", "ham", SPAM)], day=0, classes=["ham"])
+        assert outcome(other) == "moved"
+        assert outcome(await teacher.teach(SPAM, None, "", "spam")) == "already_known"
+        assert outcome(await teacher.teach(HAM, None, "", "ham")) == "unlearned"
+    assert StoredModel(str(path)).filed(SPAM).label == "ham"

@@ -1,0 +1,182 @@
+"""The milter protocol, without a network: packets and what becomes of mail."""
+
+import asyncio
+import struct
+
+import scripted
+from nbspam.server.milter import MilterConnection
+from protocols import OFFER, milter_mail, offer, packet, packets
+from scripted import Client, desk, go_on
+
+LUNCH = b"Subject: lunch\n\nbuy now\r\n"
+PILLS = b"Subject: cheap pills\n\nbuy now\r\n"  # the scripted judge says .9
+FORGED = [(b"x-NBSPAM", b"ham"), (b"X-Spam-Status", b"No"), (b"X-Nbspam", b"ham")]
+
+
+def talk(*pieces, **more):
+    return scripted.talk(MilterConnection, *pieces, **more)
+
+
+def answered(*pieces, to=OFFER, **more):
+    """Return the packets after the answer to an offer."""
+    first, *found = packets(talk(to, *pieces, **more).answer)
+    assert first[0] == b"O"
+    return found
+
+
+def commands(found):
+    """Return the commands of packets, as one text."""
+    return b"".join(command for command, _ in found)
+
+
+def test_a_mail_system_is_asked_for_what_is_offered_and_needed_only():
+    for asked, agreed in (
+        # No HELO, DATA, unknown commands; no answers but at the end; values with their space.
+        (OFFER, (6, 0x31, 0x1CD382)),
+        (offer(2, 0x01, 0), (2, 0x01, 0)),
+    ):
+        assert packets(talk(asked).answer) == [(b"O", struct.pack(">III", *agreed))]
+
+
+def test_a_mail_system_that_wants_answers_gets_them():
+    steps = [packet(b"C", b"host\0"), packet(b"H", b"helo\0"), packet(b"T"), milter_mail(PILLS)]
+    found = answered(*steps, to=offer(steps=0))
+
+    # Connect, HELO, DATA, MAIL, RCPT, header, end of head, body; none for the macros.
+    assert commands(found) == b"c" * 8 + b"iiic"
+    # Without the flag for spaces values come, and go, without the space.
+    assert found[8][1].startswith(struct.pack(">I", 0) + b"X-Nbspam\0spam")
+
+
+def test_spam_gets_headers_at_the_top():
+    found = answered(milter_mail(PILLS))
+
+    assert commands(found) == b"iiic"
+    for place, (_, data) in enumerate(found[:-1]):
+        name = (b"X-Nbspam\0 spam, probability=0.900000", b"X-Spam-Flag\0", b"X-Spam-Status\0")
+        assert data.startswith(struct.pack(">I", place) + name[place])
+    # A mail system that lets nothing be changed is only told to go on.
+    assert answered(milter_mail(PILLS), to=offer(actions=0)) == [(b"c", b"")]
+
+
+def test_headers_of_our_names_are_removed_from_the_last_one_on():
+    found = answered(milter_mail(LUNCH, *FORGED))
+
+    removed = [data for command, data in found if command == b"m"]
+    ours = [struct.pack(">I", n) + b"X-Nbspam\0\0" for n in (2, 1)]
+    assert [data for data in removed if b"X-Nbspam" in data] == ours
+    assert sorted(removed) == sorted([*ours, struct.pack(">I", 1) + b"X-Spam-Status\0\0"])
+
+
+def test_spam_above_a_probability_is_rejected_or_held():
+    rejected = [(b"y", b"550 5.7.1 The message is spam\0")]
+    assert answered(milter_mail(PILLS), reject_above=0.89) == rejected
+    assert commands(answered(milter_mail(PILLS), reject_above=0.9)) == b"iiic"
+    held = answered(milter_mail(PILLS), quarantine_above=0.89)
+    assert held[-2:] == [(b"q", b"nbspam: spam, probability 0.9000\0"), (b"c", b"")]
+    for data, to, above in (
+        (LUNCH, OFFER, 0.89),
+        (PILLS, OFFER, 0.9),
+        (PILLS, offer(actions=0x11), 0.89),  # it cannot hold mail
+    ):
+        assert b"q" not in commands(answered(milter_mail(data), to=to, quarantine_above=above))
+
+
+def test_a_connection_carries_message_after_message():
+    tea = PILLS.replace(b"cheap pills", b"tea")
+    pieces = milter_mail(PILLS), milter_mail(LUNCH), packet(b"A"), milter_mail(tea), packet(b"Q")
+    client = talk(OFFER, *pieces)
+
+    assert commands(packets(client.answer)).count(b"c") == 3
+    assert client.is_over
+    asked = [data.replace(b"Subject: ", b"Subject:") for data in client.desk.judge.seen]
+    assert asked == [data.replace(b"Subject: ", b"Subject:") for data in (PILLS, LUNCH, tea)]
+
+
+def test_an_aborted_message_leaves_nothing_behind():
+    pieces = milter_mail(PILLS, *FORGED, end=False), packet(b"A")
+
+    assert talk(OFFER, *pieces).desk.held == 0
+    assert b"m" not in commands(answered(*pieces, milter_mail(LUNCH)))
+
+
+async def test_what_follows_an_end_waits_for_its_answer():
+    at = desk(waits=True)
+    client = await Client(MilterConnection, at).send(OFFER, milter_mail(PILLS))
+    assert client.wire.is_paused
+    client.connection.data_received(milter_mail(LUNCH))
+    await asyncio.sleep(0)
+    assert len(at.judge.seen) == 1
+    await go_on(at)
+    assert commands(packets(client.answer)).count(b"c") == 2
+    assert not client.wire.is_paused
+
+
+def test_the_queue_and_verdict_are_logged_but_no_words(tmp_path):
+    with open(tmp_path / "log", "wb") as log:
+        talk(OFFER, milter_mail(PILLS), log="json", descriptor=log.fileno())
+    line = (tmp_path / "log").read_text()
+
+    assert '"queue": "4XyZ"' in line
+    assert '"verdict": "spam"' in line
+    assert "pills" not in line
+
+
+def test_what_is_no_milter_is_closed_and_counted_and_macros_may_be_cut():
+    for pieces in (
+        [b"\0\0\0\0"],  # no command
+        [b"\xff\xff\xff\xffO"],
+        [b"GET / HTTP/1.0\r\n\r\n"],
+        [packet(b"O", b"\0\0")],
+        [offer(1)],
+        [OFFER, packet(b"?")],
+    ):
+        client = talk(*pieces)
+        assert client.is_over
+        assert client.desk.tally.total("trouble malformed") == 1
+    for data in (b"", b"M", b"Mi", b"Mi\0", b"M\0\0i\0x", b"Mi\0x\0y"):
+        assert not talk(OFFER, packet(b"D", data), milter_mail()).is_over
+
+
+# ---- bounds ----
+
+
+def test_a_message_that_is_not_judged_passes_or_is_to_be_sent_again():
+    assert answered(milter_mail(), prepare=scripted.full) == [(b"t", b"")]
+    assert answered(milter_mail(), prepare=scripted.full, passes=True) == [(b"a", b"")]
+    assert answered(milter_mail(b"Subject: failure\n\n")) == [(b"t", b"")]
+
+
+def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end():
+    # Before it the mail system reads nothing, and would lose the answer.
+    pieces = [milter_mail(PILLS, end=False), *[packet(b"B", bytes(600))] * 3]
+    limits = {"bytes_held": 1000}
+    client = talk(OFFER, *pieces, limits=limits)
+    assert (commands(packets(client.answer)), client.desk.held) == (b"O", 0)
+
+    client = talk(OFFER, *pieces, packet(b"E"), milter_mail(PILLS), limits=limits)
+    assert commands(packets(client.answer)) == b"Otiiic"
+    assert client.desk.tally.total("trouble busy") == 1
+
+
+def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
+    pieces = milter_mail(end=False), packet(b"B", bytes(5000)), packet(b"E")
+    client = talk(OFFER, *pieces, limits={"message_bytes": 1000})
+
+    assert [len(data) for data in client.desk.judge.seen] == [1000]
+    assert client.desk.tally.total("oversized") == 1
+    assert packets(client.answer)[-1] == (b"c", b"")
+
+
+async def test_a_connection_beyond_the_limit_is_answered_at_the_message_s_end():
+    at = desk(limits={"connections": 1})
+    first = Client(MilterConnection, at)
+    second = await Client(MilterConnection, at).send(OFFER, milter_mail())
+    assert commands(packets(second.answer)) == b"Ot"
+    assert (first.is_over, second.is_over) == (False, True)
+
+
+def test_a_mail_system_that_goes_without_a_word_is_let_go():
+    client = talk(OFFER, milter_mail(), ends=True)
+    assert packets(client.answer)[-1] == (b"c", b"")
+    assert client.is_over

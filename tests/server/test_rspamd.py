@@ -1,0 +1,265 @@
+"""rspamd's protocol over HTTP, without a network: verdicts, lessons, figures, bounds."""
+
+import json
+
+import scripted
+from nbspam.server.rspamd import RspamdConnection
+from protocols import get, parsed, post
+from scripted import PASSWORD, Client, desk, go_on
+from support import HAM, SPAM
+
+UNSURE = b"Subject: perhaps\n\nperhaps\n"
+CHUNKED = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def talk(*pieces, **more):
+    return scripted.talk(RspamdConnection, *pieces, **more)
+
+
+def values(*pieces, **more):
+    """Return the status and the JSON of the only answer."""
+    [(status, _, body)] = parsed(talk(*pieces, ends=True, **more).answer)
+    return status, json.loads(body)
+
+
+def lesson(path, data=SPAM, *lines, password=PASSWORD):
+    return post(path, data, f"Password: {password.decode()}", *lines)
+
+
+# ---- verdicts ----
+
+
+def test_a_verdict_in_the_words_of_rspamd():
+    for path in ("/checkv2", "/symbols", "/check", "/checkv2?all=1"):
+        status, found = values(post(path))
+
+        assert (status, found["is_skipped"], found["action"]) == (200, False, "add header")
+        assert (found["score"], found["required_score"]) == (7.197, 5.0)
+        assert found["thresholds"] == {"add header": 5.0}
+        assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
+        facts = {"name", "score", "metric_score", "description", "options"}
+        assert set(found["symbols"]["NBSPAM_SPAM"]) == facts
+        added = found["milter"]["add_headers"]["X-Nbspam"]["value"]
+        assert added.startswith("spam, probability=0.9")
+        assert "X-Nbspam" in found["milter"]["remove_headers"]
+    for data in (HAM, UNSURE):
+        assert values(post("/checkv2", data))[1]["action"] == "no action"
+
+
+def test_the_answer_names_the_message_as_it_names_itself():
+    for head, identifier in (
+        (b"Message-ID: <a.b@c.example>\nSubject: x\n\n", "a.b@c.example"),
+        (b"From x\r\nmessage-id:\r\n <a@b>  \r\n\r\n", "a@b"),
+        (b"Subject: x\n\nMessage-ID: <of@the.body>\n", "undef"),
+        (b"Message-ID: <>\n\n", "undef"),
+        (b"", "undef"),
+        (b'Message-ID: <a\x1b[31m\x00\xff"\\@b>\n\n', 'a\\x1b[31m\\x00\ufffd"\\@b'),
+        (b"Message-ID: <" + b"x" * 10_000 + b">\n\n", "x" * 998),
+        (b"X: " + b"y" * 70_000 + b"\nMessage-ID: <a@b>\n\n", "undef"),
+    ):
+        assert values(post("/checkv2", head + b"perhaps"))[1]["message-id"] == identifier
+
+
+def test_a_verdict_with_its_strongest_tokens():
+    status, found = values(post("/explain"))
+
+    assert status == 200
+    assert (found["label"], found["probability"], found["is_spam"]) == ("spam", 0.9, True)
+    assert (found["score"], found["constant"]) == (2.0, -0.5)
+    assert found["evidence"] == [{"token": "pi\x1bll", "contribution": 2.5, "group": "text"}]
+
+
+# ---- lessons ----
+
+
+def test_lessons_are_learned_moved_taken_back_and_known():
+    requests = [
+        lesson("/learnspam"), lesson("/learnspam"), lesson("/learnham"),
+        lesson("/relabel", SPAM, "Class: spam"), lesson("/forget"), lesson("/forget"),
+    ]  # fmt: skip
+    found = [(status, json.loads(body)) for status, _, body in parsed(talk(*requests).answer)]
+    outcomes = ["learned", "known", "moved", "moved", "unlearned", "known"]
+    assert found == [(200, {"success": True, "outcome": name}) for name in outcomes]
+
+
+def test_who_does_not_know_the_password_or_sends_too_much_teaches_nothing_and_is_counted():
+    wrong = "the header Password is missing or wrong"
+    for path in ("/learnspam", "/learnham", "/forget", "/relabel"):
+        for request, choices, status, why, kind in (
+            (lesson(path, password=b"guess"), {}, 401, wrong, "forbidden"),
+            (lesson(path, password=b""), {}, 401, wrong, "forbidden"),
+            (post(path), {}, 401, wrong, "forbidden"),
+            (lesson(path), {"password": None}, 403, "this server learns nothing;", "forbidden"),
+            (lesson(path, SPAM, "Class: ham"), {"limits": {"message_bytes": 9}}, 413,
+             "the message is too large to be learned here; teach it by the command line", "large"),
+        ):  # fmt: skip
+            client = talk(request, **choices)
+            [(code, _, body)] = parsed(client.answer)
+            assert code == status
+            assert json.loads(body)["error"].startswith(why)
+            assert client.desk.tally.total(f"trouble {kind}") == 1
+            assert client.desk.teacher.users == []
+
+
+# ---- figures ----
+
+
+def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics():
+    client = talk(
+        post("/checkv2"),
+        post("/checkv2", HAM),
+        lesson("/learnspam"),
+        get("/stat"),
+        get("/metrics"),
+    )
+    *_, (_, _, stat), (status, headers, metrics) = parsed(client.answer)
+
+    found = json.loads(stat)
+    assert (found["scanned"], found["learned"]) == (2, 1)
+    assert (found["spam_count"], found["ham_count"]) == (1, 1)
+    assert found["actions"] == {"add header": 1, "no action": 1}
+    assert status == 200
+    assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert b'nbspam_messages_total{verdict="spam"} 1.0\n' in metrics
+    assert metrics.endswith(b"# EOF\n")
+
+
+# ---- HTTP ----
+
+
+def test_a_request_that_fails_or_is_wrong_is_told_why():
+    for request, status, error in (
+        (post("/checkv2", b"failure"), 500, "-: cannot be read; give another"),
+        (post("/checkv2", b"our bug"), 500, "internal error"),
+        (lesson("/relabel", SPAM, "Class: eggs"), 400, "header Class: neither ham nor spam"),
+        (lesson("/learnspam", b"failure"), 500, "[Errno 28] No space left on device"),
+        (get("/checkv2"), 405, "/checkv2: POST the message"),
+        (get("/learnspam"), 405, "/learnspam: POST the message"),
+        (get("/secrets"), 404, "/secrets: not known here"),
+        (get(f"/?token={scripted.ACCESS.token_of('')}"), 404, "/: not known here"),  # of --web
+        (post("/checkv2", SPAM, "Compression: zstd"), 415,
+         "Compression is not known here; send the message as it is"),
+        (b"HELO mail\r\n\r\n", 400, "not HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "not HTTP"),
+        (get("/ping", *(f"A{i}: b" for i in range(256))), 400, "not HTTP"),
+        (get("/ping", "A: " + "b" * 70_000), 400, "not HTTP"),
+        (get("/" + "a" * 70_000), 400, "not HTTP"),
+        (CHUNKED + b"zz\r\n", 400, "not HTTP"),
+    ):  # fmt: skip
+        assert values(request) == (status, {"error": error})
+
+
+def test_when_busy_mail_passes_or_is_to_be_sent_again():
+    def busy(path, **choices):
+        return values(post(path), prepare=scripted.full, **choices)
+
+    refused = 503, {"error": "too many messages; try again"}
+    assert busy("/checkv2") == busy("/explain", passes=True) == refused
+    status, found = busy("/checkv2", passes=True)
+    assert (status, found["action"], found["is_skipped"]) == (200, "no action", True)
+
+
+def test_a_body_may_come_in_chunks():
+    pieces = b"".join(b"%x;name=value\r\n%s\r\n" % (1, SPAM[i : i + 1]) for i in range(len(SPAM)))
+    client = talk(CHUNKED + pieces + b"0\r\n\r\n")
+
+    assert client.desk.judge.seen == [SPAM]
+    assert not client.is_over
+
+
+def test_1_1_keeps_the_connection_and_1_0_does_not_unless_asked():
+    assert not talk(get("/ping")).is_over
+    assert talk(get("/ping", "Connection: close")).is_over
+    assert talk(get("/ping", version="1.0")).is_over
+    assert not talk(get("/ping", "Connection: keep-alive", version="1.0")).is_over
+
+
+def test_requests_one_after_the_other_are_answered_in_their_order():
+    requests = [post("/checkv2"), get("/ping"), post("/checkv2", HAM), post("/checkv2", b"")]
+    found = parsed(talk(*requests).answer)
+
+    assert [status for status, _, _ in found] == [200] * 4
+    assert [json.loads(found[i][2])["action"] for i in (0, 2)] == ["add header", "no action"]
+    assert found[1][2] == b"pong\r\n"
+
+
+async def test_a_request_that_comes_before_the_answer_waits_for_it():
+    at = desk(waits=True)
+    client = await Client(RspamdConnection, at).send(post("/checkv2"))
+    client.connection.data_received(get("/ping"))
+    assert (client.wire.is_paused, client.answer) == (True, b"")
+    await go_on(at)
+    assert [body[:5] for _, _, body in parsed(client.answer)] == [b'{"is_', b"pong\r"]
+    assert not client.wire.is_paused
+
+
+async def test_who_is_to_be_closed_is_still_read_so_that_its_end_is_noticed():
+    at = desk(waits=True)
+    request = post("/checkv2", SPAM, "Connection: close")
+    client = await Client(RspamdConnection, at).send(request, b"more")
+    assert client.wire.is_paused
+    await go_on(at)
+    assert (client.wire.is_ended, client.wire.is_paused) == (True, False)
+    await client.end()
+    assert client.wire.is_closed
+
+
+def test_requests_in_one_piece_are_answered_up_to_the_first_and_an_upgrade_is_not_taken():
+    # The connection closes, and the client sends the others again (RFC 9112, 9.3.2).
+    client = talk(get("/ping") + get("/ping") + get("/ping"))
+    assert [body for _, _, body in parsed(client.answer)] == [b"pong\r\n"]
+    assert client.is_over
+
+    lines = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+    [(_, _, body)] = parsed(talk(get("/ping", *lines)).answer)
+    assert body == b"pong\r\n"
+
+
+async def test_expect_continue_is_answered_before_the_body():
+    client = Client(RspamdConnection, desk())
+    request = post("/checkv2", SPAM, "Expect: 100-continue")
+    await client.send(request[: -len(SPAM)])
+    first = client.answer
+    assert first == b"HTTP/1.1 100 Continue\r\n\r\n"
+    await client.send(SPAM)
+    assert parsed(client.answer[len(first) :])[0][0] == 200
+
+
+# ---- bounds ----
+
+
+def test_a_head_or_trailer_that_does_not_end_is_refused_before_it_fills_memory():
+    ping = b"GET /ping HTTP/1.1\r\n"
+    for start in (ping + b"A: ", b"GET /", ping + b"A", CHUNKED + b"1\r\na\r\n0\r\nA: "):
+        client = talk(start, *[b"a" * 10_000] * 15)
+
+        assert client.answer.startswith(b"HTTP/1.1 400 ")
+        assert client.is_over
+
+
+def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
+    data = SPAM + b"x" * 5000
+    client = talk(post("/checkv2", data), limits={"message_bytes": 1000})
+
+    assert parsed(client.answer)[0][0] == 200
+    assert client.desk.judge.seen == [data[:1000]]
+    assert client.desk.tally.total("oversized") == 1
+
+
+def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
+    client = talk(post("/checkv2", bytes(5000))[:3000], limits={"bytes_held": 1000})
+
+    assert client.answer.startswith(b"HTTP/1.1 503 ")
+    assert (client.wire.is_ended, client.wire.is_closed) == (True, False)
+    assert client.desk.tally.total("trouble busy") == 1
+
+
+async def test_a_connection_beyond_the_limit_is_answered_and_closed():
+    at = desk(limits={"connections": 1})
+    first, second, third = (Client(RspamdConnection, at) for _ in range(3))
+    await second.send(post("/checkv2"))
+    await first.send(post("/checkv2"))
+
+    assert (first.answer[:12], first.is_over) == (b"HTTP/1.1 200", False)
+    assert (second.answer[:12], second.is_over) == (b"HTTP/1.1 503", True)
+    assert third.wire.is_aborted

@@ -1,0 +1,263 @@
+"""The protocol of spamd, without a network: every client's version, every error."""
+
+import re
+import zlib
+
+import pytest
+
+import scripted
+from nbspam.server.spamd import SpamdConnection
+from protocols import check, tell
+from scripted import Client, desk, full
+from support import HAM, SPAM
+
+UNSURE = b"Subject: perhaps\n\nperhaps\n"
+LATER = b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again\r\n"
+TOO_LARGE = b"SPAMD/1.0 65 EX_DATAERR: the message is too large to be "
+
+
+def talk(*pieces, **more):
+    return scripted.talk(SpamdConnection, *pieces, **more)
+
+
+def answer(*pieces, ends=True, **more):
+    return talk(*pieces, ends=ends, **more).answer
+
+
+def body_of(*request):
+    return answer(check(*request)).partition(b"\r\n\r\n")[2]
+
+
+def packed(data, command="CHECK", *lines):
+    return check(zlib.compress(data), command, "1.5", *lines, "Compress: zlib")
+
+
+# ---- verdicts ----
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "headers"),
+    # By the history of the protocol: which headers each version's clients can read.
+    [
+        *(("CHECK", version, "Spam") for version in ("1.2", "1.3", "1.5")),
+        ("SYMBOLS", "1.2", "Spam"), ("SYMBOLS", "1.3", "Content-length Spam"),
+        ("REPORT", "1.2", "Spam"), ("REPORT", "1.3", "Content-length Spam"),
+        ("REPORT_IFSPAM", "1.2", "Spam"), ("REPORT_IFSPAM", "1.5", "Content-length Spam"),
+        ("PROCESS", "1.1", ""), ("PROCESS", "1.2", "Content-length"),
+        *(("PROCESS", version, "Content-length Spam") for version in ("1.3", "1.5")),
+        ("HEADERS", "1.2", "Content-length"), ("HEADERS", "1.3", "Content-length Spam"),
+    ],
+)  # fmt: skip
+def test_each_version_gets_the_headers_that_it_can_read(command, version, headers):
+    head, _, body = answer(check(SPAM, command, version)).partition(b"\r\n\r\n")
+    values = {
+        "Content-length": b"Content-length: %d" % len(body),
+        "Spam": b"Spam: True ; 7.2 / 5.0",  # log(.9 / .1) = 2.2 above the cutoff
+    }
+
+    assert head.split(b"\r\n") == [b"SPAMD/1.1 0 EX_OK", *map(values.get, headers.split())]
+    assert (body == b"") == (command == "CHECK")
+
+
+def test_spam_is_true_in_all_commands_and_unsure_is_false():
+    # libspamc does not count spamd's own Yes of REPORT_IFSPAM.
+    for command in ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS"):
+        for data, word in ((SPAM, b"True"), (HAM, b"False"), (UNSURE, b"False")):
+            assert b"\r\nSpam: %s ; " % word in answer(check(data, command))
+
+
+def test_rules_and_reports_have_what_their_version_reads_and_no_control_characters():
+    # Names of rules end with a line before version 1.3.
+    assert body_of(SPAM, "SYMBOLS", "1.2") == b"BAYES_80,NBSPAM_SPAM\r\n"
+    assert body_of(SPAM, "SYMBOLS", "1.3") == b"BAYES_80,NBSPAM_SPAM"
+    assert body_of(SPAM, "REPORT") == body_of(SPAM, "REPORT_IFSPAM") == (
+        b"spam, probability of spam 0.900000\r\n7.2 points, 5.0 required\r\n"
+        b"\r\n  nats  token\r\n  +2.5  pi\\x1bll\r\n"
+    )  # fmt: skip
+    assert body_of(HAM, "REPORT_IFSPAM") == b""
+
+
+def test_process_returns_the_message_with_our_headers_and_without_forged_ones():
+    forged = b"X-Spam-Status: No, I swear\nX-Nbspam: ham\n" + SPAM
+    head, body = body_of(forged, "HEADERS"), body_of(forged, "PROCESS")
+
+    ours = rb"X-Nbspam: spam, probability=0.900000.*\nX-Spam-Flag: YES\nX-Spam-Status: Yes, "
+    assert re.match(ours + rb"score=7.2 required=5.0", body)
+    assert body.endswith(SPAM)
+    assert b"swear" not in body
+    assert head.endswith(b"\n\n")
+    assert body == head + SPAM.partition(b"\n\n")[2]
+
+
+def test_exim_with_rspamd_gets_its_own_answer():
+    head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\nQueue-Id: 1abc-2\r\n"
+    head += b"From: <a@b.example>\r\nRecipient-Number: 1\r\nRcpt: <c@d.example>\r\n\r\n"
+    client = talk(head % len(SPAM) + SPAM)  # and no end
+
+    assert client.answer == (
+        b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; True; 7.20 / 5.00 / 5.00\r\n"
+        b"Action: add header\r\nSymbol: BAYES_80(7.20)\r\n\r\n"
+    )
+    assert client.is_over
+    ham = answer(head % len(HAM) + HAM)
+    assert b"default; False; " in ham
+    assert b"\r\nAction: no action\r\n" in ham
+
+
+# ---- requests ----
+
+
+def test_ping_is_answered_with_or_without_an_empty_line_and_skip_is_not():
+    for request in (b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.5\nA: b\n\n"):
+        assert answer(request) == b"SPAMD/1.5 0 PONG\r\n"
+    assert answer(b"SKIP SPAMC/1.5\r\n\r\n") == b""
+
+
+def test_a_body_ends_with_its_length_or_where_the_client_stops_writing():
+    assert b"Spam: True" in answer(b"CHECK SPAMC/1.2\r\n\r\n", SPAM)
+    assert b"Spam: False" in answer(b"CHECK SPAMC/1.2\r\n\r\n")
+    assert talk(check(HAM) + b"pills", b"pills").desk.judge.seen == [HAM]
+
+
+HEAD = b"CHECK SPAMC/1.5\r\n"
+LINES = b"A: b\r\n" * 254 + b"Content-length: 0\r\n"  # 256 with the first and the last
+NO_REQUEST = b"76 EX_PROTOCOL: the first line is not COMMAND SPAMC/VERSION"
+TOO_MANY, NO_LINE = (
+    b"76 EX_PROTOCOL: too many header",
+    b"76 EX_PROTOCOL: a header line is not NAME",
+)
+NO_NUMBER, TOO_EARLY = (
+    b"76 EX_PROTOCOL: Content-length is not",
+    b"76 EX_PROTOCOL: the request ends",
+)
+NO_ZLIB = b"65 EX_DATAERR: the body "
+
+
+def test_a_wrong_request_is_told_what_is_wrong_with_it():
+    for request, why in (
+        (b"GET / HTTP/1.1\r\n\r\n", NO_REQUEST),
+        (b"CHECK SPAMC\r\n\r\n", NO_REQUEST),
+        (b"check SPAMC/1.5\r\n\r\n", NO_REQUEST),
+        (b"CHECK SPAMC/1.5 \r\n\r\n", NO_REQUEST),
+        (b"EXPLODE SPAMC/1.5\r\n\r\n", b"76 EX_PROTOCOL: unknown command EXPLODE"),
+        (HEAD + b"Content-length: -1\r\n\r\n", NO_NUMBER),
+        (HEAD + b"Content-length: " + b"9" * 16 + b"\r\n\r\n", NO_NUMBER),
+        (HEAD + b"Content-length: 99\r\n\r\nabc", TOO_EARLY),
+        (HEAD + b"User: ann", TOO_EARLY),
+        (HEAD + b"no colon\r\n\r\n", NO_LINE),
+        (HEAD + b"User: a\rb\r\n\r\n", NO_LINE),
+        (b"A" * 70_000, TOO_MANY),
+        (HEAD + b"A: b\r\n" * 257, TOO_MANY),
+        (HEAD + b"Compress: zlib\r\n\r\n", b"76 EX_PROTOCOL: Compress needs"),
+        (HEAD + b"Compress: br\r\n\r\n", b"76 EX_PROTOCOL: Compress: only zlib"),
+        (check(HAM, "CHECK", "1.5", "Compress: zlib"), NO_ZLIB + b"is not compressed"),
+        (check(zlib.compress(HAM)[:-8], "CHECK", "1.5", "Compress: zlib"),
+         NO_ZLIB + b"that zlib compressed ends too early"),
+        (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
+        (tell("eggs"), b"76 EX_PROTOCOL: Message-class is neither"),
+        (tell("spam", b"failure"), b"70 EX_SOFTWARE: [Errno 28] No space left"),
+    ):  # fmt: skip
+        assert answer(request).startswith(b"SPAMD/1.0 " + why), request[:60]
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # of TLS, and no end
+    assert answer(hello, ends=False).startswith(b"SPAMD/1.0 " + NO_REQUEST)
+    assert answer(HEAD + LINES + b"\r\n").startswith(b"SPAMD/1.1 0 EX_OK")
+
+
+def test_a_compressed_message_is_judged_as_what_it_is_and_what_it_expands_to_is_bounded():
+    assert b"Spam: True" in answer(packed(SPAM * 50))
+    assert answer(packed(SPAM * 50, "PROCESS")).endswith(b"\n" + SPAM * 50)
+
+    bomb = packed(SPAM + bytes(1 << 22))
+    client = talk(bomb, limits={"message_bytes": 1 << 20})
+    assert b"Spam: True" in client.answer
+    assert [len(data) for data in client.desk.judge.seen] == [1 << 20]
+    assert client.desk.tally.total("oversized") == 1
+    assert client.desk.held >= 1 << 20
+    client = talk(bomb, limits={"message_bytes": 1 << 20, "bytes_held": 1 << 20})
+    assert (client.answer, client.desk.judge.seen) == (LATER, [])
+
+
+def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted_but_not_learned():
+    data, limits = (SPAM + b"x" * 1000)[:1001], {"message_bytes": 1000}
+    client = talk(check(data), limits=limits)
+    assert b"Spam: True" in client.answer
+    assert client.desk.judge.seen == [data[:1000]]
+    assert client.desk.tally.total("oversized") == 1
+    # Its end is not there, so it cannot be sent back: a permanent error, upon which spamc
+    # lets the message pass as it is.
+    assert answer(check(data, "PROCESS"), limits=limits).startswith(TOO_LARGE + b"sent back")
+    assert b"\r\n\r\nX-Nbspam: spam" in answer(check(data, "HEADERS"), limits=limits)
+
+    for order in ("Set: local", "Remove: local"):
+        for request in (
+            tell("spam", data, order),
+            packed(data, "TELL", "Message-class: spam", order),
+        ):
+            client = talk(request, limits=limits)
+            why = b"learned here; teach it by the command line\r\n"
+            assert client.answer == TOO_LARGE + why
+            assert client.desk.teacher.users == []
+            assert client.desk.tally.total("trouble large") == 1
+
+
+# ---- lessons ----
+
+
+async def test_a_lesson_is_told_once_and_taken_back():
+    at = desk()
+    for request, done in (
+        (tell("spam"), b"DidSet: local\r\n"),
+        (tell("spam"), b""),
+        (tell("ham", SPAM, "Set: local, remote", "Remove: spam"), b"DidSet: local\r\n"),
+        (tell("", SPAM, "Remove: local"), b"DidRemove: local\r\n"),
+        (tell("", SPAM, "Remove: local"), b""),
+        (tell("spam", SPAM, "Set: remote"), b""),
+        (tell("ham", SPAM, "Set: local", "Remove: remote"), b"DidSet: local\r\n"),
+    ):
+        client = await Client(SpamdConnection, at).send(request)
+        assert client.answer == b"SPAMD/1.1 0 EX_OK\r\n%bContent-length: 0\r\n\r\n" % done
+
+    kinds = ("learned", "known", "moved", "unlearned")
+    assert [at.tally.total(f"lesson {kind}") for kind in kinds] == [2, 2, 1, 1]
+
+
+def test_lessons_are_refused_and_counted_unless_they_are_allowed():
+    client = talk(tell("spam"), allows_tell=False)
+    why = b"69 EX_UNAVAILABLE: TELL is not allowed; start the server"
+    assert client.answer.startswith(b"SPAMD/1.0 " + why)
+    assert client.desk.tally.total("trouble forbidden") == 1
+
+
+# ---- trouble ----
+
+
+def test_a_message_that_cannot_be_judged_says_why_but_not_its_words(tmp_path):
+    with open(tmp_path / "log", "wb") as log:
+        to = {"log": "text", "descriptor": log.fileno()}
+        found = [answer(check(data), **to) for data in (b"failure", b"our bug")]
+
+    error = "-: cannot be read; give another"
+    assert found[0] == b"SPAMD/1.0 70 EX_SOFTWARE: %s\r\n" % error.encode()
+    assert found[1] == b"SPAMD/1.0 70 EX_SOFTWARE: internal error\r\n"
+    what = "nbspam: a message was not judged or learned: "
+    assert (tmp_path / "log").read_text() == f"{what}{error}\n{what}ZeroDivisionError\n"
+
+
+def test_when_busy_mail_passes_as_no_spam_if_that_is_wanted():
+    def busy(request, **choices):
+        client = talk(request, prepare=full, **choices)
+        assert client.desk.tally.total("trouble busy") == 1
+        return client.answer
+
+    for command in ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"):
+        assert busy(check(SPAM, command)) == LATER
+        found = busy(check(SPAM, command), passes=True)
+        assert found.startswith(b"SPAMD/1.1 0 EX_OK\r\n")
+        assert b"Spam: False ; 0.0 / 5.0\r\n" in found
+    for command in ("PROCESS", "HEADERS"):  # spamc itself passes a message that it wants back
+        assert busy(check(SPAM, command), passes=True) == LATER
+    assert busy(tell("spam")) == LATER
+    assert busy(b"CHECK RSPAMC/1.3\r\nContent-length: 0\r\n\r\n", passes=True) == (
+        b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; False; 0.00 / 5.00 / 5.00\r\n"
+        b"Action: no action\r\n\r\n"
+    )
