@@ -220,12 +220,15 @@ def _rows(each: "Estimated", target: str) -> list[list[str]]:
     if matrix.probability is not None:
         lines = zip(matrix.labels, matrix.probability, matrix.counts, strict=True)
         return [head, *([label, *map(_share, p, n)] for label, p, n in lines)]
-    return [
-        head,
-        ["rows", *(f"{n:g}" for n in matrix.counts[0])],
-        ["mean", *map(_number, matrix.mean)],
-        ["standard deviation", *map(_number, matrix.deviation)],
-    ]
+    rows = [head]
+    for label, n, mean, deviation in zip(
+        matrix.labels, matrix.counts, matrix.mean, matrix.deviation, strict=True
+    ):
+        given = f" | {label}" if label else ""
+        rows.append([f"rows{given}", *(f"{each:g}" for each in n)])
+        rows.append([f"mean{given}", *map(_number, mean)])
+        rows.append([f"standard deviation{given}", *map(_number, deviation)])
+    return rows
 
 
 def _share(probability: float, count: float) -> str:

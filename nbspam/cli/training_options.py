@@ -332,10 +332,11 @@ _column_options: tuple[Decorator, ...] = (
     ),
     click.option(
         "--discretise",
-        type=click.Choice(["width", "frequency", "mdl"]),
+        type=click.Choice(["width", "frequency", "mdl", "none"]),
         metavar="NAME",
-        help="Cut numbers by width, frequency or mdl.  The intervals have equal width, equal"
-        " frequency, or end where the classes change.",
+        help="Cut numbers by width, frequency or mdl, or for spode, tan and aode: none.  The"
+        " intervals have equal width, equal frequency, or end where the classes change; numbers"
+        " that are not cut are normal, given the class and a category.",
     ),
     click.option(
         "--bins",

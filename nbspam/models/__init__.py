@@ -25,6 +25,7 @@ class EstimatorEntry(NamedTuple):
     class_name: str
     learns_from: str  # TOKENS: all tokens of messages; COLUMNS: a table, or chosen tokens
     takes_numbers: bool = False  # columns of numbers need not be cut into intervals
+    numbers_given: bool = False  # nor need they if asked so: normal, given class and a category
     n_features: int | None = None  # tokens chosen by default; None: not for tokens of messages
     fits_unlabelled: bool = False  # EM can train it on unlabelled documents
     sees_presence: bool = False  # only whether a token is in a document, not how often
@@ -39,9 +40,9 @@ ESTIMATORS = {
     "categorical": EstimatorEntry("columns", "CategoricalNB", COLUMNS),
     "gaussian": EstimatorEntry("gaussian", "GaussianNB", COLUMNS, takes_numbers=True),
     "mixed": EstimatorEntry("gaussian", "MixedNB", COLUMNS, takes_numbers=True),
-    "spode": EstimatorEntry("dependent", "SPODE", COLUMNS, n_features=1000),
-    "tan": EstimatorEntry("dependent", "TAN", COLUMNS, n_features=1000),
-    "aode": EstimatorEntry("dependent", "AODE", COLUMNS, n_features=1000),
+    "spode": EstimatorEntry("dependent", "SPODE", COLUMNS, numbers_given=True, n_features=1000),
+    "tan": EstimatorEntry("dependent", "TAN", COLUMNS, numbers_given=True, n_features=1000),
+    "aode": EstimatorEntry("dependent", "AODE", COLUMNS, numbers_given=True, n_features=1000),
     "a2de": EstimatorEntry("dependent", "A2DE", COLUMNS, n_features=50),
     "akde": EstimatorEntry("dependent", "AKDE", COLUMNS),
     "network": EstimatorEntry("network.estimator", "BayesianNetwork", COLUMNS, n_features=100),
@@ -56,6 +57,7 @@ COUNTED = {
     "complement": ("columns", "CountedComplementNB"),
 }
 NUMERIC_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.takes_numbers)
+NUMBERS_GIVEN = tuple(k for k, e in ESTIMATORS.items() if e.numbers_given)
 EM_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.fits_unlabelled)
 # Models of the presence of chosen tokens, and the number of tokens each uses by default.
 FEATURES = {k: e.n_features for k, e in ESTIMATORS.items() if e.n_features is not None}

@@ -2,7 +2,8 @@
 
 An `Estimator` learns by adding the sums of a batch to its own.  Batches in any order, merged
 shards, and batches that were learnt and unlearnt again therefore give the same model, bit
-for bit as long as weights are whole numbers.  A subclass defines how a batch is counted
+for bit as long as weights are whole numbers; means and variances of numbers agree but for the
+rounding of their last digits (`gaussian.Moments`).  A subclass defines how a batch is counted
 (`_count`) and how counts become log-probabilities (`_derive`, `_joint_log_proba`).
 """
 

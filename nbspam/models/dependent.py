@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from nbspam.models.base import DataError, logsumexp
 from nbspam.models.columns import Levels
+from nbspam.models.conditional import ConditionalBells
 from nbspam.models.estimates import log_shares
 from nbspam.models.network.structure import spanning_tree
 from nbspam.models.pairs import (
@@ -43,7 +44,8 @@ class SPODE(PairModel):
     """P(class, parent) times the product of P(column given class, parent) over other columns.
 
     Zhou Zhihua, Machine Learning, eq. 7.21 with the super-parent as pa; probabilities by
-    eq. 7.24 and 7.25.  A row whose parent is missing is classified by naive Bayes.
+    eq. 7.24 and 7.25, densities of columns of numbers by `conditional.ConditionalBells`.  A row
+    whose parent is missing is classified by naive Bayes.
     parent: index of the super-parent's column.  Unless given, the first documents choose
     the column with the fewest errors in leave-one-out cross-validation, and among equals
     the one with the lowest log loss; a column with a single value only if all have one.
@@ -91,10 +93,10 @@ class SPODE(PairModel):
                 self.parent_ = int(np.lexsort(keys)[0])
             else:
                 self.parent_ = self.parent
-        if not 0 <= self.parent_ < self.n_features_in_:
+        if self.parent_ not in self.categories_:
             raise DataError(
-                f"parent: {self.parent} is none of the columns 0 to {self.n_features_in_ - 1};"
-                " give one of them"
+                f"parent: {self.parent} is none of the columns 0 to {self.n_features_in_ - 1}"
+                " that hold categories; give one of them"
             )
         return self
 
@@ -103,42 +105,52 @@ class SPODE(PairModel):
 
         code: the class indices.
         """
-        encoding = self.encoding
+        encoding, bells = self.encoding, self.bells
         with_all, without = (
             [ParentScores.of(table, encoding) for table in self.value_tables(left_out)]
             for left_out in (0, 1)
         )
-        errors, loss = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        # A column of numbers is no parent.
+        errors, loss = np.full(X.shape[1], float(len(code))), np.full(X.shape[1], _IMPOSSIBLE)
+        errors[self.categories_] = loss[self.categories_] = 0.0
         width = (len(with_all) + 1) * (encoding.levels.total + 1)
-        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
+        for rows, cells, events, numbers in self._blocks(X, width):
             truth = code[rows]
             # (n_classes, n_docs, n_columns): the scores with each column as the parent.
             joint = np.stack([scores.by_parent(events, cells) for scores in with_all])
             for k, scores in enumerate(without):
                 own = truth == k
                 joint[k, own] = scores.by_parent(events[own], cells[own])
+                if bells is not None:
+                    for these in (own, ~own):
+                        x, given = numbers[these, None], cells[these, :, None]
+                        joint[k, these] += bells.log_density(k, x, given, leave_out=these is own)
             of_truth = np.take_along_axis(joint, truth[None, :, None], axis=0)[0]
             # Rounded, so that how columns are stored (dense, sparse) does not break ties.
             best = joint.round(_DIGITS).argmax(axis=0)
-            errors += (best != truth[:, None]).sum(axis=0)
+            errors[self.categories_] += (best != truth[:, None]).sum(axis=0)
             flat = joint.reshape(len(joint), -1).T
             total = logsumexp(flat).reshape(of_truth.shape)
             surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
-            loss += np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise).sum(axis=0)
+            surprise = np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise)
+            loss[self.categories_] += surprise.sum(axis=0)
         return errors, (loss / max(len(code), 1)).round(_DIGITS)
 
     def _derive(self) -> Any:
-        tree = ParentTree(np.full(self.n_features_in_, self.parent_), self.encoding.levels)
-        return tree, [(each.parent, tree.table(each.given)) for each in self.value_tables()]
+        place = int(np.searchsorted(self.categories_, self.parent_))
+        tree = ParentTree(np.full(len(self.categories_), place), self.encoding.levels)
+        tables = [(each.parent, tree.table(each.given)) for each in self.value_tables()]
+        return tree, tables, self.bells
 
     def _joint_log_proba(self, X: Any) -> Array:
-        tree, tables = self.tables()
+        tree, tables, bells = self.tables()
         joint = np.empty((X.shape[0], len(tables)))
-        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
-            places = tree.places(cells)
+        for rows, cells, _, numbers in self._blocks(X, 3 * X.shape[1]):
+            places, value = tree.places(cells), cells[:, tree.parents[0]]
             for k, (parent, given) in enumerate(tables):
-                of_parent = parent[cells[:, self.parent_]]
-                joint[rows, k] = of_parent + given.ravel().take(places).sum(axis=1)
+                joint[rows, k] = parent[value] + given.ravel().take(places).sum(axis=1)
+                if bells is not None:
+                    joint[rows, k] += bells.log_density(k, numbers, value[:, None])
         return joint
 
 
@@ -155,6 +167,7 @@ class TAN(PairModel):
     Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: the tree
     maximises the sum, over its edges, of the mutual information of both columns given the
     class.  A missing value is left out; its children are treated as if they had no parent.
+    A column of numbers depends on the column given which it is the likeliest.
     root: index of the column that all edges lead away from; unless given, the one with the
     highest mutual information with the class.  "all": the mean of P(class, row) over every
     column with several values as the root.  The tree's edges are the same for every root, and
@@ -174,28 +187,47 @@ class TAN(PairModel):
 
         If all columns are roots, the tree has the root that it would have by default.
         """
-        tree: ParentTree = self.tables()[0]
-        return tree.parents
+        tables = self.tables()
+        parents = np.empty(self.n_features_in_, np.intp)
+        places = tables.tree.parents
+        parents[self.categories_] = np.where(places < 0, -1, self.categories_[places])
+        parents[self.levels_ == 0] = self.categories_[tables.of_numbers]
+        return parents
+
+    def information(self) -> Array:
+        """Return how much a column tells of another given the class, nats, (n_columns, n_columns).
+
+        Of categories see `conditional_information`; of a column of numbers see
+        `ConditionalBells.gain`.  Of two columns of numbers it is 0.
+        """
+        encoding, found = self.encoding, np.zeros((self.n_features_in_,) * 2)
+        these, numbers = self.categories_, np.flatnonzero(self.levels_ == 0)
+        of_categories = conditional_information(self.value_counts(), encoding.levels)
+        found[np.ix_(these, these)] = of_categories
+        if self.bells is not None:
+            gain = self.bells.gain(encoding.levels)
+            found[np.ix_(these, numbers)] = gain
+            found[np.ix_(numbers, these)] = gain.T
+        return found
 
     def _become(self, learnt: Any, n_features: int) -> Any:
-        if self.root not in (None, ALL_ROOTS, *range(n_features)):
+        if self.root not in (None, ALL_ROOTS, *self.categories_):
             raise DataError(
-                f"root: {self.root!r} is none of the columns 0 to {n_features - 1}; give one of"
-                f" them, or {ALL_ROOTS!r}"
+                f"root: {self.root!r} is none of the columns 0 to {n_features - 1} that hold"
+                f" categories; give one of them, or {ALL_ROOTS!r}"
             )
         return super()._become(learnt, n_features)
 
-    def _derive(self) -> Any:
-        """Return the tree by default, and for each root the tree and the tables by class."""
-        levels = self.encoding.levels
+    def _derive(self) -> TreeTables:
+        levels, these = self.encoding.levels, self.categories_
         default = int(class_information(self.own_counts(), levels).argmax())
-        information = conditional_information(self.value_counts(), levels)
-        parents = spanning_tree(information, default)
+        information = self.information()
+        parents = spanning_tree(information[np.ix_(these, these)], default)
         roots = [default]
         if self.root == ALL_ROOTS:
             roots = np.flatnonzero(levels.n > 1).tolist() or roots
         elif self.root is not None:
-            roots = [int(self.root)]
+            roots = [int(np.searchsorted(these, self.root))]
             parents = _rooted(parents, roots[0])
         trees = [ParentTree(_rooted(parents, root), levels) for root in roots]
         size = (len(trees), len(self.classes_), trees[0].missing + 1, levels.total + 1)
@@ -203,18 +235,33 @@ class TAN(PairModel):
         of_classes = list(self.value_tables())
         log_prior = np.array([each.parent[-1] for each in of_classes])
         tables = [[tree.table(each.given) for each in of_classes] for tree in trees]
-        return ParentTree(parents, levels), log_prior, list(zip(trees, tables, strict=True))
+        by_root = list(zip(trees, tables, strict=True))
+        of_numbers = information[these][:, self.levels_ == 0].argmax(axis=0)
+        return TreeTables(ParentTree(parents, levels), log_prior, by_root, of_numbers, self.bells)
 
     def _joint_log_proba(self, X: Any) -> Array:
-        _, log_prior, by_root = self.tables()
+        _, log_prior, by_root, of_numbers, bells = self.tables()
         joint = np.full((X.shape[0], len(log_prior)), -np.inf)
-        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
+        for rows, cells, _, numbers in self._blocks(X, 3 * X.shape[1]):
             for tree, tables in by_root:
                 places = tree.places(cells)
                 for k, given in enumerate(tables):
                     of_root = given.ravel().take(places).sum(axis=1)
                     joint[rows, k] = np.logaddexp(joint[rows, k], of_root)
+            if bells is not None:
+                for k in range(len(log_prior)):
+                    joint[rows, k] += bells.log_density(k, numbers, cells[:, of_numbers])
         return np.asarray(log_prior + joint - np.log(len(by_root)))
+
+
+class TreeTables(NamedTuple):
+    """The tables of TAN; columns are counted among those of categories."""
+
+    tree: ParentTree  # by default
+    log_prior: Array  # (n_classes,)
+    by_root: list[tuple[ParentTree, list[Array]]]  # a tree, and the table of each class
+    of_numbers: Codes  # the parent of each column of numbers, (n_numbers,)
+    bells: ConditionalBells | None
 
 
 def _rooted(parents: Codes, root: int) -> Codes:
@@ -273,7 +320,7 @@ class AODE(PairModel):
 
     Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  A value
     is a parent only if at least min_support documents have it, and if its column has other
-    values: a column of numbers that is not cut takes no part.  A row without a parent is
+    values; numbers are no parents.  A row without a parent is
     classified by naive Bayes.  Nothing is chosen: only counts are learnt.
 
     >>> from nbspam.models import AODE
@@ -293,13 +340,13 @@ class AODE(PairModel):
         """Return the SPODEs of each class, and (D + 1,) which values are parents."""
         # A missing value, the last one, is no parent.
         is_parent = np.append(self._are_parents(), False)
-        encoding = self.encoding
-        return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
+        scores = [ParentScores.of(table, self.encoding) for table in self.value_tables()]
+        return scores, is_parent, self.bells
 
     def parent_columns(self) -> list[int]:
         """Return the columns of which some value is a parent."""
-        columns = self.encoding.levels.column[self._are_parents()]
-        return [int(column) for column in np.unique(columns)]
+        places = np.unique(self.encoding.levels.column[self._are_parents()])
+        return [int(column) for column in self.categories_[places]]
 
     def _are_parents(self) -> Any:
         """Return a mask of the values that are parents, (D,)."""
@@ -308,28 +355,31 @@ class AODE(PairModel):
 
     def _joint_log_proba(self, X: Any) -> Array:
         tables = self.tables()
-        encoding = self.encoding
         joint = np.empty((X.shape[0], len(tables[0])))
-        width = 2 * encoding.levels.total
-        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
-            joint[rows] = _averaged(tables, events, cells)
+        for rows, cells, events, numbers in self._blocks(X, 2 * self.encoding.levels.total):
+            joint[rows] = _averaged(tables, events, cells, numbers)
         return joint
 
 
-def _averaged(tables: tuple[list[ParentScores], Array], events: Array, cells: Codes) -> Array:
+def _averaged(tables: Any, events: Array, cells: Codes, numbers: Array) -> Array:
     """Return the log of the mean over each row's SPODEs in nats, (n_docs, n_classes).
 
-    tables: the scores of each class, and (D + 1,) which values are parents.
+    tables: the scores of each class, (D + 1,) which values are parents, and the distributions of
+    numbers.
     """
-    classes, is_parent = tables
+    classes, is_parent, bells = tables
     chosen = is_parent[cells]
     n_parents = chosen.sum(axis=1)
     joint = np.empty((len(cells), len(classes)))
     for k, of_class in enumerate(classes):
         scores = of_class.scores(events)
-        of_parents = np.where(chosen, np.take_along_axis(scores, cells, axis=1), -np.inf)
+        of_parents, of_none = np.take_along_axis(scores, cells, axis=1), scores[:, -1]
+        if bells is not None:
+            of_parents = of_parents + bells.log_density(k, numbers[:, None], cells[:, :, None])
+            of_none = of_none + bells.log_density(k, numbers, np.full((1, 1), -1))
+        of_parents = np.where(chosen, of_parents, -np.inf)
         mean = logsumexp(of_parents)[:, 0] - np.log(np.maximum(n_parents, 1))
-        joint[:, k] = np.where(n_parents > 0, mean, scores[:, -1])
+        joint[:, k] = np.where(n_parents > 0, mean, of_none)
     return joint
 
 
@@ -348,15 +398,16 @@ class A2DE(AODE):
     [0, 1]
     """
 
-    _sums = ("class_count_", "pair_count_", "triple_count_")
+    _counts = ("class_count_", "pair_count_", "triple_count_")
+    _takes_numbers = False
     _over_values = (("pair_count_", 2), ("triple_count_", 3))
     triple_count_: Array  # (n_classes, D, D, D): for each value, pairs in the documents with it
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
-        encoding, total = self.encoding, self.encoding.levels.total
+        total = self.encoding.levels.total
         refuse_large(self._at("fit"), (n_classes, total, total, total), f"{total:,} values cubed")
         triples = np.zeros((n_classes, total, total, total))
-        for rows, cells, _ in encoding.blocks(X, 2 * total, type(self).__name__):
+        for rows, cells, _, _ in self._blocks(X, 2 * total):
             hot = one_hot(cells, total)
             times = hot if weight is None else hot * weight[rows, None]
             for k in range(n_classes):
@@ -409,10 +460,8 @@ class A2DE(AODE):
 
     def _joint_log_proba(self, X: Any) -> Array:
         of_one, of_two, is_parent = self.tables()
-        encoding = self.encoding
         joint = np.empty((X.shape[0], len(of_one[0])))
-        width = 2 * encoding.levels.total
-        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
+        for rows, cells, events, numbers in self._blocks(X, 2 * self.encoding.levels.total):
             sums = np.full((len(cells), joint.shape[1]), -np.inf)
             n_parents = np.zeros((len(cells), 1))
             for value, classes in enumerate(of_two):
@@ -424,7 +473,7 @@ class A2DE(AODE):
                     pairs = np.where(chosen, pairs, -np.inf)
                     sums[some, k] = np.logaddexp(sums[some, k], logsumexp(pairs)[:, 0])
             mean = sums - np.log(np.maximum(n_parents, 1))
-            joint[rows] = np.where(n_parents > 0, mean, _averaged(of_one, events, cells))
+            joint[rows] = np.where(n_parents > 0, mean, _averaged(of_one, events, cells, numbers))
         return joint
 
 

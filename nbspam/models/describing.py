@@ -28,7 +28,6 @@ from nbspam.models.dependent import (
     AODE,
     SPODE,
     TAN,
-    conditional_information,
 )
 from nbspam.models.gaussian import GaussianNB, MixedNB
 from nbspam.models.network.estimator import BayesianNetwork
@@ -133,8 +132,9 @@ class _PairDistributions:
 
     def __init__(self, model: PairModel) -> None:
         self.tables, self.counts_of_values = list(model.value_tables()), model.own_counts()
-        self.slices, self.of_class = model.encoding.levels.slices, model.n_features_in_
-        self._model = model
+        self.of_class, self._model = model.n_features_in_, model
+        self.columns = model.categories_.tolist()
+        self.slices = dict(zip(self.columns, model.encoding.levels.slices, strict=True))
 
     @cached_property
     def counts(self) -> Array:
@@ -142,6 +142,8 @@ class _PairDistributions:
 
     def of_column(self, column: int) -> Distribution:
         """Return P(column given class)."""
+        if column not in self.slices:
+            return self.of_numbers(column)
         values = self.slices[column]
         probability = np.exp([each.given[-1, values] for each in self.tables])
         counts = self.counts_of_values[:, values]
@@ -154,8 +156,20 @@ class _PairDistributions:
         counts = self.counts_of_values[:, values]
         return Distribution((self.of_class, parent), (), counts, probability)
 
+    def of_numbers(self, column: int, parent: int | None = None) -> Distribution:
+        """Return the normal distribution of a column of numbers given class and parent."""
+        bells = self._model.bells
+        assert bells is not None  # there are numbers
+        of = np.flatnonzero(self._model.levels_ == 0).tolist().index(column)
+        place = (slice(None), -1 if parent is None else self.slices[parent], of)
+        given = (self.of_class,) if parent is None else (self.of_class, parent)
+        mean, variance = bells.bells.mean[place], bells.bells.variance[place]
+        return Distribution((column,), given, bells.moments[0][place], None, mean, variance)
+
     def of_pair(self, column: int, parent: int) -> Distribution:
         """Return P(column given class and parent), eq. 7.25."""
+        if column not in self.slices:
+            return self.of_numbers(column, parent)
         place = self.slices[parent], self.slices[column]
         probability = np.exp([each.given[place] for each in self.tables])
         given, counts = (self.of_class, parent), self.counts[(slice(None), *place)]
@@ -179,7 +193,7 @@ def _(model: TAN, whole: bool) -> Iterator[Distribution]:
             yield pairs.of_column(column)
         if parent >= 0:
             yield pairs.of_pair(column, parent)
-            if model.root == ALL_ROOTS:
+            if model.root == ALL_ROOTS and column in pairs.columns:
                 yield pairs.of_pair(parent, column)
 
 
@@ -243,7 +257,7 @@ def _(model: BayesianNetwork, whole: bool) -> Iterator[Distribution]:
 
 def _tree(model: TAN, names: Sequence[str]) -> dict[str, Any]:
     parents = model.parents_.tolist()
-    information = conditional_information(model.value_counts(), model.encoding.levels)
+    information = model.information()
     edges = [
         {
             "parent": names[parent],
@@ -251,10 +265,13 @@ def _tree(model: TAN, names: Sequence[str]) -> dict[str, Any]:
             "information": float(information[parent, column]),
         }
         for column, parent in enumerate(parents)
-        if parent >= 0 and model.levels_[column] > 1
+        if parent >= 0 and model.levels_[column] != 1
     ]
-    varied = np.flatnonzero(model.levels_ > 1).tolist()
-    of_pairs = sorted(combinations(varied, 2), key=lambda pair: -information[pair])
+    varied = np.flatnonzero(model.levels_ != 1).tolist()
+    of_pairs = sorted(
+        (pair for pair in combinations(varied, 2) if model.levels_[list(pair)].any()),
+        key=lambda pair: -information[pair],
+    )
     pairs = [
         {"columns": [names[a], names[b]], "information": float(information[a, b])}
         for a, b in of_pairs

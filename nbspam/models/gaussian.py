@@ -23,24 +23,35 @@ _BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processo
 # Numbers farther from 0 than this, and variances below its inverse, count as these limits:
 # squares and densities then stay finite, however many columns there are.
 _FARTHEST = 1e100
+LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has at least
+
+
+def within_bounds(X: Array) -> Array:
+    """Return numbers with those that are too far from 0 replaced by the limit."""
+    return np.asarray(np.clip(X, -_FARTHEST, _FARTHEST))
 
 
 class Moments(Statistics):
-    """Statistics whose value_count_, mean_ and deviation_ are added as moments."""
+    """Statistics of which three, a count, a mean and a sum of squares, are added as moments."""
+
+    names = ("value_count_", "mean_", "deviation_")
 
     def plus(self, other: Statistics, sign: int = 1) -> Moments:
         """Return the moments of the values of both, or with sign -1 of those that are left."""
         added = super().plus(other, sign)
+        of_count, of_mean, of_deviation = self.names
+        if of_count not in added.sums:
+            return type(self)(added.classes, added.sums)
         mine, theirs = self._over(added.classes), other._over(added.classes)
-        n = added.sums["value_count_"]
-        share = np.divide(sign * theirs["value_count_"], n, out=np.zeros_like(n), where=n > 0)
-        between = theirs["mean_"] - mine["mean_"]
-        deviation = added.sums["deviation_"] + between**2 * mine["value_count_"] * share
+        n = added.sums[of_count]
+        share = np.divide(sign * theirs[of_count], n, out=np.zeros_like(n), where=n > 0)
+        between = theirs[of_mean] - mine[of_mean]
+        deviation = added.sums[of_deviation] + between**2 * mine[of_count] * share
         moments = {
-            "mean_": np.where(n > 0, mine["mean_"] + between * share, 0.0),
-            "deviation_": np.where(n > 0, np.maximum(deviation, 0.0), 0.0),
+            of_mean: np.where(n > 0, mine[of_mean] + between * share, 0.0),
+            of_deviation: np.where(n > 0, np.maximum(deviation, 0.0), 0.0),
         }
-        return Moments(added.classes, {**added.sums, **moments})
+        return type(self)(added.classes, {**added.sums, **moments})
 
     def is_negative(self) -> bool:
         """Return whether more was subtracted than had been added."""
@@ -48,13 +59,11 @@ class Moments(Statistics):
 
     def clipped(self) -> Statistics:
         """Return these statistics with rounding errors below zero replaced by zero."""
-        return Moments(self.classes, {**self.sums, **self._counts().clipped().sums})
+        return type(self)(self.classes, {**self.sums, **self._counts().clipped().sums})
 
     def _counts(self) -> Statistics:
-        of_moments = ("mean_", "deviation_")
-        return Statistics(
-            self.classes, {k: total for k, total in self.sums.items() if k not in of_moments}
-        )
+        counts = {k: total for k, total in self.sums.items() if k not in self.names[1:]}
+        return Statistics(self.classes, counts)
 
 
 def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums:
@@ -62,11 +71,9 @@ def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums
 
     X: (n_docs, n_columns), NaN where missing; code: (n_docs,) the class index of each row.
     """
-    sums = {
-        name: np.zeros((n_classes, X.shape[1])) for name in ("value_count_", "mean_", "deviation_")
-    }
+    sums = {name: np.zeros((n_classes, X.shape[1])) for name in Moments.names}
     for k in range(n_classes):
-        rows = np.clip(X[code == k].astype(np.float64, copy=False), -_FARTHEST, _FARTHEST)
+        rows = within_bounds(X[code == k].astype(np.float64, copy=False))
         times = None if weight is None else weight[code == k, None]
         known = ~np.isnan(rows)
         if not known.all():
@@ -103,7 +110,7 @@ class Bells:
         factor, constant = -0.5 / self.variance, -0.5 * np.log(2 * np.pi * self.variance)
         rows = max(1, _BLOCK // max(1, n_columns))
         for start in range(0, n_docs, rows):
-            block = np.clip(X[start : start + rows], -_FARTHEST, _FARTHEST)
+            block = within_bounds(X[start : start + rows])
             known = ~np.isnan(block)
             all_known = bool(known.all())
             for k, mean in enumerate(self.mean):
@@ -125,13 +132,29 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
     variance 1 and the same mean in every class, and so is no evidence.
     ddof: 1 divides by n - 1, 0 by n.
     """
-    n, mean, deviation = (sums[name] for name in ("value_count_", "mean_", "deviation_"))
-    mean_all, variance_all = over_all_rows(n, mean, deviation)
+    n, mean, deviation = (sums[name] for name in Moments.names)
+    all_rows = Bells(*over_all_rows(n, mean, deviation))
+    return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, var_smoothing)
+
+
+def fitted(
+    n: Array,
+    mean: Array,
+    deviation: Array,
+    otherwise: Bells,
+    variance_all: Array,
+    ddof: int,
+    var_smoothing: float,
+) -> Bells:
+    """Return the normal distributions with these moments, of any shape; see `bells`.
+
+    otherwise: what stands in for too few values; variance_all: of all rows, (n_columns,).
+    """
     enough = n > ddof
-    variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), variance_all)
+    variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), otherwise.variance)
     variance = np.maximum(variance, np.maximum(var_smoothing * variance_all, 1 / _FARTHEST))
     variance = np.where(variance_all > 0, variance, 1.0)
-    return Bells(np.where(n > 0, mean, mean_all), variance)
+    return Bells(np.where(n > 0, mean, otherwise.mean), variance)
 
 
 def over_all_rows(n: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
@@ -185,7 +208,7 @@ class GaussianNB(Estimator):
     estimate: str = "mean"
     class_prior: str | ArrayLike = "estimated"
     ddof: int | None = None
-    var_smoothing: float = 1e-9
+    var_smoothing: float = LEAST_SHARE
     value_count_: Array = field(init=False)
     mean_: Array = field(init=False)
     deviation_: Array = field(init=False)
@@ -236,7 +259,7 @@ class MixedNB(ColumnModel):
     _over_values = (("level_count_", 1),)
 
     ddof: int | None = None
-    var_smoothing: float = 1e-9
+    var_smoothing: float = LEAST_SHARE
     level_count_: Array = field(init=False)
     value_count_: Array = field(init=False)
     mean_: Array = field(init=False)

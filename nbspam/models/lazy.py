@@ -3,7 +3,8 @@
 Zhou, *Machine Learning*, section 7.3, names three ways of using naive Bayes: probability
 tables computed in advance (`fit`, then `tables`), counts that are updated as data arrive
 (`partial_fit`, `unlearn`), and lazy learning, for data that change more often than
-predictions are asked for.  All three predict the same, bit for bit.
+predictions are asked for.  All three predict the same, bit for bit; only means and variances
+of numbers that were added up in batches may differ in their last digits.
 """
 
 from __future__ import annotations

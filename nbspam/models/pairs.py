@@ -18,9 +18,17 @@ import numpy as np
 
 from nbspam.models.base import DataError, is_sparse
 from nbspam.models.columns import BinaryByDefault, Levels
+from nbspam.models.conditional import (
+    ConditionalBells,
+    ConditionalMoments,
+    conditional_moments,
+)
 from nbspam.models.estimates import log_shares
+from nbspam.models.gaussian import divisor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nbspam.models.base import Array, Codes, Sums
 
 MAX_BYTES = 1 << 30  # limit of a model's counts
@@ -152,12 +160,20 @@ class PairModel(BinaryByDefault):
     """A model that learns how often each pair of values occurs in each class.
 
     levels: the number of values of each column; unless given, columns are binary: X above
-    0 or not.
+    0 or not.  A column of 0 values holds numbers: it depends on a column of categories, and is
+    the parent of none; see `conditional.ConditionalBells`.
     """
 
-    _sums: tuple[str, ...] = ("class_count_", "pair_count_")
     _over_values: ClassVar[tuple[tuple[str, int], ...]] = (("pair_count_", 2),)
+    _statistics = ConditionalMoments
+    _counts: ClassVar[tuple[str, ...]] = ("class_count_", "pair_count_")
+    _takes_numbers = True
     pair_count_: Array  # (n_classes, n_events, n_events)
+
+    @property
+    def _sums(self) -> tuple[str, ...]:  # type: ignore[override]
+        has_numbers = "levels_" in vars(self) and (self.levels_ == 0).any()
+        return (*self._counts, *(ConditionalMoments.names if has_numbers else ()))
 
     @property
     def _sparse(self) -> bool:  # type: ignore[override]
@@ -165,8 +181,38 @@ class PairModel(BinaryByDefault):
 
     @property
     def encoding(self) -> Encoding:
-        """Return the translation of rows into events."""
-        return Encoding(Levels(self.levels_), self.levels is None)
+        """Return the translation of rows into events, of the columns of categories."""
+        return Encoding(Levels(self.levels_[self.levels_ > 0]), self.levels is None)
+
+    @property
+    def categories_(self) -> Codes:
+        """Return the columns that hold categories; all others hold numbers."""
+        return np.flatnonzero(self.levels_)
+
+    @property
+    def bells(self) -> ConditionalBells | None:
+        """Return the normal distributions of the columns of numbers, None if there are none."""
+        return ConditionalBells.of(self._learnt(), divisor(None, self.estimate))
+
+    def _levels_of(self, X: Any) -> Codes:
+        levels = super()._levels_of(X)
+        if not levels.any() or not (self._takes_numbers or levels.all()):
+            raise DataError(
+                f"{self._at('fit')}: {'no column holds' if not levels.any() else 'takes only'}"
+                " categories; cut numbers into intervals"
+            )
+        return levels
+
+    def _blocks(self, X: Any, width: int) -> Iterator[tuple[slice, Codes, Any, Array]]:
+        """Yield blocks of rows, see `Encoding.blocks`, and their numbers (n_docs, n_numbers)."""
+        is_number = self.levels_ == 0
+        if not is_number.any():
+            for rows, cells, events in self.encoding.blocks(X, width, type(self).__name__):
+                yield rows, cells, events, np.empty((len(cells), 0))
+            return
+        numbers, X = X[:, is_number].astype(np.float64, copy=False), X[:, ~is_number]
+        for rows, cells, events in self.encoding.blocks(X, width, type(self).__name__):
+            yield rows, cells, events, numbers[rows]
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         encoding = self.encoding
@@ -175,14 +221,28 @@ class PairModel(BinaryByDefault):
         pairs = np.zeros((n_classes, n, n))
         # Single precision counts exactly up to 2**24, and is twice as fast.
         dtype = np.float32 if weight is None else np.float64
-        for rows, _, found in encoding.blocks(X, encoding.levels.total, type(self).__name__):
+        for rows, _, found, _ in self._blocks(X, encoding.levels.total):
             events = (found.toarray() if is_sparse(found) else found).astype(dtype)
             for k in range(n_classes):
                 of_class = code[rows] == k
                 part = events[of_class]
                 weighted = part if weight is None else part * weight[rows][of_class, None]
                 pairs[k] += weighted.T @ part
-        return {"pair_count_": pairs}
+        if (self.levels_ > 0).all():
+            return {"pair_count_": pairs}
+        cells = encoding.cells(X[:, self.categories_], type(self).__name__)
+        numbers = X[:, self.levels_ == 0]
+        given = conditional_moments(numbers, cells, encoding.levels, code, weight, n_classes)
+        return {"pair_count_": pairs, **given}
+
+    def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
+        spread = dict(super()._spread(levels, codes))
+        place = np.append(Levels(levels).places(codes), levels.sum())
+        for name in self._sums[len(self._counts) :]:
+            total = getattr(self, name)
+            spread[name] = np.zeros((len(total), levels.sum() + 1, total.shape[2]))
+            spread[name][:, place[place >= 0]] = total[:, place >= 0]
+        return spread
 
     def own_counts(self) -> Array:
         """Return the number of documents of each class with each value, (n_classes, D)."""

@@ -410,13 +410,20 @@ LEARNT: _Rules = {
     "value_count_": ArrayRule("f8", "C N"),
     "mean_": ArrayRule("f8", "C N", _FAR, -_FAR),
     "deviation_": ArrayRule("f8", "C N", _FAR**2),
+    "given_count_": ArrayRule("f8", "C L+1 N"),
+    "given_mean_": ArrayRule("f8", "C L+1 N", _FAR, -_FAR),
+    "given_deviation_": ArrayRule("f8", "C L+1 N", _FAR**2),
     "row_count_": ArrayRule("f8", "R"),
     "rows_": ArrayRule("i", "R K+1", least=-1),
     "arrows_": ArrayRule("u1", "K+1 K+1", 1),
     "parent_errors_": ArrayRule("f8", "K"),
     "parent_loss_": ArrayRule("f8", "K"),
 }
-_TOGETHER = (("parent_errors_", "parent_loss_"), ("rows_", "row_count_"))
+_TOGETHER = (
+    ("parent_errors_", "parent_loss_"),
+    ("rows_", "row_count_"),
+    ("given_count_", "given_mean_", "given_deviation_"),
+)
 PARAMETERS: Mapping[str, _Check] = {
     "alpha": _is_alpha,
     "beta": _or_none(_list_of(is_number_between)),
@@ -509,9 +516,10 @@ def _check_model(name: str, state: State, n_values: Integers, n_classes: int) ->
     require(learnt.get("parent_", 0) < n_columns, "parent_")
     if "levels_" in learnt:
         require(bool((learnt["levels_"] == n_values).all()), "levels_")
-    if "deviation_" in learnt:
-        unseen = learnt["value_count_"] == 0
-        require(not learnt["deviation_"][unseen].any(), "deviation_: of no values")
+    for count, deviation in (("value_count_", "deviation_"), ("given_count_", "given_deviation_")):
+        if deviation in learnt:
+            unseen = learnt[count] == 0
+            require(not learnt[deviation][unseen].any(), f"{deviation}: of no values")
     if is_binary and "pair_count_" in learnt:
         _check_pairs(learnt["pair_count_"], learnt["class_count_"])
     if "rows_" in learnt:

@@ -101,8 +101,8 @@ class Matrix(NamedTuple):
     labels: tuple[str, ...]  # of the rows: "value | given value"
     counts: list[list[float]]
     probability: list[list[float]] | None
-    mean: list[float]  # of a normal distribution, by class
-    deviation: list[float]
+    mean: list[list[float]]  # of a normal distribution, and its standard deviation
+    deviation: list[list[float]]
 
 
 def matrix_of(each: Estimated, target: str) -> Matrix:
@@ -127,8 +127,8 @@ def matrix_of(each: Estimated, target: str) -> Matrix:
         tuple(_labels(each, axis)),
         by_class(each.counts),
         None if is_density else by_class(each.probability),
-        by_class(each.mean)[0],
-        by_class(None if each.variance is None else np.sqrt(each.variance))[0],
+        by_class(each.mean),
+        by_class(None if each.variance is None else np.sqrt(each.variance)),
     )
 
 

@@ -6,6 +6,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.errors import UsageError
 
 WAYS = ("width", "frequency", "mdl")
+NOT_CUT = "none"
 BINS = 10  # intervals by default
 
 

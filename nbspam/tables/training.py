@@ -15,6 +15,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.models import (
     COUNTED,
     ESTIMATORS,
+    NUMBERS_GIVEN,
     NUMERIC_MODELS,
     new_column_model,
 )
@@ -22,7 +23,7 @@ from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, option_na
 from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
-from nbspam.tables.intervals import BINS, cut_points
+from nbspam.tables.intervals import BINS, NOT_CUT, cut_points
 from nbspam.tables.schema import (
     Schema,
     Table,
@@ -83,7 +84,8 @@ class TableSettings:
     # Declared values of columns or of the target: those that may occur, whether they do or not.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dirichlet: tuple[Dirichlet, ...] = ()  # parameters of priors that differ by value
-    discretise: str | None = None  # one of intervals.WAYS; None: mdl if the model needs intervals
+    # One of intervals.WAYS, or NOT_CUT; None: mdl if the model needs intervals.
+    discretise: str | None = None
     bins: int = BINS  # at most this many intervals
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
     structure: Any = None  # of a network: what its JSON file holds; None: searched for
@@ -132,7 +134,7 @@ def read_table(
     table, skipped = (
         (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
     )
-    if chosen_model(schema, settings) in NUMERIC_MODELS:
+    if chosen_model(schema, settings) in NUMERIC_MODELS or settings.discretise == NOT_CUT:
         notes += _constant_in_a_class(table)
     return TableData(table, skipped, tuple(notes))
 
@@ -171,7 +173,7 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
     numbers = schema.levels == 0
     name = settings.model
     if name is None:
-        if settings.discretise or not numbers.any():
+        if settings.discretise not in (None, NOT_CUT) or not numbers.any():
             return "categorical"
         return "gaussian" if numbers.all() else "mixed"
     if name not in ESTIMATORS:
@@ -184,6 +186,16 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
         )
     if name in (*NUMERIC_MODELS, *COUNTED) and settings.discretise:
         raise UsageError(f"--discretise: --model {name} takes numbers as they are; leave out one")
+    if settings.discretise == NOT_CUT and name not in NUMBERS_GIVEN:
+        raise UsageError(
+            f"--discretise {NOT_CUT}: --model {name} takes categories only; choose from"
+            f" {', '.join(NUMBERS_GIVEN)}, or mixed"
+        )
+    if settings.discretise == NOT_CUT and numbers.all():
+        raise UsageError(
+            f"--discretise {NOT_CUT}: no column holds categories, on which numbers could depend;"
+            " use --model gaussian"
+        )
     return name
 
 
@@ -195,7 +207,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
         table = cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
         if all(name != settings.target for name, _ in settings.dirichlet):
             parameters.setdefault("class_prior", "estimated")
-    elif name not in (*NUMERIC_MODELS, *COUNTED):
+    elif name not in (*NUMERIC_MODELS, *COUNTED) and settings.discretise != NOT_CUT:
         table = _in_intervals(table, settings)
     for option in {"parent", "root"} & parameters.keys():
         parameters[option] = _position(table.schema, option, parameters[option])
@@ -242,12 +254,13 @@ def _in_intervals(table: Table, settings: TableSettings) -> Table:
 
 def _position(schema: Schema, option: str, column: str) -> int | str:
     """Return the number of a column, or that all are roots; raises UsageError."""
-    names = schema.names[:-1]
+    names = [each.name for each in schema.columns if each.n_values]
     if column in names:
-        return names.index(column)
+        return schema.names.index(column)
     if option == "root" and column == "all":
         return column
-    raise UsageError(f"--{option} {column}: no such column; choose from {', '.join(names)}")
+    wrong = "holds numbers" if column in schema.names[:-1] else "no such column"
+    raise UsageError(f"--{option} {column}: {wrong}; choose from {', '.join(names)}")
 
 
 def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> HeldOut:

@@ -28,6 +28,7 @@ TRAININGS = {
     "features-network": {"model": "network", "max_features": 20},
     "features-spode": {"model": "spode", "max_features": 20},
     "table-spode": {"model": "spode", "target": "好瓜"},
+    "table-aode-numbers": {"model": "aode", "target": "好瓜", "discretise": "none"},
     "table-mixed": {"model": "mixed", "target": "好瓜"},
     "table-gaussian": {
         "model": "gaussian",
@@ -145,6 +146,10 @@ REFUSED = {
     ],
     "table-spode": [
         (["learnt"], without("parent_loss_"), "parent_errors_ or parent_loss_"),
+    ],
+    "table-aode-numbers": [
+        (["learnt"], without("given_mean_"), "given_count_ or given_mean_"),
+        (["learnt", "given_count_"], lambda old: old * 0, "given_deviation_: of no values"),
     ],
     "table-gaussian": [
         (["learnt", "value_count_"], lambda old: old * 0, "deviation_: of no values"),

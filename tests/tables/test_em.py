@@ -257,7 +257,8 @@ def test_a_column_that_is_never_known_starts_at_random(table, tmp_path):
     how = "--structure", tmp_path / "graph.json", "--values", "h=u,v", "--target", "y", "--em"
 
     def reached(*more):
-        out = table("train", tmp_path / "hidden.csv", *how, *more, "--json")[1]
+        named = "-m", tmp_path / "model", "--json"
+        out = table("train", tmp_path / "hidden.csv", *how, *more, *named)[1]
         return json.loads(out)["rounds"][-1]["log_likelihood"]
 
     def entropy(n):

@@ -8,23 +8,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, NotTrainedError, UsageError
-from nbspam.models import COLUMN_MODELS, COUNTED, ESTIMATORS, model_state
+from nbspam.models import COLUMN_MODELS, COUNTED, ESTIMATORS, NUMBERS_GIVEN, model_state
 from nbspam.sources.records import Record
 from nbspam.tables.learning import learn_rows, merged_tables, unlearn_rows
 from nbspam.tables.training import TableSettings, read_table, train_table
 from support import examples
 
 NAMES = "abc"
-ROUNDED = ("mean_", "deviation_")  # equal up to rounding; all other sums are equal to the bit
+ROUNDED = ("mean_", "deviation_", "given_mean_", "given_deviation_")
+# They are equal up to rounding; all other sums are equal to the bit.
 PARAMETERS = {"spode": {"parent": "b"}, "network": {"criterion": "aic"}}
 MODELS = (*COLUMN_MODELS, *COUNTED)
-every_model = pytest.mark.parametrize("model", MODELS)
+every_model = pytest.mark.parametrize(
+    "model", [*MODELS, *(f"{name} numbers" for name in NUMBERS_GIVEN)]
+)
 
 
 def settings_of(model):
     """Return settings under which the kinds of columns do not depend on the rows."""
     if model in COUNTED:
         return TableSettings("y", model)
+    name, _, is_numbers = model.partition(" ")
+    if is_numbers:
+        more = PARAMETERS.get(name, {})
+        return TableSettings("y", name, ("a", "b"), ("c",), discretise="none", parameters=more)
     numbers = {"gaussian": NAMES, "mixed": "c"}.get(model, "")
     categories = [name for name in NAMES if name not in numbers]
     return TableSettings(

@@ -74,6 +74,8 @@ def test_columns_can_be_left_out():
         (NAMES, {}, "categorical"),
         (NUMBERS, {"discretise": "width"}, "categorical"),
         (NUMBERS, {"model": "tan"}, "tan"),
+        (MIXED, {"model": "tan", "discretise": "none"}, "tan"),
+        (MIXED, {"discretise": "none"}, "mixed"),
     ],
 )
 def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, name):
@@ -89,6 +91,13 @@ def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, na
         (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
         (NUMBERS, {"model": "oracle"}, "--model oracle: unknown; choose from bernoulli"),
         (NAMES, {"model": "spode", "parameters": {"parent": "d"}}, "no such column"),
+        (
+            MIXED,
+            {"model": "spode", "discretise": "none", "parameters": {"parent": "a"}},
+            "--parent a: holds numbers; choose from c$",
+        ),
+        (NUMBERS, {"model": "aode", "discretise": "none"}, "no column holds categories"),
+        (MIXED, {"model": "a2de", "discretise": "none"}, "a2de takes categories only; choose"),
     ],
 )
 def test_settings_that_do_not_fit_the_table_are_refused(text, how, words):
