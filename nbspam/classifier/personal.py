@@ -8,6 +8,7 @@ corrected, too (see `own_of`), and the more the rarer a token is in the shared m
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +31,13 @@ from nbspam.classifier.combine import (
 )
 from nbspam.counts.table import CountTable
 from nbspam.decision import UNDECIDED, Rule, default_rule
+from nbspam.mail.message import Message
+from nbspam.sent_mail import SentMail
+from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
-from nbspam.tokens.reading import message_of_item, read
+from nbspam.tokens.reading import Read, message_of_item, read
 from nbspam.tokens.tokenizer import batch_vocabulary, batches, groups_of, tokenize
 from nbspam.verdicts import (
     Answer,
@@ -55,6 +59,7 @@ class OwnCounts(NamedTuple):
     keys: Keys  # (n_tokens,) ascending
     values: Floats32  # (n_tokens, 3) messages of ham, and of spam, that have it; correction, nats
     class_count: Floats  # (2,)
+    sent_mail: SentMail | None = None  # the user's own; None: the shared model's counts
 
     def columns(self, keys: Keys) -> Integers:
         """Return the place of each key, -1 for unknown keys; same shape as keys."""
@@ -63,7 +68,8 @@ class OwnCounts(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """The memory of its arrays."""
-        return int(self.keys.nbytes + self.values.nbytes)
+        sent = () if self.sent_mail is None else self.sent_mail.arrays
+        return sum(int(each.nbytes) for each in (self.keys, self.values, *sent))
 
 
 def n_learned(shared: Classifier, own: OwnCounts) -> float:
@@ -213,7 +219,7 @@ def classify(
 
     owners: of each item; None: somebody who has taught nothing.
     """
-    found = read(items, shared.settings)
+    found = _read_for(shared, items, owners)
     places = [k for k in range(len(items)) if k not in found.failures]
     parts = [np.zeros((0, 2))]
     for group in batches(found.messages, shared.settings.tokens):
@@ -228,6 +234,36 @@ def classify(
         verdicts = AnyClassifier.verdicts(shared, said, rule_of_some)
         results |= zip((k for k, _ in some), verdicts, strict=True)
     return [results[k] for k in range(len(items))]
+
+
+def _settings_for(shared: Classifier, own: OwnCounts | None) -> Settings:
+    """Return the settings by which a user's mail is read: senders are known from own sent mail."""
+    if own is None or own.sent_mail is None:
+        return shared.settings
+    return replace(shared.settings, sent_mail=own.sent_mail)
+
+
+def _read_for(
+    shared: Classifier, items: Sequence[Item], owners: Sequence[OwnCounts | None]
+) -> Read:
+    """Return the messages of items, each read for its owner."""
+    rows: dict[int, list[int]] = {}  # by the identity of the owner's sent mail
+    for k, own in enumerate(owners):
+        rows.setdefault(id(own and own.sent_mail), []).append(k)
+    if len(rows) <= 1:
+        return read(items, _settings_for(shared, owners[0] if owners else None))
+    messages: dict[int, Message] = {}
+    total = Read([], [], {}, {})
+    for some in rows.values():
+        found = read([items[k] for k in some], _settings_for(shared, owners[some[0]]))
+        total.failures.update((some[k], why) for k, why in found.failures.items())
+        total.notes.update((some[k], note) for k, note in found.notes.items())
+        readable = (k for k in some if k not in total.failures)
+        messages.update(zip(readable, found.messages, strict=True))
+    for k in sorted(messages):
+        total.items.append(items[k])
+        total.messages.append(messages[k])
+    return total
 
 
 def _by_rule(
@@ -248,7 +284,8 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
 
     Its tokens are spelt as in the message itself: no words of other messages are looked at.
     """
-    batch = tokenize([message_of_item(item, shared.settings)], shared.settings.tokens)
+    message = message_of_item(item, _settings_for(shared, owner))
+    batch = tokenize([message], shared.settings.tokens)
     documents = batch.documents
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
     shares = known.combination.parts(weighed(known, documents, own))

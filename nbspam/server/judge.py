@@ -8,7 +8,7 @@ on disk, and only then acknowledged.  The judge reads it there.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -26,6 +26,7 @@ from nbspam.server.users import Users
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
+from nbspam.tokens.people import learned_sent_mail
 from nbspam.verdicts import Explanation, Skipped, Verdict
 
 BATCH = 128  # messages that are judged together at most
@@ -212,12 +213,19 @@ class Teacher:
     """Learns messages in a thread of its own; a lesson is on disk before it is acknowledged.
 
     opened: opens the shared model, when the first lesson comes.  users: whose models are taught
-    instead; None: all teach the shared one.
+    instead; None: all teach the shared one.  newly_sent: the mail that a user has sent since it
+    was last asked for; it is learned before the user's next lesson.
     """
 
-    def __init__(self, opened: Callable[[], StoredModel], users: Users | None = None) -> None:
+    def __init__(
+        self,
+        opened: Callable[[], StoredModel],
+        users: Users | None = None,
+        newly_sent: Callable[[str], Iterable[Item]] = lambda user: (),
+    ) -> None:
         self._opened = opened
         self._users = users
+        self._newly_sent = newly_sent
         self._model: StoredModel | None = None  # the site's
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="teacher")
         self.n_waiting = 0
@@ -257,6 +265,9 @@ class Teacher:
             model = self._users.opened(user, model.settings)
             if label is None and not model.is_there:
                 return Outcome(unknown=1)  # without files for a user who has taught nothing
+            sent = learned_sent_mail(self._newly_sent(user))
+            if sent is not None:
+                model.learn_sent_mail(sent)
         if instead_of is not None and model.filed_now(data).label != instead_of:
             return Outcome(already_known=1)
         item = Item("-", label, data, told=label is not None)  # a person has told it

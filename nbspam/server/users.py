@@ -12,6 +12,7 @@ import string
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -148,9 +149,9 @@ class Users:
     def opened(self, name: str, settings: Settings) -> StoredModel:
         """Return a user's model; raises NbspamError.  If there is none, a lesson makes one.
 
-        settings: those of the site's model, whose tokens the user's has.
+        settings: those of the site's model, whose tokens the user's has, without its sent mail.
         """
-        return StoredModel(self.path(name), new=settings)
+        return StoredModel(self.path(name), new=replace(settings, sent_mail=None))
 
     def own(self, name: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None without any lesson, or for a name that cannot be kept.
@@ -191,6 +192,8 @@ class Users:
         except (NbspamError, OSError) as error:
             self._on_trouble(error)
             return None
-        if not (table.class_count.any() and isinstance(site.base.fit, Combination)):
+        sent = model.settings.sent_mail
+        is_new = sent is None and not table.class_count.any()
+        if is_new or not isinstance(site.base.fit, Combination):
             return None
-        return own_of(site.base, table, documents, y)
+        return own_of(site.base, table, documents, y)._replace(sent_mail=sent)

@@ -115,11 +115,11 @@ class _EventLoopWorker:
         judge = Judge(model, choices.rule_of, on_trouble, tally, users)
         teacher, reviewer = None, None
         if service.may_teach:
-            teacher = Teacher(partial(open_served, choices.model_path), users)
+            mailboxes = Mailboxes(choices.review, model.path, choices.users)
+            opened = partial(open_served, choices.model_path)
+            teacher = Teacher(opened, users, mailboxes.newly_sent)
             if service.has_mail:
-                mailboxes = Mailboxes(choices.review, model.path, choices.users)
-                moves = choices.moves
-                reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, moves)
+                reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, choices.moves)
         desk = Desk(service, judge, teacher, reviewer)
         loop.set_exception_handler(self.failed)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went

@@ -217,6 +217,9 @@ def _maildir_places(
         yield Place(tree.below(below + part), label, "eml", tree.scan(below + part))
 
 
+SENT_FOLDERS = ".Sent", "Sent"  # Maildirs of what somebody has sent
+
+
 def sent_folders(paths: Iterable[str]) -> list[str]:
     """Return the Maildirs of sent mail in some folders or, if these are Maildirs, beside them."""
     found: dict[str, str] = {}
@@ -227,7 +230,7 @@ def sent_folders(paths: Iterable[str]) -> list[str]:
         is_maildir = _is_maildir(path)
         beside = os.path.dirname(os.path.abspath(path))
         for place in (path, beside) if is_maildir else (path,):
-            for own in (".Sent", "Sent") if is_maildir else (".Sent",):
+            for own in SENT_FOLDERS if is_maildir else SENT_FOLDERS[:1]:
                 folder = os.path.join(place, own)
                 if _is_maildir(folder):
                     found.setdefault(os.path.realpath(folder), folder)

@@ -18,6 +18,7 @@ from nbspam.server.choices import own_rule
 from nbspam.server.judge import Judge, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.server.milter import MilterConnection
+from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.rspamd import RspamdConnection
 from nbspam.server.spamd import SpamdConnection
 from nbspam.server.users import (
@@ -178,13 +179,14 @@ def labels(judgements):
 class House:
     """A judge and a teacher of users, in threads of their own; use it in a running loop."""
 
-    def __init__(self, site, folder, room):
+    def __init__(self, site, folder, room, mailboxes):
         self.troubles = []
         self.users = Users(str(folder), room, self.troubles.append)
         self.tally = ServerTally(2)
         model = StoredModel(site)
         self.judge = Judge(model, own_rule, self.troubles.append, self.tally, self.users)
-        self.teacher = Teacher(lambda: StoredModel(site), self.users)
+        sent = Mailboxes(mailboxes, site, str(folder)).newly_sent
+        self.teacher = Teacher(lambda: StoredModel(site), self.users, sent)
 
     async def teach(self, user, label, *messages):
         return [await self.teacher.teach(data, label, user) for data in messages]
@@ -199,8 +201,8 @@ def living(site, tmp_path):
     """Return the context of a house in the folder of the test, or in another one."""
 
     @asynccontextmanager
-    async def living_in(folder=tmp_path, room=1 << 20):
-        house = House(site, folder, room)
+    async def living_in(folder=tmp_path, room=1 << 20, mailboxes=None):
+        house = House(site, folder, room, mailboxes)
         try:
             yield house
         finally:
@@ -294,6 +296,64 @@ async def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their
     assert len(folders) == 7
     for folder in folders:
         assert {path.name for path in folder.iterdir()} <= {"model", "model.lock", "model.journal"}
+
+
+SENT = b"From: %s@x\nTo: bob@work.example\nMessage-ID: <%s@x>\n\nhello\n"
+
+
+def maildir_of(user, boxes, *names):
+    """Make a Maildir with sent mail; return the folder of sent mail."""
+    for folder in ("", ".Sent"):
+        for part in ("cur", "new", "tmp"):
+            (boxes / user / folder / part).mkdir(parents=True)
+    for name in names:
+        (boxes / user / ".Sent" / "cur" / name).write_bytes(SENT % (user.encode(), name.encode()))
+    return boxes / user / ".Sent"
+
+
+async def test_senders_are_known_from_the_users_own_sent_mail(living, tmp_path):
+    sent = maildir_of("ann", tmp_path / "boxes", "one")
+    maildir_of("bob", tmp_path / "boxes")
+    answer = b"From: bob@work.example\nTo: ann@x\nIn-Reply-To: <%s@x>\n\nnews\n"
+    first, second = answer % b"one", answer % b"two"
+    known = {"people:reply-to-you", "people:known-correspondent"}
+
+    async def facts(house, user, data):
+        (found,) = await house.ask((user, data), explain=True)
+        evidence = found.explanation.evidence
+        return {each.token for each in evidence if each.token.startswith("people:")}
+
+    async with living(tmp_path / "users", mailboxes=str(tmp_path / "boxes")) as house:
+        await house.teach("ann", "ham", first)
+        await house.teach("bob", "ham", first)
+        assert await facts(house, "ann", first) == known
+        assert await facts(house, "bob", first) == set()
+        assert await facts(house, "ann", second) == set()  # a fact that was never met
+        (sent / "new" / "two").write_bytes(SENT % (b"ann", b"two"))
+        await house.teach("ann", "ham", HAM)
+        assert await facts(house, "ann", second) == known
+        ann, bob, nobody, again = await house.ask(
+            *((user, first) for user in ("ann", "bob", "", "ann"))
+        )
+        assert spam_of(ann) == spam_of(again) != spam_of(nobody)
+        assert spam_of(bob) != spam_of(ann)
+        await house.teach("ann", None, first, HAM)
+        assert await facts(house, "ann", second) == set()
+
+
+def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
+    (tmp_path / "users").mkdir()
+    boxes = tmp_path / "boxes"
+    theirs = maildir_of("ann", boxes, "one")
+    for user, link in (("eve", ".Sent"), ("mal", ".Sent/cur"), ("dan", ".Sent/cur/one")):
+        own = maildir_of(user, boxes).parent / link
+        if own.is_dir():
+            own.rename(tmp_path / f"away-{user}")
+        own.symlink_to(theirs.parent / link)
+    mailboxes = Mailboxes(str(boxes), str(tmp_path / "m"), str(tmp_path / "users"))
+    found = {user: len(list(mailboxes.newly_sent(user))) for user in ("ann", "eve", "mal", "dan")}
+    assert found == {"ann": 1, "eve": 0, "mal": 0, "dan": 0}
+    assert list(mailboxes.newly_sent("nobody")) == []
 
 
 async def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):

@@ -5,12 +5,15 @@ an mbox, MH, a folder of messages.  Nothing outside its folder is ever read: lin
 nothing, even links put there between two looks.
 """
 
+import heapq
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
+from time import time
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
@@ -44,6 +47,7 @@ from nbspam.sources.files import (
     open_inside,
     read_raw_message,
 )
+from nbspam.sources.folders import SENT_FOLDERS
 from nbspam.sources.items import Item, SourceOptions, read_items
 from nbspam.store.model import StoredModel
 
@@ -434,6 +438,7 @@ class Mailboxes:
         self._review = os.devnull if review is None else review  # in which there is nothing
         self._model = model
         self._users = users
+        self._sent_until: dict[str, float] = {}  # by user; seconds since 1970
 
     @property
     def has_users(self) -> bool:
@@ -460,6 +465,29 @@ class Mailboxes:
         if os.path.exists(model):
             raise NoMailError("no mailbox has your name")
         raise RemovedError("nothing here has your name any more")
+
+    def newly_sent(self, user: str) -> Iterator[Item]:
+        """Yield what a user's Maildir has got in Sent or .Sent since it was last asked for.
+
+        Raises UserError.  Only the newest MOST count, and what cannot be read tells nothing.
+        """
+        since = self._sent_until.get(user, 0.0)
+        self._sent_until[user] = time()
+        maildir = self._places(user)[0]
+        for folder in SENT_FOLDERS:
+            found = []
+            with suppress(InputError, OSError):
+                box = ReviewMailbox(maildir)
+                entries = () if box.is_linked(folder) else maildir_entries(maildir, folder)
+                for entry in entries:
+                    path = os.path.join(folder, entry.part, entry.file)
+                    changed = os.lstat(os.path.join(maildir, path)).st_ctime
+                    # The clock of a file system may be some milliseconds late.
+                    if changed >= since - 1:
+                        found.append((changed, path))
+            for _, path in heapq.nlargest(MOST, found):
+                with suppress(InputError, OSError), open_inside(maildir, path) as stream:
+                    yield Item(path, None, read_raw_message(stream))
 
     def _places(self, name: str) -> tuple[str, str]:
         """Return where somebody's mailbox and model are, or would be; raises UserError."""
