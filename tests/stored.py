@@ -1,5 +1,6 @@
 """What tests of stored models share: numbered mail, and models that are trained into files."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import settings as hypothesis_settings
 
 from nbspam.classifier.training import train_classifier
 from nbspam.counts.counting import count_items
+from nbspam.errors import ModelFileError
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
@@ -32,19 +34,44 @@ def numbered(n, label="spam"):
     return Item(f"m{n}", label, b"Message-ID: <%d@x>\nSubject: s%d\n\npills%d\n" % (n, n, n))
 
 
+def letter(n, label=None, words=b"cheap lunch", told=False, is_text=False, head=b""):
+    """Return message n, which shares its sender and its words with some others."""
+    head += b"Message-ID: <%d@x>\nFrom: a%d@x\nSubject: s %d" % (n, n % 3, n)
+    text = head + b"\n\n%s pills%d pills\n" % (words, n % 5)
+    return Item(f"m{n}", label, text, is_text, told=told)
+
+
 def half_spam(numbers):
     """Return messages of these numbers; the odd ones are ham."""
     return [numbered(n, "ham" if n % 2 else "spam") for n in numbers]
 
 
+def trained(items, settings=PRESETS["mail"], day=DAY):
+    """Return the classifier of items."""
+    return train_classifier(count_items(items, settings), settings, day)
+
+
 def train_on(items, path, settings=PRESETS["mail"], day=DAY):
     """Write the model of items to a file, and return its bytes."""
-    save_classifier(str(path), train_classifier(count_items(items, settings), settings, day))
+    return bytes_of(trained(items, settings, day), path)
+
+
+def bytes_of(classifier, path):
+    """Return the bytes of a classifier's model file; path: where it is written."""
+    save_classifier(str(path), classifier)
     return Path(path).read_bytes()
 
 
 def whole_bytes(path):
     """Return the bytes of the model file that would be written now."""
-    copy = Path(f"{path}.copy")
-    save_classifier(str(copy), StoredModel(str(path)).whole())
-    return copy.read_bytes()
+    return bytes_of(StoredModel(str(path)).whole(), f"{path}.copy")
+
+
+def full_disk(*arguments, **options):
+    """Refuse, in the place of a function that writes to a disk."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def no_room(path, *arguments):
+    """Refuse, in the place of `write_model_file`."""
+    raise ModelFileError(f"{path}: cannot write the model: No space left on device")

@@ -173,6 +173,11 @@ def tables(draw, missing=True):
     return X, np.minimum(rng.geometric(0.5, n_rows) - 1, 2), levels
 
 
+def words_of(table):
+    """Return the tokens of a count table, in the order of its columns."""
+    return [table.vocabulary.text(column) for column in range(len(table.vocabulary))]
+
+
 def message(**fields):
     """Return a message whose fields, by origin, have these texts."""
     return Message(tuple(Field(name, text.encode()) for name, text in fields.items()), ())

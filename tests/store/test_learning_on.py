@@ -1,4 +1,4 @@
-"""Laws of learning on: how messages are cut into calls, readers, failures, evaluation."""
+"""Learning on is learning at once: calls, readers, failures, evaluation."""
 
 import os
 from dataclasses import replace
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import Cutoffs
-from nbspam.errors import ModelFileError
 from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
@@ -22,13 +21,13 @@ from nbspam.store import model as store_model
 from nbspam.store.doctor import GOOD, findings
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel, keep_cutoffs
-from nbspam.store.open import load_classifier, save_classifier
-from stored import DAY, train_on
-from support import examples
+from nbspam.store.open import load_classifier
+from stored import DAY, bytes_of, no_room, train_on
+from support import examples, words_of
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
-NAMES = {"mail": ["ham", "spam"], "plain": ["ham", "spam"], "many": ["ham", "spam", "work"]}
+BOTH = ["ham", "spam"]
+NAMES = {"mail": BOTH, "plain": BOTH, "many": [*BOTH, "work"]}
 COMMON = b"the and of to in is it that on with".split()
 OWN = {
     "ham": b"lunch friday meeting garden report aunt".split(),
@@ -62,8 +61,8 @@ def item(n, label, topic=None, delivery=0, astray=0.1):
     return Item(f"m{n}", label, head + b"\n\n" + words + b"\n")
 
 
-def items_of(names, numbers):
-    return [item(n, names[n % len(names)]) for n in numbers]
+def items_of(names, numbers, **how):
+    return [item(n, names[n % len(names)], **how) for n in numbers]
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +78,19 @@ def known_bytes(tmp_path_factory):
 
 @pytest.fixture
 def started(tmp_path, known_bytes):
-    """Write such a model without a journal: (kind, n, name) -> path."""
+    """Write such a model without a journal: (kind, n) -> path."""
 
-    def call(kind, n, name="m.nbspam"):
-        path = tmp_path / name
+    def call(kind, n):
+        path = tmp_path / "m.nbspam"
         Path(journal_path(str(path))).unlink(missing_ok=True)  # of the example before
         path.write_bytes(known_bytes(kind, n))
         return str(path)
 
     return call
+
+
+def learn(path, items):
+    return StoredModel(str(path)).learn(items, day=DAY, new_class=True)
 
 
 def joint_of(classifier, items):
@@ -100,7 +103,7 @@ def on_disk(path):
     return Path(path).read_bytes(), journal.read_bytes() if journal.exists() else b""
 
 
-# ---- calls ----
+# ---- calls and readers ----
 
 DO = st.sampled_from(["learn", "learn", "learn", "relabel", "unlearn"])
 STEPS = st.lists(st.tuples(DO, st.integers(0, 30), st.integers(0, 2)), min_size=1, max_size=12)
@@ -116,29 +119,35 @@ def runs_of(steps, cuts):
     return runs
 
 
-def call(model, do, run, names, jobs=1):
+def call(model, do, run, names):
     """Call a model's method for one run of steps; a relabelling run needs one class."""
     if do == "unlearn":
         items = [item(n, None, names[n % len(names)]) for n, _ in run]
-        return model.unlearn(items, day=DAY, jobs=jobs)
+        return model.unlearn(items, day=DAY)
     items = [item(n, names[k % len(names)], names[n % len(names)], delivery=k) for n, k in run]
     if do == "relabel":
-        return model.relabel(items, names[0], day=DAY, jobs=jobs)
-    return model.learn(items, day=DAY, jobs=jobs, new_class=True)
+        return model.relabel(items, names[0], day=DAY)
+    return model.learn(items, day=DAY, new_class=True)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-@given(steps=STEPS, cuts=st.sets(st.integers(1, 12)), start=st.sampled_from([12, 120]))
+@given(steps=STEPS, cuts=st.sets(st.integers(1, 12)), start=st.sampled_from([12, 120, 240]))
 @few
-def test_however_changes_are_cut_into_calls_the_disk_holds_the_same(
+def test_however_changes_are_cut_into_calls_disk_and_readers_have_what_memory_has(
     started, kind, steps, cuts, start
 ):
     """Messages 0 to 30 are changed, of which the model knows every third before."""
-    found = []
+    found, names, probe = [], NAMES[kind], items_of(NAMES[kind], range(40))
     for where in (set(), cuts, set(range(99))):
         path = started(kind, start)
+        in_memory, held = StoredModel.in_memory(load_classifier(path)), StoredModel(path)
         for do, run in runs_of(steps, where):
-            call(StoredModel(path), do, run, NAMES[kind])
+            call(in_memory, do, run, names)
+            call(StoredModel(path), do, run, names)
+            if where == cuts:
+                expected = joint_of(in_memory.classifier(), probe)
+                for each in (load_classifier(path), held.classifier()):
+                    assert (joint_of(each, probe) == expected).all()
         found.append(on_disk(path))
 
     assert found[0] == found[1] == found[2]
@@ -148,12 +157,11 @@ def test_however_changes_are_cut_into_calls_the_disk_holds_the_same(
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
     """Fits are due among them, and what is learned behind the last one stands in the journal."""
-    names = NAMES[kind]
-    items = [item(n, names[n % len(names)], astray=0.3) for n in range(101)]
+    items = items_of(NAMES[kind], range(101), astray=0.3)
     paths = [str(tmp_path / name) for name in ("all", "parallel", "single")]
     for path in paths:
-        train_on(items_of(names, range(200, 300)), path, SETTINGS[kind])
-    StoredModel(paths[0]).learn(items, day=DAY)
+        train_on(items_of(NAMES[kind], range(200, 300)), path, SETTINGS[kind])
+    learn(paths[0], items)
     StoredModel(paths[1]).learn(iter(items), day=DAY, jobs=2)
     held = StoredModel(paths[2])
     for each in items:
@@ -163,38 +171,18 @@ def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
     assert len({on_disk(path) for path in paths}) == 1
 
 
-# ---- readers ----
-
-
-@pytest.mark.parametrize("kind", SETTINGS)
-@given(steps=STEPS, start=st.sampled_from([12, 120, 240]))
-@few
-def test_a_reader_answers_exactly_as_the_model_in_memory(started, kind, steps, start):
-    names, path = NAMES[kind], started(kind, start)
-    in_memory, held = StoredModel.in_memory(load_classifier(path)), StoredModel(path)
-    probe = items_of(names, range(40))
-    for do, run in runs_of(steps, {3, 6}):
-        call(in_memory, do, run, names)
-        call(held, do, run, names)
-        expected = joint_of(in_memory.classifier(), probe)
-        for each in (load_classifier(path), held.classifier(), StoredModel(path).classifier()):
-            assert (joint_of(each, probe) == expected).all()
-
-
 def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypatch):
     """The model's file knows it, so that the journal does not spell it out."""
     path = tmp_path / "m.nbspam"
-    first = [item(1, "ham"), *items_of(["ham", "spam"], range(100, 110))]
-    train_on(first, path)
-    monkeypatch.setattr(store_model, "write_model_file", full_disk)
+    train_on([item(1, "ham"), *items_of(BOTH, range(100, 110))], path)
+    monkeypatch.setattr(store_model, "write_model_file", no_room)
     StoredModel(str(path)).unlearn([item(1, "ham")], day=DAY)
     for n in range(150, 160):
-        StoredModel(str(path)).learn([item(n, "spam")], day=DAY)
+        learn(path, [item(n, "spam")])
     again = item(9, "spam")  # has new1, as item 1 has
-    StoredModel(str(path)).learn([again._replace(data=again.data + b" own1")], day=DAY)
+    learn(path, [again._replace(data=again.data + b" own1")])
 
-    vocabulary = load_classifier(str(path)).table.vocabulary
-    texts = [vocabulary.text(column) for column in range(len(vocabulary))]
+    texts = words_of(load_classifier(str(path)).table)
     assert texts.count("own1") == texts.count("new1") == 1
     assert "" not in texts
 
@@ -204,14 +192,14 @@ def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypat
 
 def test_three_of_each_and_a_hundred_more_answer_as_all_trained_at_once(tmp_path):
     paths = tmp_path / "on.nbspam", tmp_path / "once.nbspam"
-    few_of_each = items_of(["ham", "spam"], range(6))
+    few_of_each = items_of(BOTH, range(6))
     more = [item(n, "spam") for n in range(1000, 1100)]
     train_on(few_of_each, paths[0])
     held = StoredModel(str(paths[0]))
     for each in more:
         held.learn([each], day=DAY, new_class=True)
     train_on([*few_of_each, *more], paths[1])
-    probe = items_of(["ham", "spam"], range(2000, 2600))
+    probe = items_of(BOTH, range(2000, 2600))
     on, once = ([v.label for v in load_classifier(str(path)).classify(probe)] for path in paths)
 
     assert os.path.exists(journal_path(str(paths[0])))
@@ -272,49 +260,44 @@ def test_a_stream_whose_only_ham_becomes_spam_starts_from_nothing():
 # ---- failures ----
 
 
-def full_disk(path, classifier, journal=None):
-    raise ModelFileError(f"{path}: cannot write the model: No space left on device")
-
-
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("new_class", [False, True])
 def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_due(
     tmp_path, monkeypatch, kind, new_class
 ):
     names = [*NAMES[kind], "zoo"] if new_class else NAMES[kind]
-    paths = [str(tmp_path / "full"), str(tmp_path / "free")]
-    for path in paths:
-        train_on(items_of(NAMES[kind], range(100, 190)), path, SETTINGS[kind])
-    before = Path(paths[0]).read_bytes()
+    full, free = str(tmp_path / "full"), str(tmp_path / "free")
+    for path in (full, free):
+        before = train_on(items_of(NAMES[kind], range(100, 190)), path, SETTINGS[kind])
     calls = [items_of(names, some) for some in (range(5), range(5, 33), range(33, 35))]
     notes = []
-    for path in paths:
+    for path in (full, free):
         with monkeypatch.context() as patched:
-            if path == paths[0]:
-                patched.setattr(store_model, "write_model_file", full_disk)
+            if path == full:
+                patched.setattr(store_model, "write_model_file", no_room)
             for items in calls:
-                outcome = StoredModel(path).learn(items, day=DAY, new_class=True)
+                outcome = learn(path, items)
                 assert outcome.learned == len(items)
                 notes.append(outcome.notes)
 
     assert any("the journal is kept as it is" in note for each in notes[:3] for note in each)
-    assert Path(paths[0]).read_bytes() == before
-    assert len(read_journal(paths[0]).changes) == 35
+    assert Path(full).read_bytes() == before
+    assert len(read_journal(full).changes) == 35
     probe = items_of(names, range(60))
-    full, free = (joint_of(load_classifier(path), probe) for path in paths)
-    assert (full == free).all()
+    ours, theirs = (joint_of(load_classifier(path), probe) for path in (full, free))
+    assert (ours == theirs).all()
 
-    for path in paths:
-        StoredModel(path).learn(items_of(names, range(35, 60)), day=DAY)
-    assert on_disk(paths[0]) == on_disk(paths[1])
+    for path in (full, free):
+        learn(path, items_of(names, range(35, 60)))
+    assert on_disk(full) == on_disk(free)
 
 
 @pytest.fixture
 def with_journal(tmp_path):
     """The path of a model of 180 messages, and of five more in its journal."""
     path = str(tmp_path / "m.nbspam")
-    train_on(items_of(["ham", "spam"], range(100, 280)), path)
-    StoredModel(path).learn(items_of(["ham", "spam"], range(5)), day=DAY)
+    train_on(items_of(BOTH, range(100, 280)), path)
+    learn(path, items_of(BOTH, range(5)))
     assert os.path.exists(journal_path(path))
     return path
 
@@ -323,7 +306,7 @@ def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothin
     with_journal, monkeypatch
 ):
     """Nor does it before the rest of that call stands in the new journal."""
-    path, names = with_journal, ["ham", "spam"]
+    path = with_journal
 
     def die(path):
         raise KeyboardInterrupt
@@ -331,27 +314,26 @@ def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothin
     with monkeypatch.context() as patched:
         patched.setattr(journal_format, "remove_journal", die)
         with pytest.raises(KeyboardInterrupt):
-            StoredModel(path).learn(items_of(names, range(5, 12)), day=DAY)
+            learn(path, items_of(BOTH, range(5, 12)))
 
     assert os.path.exists(journal_path(path))
-    reported = items_of(names, range(5))
     assert load_classifier(path).table.n_docs == 180 + 9  # the fifth change of a class was due
-    assert StoredModel(path).learn(reported, day=DAY).already_known == 5
-    outcome = StoredModel(path).learn(items_of(names, range(5, 12)), day=DAY)
+    assert learn(path, items_of(BOTH, range(5))).already_known == 5  # they were reported
+    outcome = learn(path, items_of(BOTH, range(5, 12)))
     assert (outcome.learned, outcome.already_known, outcome.notes) == (3, 4, ())
     assert load_classifier(path).table.n_docs == 180 + 12
     assert {finding.state for finding in findings(path)} == {GOOD}
 
 
 def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path, with_journal):
-    path, names, chosen = with_journal, ["ham", "spam"], Cutoffs(0.9, 0.1, 9.0, 0.2)
+    path, chosen = with_journal, Cutoffs(0.9, 0.1, 9.0, 0.2)
     whole = StoredModel(path).whole()
     keep_cutoffs(path, chosen)
 
     assert not os.path.exists(journal_path(path))
-    save_classifier(str(tmp_path / "expected"), replace(whole, cutoffs=chosen))
-    assert on_disk(path)[0] == (tmp_path / "expected").read_bytes()
+    expected = bytes_of(replace(whole, cutoffs=chosen), tmp_path / "expected")
+    assert on_disk(path)[0] == expected
     held = StoredModel(path)
-    assert held.learn(items_of(names, range(5)), day=DAY).already_known == 5
-    assert held.learn(items_of(names, range(5, 40)), day=DAY).learned == 35
+    assert held.learn(items_of(BOTH, range(5)), day=DAY).already_known == 5
+    assert held.learn(items_of(BOTH, range(5, 40)), day=DAY).learned == 35
     assert load_classifier(path).rule == chosen
