@@ -3,6 +3,7 @@
 import atexit
 import io
 import json
+import os
 import shutil
 import tarfile
 import tempfile
@@ -55,6 +56,18 @@ def told():
         warnings.simplefilter("always", ModelWarning)
         yield texts
     texts += [str(each.message) for each in found]
+
+
+def in_child(work):
+    """Run something in a child process; return its exit status."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    try:
+        work()
+        os._exit(0)
+    except BaseException:
+        os._exit(1)
 
 
 def complains(result, status, *words):

@@ -14,7 +14,7 @@ import pytest
 
 from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
 from nbspam.errors import ModelFileError
-from support import HAM, ROOT, SPAM, complains
+from support import HAM, ROOT, SPAM, complains, in_child
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
 OURS = [".journal", ".lock"]
@@ -45,18 +45,6 @@ def soon():
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-
-
-def in_child(work):
-    """Run something in a child process; return its exit status."""
-    process = os.fork()
-    if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    try:
-        work()
-        os._exit(0)
-    except BaseException:
-        os._exit(1)
 
 
 WAYS = {  # how something is put in the place of our file, and what is said of it
