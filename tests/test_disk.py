@@ -1,21 +1,28 @@
-"""Locks: one holder at a time, whoever else tries and however a holder ends."""
+"""Files of our own: locked by one, replaced at once, and never written through a link."""
 
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from nbspam.disk import locked, replace_file, resolved
+from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
 from nbspam.errors import ModelFileError
-from support import ROOT
+from support import HAM, ROOT, SPAM, complains, in_child
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
 
 
 @pytest.fixture
-def model(tmp_path):
+def target(tmp_path):
     path = tmp_path / "m"
     path.write_bytes(b"")
     return path
@@ -34,8 +41,8 @@ for _ in range(30):
 """
 
 
-def test_two_processes_never_hold_the_lock_at_once(model, tmp_path):
-    (tmp_path / "link").symlink_to(model.name)
+def test_two_processes_never_hold_the_lock_at_once(target, tmp_path):
+    (tmp_path / "link").symlink_to(target.name)
     link = resolved(str(tmp_path / "link"))
     arguments = [sys.executable, "-c", HOLDER]
     holders = [
@@ -46,12 +53,12 @@ def test_two_processes_never_hold_the_lock_at_once(model, tmp_path):
     assert [holder.wait(60) for holder in holders] == [0, 0, 0]
 
 
-def test_two_threads_never_hold_the_lock_at_once(model):
+def test_two_threads_never_hold_the_lock_at_once(target):
     inside, alone = [], []
 
     def hold():
         for _ in range(20):
-            with locked(str(model)):
+            with locked(str(target)):
                 inside.append(1)
                 time.sleep(0.001)
                 alone.append(len(inside) == 1)
@@ -66,11 +73,11 @@ def test_two_threads_never_hold_the_lock_at_once(model):
     assert alone == [True] * 80
 
 
-def test_a_lock_file_stays_so_that_all_writers_lock_the_same_one(model):
-    with locked(str(model)):
-        first = os.stat(f"{model}.lock").st_ino
-    with locked(str(model)):
-        assert os.stat(f"{model}.lock").st_ino == first
+def test_a_lock_file_stays_so_that_all_writers_lock_the_same_one(target):
+    with locked(str(target)):
+        first = os.stat(f"{target}.lock").st_ino
+    with locked(str(target)):
+        assert os.stat(f"{target}.lock").st_ino == first
 
 
 def test_a_lock_dies_with_its_process(tmp_path):
@@ -88,22 +95,22 @@ def test_a_lock_dies_with_its_process(tmp_path):
             pass
 
 
-def test_whoever_waits_for_a_lock_may_give_up(model):
-    with locked(str(model)):
+def test_whoever_waits_for_a_lock_may_give_up(target):
+    with locked(str(target)):
         begun = time.monotonic()
         with pytest.raises(ModelFileError, match=r"m: locked by another process for 0.1 seconds"):
-            locked(str(model), patience=0.1).__enter__()
+            locked(str(target), patience=0.1).__enter__()
         assert time.monotonic() - begun >= 0.1
-    with locked(str(model), patience=0.1):
+    with locked(str(target), patience=0.1):
         pass
 
 
-def test_a_lock_that_cannot_be_made_is_an_error_of_ours_and_others_stay_what_they_are(model):
+def test_a_lock_that_cannot_be_made_is_an_error_of_ours_and_others_stay_what_they_are(target):
     with pytest.raises(ModelFileError, match="cannot write the model: Not a directory; "):
-        locked(str(model / "m")).__enter__()
-    with pytest.raises(FileNotFoundError), locked(str(model)):
+        locked(str(target / "m")).__enter__()
+    with pytest.raises(FileNotFoundError), locked(str(target)):
         raise FileNotFoundError
-    with locked(str(model)):
+    with locked(str(target)):
         pass
 
 
@@ -116,3 +123,260 @@ def test_a_new_file_is_on_disk_before_it_has_its_name_and_its_folder_after(tmp_p
 
     assert (tmp_path / "m").read_bytes() == b"new"
     assert done == ["fsync", "replace", "fsync"]
+
+
+OURS = [".journal", ".lock"]
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+STRANGER, OWNER = 54_321, 12_345
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A file of somebody else, for example of root."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"secret")
+    path.chmod(0o600)
+    return path
+
+
+@contextmanager
+def soon():
+    """Fail if the block takes ten seconds: it waits for somebody."""
+
+    def late(*_):
+        raise AssertionError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(10)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+WAYS = {  # how something is put in the place of our file, and what is said of it
+    "link": (lambda path, secret: path.symlink_to(secret), "a symbolic link"),
+    "fifo": (lambda path, secret: os.mkfifo(path), "not a regular file"),
+    "folder": (lambda path, secret: path.mkdir(), "a folder"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("ending", OURS)
+def test_what_is_no_file_of_ours_is_refused_at_once(nbspam, trained, secret, ending, way):
+    place = Path(f"{trained}{ending}")
+    place.unlink(missing_ok=True)
+    put, what = WAYS[way]
+    put(place, secret)
+    with soon():
+        for line in (["update", "--spam", "-"], ["train", ROOT / "corpora" / "mail"], ["prune"]):
+            assert complains(nbspam(*line, stdin=SPAM), 1, place.name, what, "remove it")
+        if ending == ".journal":
+            assert complains(nbspam("classify", stdin=HAM), 1, place.name, what)
+            assert nbspam("filter", stdin=HAM)[:2] == (1, HAM.decode())  # mail still passes
+    assert secret.read_bytes() == b"secret"
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_to_a_missing_file_makes_none(nbspam, trained, tmp_path):
+    Path(f"{trained}.lock").unlink(missing_ok=True)
+    Path(f"{trained}.lock").symlink_to(tmp_path / "new")
+
+    assert complains(nbspam("update", "--spam", "-", stdin=SPAM), 1, "a symbolic link")
+    assert not (tmp_path / "new").exists()
+
+
+@root_only
+def test_a_device_is_refused(nbspam, trained):
+    os.mknod(f"{trained}.journal", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+
+    with soon():
+        assert complains(nbspam("classify", stdin=HAM), 1, "not a regular file")
+
+
+def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
+    link = tmp_path / "link.nbspam"
+    link.symlink_to(trained)
+    assert resolved(str(link)) == str(trained)
+    assert resolved("relative") == "relative"
+    for _ in range(3):
+        assert nbspam("update", "-m", link, "--spam", "-", stdin=SPAM + b"x")[0] == 0
+    nbspam("train", folder, "-m", link)
+
+    assert link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "link.nbspam", "mails"]
+    with pytest.raises(ModelFileError, match="a symbolic link"), locked(str(link)):
+        pass
+
+
+def test_a_file_in_place_of_a_link_replaces_the_link_only(tmp_path, secret):
+    (tmp_path / "note").symlink_to(secret)
+    replace_file(str(tmp_path / "note"), lambda file: file.writelines([b"ours"]))
+
+    assert not (tmp_path / "note").is_symlink()
+    assert (secret.read_bytes(), (tmp_path / "note").read_bytes()) == (b"secret", b"ours")
+
+
+def test_a_link_that_comes_after_the_first_look_is_refused(tmp_path, secret, monkeypatch):
+    name = tmp_path / "file"
+    name.write_bytes(b"ours")
+    real = os.open
+
+    def exchanged(path, *arguments):
+        name.unlink()
+        name.symlink_to(secret)
+        return real(path, *arguments)
+
+    with monkeypatch.context() as patch:  # undone before pytest removes the folder
+        patch.setattr(os, "open", exchanged)
+        with pytest.raises(ModelFileError, match="not a regular file"):
+            open_own(str(name), str(tmp_path))
+
+
+# ---- owners ----
+
+
+@root_only
+@pytest.mark.parametrize("ending", OURS)
+def test_a_file_of_a_third_user_is_refused(nbspam, trained, ending):
+    os.chown(trained, OWNER, OWNER)
+    place = Path(f"{trained}{ending}")
+    place.write_bytes(b"")
+    os.chown(place, STRANGER, STRANGER)
+
+    result = nbspam("update", "--spam", "-", stdin=SPAM)
+    assert complains(result, 1, place.name, "belongs to user 54321", "does not own m.nbspam")
+
+
+@root_only
+def test_root_hands_nothing_over_to_the_owner_of_a_model(nbspam, trained, secret):
+    """What was in the place of our files keeps its owner and mode, link or not."""
+    nbspam("train", ROOT / "corpora" / "mail")
+    os.chown(trained, OWNER, OWNER)
+    trained.chmod(0o666)
+    Path(f"{trained}.lock").unlink(missing_ok=True)
+    os.link(secret, f"{trained}.lock")
+    nbspam("update", "--spam", "-", stdin=SPAM)
+
+    assert (secret.stat().st_uid, secret.stat().st_mode & 0o777) == (0, 0o600)
+    assert secret.read_bytes() == b"secret"
+    assert Path(f"{trained}.journal").stat().st_uid == OWNER
+
+
+@root_only
+@pytest.mark.parametrize("source", ["of the test", "of all embedded mail"])
+def test_the_owner_goes_on_where_root_has_written(nbspam, trained, source):
+    """With a small model each step writes a file, with the other a journal."""
+    if source != "of the test":
+        nbspam("train", ROOT / "corpora" / "mail")
+    with tempfile.TemporaryDirectory() as folder:  # pytest's is closed to others
+        os.chown(folder, OWNER, OWNER)
+        path = shutil.copy(trained, folder)
+        os.chown(path, OWNER, OWNER)
+        check_that_both_learn(path)
+        assert {each.stat().st_uid for each in Path(folder).iterdir()} == {OWNER}
+
+
+def check_that_both_learn(path):
+    def learn(n):
+        from nbspam.sources.items import Item
+        from nbspam.store.model import StoredModel
+
+        item = Item("x", "spam", SPAM + b"%d" % n)
+        assert StoredModel(path).learn([item], day=1).learned == 1
+
+    def as_owner():
+        os.setresgid(OWNER, OWNER, OWNER)
+        os.setresuid(OWNER, OWNER, OWNER)
+        learn(12)
+
+    learn(11)
+    assert in_child(as_owner) == 0
+    learn(13)
+
+
+@root_only
+def test_members_of_a_group_share_a_model(tmp_path):
+    model, journal = tmp_path / "m", tmp_path / "m.journal"
+    for path, owner in ((model, OWNER), (journal, STRANGER)):
+        path.write_bytes(b"x")
+        os.chown(path, owner, 777)
+        path.chmod(0o660)
+    assert read_own(str(journal), str(model)) == b"x"
+
+    model.chmod(0o644)  # the group may not write the model
+    with pytest.raises(ModelFileError, match="belongs to user"):
+        read_own(str(journal), str(model))
+
+
+# ---- backups of hard links ----
+
+
+def test_a_backup_of_hard_links_keeps_what_it_has(nbspam, trained, tmp_path):
+    nbspam("train", ROOT / "corpora" / "mail")
+    nbspam("update", "--spam", "-", stdin=SPAM + b"one")
+    (tmp_path / "backup").mkdir()
+    for ending in ("", ".journal", ".lock"):
+        os.link(f"{trained}{ending}", tmp_path / "backup" / f"m.nbspam{ending}")
+    before = (tmp_path / "backup" / "m.nbspam.journal").read_bytes()
+    assert nbspam("update", "--spam", "-", stdin=SPAM + b"two")[:2] == (0, "learned 1\n")
+
+    assert (tmp_path / "backup" / "m.nbspam.journal").read_bytes() == before
+    assert "2 changes" in nbspam("doctor")[1]
+    assert "1 changes" in nbspam("doctor", "-m", tmp_path / "backup" / "m.nbspam")[1]
+
+
+# ---- temporary files ----
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    target = str(tmp_path / "m")
+
+    def killed():
+        replace_file(target, lambda file: os.kill(os.getpid(), signal.SIGKILL))
+
+    assert in_child(killed) == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+
+    def write(file):  # what is being written is no leftover
+        replace_file(str(tmp_path / "other"), lambda other: other.writelines([b"2"]))
+        file.writelines([b"whole"])
+
+    replace_file(target, write)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other"]
+    assert (tmp_path / "m").read_bytes() == b"whole"
+
+
+def test_only_our_own_temporary_files_are_removed(tmp_path, secret):
+    hexes = "0123456789abcdef"
+    keep = [tmp_path / name for name in (".nbspam-notes", f".nbspam-{hexes}0", f"nbspam-{hexes}")]
+    for path in keep:
+        path.write_bytes(b"x")
+    (tmp_path / f".nbspam-{hexes}").symlink_to(secret)
+    os.mkfifo(tmp_path / f".nbspam-{hexes[::-1]}")
+    (tmp_path / ".nbspam-0000000000000000").write_bytes(b"left")
+    with soon():
+        remove_leftovers(str(tmp_path), str(tmp_path))
+
+    assert not (tmp_path / ".nbspam-0000000000000000").exists()
+    assert all(path.exists() for path in keep)
+    assert (tmp_path / f".nbspam-{hexes}").is_symlink()
+    assert secret.exists()
+
+
+WRITER = """
+import sys
+from nbspam.disk import replace_file
+for n in range(150):
+    replace_file(sys.argv[1], lambda file: file.writelines([b"%d" % n]))
+"""
+
+
+def test_writers_that_tidy_up_do_not_take_each_others_files(tmp_path):
+    """Each removes what the others seem to have left, and none of what they are writing."""
+    command = [sys.executable, "-c", WRITER]
+    writers = [subprocess.Popen([*command, tmp_path / f"m{n}"], cwd=ROOT) for n in range(3)]
+
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m0", "m1", "m2"]

@@ -1,16 +1,30 @@
-"""Training: the same model however the work is cut, and a bounded one."""
+"""Training: the same model however the work is cut, a bounded one, and one that learns on."""
+
+from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from nbspam.classifier.training import count_items, train_classifier
+from nbspam.classifier import combine
+from nbspam.classifier.training import (
+    MAX_CHANGES,
+    Learner,
+    ModelGrowth,
+    count_items,
+    overlay,
+    train_classifier,
+)
 from nbspam.counts.counting import CountingLimits
-from nbspam.counts.memory import Sampling
-from nbspam.settings import MANY, PRESENCE, PRESETS
+from nbspam.counts.memory import LabelChange, Sampling
+from nbspam.counts.table import add_tables, without_empty
+from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier
+from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from stored import EVERY_SETTING
-from support import HAM, SPAM
+from support import HAM, SPAM, count_batch, examples, message, plain
 
 
 def model_bytes(tmp_path, items, settings, jobs=1, **limits):
@@ -59,3 +73,202 @@ def test_training_on_more_messages_than_are_kept_works():
     assert len(memory.ledger.digests) == classifier.table.n_docs == 120
     verdicts = classifier.classify([Item("a", None, SPAM), Item("b", None, HAM)])
     assert [verdict.label for verdict in verdicts] == ["spam", "ham"]
+
+
+TEXTS = ["a b b", "b c", "c d d a", "d", "a d e", "f", "e f f f", "g a b", "c c c", "b g h"]
+WORDS = " ".join(sorted(set("".join(TEXTS)) - {" "}))
+HOW = {"combined": PRESETS["mail"], "blended": MANY["mail"]}
+CLASSES = {"combined": ("ham", "spam"), "blended": ("ham", "news", "spam")}
+# Which of the texts moves, and where: to a class by its number, or (3) to none.
+MOVES = st.lists(st.tuples(st.integers(0, len(TEXTS) - 1), st.integers(0, 3)), max_size=25)
+
+
+def base(name):
+    """Return a classifier of two messages a class, which no change touches."""
+    items = [
+        Item(f"{label}{n}", label, f"Subject: s{n}\n\n{text} {label}\n".encode())
+        for label in CLASSES[name]
+        for n, text in enumerate(("a b c", "a d e"))
+    ]
+    return train_classifier(count_items(items, HOW[name]), HOW[name])
+
+
+BASES = {name: base(name) for name in HOW}
+
+
+def sequence(name, moves):
+    """Yield (number of a text, class before, class after) of those moves that change a thing."""
+    state = {}
+    for number, k in moves:
+        before = state.get(number)
+        after = None if k == 3 else CLASSES[name][k % len(CLASSES[name])]
+        if before != after:
+            state[number] = after
+            yield number, before, after
+
+
+@cache
+def batch_of(text):
+    return tokenize([message(body=text)], TokenSettings())
+
+
+def changes_of(name, moves):
+    """Return the moves as changes, each with those of its tokens that the base does not know."""
+    known = BASES[name].table.vocabulary
+    changes = []
+    for number, before, after in sequence(name, moves):
+        batch = batch_of(TEXTS[number])
+        new = batch_vocabulary(batch, known.columns(batch.keys) < 0)
+        changes.append(LabelChange(number, before, after, 0, batch.documents, new))
+    return changes
+
+
+def document_of(text, table):
+    """Return a text as a document over the columns of a table, counted or not."""
+    return table.vocabulary.known(batch_of(text).documents)
+
+
+@cache
+def start_of(name):
+    """Return a base's table, with a column for every token of TEXTS, and the fit over it."""
+    classifier = BASES[name]
+    batch = tokenize([message(body=text) for text in TEXTS], TokenSettings())
+    texts = count_batch(batch, ["ham"] * len(TEXTS), HOW[name].weighting)
+    nothing = texts._replace(
+        class_count=0 * texts.class_count,
+        feature_count=0 * texts.feature_count,
+        document_frequency=0 * texts.document_frequency,
+    )
+    table, fit = add_tables([classifier.table, nothing]), classifier.fit
+    if isinstance(fit, combine.Combination):
+        correction = np.zeros(len(table.vocabulary), np.float32)
+        correction[table.vocabulary.columns(classifier.table.vocabulary.keys)] = fit.correction
+        fit = fit._replace(correction=correction)
+    return table, fit
+
+
+def learned(name, moves):
+    """Return a learner that went on from a base by some moves; it copies what it changes."""
+    learner, index = Learner(*start_of(name), BASES[name].settings), [*CLASSES[name]].index
+    for number, *labels in sequence(name, moves):
+        before, after = (None if label is None else index(label) for label in labels)
+        learner.learn(document_of(TEXTS[number], learner.table), before, after)
+    return learner
+
+
+@pytest.mark.parametrize("name", HOW)
+@examples(60)
+@given(moves=MOVES)
+def test_counts_after_any_sequence_are_those_of_counting_at_once(name, moves):
+    learner, state = learned(name, moves), {n: after for n, _, after in sequence(name, moves)}
+    left = [(TEXTS[number], label) for number, label in state.items() if label is not None]
+    batch = tokenize([message(body=text) for text, _ in left], TokenSettings())
+    weighting = HOW[name].weighting
+    more = count_batch(batch, [label for _, label in left], weighting)
+    assert plain(without_empty(learner.table)) == plain(add_tables([BASES[name].table, more]))
+    if name == "blended":  # the sums of a blend are those of its counts by then
+        fit = BASES[name].fit.recounted(learner.table, HOW[name])
+        for text in [*TEXTS, WORDS]:
+            document = learner.table.met(document_of(text, learner.table))
+            expected = fit.joint(learner.table, document, weighting)[0]
+            assert learner.answer(document).tolist() == expected.tolist()
+
+
+def test_a_learner_leaves_the_classifier_it_began_with_as_it_was():
+    classifier = BASES["combined"]
+    before = plain(classifier.table), classifier.fit.correction.tolist()
+    learner = Learner(classifier.table, classifier.fit, classifier.settings)
+    document = document_of("a b c", classifier.table)
+    learner.learn(document, None, 0)
+
+    assert (plain(classifier.table), classifier.fit.correction.tolist()) == before
+    assert plain(learner.table) != before[0]
+
+
+@pytest.mark.parametrize("name", HOW)
+@examples(60)
+@given(moves=MOVES)
+@example(moves=[(6, 0), (6, 3)])  # tokens that are learned and un-learned again
+@example(moves=[])
+def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, moves):
+    changes, learner = changes_of(name, moves), learned(name, moves)
+    model = overlay(BASES[name], changes)
+    assert (model is BASES[name]) == (not changes)
+    for text in [*TEXTS, WORDS, "nothing known"]:
+        batch = tokenize([message(body=text)], TokenSettings())
+        answer = model.joint_of(model.table.known(batch.documents))[0]
+        assert answer.tolist() == learner.answer(document_of(text, learner.table)).tolist()
+
+
+def due_points(growth, moves):
+    """Return the numbers of the changes, from 0, at which a fit was due."""
+    return [n for n, (before, after) in enumerate(moves) if growth.note(before, after)]
+
+
+def changes_between(moves):
+    nothing = tokenize([message()], TokenSettings())
+    return [
+        LabelChange(n, before, after, 0, nothing.documents, batch_vocabulary(nothing))
+        for n, (before, after) in enumerate(moves)
+    ]
+
+
+def test_a_fit_is_due_when_a_class_has_changed_by_a_twentieth():
+    growth = ModelGrowth({"ham": 200, "spam": 40})
+
+    # The tenth change of ham; a message that leaves a class changes it too.
+    assert due_points(growth, [(None, "ham")] * 6 + [("ham", None)] * 4) == [9]
+    # There are still 40 spam, of which two are a twentieth: a move changes both classes.
+    assert due_points(growth, [("spam", "ham"), (None, "ham"), (None, "spam")]) == [2]
+    # At that fit there were 204 ham: ten are less than a twentieth.
+    assert due_points(growth, [(None, "ham")] * 11) == [10]
+    assert growth.class_count == {"ham": 215, "spam": 40}
+
+
+def test_a_fit_is_due_at_once_for_a_class_that_is_new():
+    growth = ModelGrowth({"ham": 100, "spam": 100})
+
+    assert due_points(growth, [(None, "ham"), (None, "work"), (None, "work")]) == [1, 2]
+    assert growth.classes == ("ham", "spam", "work")
+    growth.note("work", "spam")
+    growth.note("work", "spam")
+    assert growth.classes == ("ham", "spam")  # a class without messages is none
+
+
+def test_a_fit_is_due_after_two_thousand_changes_of_large_classes():
+    growth = ModelGrowth({"ham": 1e6, "spam": 1e6})
+    assert due_points(growth, [(None, "ham"), ("ham", "spam")] * 1100) == [MAX_CHANGES - 1]
+    assert MAX_CHANGES == 2000
+
+
+LABELS = st.sampled_from([None, "ham", "spam", "work"])
+STEPS = st.lists(st.tuples(LABELS, LABELS), max_size=80)
+
+
+@given(STEPS, st.integers(0, 80), st.integers(1, 60))
+def test_when_fits_are_due_depends_on_the_sequence_alone(moves, cut, n):
+    whole, parts = ModelGrowth({"ham": n, "spam": 2 * n}), ModelGrowth({"ham": n, "spam": 2 * n})
+    first = due_points(parts, moves[:cut])
+    # What a copy notes does not reach the original.
+    due_points(parts.copy(), moves[::-1])
+    second = [n + len(moves[:cut]) for n in due_points(parts.copy(), moves[cut:])]
+
+    assert first + second == due_points(whole, moves)
+
+
+@given(STEPS, st.integers(1, 60))
+@examples(40)
+def test_after_the_last_fit_that_was_due_changes_are_counted_anew(moves, n):
+    class_count = {"ham": n, "spam": 2 * n}
+    points = due_points(ModelGrowth(class_count), moves)
+    growth = ModelGrowth(class_count)
+    last = growth.note_all(changes_between(moves))
+
+    assert last == (points[-1] + 1 if points else 0)
+    # Growth that starts from the counts at that fit goes on in the same way.
+    at_fit = ModelGrowth(class_count)
+    due_points(at_fit, moves[:last])
+    later = ModelGrowth(at_fit.class_count)
+    assert due_points(later, moves[last:]) == []
+    more = [(None, "ham"), ("ham", "spam"), (None, "work")] * 20
+    assert due_points(later, more) == due_points(growth, more)

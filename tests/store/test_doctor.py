@@ -11,8 +11,6 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
 from support import SPAM, write_mails
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 def states(path):
     return {finding.what: finding.state for finding in findings(str(path))}

@@ -25,7 +25,6 @@ from nbspam.tokens.documents import Vocabulary
 from stored import train_on
 from support import HAM, SPAM, complains, write_mails
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 OLD, NEW = 1000, 1500
 
 

@@ -14,7 +14,6 @@ from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_classifier
 from support import HAM, ROOT, SPAM, complains, write_mails
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 MELONS = (ROOT / "corpora" / "watermelon-3.0.csv", "--target", "好瓜")
 
 

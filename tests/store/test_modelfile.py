@@ -36,7 +36,6 @@ from nbspam.store.modelfile import (
 )
 from support import examples
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 STATE = {
     "name": "nbspam",
     "smoothing": 0.5,

@@ -27,7 +27,6 @@ from nbspam.tokens import tokenizer
 from stored import DAY, EVERY_SETTING, train_on
 from support import HAM, SPAM, examples
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 SETTINGS = {
     **EVERY_SETTING,
     "pruned": replace(PRESETS["text"], min_df=2, max_features=15),

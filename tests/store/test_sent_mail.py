@@ -20,8 +20,6 @@ from nbspam.tokens.people import learned_sent_mail
 from stored import DAY, half_spam, numbered, train_on, whole_bytes
 from support import SPAM, complains
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 def sent(n):
     """Return a message that the user sent to person n."""

@@ -15,7 +15,6 @@ from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import load_classifier, save_classifier
 from support import HAM, MELONS, SPAM, complains, json_lines, write_mails
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 TARGET = ("--target", "好瓜")
 
 

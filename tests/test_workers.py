@@ -1,4 +1,4 @@
-"""Engines: other workers give the same models, lose nothing and count nothing twice."""
+"""Workers, forked or an engine's: they give the same models, lose nothing, count nothing twice."""
 
 import multiprocessing
 import os
@@ -6,9 +6,12 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nbspam import cross_validate, train
@@ -16,13 +19,53 @@ from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.sources.items import Item, read_items
 from nbspam.store.text import model_lines
 from nbspam.tokens.reading import with_data
-from nbspam.workers import _VERSIONS, PROTOCOL, answer_chunk, ordered_map, workers_of
+from nbspam.workers import (
+    _VERSIONS,
+    PROTOCOL,
+    answer_chunk,
+    available_cores,
+    ordered_map,
+    workers_of,
+)
 from support import MELONS, ROOT, complains
 
-MAILS = ROOT / "corpora" / "mail"
-DAY = 20_000
-# A fork of a process with threads, as pools have, would be warned of.
-SPAWNED = {"mp_context": multiprocessing.get_context("spawn")}
+
+def square(n):
+    return n * n
+
+
+def fail(n=3):
+    raise InputError(f"x: broken {n}") if n == 3 else ZeroDivisionError("nobody expected it")
+
+
+def kill(n):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_once(marker, n):
+    """Return n; the first call with 5 kills its process."""
+    if n == 5 and not marker.exists():
+        marker.touch()
+        kill(n)
+    return n
+
+
+def slow_at_first(n):
+    time.sleep(0.5 * (n == 0))
+    return n
+
+
+class Sum:
+    """Adds up; each worker has one of its own."""
+
+    def __init__(self):
+        self.total = 0
+
+    def add(self, n):
+        self.total += n
+
+    def last(self):
+        return self.total
 
 
 @pytest.fixture
@@ -36,6 +79,146 @@ def client():
         distributed.Client(cluster, set_as_default=False) as made,
     ):
         yield made
+
+
+@pytest.fixture
+def workers(request):
+    """Workers of a kind: a number of forked processes, or those of an engine."""
+    kind = request.param
+    if isinstance(kind, int):
+        yield kind
+    elif kind == "dask":
+        with workers_of(request.getfixturevalue("client"), 1) as found:
+            yield found
+    else:
+        # A fork of a process with threads, as pools have, would be warned of.
+        spawned = {"mp_context": multiprocessing.get_context("spawn")}
+        made = ThreadPoolExecutor(3) if kind == "threads" else ProcessPoolExecutor(2, **spawned)
+        with made as pool, workers_of(pool, 1) as found:
+            yield found
+
+
+DASK = pytest.param("dask", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("workers", [2, 3, "processes", DASK], indirect=True)
+def test_results_come_in_order_and_errors_as_they_are(workers):
+    assert list(ordered_map(square, range(50), workers)) == [n * n for n in range(50)]
+    with pytest.raises(InputError, match="x: broken 3"):
+        list(ordered_map(fail, [3, 3], workers))
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(ordered_map(fail, range(2), workers))
+    assert "nobody expected it" in caught.value.__notes__[0]
+    with pytest.raises(InputError, match="x: broken"):
+        list(ordered_map(square, range(4), workers, fail))
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        (2, r"ended from outside.*--jobs 1"),
+        ("processes", r"^--engine ProcessPoolExecutor: a worker.* ended .*\)"),
+    ],
+    indirect=["workers"],
+)
+def test_a_worker_that_is_killed_is_one_clear_line(workers, said):
+    with pytest.raises(NbspamError, match=said):
+        list(ordered_map(kill, range(4), workers))
+
+
+@pytest.mark.parametrize("workers", [2, 3, "threads"], indirect=True)
+def test_one_slow_chunk_lets_the_others_not_run_away_and_ends_neither_stream_nor_order(workers):
+    drawn = []
+    results = ordered_map(slow_at_first, (drawn.append(n) or n for n in range(1000)), workers)
+    next(results)
+    assert len(drawn) < 20
+    results.close()
+    assert list(ordered_map(slow_at_first, range(100), workers)) == [*range(100)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_every_process_calls_last_once_after_its_chunks(jobs):
+    counter = Sum()
+    results = list(ordered_map(counter.add, range(20), jobs, counter.last))
+    assert results[:20] == [None] * 20
+    assert len(results) == 20 + jobs
+    assert sum(results[20:]) == sum(range(20))
+
+
+@pytest.mark.parametrize("workers", ["threads"], indirect=True)
+def test_every_chunk_of_an_engine_begins_with_a_fresh_copy_even_in_threads(workers):
+    counter = Sum()
+    results = list(ordered_map(counter.add, range(5), workers, counter.last))
+    assert results == [None, 0, None, 1, None, 2, None, 3, None, 4]
+    assert counter.total == 0
+
+
+# ---- forked processes ----
+
+
+def test_only_several_chunks_are_worked_on_in_other_processes():
+    assert available_cores() >= 1
+    assert list(ordered_map(lambda _: os.getpid(), [0], 4)) == [os.getpid()]
+    assert os.getpid() not in list(ordered_map(lambda _: os.getpid(), range(4), 2))
+
+
+def test_a_result_that_cannot_be_sent_is_an_error_in_the_caller():
+    with pytest.raises(Exception, match="lambda"):
+        list(ordered_map(lambda _: lambda: 0, range(4), 2))
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # ended, but not yet reaped
+
+
+def test_no_worker_outlives_the_work():
+    for pid in set(ordered_map(lambda _: os.getpid(), range(8), 2)):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+ORPHANS = """
+import os, time
+from nbspam.workers import ordered_map
+results = ordered_map(lambda _: os.getpid(), range(1000), 2)
+print(next(results), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_worker_without_a_parent_ends_by_itself():
+    child = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
+    pid = int(child.stdout.readline())
+    child.kill()
+    child.communicate()
+    end = time.monotonic() + 10
+    while is_running(pid) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not is_running(pid)
+
+
+def test_chunks_of_any_length_and_arrays_go_to_workers_and_back():
+    for length in (1, 60_000, 300_000, 600_000, 3_000_000):
+        chunks = [bytes([n]) * length for n in range(12)]
+        assert list(ordered_map(lambda data: data * 2, chunks, 2)) == [data * 2 for data in chunks]
+    arrays = [np.arange(n) for n in (0, 5, 100_000)] + [np.zeros((300, 200))[:, ::2]]
+    for got in ordered_map(lambda _: arrays, range(3), 2):
+        assert all(map(np.array_equal, got, arrays))
+        got[2][0] = 1  # they are the caller's own
+
+
+# ---- engines ----
+
+MAILS = ROOT / "corpora" / "mail"
+DAY = 20_000
+
+
+def exported(model):
+    return list(model_lines(model.classifier))
 
 
 @pytest.fixture(scope="module")
@@ -54,84 +237,6 @@ def messages():
 def alone(messages):
     """What one process makes of the messages."""
     return exported(train(messages, day=DAY))
-
-
-def exported(model):
-    return list(model_lines(model.classifier))
-
-
-def square(n):
-    return n * n
-
-
-def fail(n):
-    raise InputError(f"x: broken {n}") if n == 3 else ZeroDivisionError("nobody expected it")
-
-
-def kill(n):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def killed_once(marker, n):
-    """Return n; the first call with 5 kills its process."""
-    if n == 5 and not marker.exists():
-        marker.touch()
-        kill(n)
-    return n
-
-
-class Sum:
-    """Adds up; each worker has one of its own."""
-
-    def __init__(self):
-        self.total = 0
-
-    def add(self, n):
-        self.total += n
-
-    def last(self):
-        return self.total
-
-
-def gives_results_and_errors(workers):
-    """Assert that results come in order, and errors as they are."""
-    assert list(ordered_map(square, range(50), workers)) == [n * n for n in range(50)]
-    with pytest.raises(InputError, match="x: broken 3"):
-        list(ordered_map(fail, [3], workers))
-    with pytest.raises(ZeroDivisionError) as caught:
-        list(ordered_map(fail, range(1), workers))
-    assert "nobody expected it" in caught.value.__notes__[0]
-
-
-def test_a_pool_of_processes_gives_the_results_in_order():
-    with ProcessPoolExecutor(2, **SPAWNED) as pool, workers_of(pool, 1) as workers:
-        gives_results_and_errors(workers)
-
-
-def test_every_chunk_begins_with_a_fresh_copy_even_in_threads():
-    counter = Sum()
-    with ThreadPoolExecutor(3) as pool, workers_of(pool, 1) as workers:
-        results = list(ordered_map(counter.add, range(5), workers, counter.last))
-    assert results == [None, 0, None, 1, None, 2, None, 3, None, 4]
-    assert counter.total == 0
-
-
-def test_chunks_are_sent_only_as_they_are_needed():
-    drawn = []
-    with ThreadPoolExecutor(2) as pool, workers_of(pool, 1) as workers:
-        results = ordered_map(square, (drawn.append(n) or n for n in range(1000)), workers)
-        next(results)
-        assert len(drawn) < 20
-        results.close()
-
-
-def test_a_pool_whose_process_is_killed_is_one_clear_line():
-    with (
-        ProcessPoolExecutor(2, **SPAWNED) as pool,
-        workers_of(pool, 1) as workers,
-        pytest.raises(NbspamError, match=r"^--engine ProcessPoolExecutor: a worker.* ended .*\)"),
-    ):
-        list(ordered_map(kill, range(4), workers))
 
 
 def test_a_worker_of_another_version_is_refused():
@@ -207,11 +312,10 @@ def test_chunks_of_a_worker_that_is_killed_are_counted_once(messages, alone, cli
 
 
 @pytest.mark.slow
-def test_a_chunk_that_took_its_worker_down_is_worked_on_again(client, tmp_path):
+@pytest.mark.parametrize("workers", ["dask"], indirect=True)
+def test_a_chunk_that_took_its_worker_down_is_worked_on_again(workers, tmp_path):
     work_on = partial(killed_once, tmp_path / "marker")
-    with workers_of(client, 1) as workers:
-        gives_results_and_errors(workers)
-        assert list(ordered_map(work_on, range(20), workers)) == list(range(20))
+    assert list(ordered_map(work_on, range(20), workers)) == list(range(20))
     assert (tmp_path / "marker").exists()
 
 

@@ -1,5 +1,8 @@
+"""What a classifier says of a message: its reasons, and headers with its verdict."""
+
 import json
 import math
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -7,14 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.classifier import Classifier
+from nbspam import __version__
+from nbspam.classifier.classifier import Classifier, mark_from_group
 from nbspam.classifier.sum import log_tables
 from nbspam.classifier.training import count_items, train_classifier
+from nbspam.decision import Cutoffs
+from nbspam.errors import UsageError
 from nbspam.mail.message import parse_message
+from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
+from nbspam.store.open import load_tokens as load
 from nbspam.tokens.tokenizer import tokenize
-from support import SPAM, count_batch, examples, first_mails, json_lines, message
+from support import HAM, SPAM, count_batch, examples, first_mails, json_lines, message
 
 MAILS = sorted(first_mails().glob("*/*.eml"))
 SETTINGS = {
@@ -29,7 +37,7 @@ SETTINGS = {
 
 
 @cache
-def classifier(name):
+def model_of(name):
     items = list(read_items([str(first_mails())]))
     if name == "blended":
         items = [item._replace(label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
@@ -38,7 +46,7 @@ def classifier(name):
 
 @cache
 def columns_of(name):
-    vocabulary = classifier(name).table.vocabulary
+    vocabulary = model_of(name).table.vocabulary
     return {vocabulary.text(j): j for j in range(len(vocabulary))}
 
 
@@ -46,7 +54,7 @@ def columns_of(name):
 @examples(50)
 @given(st.sampled_from(MAILS), st.integers(0, 4000))
 def test_contributions_and_the_constant_are_the_score_strongest_first(name, path, size):
-    model = classifier(name)
+    model = model_of(name)
     given = parse_message(path.read_bytes()[:size])
     explanation = model.explain_message(given, path.name)
 
@@ -66,7 +74,7 @@ def test_contributions_and_the_constant_are_the_score_strongest_first(name, path
 
 def test_a_score_of_combined_evidence_is_that_of_the_last_class():
     for path in (MAILS[0], MAILS[-1]):
-        explanation = classifier("combined").explain_message(parse_message(path.read_bytes()), "")
+        explanation = model_of("combined").explain_message(parse_message(path.read_bytes()), "")
         assert (explanation.towards, explanation.against) == ("spam", "ham")
         assert (explanation.score > 0) == (path.parent.name == "spam")
         assert explanation.verdict.score == explanation.score
@@ -163,3 +171,40 @@ def test_an_unreadable_message_is_skipped_with_a_warning(nbspam, trained, tmp_pa
     assert (status, out) == (1, "")
     assert "skipped" in err
     assert nbspam("explain", "--strict", tmp_path / "box")[0] == 1
+
+
+def headers(pieces):
+    lines = pieces[1].decode().splitlines()
+    return [tuple(line.split(": ", 1)) for line in lines]
+
+
+def test_a_message_gets_the_verdict_that_is_returned():
+    classifier = model_of("combined")
+    verdict, pieces = mark_from_group(classifier, classifier.rule, HeaderChoices(), SPAM)
+    said = f"spam, probability={verdict.probability:.6f}, version={__version__}"
+    assert headers(pieces) == [("X-Nbspam", said)]
+    assert 0.5 < verdict.probability < 1
+    # A probability at the cutoff scores what is required.
+    spam = verdict.posterior["spam"]
+    wanted = HeaderChoices(spam_status=True)
+    _, pieces = mark_from_group(classifier, Cutoffs(spam, spam), wanted, SPAM)
+    assert "Yes, score=5.0 required=5.0" in dict(headers(pieces))["X-Spam-Status"]
+
+
+def test_tokens_in_an_explanation_are_ascii():
+    classifier = model_of("combined")
+    _, pieces = mark_from_group(classifier, classifier.rule, HeaderChoices(explain=True), SPAM * 2)
+
+    assert pieces[1].isascii()
+    assert all(re.fullmatch(r"[\w-]+", name) for name, _ in headers(pieces))
+
+
+def test_other_classes_than_ham_and_spam_have_our_header_alone(nbspam, tmp_path, folder):
+    (folder / "ham").rename(folder / "wörk, later")
+    nbspam("train", "-m", tmp_path / "m.nbspam", folder)
+    classifier = load(str(tmp_path / "m.nbspam"))
+
+    _, pieces = mark_from_group(classifier, classifier.rule, HeaderChoices(), HAM)
+    assert dict(headers(pieces))["X-Nbspam"].startswith(r"w\xf6rk, later, probability=0.")
+    with pytest.raises(UsageError, match="it is for ham, spam and unsure"):
+        mark_from_group(classifier, classifier.rule, HeaderChoices(bogosity=True), HAM)
