@@ -65,7 +65,7 @@ class Evidence(NamedTuple):
     token: str
     contribution: float  # nats
     group: str  # of a token: one of `tokens.definition.GROUPS`; of a column: category or number
-    counts: tuple[float, ...]  # in training, by class
+    counts: tuple[float, ...]  # in training, by class; none of what is no token of the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class Explanation:
     against: str  # ... and against this one
     score: float  # log-odds of the two classes, nats
     constant: float  # the part of the score that is the same for every message, nats
-    evidence: tuple[Evidence, ...]  # all known tokens, strongest first
+    evidence: tuple[Evidence, ...]  # strongest first; runs of characters are summed by words
+    tokens: tuple[Evidence, ...] | None = None  # all known tokens; None: they are the evidence
 
     def strongest(self, number: int) -> list[Evidence]:
         """Return the first `number` tokens, without tokens that contribute nothing."""

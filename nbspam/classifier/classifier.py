@@ -26,7 +26,7 @@ from nbspam.decision import (
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
-from nbspam.tokens.definition import reference_tokens
+from nbspam.tokens.definition import CHARACTERS, group_of, reference_tokens
 from nbspam.tokens.documents import Documents, Vocabulary
 from nbspam.tokens.reading import chunks_of, message_of_item, read
 from nbspam.tokens.tokenizer import batches, tokenize
@@ -169,12 +169,14 @@ class Classifier(AnyClassifier):
         one constant add up to its score.  If evidence is combined, the score is the log-odds of
         the last of two classes; otherwise of the most probable class against the next.
         """
+        from nbspam.classifier.reasons import by_words
+
         (document,) = self.documents([message])
         joint = self.joint_of(document)[0] + self.shift
         towards, against = 1, 0
         if not isinstance(self.fit, Combination):
             towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
-        evidence, constant = self.reasons(document, towards, against)
+        tokens, constant = self.reasons(document, towards, against)
         shift = np.broadcast_to(self.shift, joint.shape)
         return Explanation(
             self.verdict(name, joint, rule),
@@ -182,7 +184,8 @@ class Classifier(AnyClassifier):
             self.classes[against],
             float(joint[towards] - joint[against]),
             constant + float(shift[towards] - shift[against]),
-            evidence,
+            by_words(message, self.settings.tokens, tokens),
+            tokens,
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
@@ -328,10 +331,15 @@ def token_weights(classifier: "Classifier | FeatureClassifier") -> Floats | Floa
 
 
 def strongest_tokens(
-    classifier: "Classifier | FeatureClassifier", n: int
+    classifier: "Classifier | FeatureClassifier", n: int, with_runs: bool = False
 ) -> dict[str, list[StrongToken]]:
-    """Return for each class the n tokens that are the strongest evidence for it, best first."""
+    """Return for each class the n tokens that are the strongest evidence for it, best first.
+
+    with_runs: also runs of characters, which repeat the evidence of the words they stand in.
+    """
     table = classifier.table
+    groups = table.vocabulary.groups
+    kept = np.flatnonzero(with_runs | (groups != group_of(CHARACTERS)))
     weight = token_weights(classifier)
     # Without smoothing weights can be -inf, which nothing can be compared with.
     weight = np.where(np.isneginf(weight).any(axis=1, keepdims=True), 0.0, weight)
@@ -339,7 +347,7 @@ def strongest_tokens(
     strongest = {}
     for k, name in enumerate(classifier.classes):
         odds = weight[:, k] - others[:, k]
-        columns = np.argsort(-odds, kind="stable")[:n]
+        columns = kept[np.argsort(-odds[kept], kind="stable")[:n]]
         strongest[name] = [
             StrongToken(
                 table.vocabulary.text(j),

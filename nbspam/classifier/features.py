@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.classifier.reasons import by_words
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.table import CountTable, pruned_table
 from nbspam.decision import Rule
@@ -94,17 +95,19 @@ class FeatureClassifier(AnyClassifier):
 
         The score is the log-odds of the most probable class against the next.
         """
-        present = self.presence([message_of_item(given, self.settings)])[0]
+        message = message_of_item(given, self.settings)
+        present = self.presence([message])[0]
         joint = self.model.joint_log_proba_or_prior(present[None])[0] + self.shift
         towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
-        evidence, constant = self.reasons(present, towards, against)
+        tokens, constant = self.reasons(present, towards, against)
         return Explanation(
             self.verdict(given.name, joint, rule),
             self.classes[towards],
             self.classes[against],
             float(joint[towards] - joint[against]),
             constant,
-            evidence,
+            by_words(message, self.settings.tokens, tokens),
+            tokens,
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:

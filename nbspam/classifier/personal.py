@@ -29,6 +29,7 @@ from nbspam.classifier.combine import (
     log_odds,
     prior_worth,
 )
+from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
 from nbspam.decision import UNDECIDED, Rule, default_rule
 from nbspam.mail.message import Message
@@ -284,8 +285,9 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
 
     Its tokens are spelt as in the message itself: no words of other messages are looked at.
     """
+    settings = shared.settings.tokens
     message = message_of_item(item, _settings_for(shared, owner))
-    batch = tokenize([message], shared.settings.tokens)
+    batch = tokenize([message], settings)
     documents = batch.documents
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
     shares = known.combination.parts(weighed(known, documents, own))
@@ -301,18 +303,20 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     met = met[np.argsort(-np.abs(shares[met]), kind="stable")]
     column = documents.columns.take(met)
     counts = known.counts[column] + own.values[met, :2]
+    tokens = tuple(
+        Evidence(spelt.text(k), share, GROUPS[batch.groups[k]], tuple(each))
+        for k, share, each in zip(
+            column.tolist(), shares[met].tolist(), counts.tolist(), strict=True
+        )
+    )
     return Explanation(
         next(AnyClassifier.verdicts(shared, [answer], rule_for(shared, owner, rule))),
         shared.classes[1],
         shared.classes[0],
         float(joint[1] - joint[0]),
         float(known.combination.worth[-1] + shift[1] - shift[0]),
-        tuple(
-            Evidence(spelt.text(k), share, GROUPS[batch.groups[k]], tuple(each))
-            for k, share, each in zip(
-                column.tolist(), shares[met].tolist(), counts.tolist(), strict=True
-            )
-        ),
+        by_words(message, settings, tokens),
+        tokens,
     )
 
 

@@ -38,7 +38,6 @@ form_options = options.filling(
         "--against",
         "others",
         multiple=True,
-        required=True,
         metavar="'OPTIONS'",
         help="Other options of training, in quotes; may be given several times.",
     ),
@@ -92,6 +91,7 @@ def compare_command(
     source = click.get_current_context().get_parameter_source("cv")
     if online and source is click.core.ParameterSource.COMMANDLINE:
         raise UsageError("--cv and --online: two ways to judge; give one of them")
+    _check_against(form, training.given, "multinomial", "bernoulli")
     output.check_page(form.report, form.per_week)
     several = [training, *(_parsed(_training, text)[0] for text in form.others)]
     items = inputs.items_of_sources(*corpus)
@@ -134,6 +134,7 @@ def table_compare_command(
     from nbspam.evaluation.comparison import compare_tables
     from nbspam.tables.training import table_settings
 
+    _check_against(form, training.given, "aode", "tan")
     output.check_page(form.report, form.per_week)
     several = [(training, columns), *(_parsed(_table_training, text) for text in form.others)]
     tables = []
@@ -146,6 +147,15 @@ def table_compare_command(
         tables.append((data.table, settings))
     compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
     _show(compared, _spelt(_table_training, training.given | columns.given), rows.sources, form)
+
+
+def _check_against(form: ComparisonForm, given: dict[str, Any], *models: str) -> None:
+    """Raise UsageError if there is nothing to compare with; propose one of two models."""
+    if not form.others:
+        other = models[given.get("model") == models[0]]
+        raise UsageError(
+            f"compare: one way of training; add another, such as: --against '--model {other}'"
+        )
 
 
 def _show(

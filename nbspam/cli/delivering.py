@@ -103,6 +103,7 @@ def filter_command(
     """
     from nbspam.maildir.filter import filter_message
 
+    output.tell_waiting(["-"])
     confidence = sure if learn == "confident" else None
     rule = partial(options.rule_of, decision)
     for note in filter_message(

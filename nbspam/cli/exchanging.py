@@ -71,6 +71,7 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
     """
     from nbspam.store.open import read_text_model
 
+    output.tell_waiting([file])
     classifier = read_text_model(file)
     kept = output.save_model(classifier, model_path)
     output.report_lack(classifier)

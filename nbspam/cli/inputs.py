@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -26,14 +26,15 @@ from nbspam.cli.options import (
     model_option,
     rule_of,
 )
-from nbspam.cli.output import or_standard_input, report_lack, warn
+from nbspam.cli.output import or_standard_input, report_lack, tell_waiting, warn
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import as_learned
 from nbspam.sources.files import Rememberer, TextColumns, holds_many, listed
-from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.items import Item, SourceOptions, begins_like_mail, oddity, read_items
 
 if TYPE_CHECKING:
+    from nbspam.classifier.classifier import Classifier
     from nbspam.decision import Rule
     from nbspam.sources.records import Record
     from nbspam.tables.schema import Schema
@@ -130,6 +131,7 @@ def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ..
         return sources
     from nbspam.sources.files import file_names_in
 
+    tell_waiting([files0_from], "--files0-from -")
     return Listed([*sources, *file_names_in(files0_from)])
 
 
@@ -264,19 +266,30 @@ def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
 
 
 def items_of_sources(
-    sources: Iterable[str], reading: SourceOptions, labels: Labels = NO_LABELS
+    sources: Iterable[str], reading: SourceOptions, labels: Labels | None = None
 ) -> Iterator[Item]:
     """Return the items of all sources, then those whose class the options state.
 
-    Without any path they come from standard input.  After a single class option, files among
+    labels: None if the command needs no classes.  Without any path the items come from standard
+    input, whose mail has none.  After a single class option, files among
     the sources have its class, unless they state one: `--spam cur/*` gives the option the first
     file, and the sources the others.  Raises InputError and UsageError.
     """
+    if labels is None:
+        labels = NO_LABELS
+    elif not (sources or labels.paths or reading.format):
+        name = click.get_current_context().command.name
+        raise UsageError(
+            f"{name}: no SOURCE, and mail on standard input states no class; give labelled mail,"
+            f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
+        )
     if click.get_current_context().params.get("preset") == "mail":
         reading = reading._replace(is_mail=True)
     parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
     names = list(dict.fromkeys(name for name, _ in labels.paths))
+    tell_waiting(path for _, path in labels.paths)
     if names:
+        tell_waiting(sources)
         parts[:0] = [_items_beside(path, reading, names) for path in sources]
     elif sources or not parts:
         parts.insert(0, read_items(or_standard_input(sources), options=reading))
@@ -480,13 +493,25 @@ def inputs_of(
     classifier: "AnyClassifier",
     sources: Iterable[str],
     reading: SourceOptions,
-    labels: Labels = NO_LABELS,
+    labels: Labels | None = None,
 ) -> "Iterator[Item | Record]":
     """Return the inputs of a classifier: rows for the model of a table, else items."""
     schema = schema_of(classifier)
-    if schema is None:
-        return items_of_sources(sources, knowing(reading, classifier), labels)
-    return records_of(sources, reading, schema)
+    if schema is not None:
+        return records_of(sources, reading, schema)
+    items = items_of_sources(sources, knowing(reading, classifier), labels)
+    settings = cast("Classifier", classifier).settings
+    return map(_pasted_as_text, items) if settings.reading == "mail" else items
+
+
+def _pasted_as_text(item: Item) -> Item:
+    """Return an item, as text if somebody has pasted mail without its head."""
+    if item.name != "-" or item.is_text or item.data is None or begins_like_mail(item.data):
+        return item
+    if not item.data.strip() or oddity(item.data, TextColumns()) is not None:
+        return item
+    warn("-: no head of a mail, judged as text; paste the message's source to judge all of it")
+    return item._replace(is_text=True)
 
 
 def knowing(reading: SourceOptions, model: Any) -> SourceOptions:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -180,7 +181,7 @@ def print_labels(question: inputs.Question, jobs: int, as_json: bool) -> int:
 class ExplanationForm(NamedTuple):
     """The form in which explanations are printed, and the file of their page."""
 
-    number: int  # of tokens
+    number: int  # of reasons
     brief: bool
     report: str | None
     strict: bool
@@ -201,39 +202,50 @@ explanation_options = options.filling(
 @click.command("explain", cls=Command, first=("--model-file", "--number", "--brief", "--report"))
 @inputs.question_options(inputs.reading_options, options.prior_option)
 @explanation_options
-def explain_command(question: inputs.Question, form: ExplanationForm) -> int:
-    """Show how much each token adds to the score of a message, strongest first.
+@options.tokens_option
+def explain_command(question: inputs.Question, form: ExplanationForm, tokens: bool) -> int:
+    """Show how much each reason adds to the score of a message, strongest first.
 
     The columns are the nats it adds (above 0 for the class that the score is for), the
-    number of messages of each class that have the token, its kind, and the token.  All of
-    them and the constant add up to the score, which is the log-odds of that class.  Where
-    costs are stated, the expected cost of every answer follows.
+    number of messages of each class that have it, its kind, and the token.  Runs of
+    characters are summed in the word or stretch of text where they stand.  All rows and the
+    constant add up to the score, which is the log-odds of that class.  Where costs are
+    stated, the expected cost of every answer follows.
 
     \b
     nbspam explain message.eml
     nbspam explain --brief < message.eml
     """
     output.check_page(form.report)
-    return print_explanations(inputs.asked_model(question), form)
+    return print_explanations(inputs.asked_model(question), form, tokens)
 
 
-def print_explanations(question: inputs.AskedModel, form: ExplanationForm) -> int:
-    """Print the evidence for each answer, and write the page; return the exit status."""
+def print_explanations(
+    question: inputs.AskedModel, form: ExplanationForm, tokens: bool = False
+) -> int:
+    """Print the evidence for each answer, and write the page; return the exit status.
+
+    tokens: as single tokens, and not summed by words.
+    """
     from nbspam.printing import write_lines
 
     classifier = question.classifier
     successes = output.Successes(form.strict)
     if form.report is None:
-        explained = successes.of(classifier.explanations(question.inputs, question.rule))
-        write_lines(_shown(explained, question, form), sys.stdout)
-        return successes.status
-    from nbspam.evaluation.pages.quality import Explained
+        page, watched = None, question.inputs
+    else:
+        from nbspam.evaluation.pages.quality import Explained
 
-    page = Explained(classifier)
-    watched = classifier.explanations(page.watched(question.inputs), question.rule)
-    explained = page.passing(successes.of(watched))
-    write_lines(_shown(explained, question, form), sys.stdout)
-    output.write_page(form.report, page.page())
+        page = Explained(classifier)
+        watched = page.watched(question.inputs)
+    explained = successes.of(classifier.explanations(watched, question.rule))
+    if tokens:
+        explained = (replace(e, evidence=e.tokens or e.evidence) for e in explained)
+    if page is None or form.report is None:
+        write_lines(_shown(explained, question, form), sys.stdout)
+    else:
+        write_lines(_shown(page.passing(explained), question, form), sys.stdout)
+        output.write_page(form.report, page.page())
     return successes.status
 
 
@@ -292,7 +304,8 @@ def explanation_lines(
     for token, nats, group, counts in strongest:
         words = fact_in_words(token)
         said = printable(token) if words is None else f"{printable(token)} ({words})"
-        rows.append((_nats(nats), *(f"{counts[k]:g}" for k in pair), group, said))
+        n_docs = (f"{counts[k]:g}" if counts else "" for k in pair)
+        rows.append((_nats(nats), *n_docs, group, said))
     # The other tokens share a line, so that the rows add up to the score.
     others = explanation.evidence[len(strongest) :]
     if others:
@@ -324,11 +337,7 @@ def explanation_json(explanation: "Explanation", number: int) -> dict[str, objec
     """Return an explanation for JSON, which has no infinity: null replaces it."""
     classes = list(explanation.verdict.posterior)
     tokens = [
-        {
-            **row._asdict(),
-            "contribution": finite(row.contribution),
-            "counts": dict(zip(classes, row.counts, strict=True)),
-        }
+        {**output.evidence_json(row, classes), "contribution": finite(row.contribution)}
         for row in explanation.strongest(number)
     ]
     return {

@@ -197,7 +197,7 @@ def relabel_command(
     model = living_model(model_path)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
     outcome = model.relabel(items, to, day=options.today(), jobs=jobs, new_class=new_class)
-    return report_outcome(outcome, model_path, as_json)
+    return report_outcome(outcome, model_path, as_json, " that the model did not know")
 
 
 @click.command(

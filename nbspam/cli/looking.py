@@ -99,12 +99,14 @@ def _decision(classifier: "Classifier") -> str:
 @click.command("words", cls=Command, first=("--number", "--model-file", "--json"))
 @options.model_option
 @options.number_option(20, "class")
+@options.tokens_option
 @options.json_option
-def words_command(model_path: str, number: int, as_json: bool) -> None:
-    """Print the tokens that speak most strongly for each class.
+def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> None:
+    """Print the words that speak most strongly for each class.
 
     The columns are the weight of the token (its log-odds against the other classes, in
-    nats), its count in each class, and the token.
+    nats), its count in each class, and the token.  Runs of characters, which repeat the
+    evidence of words, are left out without --tokens.
 
     \b
     nbspam words -n 10
@@ -112,7 +114,7 @@ def words_command(model_path: str, number: int, as_json: bool) -> None:
     from nbspam.classifier.classifier import strongest_tokens
 
     classifier = cast("Classifier", inputs.loaded_model(model_path))
-    strongest = strongest_tokens(classifier, number)
+    strongest = strongest_tokens(classifier, number, tokens)
     if as_json:
         for name, rows in strongest.items():
             for row in rows:

@@ -542,10 +542,7 @@ def _reason(evidence: "Evidence") -> str:
 
 def _doubt_json(doubt: "Doubt", found: "Doubts") -> dict[str, object]:
     """Return the values of a doubt for JSON."""
-    tokens = [
-        {**row._asdict(), "counts": dict(zip(found.classes, row.counts, strict=True))}
-        for row in doubt.evidence[:_MOST]
-    ]
+    tokens = [output.evidence_json(row, found.classes) for row in doubt.evidence[:_MOST]]
     return {
         "name": doubt.name,
         "filed": doubt.filed,

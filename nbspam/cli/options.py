@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from nbspam.cli import output
 from nbspam.cli.frame import COMMON, Decorator, Function, titled, user_folder, wrong_value
 from nbspam.errors import UsageError
 
@@ -369,6 +370,7 @@ sent_option = titled(
         "--sent",
         multiple=True,
         metavar="PATH",
+        callback=lambda context, option, paths: tuple(output.tell_waiting(paths)),
         help="Learn from mail that you sent whom you know.  [default: .Sent or Sent, beside the"
         " Maildirs that are read]  A model keeps hashes of the ids of these messages and of the"
         " people they went to.",
@@ -390,6 +392,11 @@ def number_option(default: int, thing: str) -> Decorator:
         show_default=True,
         help=f"Number of tokens to show per {thing}.",
     )
+
+
+tokens_option = click.option(
+    "--tokens", is_flag=True, help="Show every token, runs of characters, too, on its own."
+)
 
 
 def output_option(text: str) -> Decorator:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nbspam.decision import Cutoffs, Rule
     from nbspam.settings import Settings
     from nbspam.tables.schema import Schema
-    from nbspam.verdicts import AnyClassifier, Skipped, Verdict
+    from nbspam.verdicts import AnyClassifier, Evidence, Skipped, Verdict
 
 _MAX_COLUMNS = 20  # of a table, that are listed
 JSON_VERSION = 1  # another one if a key changes its name, type or meaning
@@ -105,12 +105,18 @@ def at_terminal() -> bool:
 
 
 def or_standard_input(sources: Iterable[str]) -> list[str]:
-    """Return the sources, or standard input if there are none; say so where it is a terminal."""
+    """Return the sources, or standard input if there are none; see `tell_waiting`."""
     if sources:  # which a list of names is, though it may hold none
-        return list(sources)
-    if at_terminal():
-        warn("no SOURCE: reading from this terminal; end with Ctrl-D")
-    return ["-"]
+        return tell_waiting(sources)
+    return tell_waiting(["-"], "no SOURCE")
+
+
+def tell_waiting(paths: Iterable[str], why: str = "-") -> list[str]:
+    """Return paths; say so if one is standard input, and a person is to type that."""
+    paths = list(paths)
+    if "-" in paths and at_terminal():
+        warn(f"{why}: reading from this terminal; end with Ctrl-D")
+    return paths
 
 
 # --- verdicts --------------------------------------------------------------------------------
@@ -128,6 +134,12 @@ def verdict_json(verdict: "Verdict", costs: "Rule | None") -> dict[str, object]:
         "score": verdict.score,
         "risk": costs and risks(verdict.posterior, costs),
     }
+
+
+def evidence_json(evidence: "Evidence", classes: Sequence[str]) -> dict[str, object]:
+    """Return evidence for JSON; the counts of what is no token of the model are null."""
+    counts = dict(zip(classes, evidence.counts, strict=True)) if evidence.counts else None
+    return {**evidence._asdict(), "counts": counts}
 
 
 def echo_verdicts(
@@ -298,8 +310,13 @@ def columns_json(schema: "Schema") -> object:
     return schema_to_dict(schema)["columns"]
 
 
-def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
-    """Print how many messages an update learned, moved and so on; return the exit status."""
+def report_outcome(
+    outcome: "Outcome", model_path: str, as_json: bool, of_learned: str = ""
+) -> int:
+    """Print how many messages an update learned, moved and so on; return the exit status.
+
+    of_learned: what text says of the learned ones besides.
+    """
     report_skipped(outcome.skipped)
     for note in outcome.notes:
         warn(note)
@@ -318,7 +335,8 @@ def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
         skipped = skipped_json(outcome.skipped)
         echo_json({"model": model_path, **names, "skipped": skipped, "notes": outcome.notes})
     else:
-        said = ", ".join(f"{name} {n:,}" for name, n in counts.items() if n)
+        remarks = {"learned": of_learned}
+        said = ", ".join(f"{name} {n:,}{remarks.get(name, '')}" for name, n in counts.items() if n)
         echo_summary([(said or "nothing to do",)])
     return 1 if outcome.skipped else 0
 

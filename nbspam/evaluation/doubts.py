@@ -18,6 +18,7 @@ from nbspam.classifier.combine import probability
 from nbspam.counts.corpus import Corpus, stratified_folds
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import answers_of, labelled_corpus, trained_on
+from nbspam.evaluation.witness import Witness
 from nbspam.mail.digest import Copies
 from nbspam.printing import tracked
 from nbspam.settings import Settings
@@ -65,9 +66,12 @@ def find_doubts(
     settings: of a model that combines or blends evidence.  told: the labels that a person has
     told, by digest; they are believed, and their messages are never doubted.
     """
+    witness = Witness()
+    if settings.tokens.characters:  # else nobody asks for the text again
+        witness.settings, items = settings, witness.watched(items)
     data, skipped = labelled_corpus(items, settings, jobs)
     data, is_told = _with_told(data, told)
-    joint, evidence = _judged_twice(data, settings, is_told)
+    joint, evidence = _judged_twice(data, settings, is_told, witness)
     noise = noise_of(joint[~is_told], data.y[~is_told])
     lead = leads(noise.scale * joint, data.y)
     wrong = wrong_probability(lead, noise.share, len(data.classes) - 1)
@@ -105,7 +109,7 @@ def _with_told(data: Corpus, told: Mapping[int, str]) -> tuple[Corpus, Booleans]
 
 
 def _judged_twice(
-    data: Corpus, settings: Settings, is_told: Booleans
+    data: Corpus, settings: Settings, is_told: Booleans, witness: Witness
 ) -> tuple[Floats, dict[int, tuple[Evidence, ...]]]:
     """Return held-out joint log-probabilities, nats, (n_docs, n_classes), and evidence.
 
@@ -130,8 +134,10 @@ def _judged_twice(
             continue
         best = answered.joint.argmax(axis=1)
         for place in np.flatnonzero(best != data.y[of]).tolist():
-            shares, _ = answered.reasons(place, int(best[place]), int(data.y[of[place]]))
-            evidence[int(of[place])] = tuple(row for row in shares if row.contribution > 0)
+            row = int(of[place])
+            shares, _ = answered.reasons(place, int(best[place]), int(data.y[row]))
+            readable = witness.readable(data.names[row], shares)
+            evidence[row] = tuple(each for each in readable if each.contribution > 0)
     return joint, evidence
 
 

@@ -15,17 +15,17 @@ import numpy as np
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier, StrongToken, strongest_tokens
 from nbspam.classifier.features import FeatureClassifier
+from nbspam.classifier.reasons import by_words
 from nbspam.errors import InputError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tokens.definition import CHARACTERS
+from nbspam.tokens.reading import message_of_item
 from nbspam.verdicts import AnyClassifier, Evidence, Explanation, Verdict, Weighed, posterior
 
 N_KEPT = 20  # answers of each true class that are explained
 N_WORDS = 12  # of each class
-_AMONG = 500  # strongest tokens, which may be runs of characters that say the same as a word
 KEPT_BYTES = 1 << 16  # of a message without a file of its own
 
 
@@ -75,7 +75,7 @@ class Witness:
         if isinstance(classifier, Classifier | FeatureClassifier):
             self.settings = classifier.settings
             if len(classifier.classes) > 1:
-                self.words = strongest_words(classifier, N_WORDS)
+                self.words = strongest_tokens(classifier, N_WORDS)
         elif isinstance(classifier, TableClassifier):
             self.words = strongest_values(classifier, N_WORDS)
 
@@ -141,20 +141,17 @@ class Witness:
         score = float(trial.joint[row, towards] - trial.joint[row, against])
         constant = score - sum(each.contribution for each in evidence)
         names = trial.classes[towards], trial.classes[against]
-        return Explanation(verdict, *names, score, constant, evidence)
+        readable = self.readable(verdict.name, evidence)
+        return Explanation(verdict, *names, score, constant, readable, evidence)
 
-
-def strongest_words(
-    classifier: Classifier | FeatureClassifier, n: int
-) -> dict[str, list[StrongToken]]:
-    """Return for each class the n strongest tokens, without runs of characters."""
-    found = strongest_tokens(classifier, _AMONG)
-    start = f"{CHARACTERS}:"
-    words = {
-        name: [each for each in tokens if not each.token.startswith(start)]
-        for name, tokens in found.items()
-    }
-    return {name: (words[name] or tokens)[:n] for name, tokens in found.items()}
+    def readable(self, name: str, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        """Return the evidence of an input by words, if its text is there to be read again."""
+        item = self.item(name)
+        if item is not None and self.settings is not None:
+            with suppress(InputError):
+                message = message_of_item(item, self.settings)
+                return by_words(message, self.settings.tokens, evidence)
+        return evidence
 
 
 def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[StrongToken]]:

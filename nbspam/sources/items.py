@@ -73,6 +73,7 @@ TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
 ARCHIVES = ("tar", "zip")
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *PACKED, *TABLE_FORMATS)
 
+_NULL = "null instead of a text"
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 
 
@@ -284,15 +285,21 @@ def _stored_items(
         packed = parquet_rows(name, stream, options.wanted, options.is_mail, heard)
         for number, each in enumerate(packed, 1):
             row_name = each.name or f"{name}#{number}"
-            yield Item(row_name, label or each.label, each.data, each.is_text, series=name)
+            null = f"{row_name}: {_NULL}" if each.data is None else None
+            own = label or each.label
+            yield Item(row_name, own, each.data, each.is_text, null, series=name)
     else:
         from nbspam.sources.rows import read_rows
 
         rows = read_rows(stream, kind, options.wanted, options.encoding, options.heard(name))
         for number, row in enumerate(rows, 1):
+            row_name = row.name or f"{name}#{number}"
+            if row.text is None:
+                null = f"{row_name}: {_NULL}"
+                yield Item(row_name, label or row.label, None, True, null, series=name)
+                continue
             # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
             data = row.text.encode("utf-8", "replace")
-            row_name = row.name or f"{name}#{number}"
             yield Item(row_name, label or row.label, data, is_text=True, series=name)
 
 
@@ -486,7 +493,7 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
 
     learned: the columns of a table that the model has learned from.
     """
-    if _begins_like_mail(data):
+    if begins_like_mail(data):
         return None
     head = data[:_HEAD]
     what = _binary_kind(head)
@@ -498,7 +505,7 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
     return None
 
 
-def _begins_like_mail(data: bytes) -> bool:
+def begins_like_mail(data: bytes) -> bool:
     """Return whether data begin with the name of a header, or with a From_ line."""
     # Without a regular expression, which takes longer to compile than a verdict may take.
     name, colon, _ = data[:_LONGEST_NAME].partition(b":")

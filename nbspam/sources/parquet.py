@@ -1,11 +1,12 @@
 """Messages and texts in parquet files, a few rows at a time.
 
 Columns are found as those of other tables are; see `rows`.  A column of bytes holds mail, a
-column of strings holds texts.
+column of strings holds texts.  Classes that are numbers have the names that the `datasets` library
+of Hugging Face leaves in the file.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,7 +23,7 @@ class ParquetRow(NamedTuple):
     """One message or text."""
 
     label: str | None
-    data: bytes
+    data: bytes | None  # None: the cell is null
     is_text: bool
     name: str | None
 
@@ -62,6 +63,7 @@ class _Picked(NamedTuple):
     columns: TextColumns
     id: str | None
     is_text: bool
+    class_names: Sequence[str] = ()  # of the numbers 0, 1, ... in the column of classes
 
     @property
     def names(self) -> list[str]:
@@ -91,7 +93,21 @@ def _pick(schema: Any, wanted: NamedColumns) -> _Picked:
     has_names = _NAME in names and _is_string(_value_type(schema.field(_NAME).type))
     own = None if places.id is None else names[places.id]
     columns = TextColumns(tuple(names[at] for at in places.text), label)
-    return _Picked(columns, own or (_NAME if has_names else None), not n_mails)
+    id_column = own or (_NAME if has_names else None)
+    return _Picked(columns, id_column, not n_mails, _class_names(schema.metadata, label))
+
+
+def _class_names(metadata: dict[bytes, bytes] | None, label: str | None) -> Sequence[str]:
+    """Return the names of a column's classes, a feature `ClassLabel`; none if it has none."""
+    import json
+
+    try:
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+        names = features[label]["names"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return ()
+    is_named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return names if is_named else ()
 
 
 def _value_type(kind: Any) -> Any:
@@ -130,7 +146,7 @@ def _rows(
         n_read += batch.nbytes
         check_expansion(path, n_read, size)
         texts = [_values(batch.column(name)) for name in picked.columns.text]
-        labels = _words(batch, picked.columns.label)
+        labels = _words(batch, picked.columns.label, picked.class_names)
         names = _words(batch, picked.id)
         # map, because rows are as many as messages
         yield from map(ParquetRow, labels, _data(texts), repeat(is_text), names)
@@ -144,18 +160,25 @@ def _values(column: Any) -> list[Any]:
     return values
 
 
-def _words(batch: Any, name: str | None) -> Iterable[str | None]:
+def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Iterable[str | None]:
     """Return the classes or names in a column; None where there are none."""
     if name is None:
         return repeat(None, batch.num_rows)
-    return [as_cell(value).strip() or None for value in _values(batch.column(name))]
+    values = _values(batch.column(name))
+    if class_names:  # -1 is no class
+        named: dict[Any, str | None] = {-1: None, **dict(enumerate(class_names))}
+        values = [named.get(value, value) for value in values]
+    return [as_cell(value).strip() or None for value in values]
 
 
-def _data(columns: list[list[Any]]) -> list[bytes]:
+def _data(columns: list[list[Any]]) -> list[bytes | None]:
     """Return the bytes of messages, or the texts of rows, joined as those of other tables."""
     (first, *others) = columns
     if any(isinstance(value, bytes) for value in first):
-        return [(value or b"")[:MAX_MESSAGE] for value in first]
-    rows = zip(first, *others, strict=True)
-    joined = ("\n".join(part or "" for part in row) for row in rows)
-    return [text.encode("utf-8", "replace")[:MAX_MESSAGE] for text in joined]
+        return [value and value[:MAX_MESSAGE] for value in first]
+    return [
+        None
+        if all(part is None for part in row)
+        else "\n".join(part or "" for part in row).encode("utf-8", "replace")[:MAX_MESSAGE]
+        for row in zip(first, *others, strict=True)
+    ]

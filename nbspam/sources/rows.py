@@ -187,7 +187,7 @@ class TextRow(NamedTuple):
     """One text of a table."""
 
     label: str | None
-    text: str
+    text: str | None  # None: null in JSON
     name: str | None = None  # if a column holds names
 
 
@@ -267,7 +267,9 @@ def _json_rows(
             json_text(values.get(name), number) if at in positions else ""
             for at, name in enumerate(names)
         ]
-        yield _text_of(row, positions)
+        text = _text_of(row, positions)
+        is_null = all(values.get(names[at]) is None for at in places.text)
+        yield text._replace(text=None) if is_null else text
 
 
 def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:

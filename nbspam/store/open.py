@@ -299,8 +299,8 @@ def network_of_model(path: str, classifier: Any) -> "NamedNetwork":
     of_table = "table " if isinstance(classifier, TableClassifier) else ""
     if isinstance(classifier, Classifier) or not hasattr(classifier.model, "network"):
         raise UsageError(
-            f"{path}: holds another kind of model; train one with: nbspam {of_table}train"
-            " --model network"
+            f"{path}: its model has no network; train one beside it: nbspam {of_table}train SOURCE"
+            f"{' --target NAME' if of_table else ''} --model network -m network.nbspam"
         )
     if isinstance(classifier, TableClassifier):
         schema = classifier.schema

@@ -62,14 +62,16 @@ def test_contributions_and_the_constant_are_the_score_strongest_first(name, path
     joint = model.joint_of(document)[0]
     towards, against = (model.classes.index(c) for c in (explanation.towards, explanation.against))
     assert explanation.score == pytest.approx(joint[towards] - joint[against], abs=1e-9)
-    shares = [row.contribution for row in explanation.evidence]
-    total = explanation.constant + math.fsum(shares)
-    assert total == pytest.approx(explanation.score, abs=1e-9)
-    assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
+    for evidence in (explanation.evidence, explanation.tokens):
+        shares = [row.contribution for row in evidence]
+        total = explanation.constant + math.fsum(shares)
+        assert total == pytest.approx(explanation.score, abs=1e-9)
+        assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
+    assert not any(row.token.startswith("char:") for row in explanation.evidence)
     counts, columns = model.table.feature_count, columns_of(name)
-    assert [row.counts for row in explanation.evidence] == [
-        tuple(counts[columns[row.token]]) for row in explanation.evidence
-    ]
+    for row in {*explanation.evidence, *explanation.tokens}:
+        known = columns.get(row.token)
+        assert row.counts == (() if known is None else tuple(counts[known]))
 
 
 def test_a_score_of_combined_evidence_is_that_of_the_last_class():

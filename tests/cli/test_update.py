@@ -43,7 +43,7 @@ def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, train
     assert "skipped" in err
     assert "9.eml.gz" in err
 
-    status, out, err = nbspam("update", stdin=SPAM)
+    status, out, err = nbspam("update", "-", stdin=SPAM)
     assert (status, out) == (1, "skipped 1\n")
     assert "no label" in err
 

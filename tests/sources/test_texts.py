@@ -73,7 +73,12 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
         (HOLES, "csv", {}, [("ham", ""), (None, "x"), (None, "y")]),
         (HOLES.replace(",", "\t"), "tsv", {}, [("ham", ""), (None, "x"), (None, "y")]),
         ('{"text": "x", "label": null}\n', "jsonl", {}, [(None, "x")]),
-        ('{"text": 2.5, "spam": true}\n{"spam": 1}\n', "jsonl", {}, [("true", "2.5"), ("1", "")]),
+        (
+            '{"text": 2.5, "spam": true}\n{"spam": 1}\n',
+            "jsonl",
+            {},
+            [("true", "2.5"), ("1", None)],
+        ),
         ('label,text\nham,"a\r\n""b""\n\nc"\n', "csv", {}, [("ham", 'a\n"b"\n\nc')]),
         (QUOTES, "tsv", {}, [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]),
     ],

@@ -192,7 +192,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),
         (lambda: nbspam.cluster(MELONS, 2, rows=True, alpha="auto"), UsageError, "for texts"),
-        (lambda: nbspam.query(stored, "class"), UsageError, "holds another kind of model"),
+        (lambda: nbspam.query(stored, "class"), UsageError, "its model has no network"),
         (lambda: stored.classify(3), UsageError, "neither text nor mail"),
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
         (lambda: melons.classify("清晰"), UsageError, "give a dict"),

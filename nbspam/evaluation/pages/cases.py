@@ -100,7 +100,7 @@ def marked(item: Item, settings: Settings, evidence: tuple[Evidence, ...]) -> Ma
     )
     single = settings.tokens._replace(pairs=False, characters=False)
     words = set(map(str, reference_tokens(Message(of_text, ()), single)))
-    known = sum(word in nats for word in words)
+    known = len(words & {each.token for each in evidence if each.counts})
     shown = tuple(passage for passage in passages if passage.pieces)
     return Marked(subject, shown, left_out, is_cut, len(words), known)
 
@@ -414,7 +414,7 @@ def _rows(explanation: Explanation) -> tuple[EvidenceRow, ...]:
 def _kinds(explanation: Explanation) -> tuple[EvidenceRow, ...]:
     """Return the sums of the kinds of evidence, the strongest first, and the constant."""
     sums: dict[str, list[float]] = {}
-    for each in explanation.evidence:
+    for each in explanation.tokens or explanation.evidence:
         sums.setdefault(each.group, []).append(each.contribution)
     totals = [EvidenceRow(_KINDS[group], sum(values)) for group, values in sums.items()]
     totals.sort(key=lambda row: -abs(row.nats))

@@ -1,5 +1,6 @@
 """Parquet files hold mail in bytes or texts in strings; every mistake has its message."""
 
+import json
 import os
 import sys
 
@@ -71,7 +72,7 @@ def test_every_type_of_bytes_and_strings_is_read(kind, label, tmp_path):
     [
         ({"text": ["x", "y"], "label": [0, None]}, {}, [("0", b"x"), (None, b"y")]),
         ({"text": ["x", "y"], "spam": [True, False]}, {}, [("true", b"x"), ("false", b"y")]),
-        ({"message": pa.array([None, b"x"], pa.binary())}, {}, [(None, b""), (None, b"x")]),
+        ({"message": pa.array([None, b"x"], pa.binary())}, {}, [(None, None), (None, b"x")]),
         (
             {"text": ["a", None], "title": [None, "b"]},
             {"text_columns": ("title", "text")},
@@ -113,6 +114,38 @@ def test_a_data_set_is_a_folder_of_parquet_files_without_its_marks(mail, tmp_pat
     (folder / ".part-0.parquet.crc").write_bytes(b"x")
 
     assert [item.data for item in read(folder)] == MAILS[0::2] + MAILS[1::2]
+
+
+def class_label(features):
+    return {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        (class_label({"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}), "neg pos - 7"),
+        (class_label({"label": {"dtype": "int64", "_type": "Value"}}), "0 1 -1 7"),
+        (class_label({"label": {"names": "np"}}), "0 1 -1 7"),
+        ({b"huggingface": b"{"}, "0 1 -1 7"),
+        ({b"huggingface": b"[" * 100_000}, "0 1 -1 7"),
+        ({b"pandas": b"{}"}, "0 1 -1 7"),
+    ],
+)
+def test_classes_have_the_names_that_hugging_face_gives_them(metadata, found, tmp_path):
+    columns = pa.table({"text": [*"abcd"], "label": [0, 1, -1, 7]})
+    path = write(tmp_path / "a.parquet", columns.replace_schema_metadata(metadata))
+
+    assert " ".join(item.label or "-" for item in read(path)) == found
+
+
+def test_a_null_text_is_skipped_and_an_empty_one_is_judged(nbspam, trained, tmp_path):
+    path = write(tmp_path / "a.parquet", {"text": ["x", None, ""], "name": ["a", "b", "c"]})
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"text": "x", "title": "a"}\n{"text": null}\n{"text": ""}\n')
+    for table, name in ((path, "b"), (lines, f"{lines}#2")):
+        status, out, err = nbspam("classify", table)
+        assert (status, out.count("\n")) == (1, 2)
+        assert err == f"nbspam: skipped {name}: null instead of a text\n"
 
 
 # ---- commands ----
