@@ -46,8 +46,9 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch):
-    """Let neither the user's configuration file nor their environment decide anything."""
+    """Let neither the user's files nor their environment decide anything."""
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+    monkeypatch.setenv("XDG_DATA_HOME", "/nonexistent")
     for name in [name for name in os.environ if name.startswith("NBSPAM_")]:
         monkeypatch.delenv(name)
 

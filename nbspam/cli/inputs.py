@@ -5,10 +5,7 @@ into items, into the rows of tables, and into what a model is asked.
 """
 
 import os
-import sys
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from nbspam.decision import Rule
     from nbspam.sources.records import Record
     from nbspam.tables.schema import Schema
-    from nbspam.verdicts import AnyClassifier, Skipped, Verdict
+    from nbspam.verdicts import AnyClassifier
 
 T = TypeVar("T")
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".zip", ".parquet")
@@ -517,85 +514,3 @@ def _pasted_as_text(item: Item) -> Item:
 def knowing(reading: SourceOptions, model: Any) -> SourceOptions:
     """Return how sources are read for a model of mail or text: it remembers its columns."""
     return as_learned(reading, model.settings)
-
-
-# --- tables written back ---------------------------------------------------------------------
-
-
-class WaitingRows(TableListener):
-    """Keeps the rows of tables until their verdicts are there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: deque[Sequence[str]] = deque()
-        self._n_heard = 0
-        self._first: tuple[str, ...] | None = None
-
-    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
-        """Check that all tables have the same columns; raises ValueError."""
-        super().table(names, columns)
-        if self._first is None:
-            self._first = self.names
-        elif self._first != self.names:
-            raise ValueError(
-                f"its columns are not those of the table before it ({listed(self._first)});"
-                " classify it by itself"
-            )
-
-    def row(self, cells: Sequence[str]) -> None:
-        """Keep a row."""
-        self._rows.append(cells)
-        self._n_heard += 1
-
-    def only(self, inputs: Iterable[Any]) -> Iterator[Any]:
-        """Let rows of tables pass; raise UsageError for anything else."""
-        for number, given in enumerate(inputs, 1):
-            if self._n_heard != number:
-                raise UsageError(
-                    f"--csv: {given.name} is no row of a table; give CSV, TSV or JSON"
-                )
-            yield given
-
-    def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:
-        """Yield the lines of a CSV table: all rows, each with its label and probability.
-
-        A row that could not be read has neither.  One with more cells than the first keeps them
-        in its last, so that all rows have equally many.
-        """
-        from nbspam.verdicts import Skipped
-
-        width = 0
-        for result in results:
-            cells = [*self._rows.popleft()]
-            if not width:
-                width = len(self._first or cells)
-                if self._first:
-                    yield _csv_line([*self._first, *_new_names(self._first)])
-            if len(cells) > width:
-                cells[width - 1 :] = [",".join(cells[width - 1 :])]
-            cells += [""] * (width - len(cells))
-            if isinstance(result, Skipped):
-                yield _csv_line([*cells, "", ""])
-            else:
-                yield _csv_line([*cells, result.label, f"{result.probability:.6f}"])
-
-
-def _new_names(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names of the columns that are added, other than those that are there."""
-    for name in ("label", "probability"):
-        while name in names:
-            name = f"predicted_{name}"
-        yield name
-
-
-def _csv_line(cells: Sequence[str]) -> str:
-    """Return a row as CSV; on a terminal without control characters."""
-    import csv
-
-    from nbspam.printing import printable
-
-    out = StringIO()
-    # Cells with a character of the line's end are quoted.
-    csv.writer(out, lineterminator="\r\n").writerow(cells)
-    line = out.getvalue()[:-2]
-    return printable(line) if sys.stdout.isatty() else line

@@ -1,8 +1,10 @@
 """nbspam classify, predict and explain: the answers of a model of mail or text, and why."""
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +13,7 @@ import click
 from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import Command
 from nbspam.errors import UsageError
+from nbspam.sources.files import TextColumns, listed
 
 if TYPE_CHECKING:
     from nbspam.decision import Rule
@@ -20,6 +23,91 @@ if TYPE_CHECKING:
 EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 WIDTH = 80  # columns of the terminal
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
+
+
+# --- tables written back ---------------------------------------------------------------------
+
+
+class WaitingRows(inputs.TableListener):
+    """Keeps the rows of tables until their verdicts are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: deque[Sequence[str]] = deque()
+        self._n_heard = 0
+        self._first: tuple[str, ...] | None = None
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Check that all tables have the same columns; raises ValueError."""
+        super().table(names, columns)
+        if self._first is None:
+            self._first = self.names
+        elif self._first != self.names:
+            raise ValueError(
+                f"its columns are not those of the table before it ({listed(self._first)});"
+                " classify it by itself"
+            )
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Keep a row."""
+        self._rows.append(cells)
+        self._n_heard += 1
+
+    def only(self, inputs: Iterable[Any]) -> Iterator[Any]:
+        """Let rows of tables pass; raise UsageError for anything else."""
+        for number, given in enumerate(inputs, 1):
+            if self._n_heard != number:
+                raise UsageError(
+                    f"--csv: {given.name} is no row of a table; give CSV, TSV or JSON"
+                )
+            yield given
+
+    def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:
+        """Yield the lines of a CSV table: all rows, each with its label and probability.
+
+        A row that could not be read has neither.  One with more cells than the first keeps them
+        in its last, so that all rows have equally many.
+        """
+        from nbspam.verdicts import Skipped
+
+        width = 0
+        for result in results:
+            cells = [*self._rows.popleft()]
+            if not width:
+                width = len(self._first or cells)
+                if self._first:
+                    yield _csv_line([*self._first, *_new_names(self._first)])
+            if len(cells) > width:
+                cells[width - 1 :] = [",".join(cells[width - 1 :])]
+            cells += [""] * (width - len(cells))
+            if isinstance(result, Skipped):
+                yield _csv_line([*cells, "", ""])
+            else:
+                yield _csv_line([*cells, result.label, f"{result.probability:.6f}"])
+
+
+def _new_names(names: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the columns that are added, other than those that are there."""
+    for name in ("label", "probability"):
+        while name in names:
+            name = f"predicted_{name}"
+        yield name
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    """Return a row as CSV; on a terminal without control characters."""
+    import csv
+
+    from nbspam.printing import printable
+
+    out = StringIO()
+    # Cells with a character of the line's end are quoted.
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    line = out.getvalue()[:-2]
+    return printable(line) if sys.stdout.isatty() else line
+
+
+# --- verdicts -------------------------------------------------------------------------------
 
 
 class VerdictForm(NamedTuple):
@@ -88,7 +176,7 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
     as_json, null, as_csv, exit_code = form
     output.refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
-        rows = inputs.WaitingRows()
+        rows = WaitingRows()
         reading = question.reading._replace(listener=rows)
         asked = inputs.asked_model(question._replace(reading=reading, prior=None))
         return _write_back(rows, asked, question.prior, jobs, strict)
@@ -102,7 +190,7 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
 
 
 def _write_back(
-    rows: inputs.WaitingRows,
+    rows: WaitingRows,
     question: inputs.AskedModel,
     prior: options.Shares | str | None,
     jobs: int,

@@ -9,7 +9,11 @@ NO_SOURCE = "no SOURCE, and mail on standard input states no class; give labelle
 
 @pytest.mark.parametrize(
     "command",
-    [*("train", "eval", "update", "tune", "doubts"), "shard 1/2 -o x", "compare --against --pairs"],
+    [
+        *("train", "eval", "update", "tune", "doubts"),
+        "shard 1/2 -o x",
+        "compare --against --pairs",
+    ],
 )
 def test_what_needs_classes_says_so_before_it_waits_for_standard_input(command, nbspam, trained):
     name = command.split()[0]
