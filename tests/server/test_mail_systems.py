@@ -1,0 +1,515 @@
+"""Real mail systems on loopback: Postfix, Exim, Haraka and Dovecot, as the pages set them up.
+
+Debian's package exim4-daemon-heavy excludes Postfix.  It can be unpacked into a folder: EXIM names
+the program then, and LD_LIBRARY_PATH the folders of its libraries.  HARAKA names the folder where
+`npm install Haraka haraka-plugin-spamassassin` was run.
+"""
+
+import grp
+import imaplib
+import os
+import pwd
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from serving import PATIENCE, free_port, is_refused, serving, swaks, until
+from support import HAM, ROOT, SPAM
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def place():
+    """A folder that everybody may enter, as those of pytest's are not."""
+    with tempfile.TemporaryDirectory(prefix="mail-system") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+# ---- Postfix, by the milter protocol ----
+
+MAIN = """
+compatibility_level = 3.6
+queue_directory = {place}/queue
+data_directory = {place}/data
+mail_owner = postfix
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+myhostname = mail.example.org
+mydestination =
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+virtual_mailbox_domains = example.org
+virtual_mailbox_base = {place}/box
+virtual_mailbox_maps = static:inbox/
+virtual_uid_maps = static:65534
+virtual_gid_maps = static:65534
+smtpd_milters = inet:127.0.0.1:{milter}
+milter_default_action = tempfail
+smtpd_recipient_restrictions = reject_unauth_destination
+maillog_file = {place}/log
+maillog_file_prefixes = /tmp, /var
+alias_maps =
+alias_database =
+"""
+MASTER = """
+127.0.0.1:{smtp} inet n - n - - smtpd
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+proxymap unix - - n - - proxymap
+virtual unix - n n - - virtual
+anvil unix - - n - 1 anvil
+error unix - - n - - error
+retry unix - - n - - error
+postlog unix-dgram n - n - 1 postlogd
+"""
+
+needs_postfix = pytest.mark.skipif(
+    os.getuid() != 0 or not (shutil.which("postfix") and shutil.which("swaks")),
+    reason="needs root, Postfix and swaks",
+)
+
+
+class Postfix:
+    """A private Postfix on loopback."""
+
+    def __init__(self, place, milter):
+        self.place, self.smtp, self.milter = place, free_port(), milter
+        for name in ("etc", "queue", "data", "box/inbox"):
+            (place / name).mkdir(parents=True)
+        shutil.chown(place / "data", "postfix")
+        for path in (place / "box", place / "box" / "inbox"):
+            os.chown(path, 65534, 65534)
+        names = {"place": place, "milter": milter, "smtp": self.smtp}
+        (place / "etc" / "main.cf").write_text(MAIN.format(**names))
+        (place / "etc" / "master.cf").write_text(MASTER.format(**names))
+        self.run("check")  # makes the folders of the queue
+        self.run("start")
+
+    def run(self, word):
+        command = ["postfix", "-c", self.place / "etc", word]
+        done = subprocess.run(command, check=False, capture_output=True)
+        log = self.place / "log"
+        assert done.returncode == 0, (done, log.exists() and log.read_text())
+
+    def send(self, data):
+        return swaks(self.place, data, "--server", f"127.0.0.1:{self.smtp}")
+
+    def delivered(self, number):
+        """Return the messages in the mailbox, when there are so many."""
+
+        def found():
+            return sorted(self.place.glob("box/inbox/new/*"))
+
+        until(lambda: len(found()) >= number)
+        return [path.read_bytes() for path in found()]
+
+    def held(self):
+        return len(list((self.place / "queue" / "hold").rglob("*[0-9A-F]")))
+
+
+@pytest.fixture
+def postfix(place):
+    """Start a Postfix that asks a milter at a port: (milter) -> Postfix."""
+    started = []
+
+    def start(milter):
+        started.append(Postfix(place, milter))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.run("stop")
+
+
+@needs_postfix
+def test_mail_gets_a_header_and_loses_forged_ones(own_model, tmp_path, postfix):
+    with serving(own_model, tmp_path) as served:
+        mta = postfix(served.milter)
+        assert "250 2.0.0 Ok: queued" in mta.send(b"X-Spam-Status: No, forged\n" + SPAM)
+        [spam] = mta.delivered(1)
+        assert b"\nX-Nbspam: spam, probability=0.9" in spam
+        assert b"\nX-Spam-Flag: YES\nX-Spam-Status: Yes, score=" in spam
+        assert b"forged" not in spam
+        assert spam.endswith(b"buy cheap pills now http://p.example/\n\n")
+        mta.send(HAM)
+        assert sum(b"\nX-Nbspam: ham" in each for each in mta.delivered(2)) == 1
+        log = served.errors.read_text()
+
+        # The server stops: mail is to be sent again, and none is lost or passed.
+        served.stop()
+        assert "451 4.7.1 Service unavailable" in mta.send(SPAM)
+    assert "verdict=spam" in log
+    assert "queue=" in log
+
+
+@needs_postfix
+@pytest.mark.parametrize(
+    ("option", "answer", "n_held"),
+    [
+        ("--reject-above", "550 5.7.1 The message is spam", 0),
+        ("--quarantine-above", "250 2.0.0 Ok: queued", 1),
+    ],
+)
+def test_spam_is_rejected_or_held(own_model, tmp_path, postfix, option, answer, n_held):
+    with serving(own_model, tmp_path, option, "0.9") as served:
+        mta = postfix(served.milter)
+        assert answer in mta.send(SPAM)
+        assert "250 2.0.0 Ok: queued" in mta.send(HAM)
+        assert len(mta.delivered(1)) == 1
+        assert mta.held() == n_held
+
+
+@needs_postfix
+@pytest.mark.parametrize(
+    ("choice", "answer"), [("tempfail", "451 4.7.1"), ("pass", "250 2.0.0 Ok: queued")]
+)
+def test_when_busy_postfix_is_told_to_try_again_or_mail_passes(
+    own_model, tmp_path, postfix, choice, answer
+):
+    limits = {"waiting": 0}
+    with serving(own_model, tmp_path, "--when-busy", choice, limits=limits) as served:
+        assert answer in postfix(served.milter).send(SPAM)
+
+
+# ---- Exim, by spamd's protocol and by rspamd's ----
+
+EXIM = os.environ.get("EXIM") or shutil.which("exim4")
+EXIM_CONFIG = """
+primary_hostname = mail.example.org
+spool_directory = {place}
+log_file_path = {place}/%slog
+exim_user = root
+exim_group = root
+never_users =
+keep_environment =
+spamd_address = {spamd}{variant}
+acl_smtp_rcpt = accept
+acl_smtp_data = check_data
+begin acl
+check_data:
+  warn  spam = nobody:true
+        add_header = X-Spam-Score: $spam_score ($spam_bar) $spam_action
+        add_header = X-Spam-Report: $spam_report
+  deny  message = This message is spam ($spam_score)
+        spam = nobody
+  accept
+"""
+
+
+def scans():
+    if not (EXIM and shutil.which("swaks")) or os.getuid() != 0:
+        return False
+    asked = subprocess.run([EXIM, "-C", "/dev/null", "-bV"], capture_output=True, check=False)
+    return b"Content_Scanning" in asked.stdout
+
+
+@pytest.mark.skipif(
+    not scans(), reason="needs root, swaks and an Exim that scans content: EXIM names it"
+)
+@pytest.mark.parametrize(
+    ("variant", "header"),
+    [
+        ("", b"X-Spam-Report: ham, probability of spam 0."),
+        (" variant=rspamd", b"X-Spam-Report: Action: no action\n"),
+    ],
+)
+def test_exim_rejects_spam_and_notes_the_score_of_ham(own_model, tmp_path, variant, header):
+    (tmp_path / "exim").mkdir()
+    config = tmp_path / "exim.conf"
+    to = ("--pipe", shlex.join([EXIM, "-C", str(config), "-odq", "-bs"]))
+    with serving(own_model, tmp_path) as served:
+        names = {"place": tmp_path / "exim", "spamd": served.spamd, "variant": variant}
+        config.write_text(EXIM_CONFIG.format(**names))
+        said = swaks(tmp_path, SPAM, *to)
+        assert "550 This message is spam (" in said, (said, served.errors.read_text())
+        assert "250 OK id=" in swaks(tmp_path, HAM, *to)
+        [head] = (tmp_path / "exim" / "input").glob("*-H")  # of the message in the queue
+        text = head.read_bytes()
+    assert header in text
+
+
+# ---- Haraka, whose plugin spamassassin asks spamd's protocol for HEADERS ----
+
+HARAKA = Path(os.environ.get("HARAKA", "/nowhere")) / "node_modules" / ".bin" / "haraka"
+
+
+@pytest.fixture
+def haraka(own_model, tmp_path):
+    """Start a Haraka that asks a server; return its port, and the server."""
+    place, port = tmp_path / "haraka", free_port()
+    subprocess.run([HARAKA, "-i", place], check=True, capture_output=True)
+    with serving(own_model, tmp_path, "--jobs", "1") as served:
+        for name, text in {
+            "plugins": "spamassassin\nrcpt_to.in_host_list\nqueue/test\n",
+            "host_list": "example.org\n",
+            "smtp.ini": f"listen=127.0.0.1:{port}\nnodes=0\n",
+            "spamassassin.ini": f"spamd_socket={served.spamd}\nspamd_user=first-recipient\n"
+            "reject_threshold=5\n",
+        }.items():
+            (place / "config" / name).write_text(text)
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}  # where queue/test puts messages
+        command = [HARAKA, "-c", place]
+        with open(tmp_path / "log", "wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            until(lambda: not is_refused(port))
+            yield port, served
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+@pytest.mark.skipif(
+    not (HARAKA.exists() and shutil.which("swaks")),
+    reason="needs swaks and a Haraka: HARAKA names the folder where npm installed it",
+)
+def test_haraka_rejects_spam_and_marks_ham(haraka, tmp_path):
+    port, served = haraka
+    to = ("--server", f"127.0.0.1:{port}")
+    assert "550 spam score exceeded threshold" in swaks(tmp_path, SPAM, *to)
+    assert "250 Message Queued" in swaks(tmp_path, HAM, *to)
+    [message] = tmp_path.glob("mail_*.eml")
+    assert b"X-Spam-Status: No, score=" in message.read_bytes()
+    log = served.errors.read_text()
+    assert "user=ann@example.org asked=HEADERS verdict=spam" in log
+    assert "user=ann@example.org asked=HEADERS verdict=ham" in log
+
+
+# ---- Dovecot, set up as docs/howto/dovecot.md says: moving mail teaches ----
+#
+# It runs without rights, with all of its parts as one user.
+
+PAGE = (ROOT / "docs" / "howto" / "dovecot.md").read_text()
+# What is this instance's own, and not of nbspam.
+DOVECOT_CONFIG = """
+base_dir = {place}/run
+state_dir = {place}/run
+log_path = {place}/log
+protocols = imap
+listen = 127.0.0.1
+ssl = no
+disable_plaintext_auth = no
+default_internal_user = {user}
+default_internal_group = {group}
+default_login_user = {user}
+first_valid_uid = 1
+mail_location = maildir:~/Maildir
+postmaster_address = postmaster@example.org
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    port = {port}
+  }}
+  inet_listener imaps {{
+    port = 0
+  }}
+}}
+passdb {{
+  driver = static
+  args = password=secret
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={place}/box/%u allow_all_users=yes
+}}
+namespace inbox {{
+  inbox = yes
+  mailbox Junk {{
+    auto = subscribe
+    special_use = \\Junk
+  }}
+  mailbox Trash {{
+    auto = subscribe
+    special_use = \\Trash
+  }}
+}}
+"""
+PROGRAMS = ("dovecot", "sievec", "spamc")
+LDA = "/usr/lib/dovecot/dovecot-lda"
+
+needs_dovecot = pytest.mark.skipif(
+    not all(map(shutil.which, PROGRAMS)) or not Path(LDA).exists(),
+    reason="needs Dovecot with Pigeonhole, and spamc",
+)
+
+
+def blocks(kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+class Dovecot:
+    """A private Dovecot; root runs it as nobody."""
+
+    def __init__(self, place, spamd):
+        is_root = os.getuid() == 0
+        owner = pwd.getpwnam("nobody") if is_root else pwd.getpwuid(os.getuid())
+        self.place, self.port = place, free_port()
+        rights = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+        self.rights = rights if is_root else {}
+        for name in ("run", "box", "sieve/bin"):
+            (place / name).mkdir(parents=True)
+        (place / "sieve" / "bin" / "spamc").symlink_to(shutil.which("spamc"))
+        config = DOVECOT_CONFIG.format(
+            place=place,
+            port=self.port,
+            user=owner.pw_name,
+            group=grp.getgrgid(owner.pw_gid).gr_name,
+            uid=owner.pw_uid,
+            gid=owner.pw_gid,
+        )
+        paths = {"/etc/dovecot/sieve": str(place / "sieve"), "/run/nbspam/spamd": spamd}
+        (text,) = blocks("dovecot")
+        self.write("dovecot.conf", config + text, paths)
+        scripts = [f"sieve/{name}.sieve" for name in ("judge", "learn-spam", "learn-ham")]
+        for name, script in zip(scripts, blocks("sieve"), strict=True):
+            self.write(name, script, paths)
+        for path in (place, *place.rglob("*")):
+            os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
+        for name in scripts:
+            self.run("sievec", "-c", place / "dovecot.conf", place / name)
+        command = ["dovecot", "-F", "-c", place / "dovecot.conf"]
+        self.process = subprocess.Popen(command, **self.rights)
+        until(lambda: "starting up" in self.log())
+
+    def write(self, name, text, paths):
+        for shown, real in paths.items():
+            text = text.replace(shown, real)
+        (self.place / name).write_text(text)
+
+    def run(self, *command, data=b""):
+        done = subprocess.run(
+            command, input=data, capture_output=True, check=False, timeout=PATIENCE, **self.rights
+        )
+        assert done.returncode == 0, (command, done, self.log())
+
+    def log(self):
+        path = self.place / "log"
+        return path.read_text() if path.exists() else ""
+
+    def deliver(self, user, data):
+        self.run(LDA, "-c", self.place / "dovecot.conf", "-d", user, data=data)
+
+    def client(self, user):
+        client = imaplib.IMAP4("127.0.0.1", self.port, timeout=PATIENCE)
+        client.login(user, "secret")
+        return client
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+
+def found_in(client, folder):
+    """Return the messages of a folder."""
+    client.select(folder)
+    uids = client.uid("SEARCH", "ALL")[1][0].split()
+    return [client.uid("FETCH", uid.decode(), "(RFC822)")[1][0][1] for uid in uids]
+
+
+def move(client, source, target):
+    """Move the last message of a folder."""
+    client.select(source)
+    uid = client.uid("SEARCH", "ALL")[1][0].split()[-1].decode()
+    return client.uid("MOVE", uid, target)
+
+
+@pytest.fixture
+def dovecot(own_model, place):
+    """Start a server of users, and a Dovecot that asks it."""
+    (place / "served" / "users").mkdir(parents=True)
+    rights = ("--allow-tell", "--users", str(place / "served" / "users"))
+    with serving(own_model, place / "served", *rights) as served:
+        found = Dovecot(place / "instance", served.spamd)
+        found.served = served
+        yield found
+        found.stop()
+
+
+def lessons(dovecot):
+    """Return the lines of the server's log about lessons, without their time."""
+    lines = dovecot.served.errors.read_text().splitlines()
+    return [line.partition(" ms=")[0] for line in lines if "taught=" in line]
+
+
+def told(dovecot, user, label, data):
+    """Return what spamc prints when it teaches, past Dovecot."""
+    command = ["spamc", "-U", dovecot.served.spamd, "-u", user, "-L", label]
+    return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+
+
+def assert_shown(kind, printed):
+    """Assert that a log has the lines of a block of the page; `...` stands for any text."""
+    (shown,) = blocks(kind)
+    for line in shown.splitlines():
+        pattern = ".*".join(map(re.escape, line.split("...")))
+        assert re.search(rf"^{pattern}$", printed, re.M), (line, printed)
+
+
+@needs_dovecot
+def test_mail_is_judged_when_it_is_delivered(dovecot):
+    dovecot.deliver("ann", b"X-Spam-Flag: NO\n" + SPAM)
+    dovecot.deliver("ann", HAM)
+    ann = dovecot.client("ann")
+    [spam], [ham] = found_in(ann, "Junk"), found_in(ann, "INBOX")
+    assert spam.startswith(b"X-Nbspam: spam, probability=0.9")
+    assert b"X-Spam-Flag: NO" not in spam
+    assert spam.endswith(b"buy cheap pills now http://p.example/\r\n")
+    assert ham.startswith(b"X-Nbspam: ham, probability=0.9")
+    assert lessons(dovecot) == []
+    ann.logout()
+
+
+@needs_dovecot
+def test_moving_mail_teaches_its_users_model(dovecot):
+    dovecot.deliver("ann", HAM)
+    ann, bob = dovecot.client("ann"), dovecot.client("bob")
+    assert move(ann, "INBOX", "Junk")[0] == "OK"
+    assert lessons(dovecot) == ["user=ann taught=spam outcome=learned"]
+    # The same message comes again, to two users.
+    dovecot.deliver("ann", HAM)
+    dovecot.deliver("bob", HAM)
+    assert [len(found_in(ann, name)) for name in ("INBOX", "Junk")] == [0, 2]
+    assert [len(found_in(bob, name)) for name in ("INBOX", "Junk")] == [1, 0]
+    # The headers that it got do not make it another message.
+    assert told(dovecot, "ann", "spam", HAM) == b"Message was already un/learned\n"
+
+    assert move(ann, "Junk", "INBOX")[0] == "OK"
+    assert lessons(dovecot)[-1] == "user=ann taught=ham outcome=moved"
+    number = len(lessons(dovecot))
+    assert move(ann, "Junk", "Trash")[0] == "OK"
+    assert len(lessons(dovecot)) == number
+    assert [len(found_in(ann, name)) for name in ("INBOX", "Junk", "Trash")] == [1, 0, 1]
+    for client in (ann, bob):
+        client.logout()
+    assert_shown("log", dovecot.served.errors.read_text())
+
+
+@needs_dovecot
+def test_without_the_server_mail_is_delivered_and_moved_and_the_log_tells(dovecot):
+    dovecot.served.stop()
+    dovecot.deliver("ann", SPAM)
+    ann = dovecot.client("ann")
+    [message] = found_in(ann, "INBOX")
+    assert b"X-Nbspam" not in message
+    assert move(ann, "INBOX", "Junk")[0] == "OK"
+    assert len(found_in(ann, "Junk")) == 1
+    ann.logout()
+    until(lambda: "non-zero exit code 69" in dovecot.log())  # moves are piped in the background
+    assert_shown("text", dovecot.log().replace(str(dovecot.place), "/etc/dovecot"))
