@@ -19,6 +19,7 @@ PACKAGE = Path(nbspam.__file__).parent
 # that stand in no room; `settings` is one of them that names models, and so stands higher.
 ROOMS = (
     {"lobby"},
+    {"imap"},
     {"sources", "models"},
     {"settings"},
     {"mail", "tables"},
@@ -42,6 +43,8 @@ ONLY_IN = {
     "jinja2": {"evaluation"},
     "markupsafe": {"evaluation"},
     "email": {"sources"},
+    "imapclient": {"imap"},
+    "keyring": {"imap"},
     "fsspec": {"sources"},
     "pyarrow": {"sources"},
     "joblib": set(),

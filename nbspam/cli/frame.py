@@ -13,6 +13,10 @@ are the long names of options:
     [table.train]             # of one command of `nbspam table`
     target = "species"
 
+    [account.home]            # a mail account, which `nbspam sort home` means
+    url = "imaps://ann@mail.example.org/"
+    password-command = "pass show mail"
+
 click's own commands list all options in one run, and the packages that group them (cloup,
 click-option-group, rich-click) take 6 to 60 ms of every start.
 """
@@ -21,7 +25,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -33,6 +37,7 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 COMMON = "Common options"  # come last in every command
+ACCOUNTS = "Mail accounts"  # before them; both are explained in the long help only
 FIRST = "Used most"
 OTHERS = "More options"  # those that stand under no title
 _MAX_WIDTH = 26  # of the left column; longer names have a line of their own
@@ -40,20 +45,20 @@ _MAX_SHORT = 48  # of the right column
 # Commands that print results while they read.
 _AT_ONCE = {"classify", "predict", "explain", "lazy", "tokens"}
 
-COMMON_TABLE = "common"
+COMMON_TABLE, ACCOUNT_TABLE = "common", "account"
 # What click calls types of values, and what users do.
 _TYPES = {
     "valid integer range": "whole number",
     "valid float range": "number",
     "valid integer": "whole number",
 }
-_ADVICE = "mend the file, or give --no-config"
+ADVICE = "mend the file, or give --no-config"
 
 
 class Call:
     """The values of every command's options in one call; click's `obj` of all its contexts."""
 
-    quiet = verbose = configured = False
+    quiet = verbose = configured = reads_config = False
     flags: tuple[str, ...] = ()  # the options that are true, wherever they are set
     arguments: tuple[str, ...] = ()  # of `nbspam serve`, which reads them again
 
@@ -109,6 +114,23 @@ def user_folder(on_windows: str, on_unix: str, default: str) -> str:
     return os.path.join(os.path.expanduser(base), "nbspam")
 
 
+def configured_tables(path: str) -> dict[str, Any]:
+    """Return the tables of the configuration file, {} without one; raises click.UsageError."""
+    try:
+        stream = open(path, "rb")  # noqa: SIM115  closed below
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}; {ADVICE}") from None
+    import tomllib
+
+    try:
+        with stream:
+            return tomllib.load(stream)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path}: not TOML: {error}; {ADVICE}") from None
+
+
 def defaults(ctx: click.Context) -> dict[str, Any]:
     """Return the values of a command's options in the configuration file, by parameter.
 
@@ -116,19 +138,7 @@ def defaults(ctx: click.Context) -> dict[str, Any]:
     wrong.
     """
     path = config_path()
-    try:
-        stream = open(path, "rb")  # noqa: SIM115  closed below
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}; {_ADVICE}") from None
-    import tomllib
-
-    try:
-        with stream:
-            tables = tomllib.load(stream)
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"{path}: not TOML: {error}; {_ADVICE}") from None
+    tables = configured_tables(path)
     root = ctx.find_root().command
     assert isinstance(root, click.Group)
     found = dict(_tables(root, ctx, path, tables))
@@ -147,11 +157,13 @@ def _tables(
     names = [*([] if above else [COMMON_TABLE]), *group.list_commands(ctx)]
     for name, keys in tables.items():
         table = above + name
+        if table == ACCOUNT_TABLE:
+            continue  # see `accounts`
         if not isinstance(keys, dict):
             place = f"[{above}COMMAND]" if above else f"[{COMMON_TABLE}] or a command"
             raise click.UsageError(f"{path}: {table}: in no table; write it under {place}")
         if name not in names:
-            raise click.UsageError(f"{path}: [{table}]: {_near('no such command', name, names)}")
+            raise click.UsageError(f"{path}: [{table}]: {near('no such command', name, names)}")
         inner = group.get_command(ctx, name) if any(map(_is_table, keys.values())) else None
         if isinstance(inner, click.Group):
             yield from _tables(inner, ctx, path, keys, f"{table}.")
@@ -194,18 +206,18 @@ def _value(
     if option.is_flag:
         if isinstance(value, bool):
             return value
-        raise click.UsageError(f"{where}: not true or false; {_ADVICE}")
+        raise click.UsageError(f"{where}: not true or false; {ADVICE}")
     several = option.multiple or option.nargs != 1
     words = value if several and isinstance(value, list) else [value]
     if any(isinstance(word, bool) or not isinstance(word, str | int | float) for word in words):
         raise click.UsageError(
-            f"{where}: not a string or a number{' or a list of them' * several}; {_ADVICE}"
+            f"{where}: not a string or a number{' or a list of them' * several}; {ADVICE}"
         )
     spelt = [os.path.expanduser(str(word)) for word in words]
     try:
         option.type_cast_value(ctx, spelt if several else spelt[0])
     except click.BadParameter as error:
-        raise click.UsageError(f"{where}: {wrong_value(error)}; {_ADVICE}") from None
+        raise click.UsageError(f"{where}: {wrong_value(error)}; {ADVICE}") from None
     return spelt if several else spelt[0]
 
 
@@ -241,15 +253,15 @@ def _leaves(group: click.Group, ctx: click.Context) -> Iterator[click.Command]:
 
 
 def _unknown(path: str, table: str, key: str, known: list[str]) -> click.UsageError:
-    return click.UsageError(f"{path}: [{table}] {key}: " + _near("no such option", key, known))
+    return click.UsageError(f"{path}: [{table}] {key}: " + near("no such option", key, known))
 
 
-def _near(wrong: str, name: str, known: list[str]) -> str:
+def near(wrong: str, name: str, known: Sequence[str]) -> str:
     """Return the fault of a name, and the most similar name that there is."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known, 1)
-    return f"{wrong}; " + (f"did you mean {near[0]}?" if near else _ADVICE)
+    found = get_close_matches(name, known, 1)
+    return f"{wrong}; " + (f"did you mean {found[0]}?" if found else ADVICE)
 
 
 # --- commands --------------------------------------------------------------------------------
@@ -267,6 +279,7 @@ def _configure(ctx: click.Context, _: click.Parameter, is_refused: bool) -> None
     if not (is_refused or ctx.resilient_parsing):
         ctx.default_map = defaults(ctx)
         ctx.ensure_object(Call).configured = bool(ctx.default_map)
+        ctx.ensure_object(Call).reads_config = True
 
 
 def _common_options() -> list[click.Parameter]:
@@ -357,15 +370,19 @@ class Command(click.Command):
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         first = [option for name in self.first for option in options if name in option.opts]
         found: dict[str, list[click.Option]] = {FIRST: first} if first else {}
-        common = []
+        common, of_accounts = [], []
         for option in options:
             title = vars(option).get("title") or (OTHERS if first else "Options")
             if option in first:
                 continue
             if option is self.get_help_option(ctx) or title == COMMON:
                 common.append(option)
+            elif title == ACCOUNTS:
+                of_accounts.append(option)
             else:
                 found.setdefault(title, []).append(option)
+        if of_accounts:
+            found[ACCOUNTS] = of_accounts
         found[COMMON] = common
         return found
 
@@ -373,7 +390,7 @@ class Command(click.Command):
         """Write the options under their titles: in short, unless the formatter wants all."""
         groups = self.groups(ctx)
         is_full = isinstance(formatter, FullFormatter)
-        common = [] if is_full else groups.pop(COMMON)
+        common = [] if is_full else [*groups.pop(ACCOUNTS, []), *groups.pop(COMMON)]
         shown = {
             title: [_record(option, ctx, is_full) for option in options]
             for title, options in groups.items()

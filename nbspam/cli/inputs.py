@@ -6,6 +6,7 @@ into items, into the rows of tables, and into what a model is asked.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -18,6 +19,7 @@ from nbspam.cli.options import (
     SOURCES,
     Decision,
     Shares,
+    access_options,
     decision_options,
     filling,
     model_option,
@@ -33,6 +35,7 @@ from nbspam.sources.items import Item, SourceOptions, begins_like_mail, oddity, 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
     from nbspam.decision import Rule
+    from nbspam.imap.secrets import AccessBook
     from nbspam.sources.records import Record
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import AnyClassifier
@@ -99,10 +102,26 @@ def reading_of(
     label_column: str | None,
     id_column: str | None,
     encoding: str | None,
+    password_command: str | None = None,
+    token_command: str | None = None,
+    tls_ca: str | None = None,
 ) -> SourceOptions:
     """Return how sources are read, with a listener that speaks to the user."""
+
+    @cache
+    def accounts() -> "AccessBook":
+        from nbspam.cli.accounts import access_book
+
+        return access_book(password_command, token_command, tls_ca)
+
     return SourceOptions(
-        format, text_columns, label_column, id_column, encoding, listener=TableListener()
+        format,
+        text_columns,
+        label_column,
+        id_column,
+        encoding,
+        listener=TableListener(),
+        accounts=accounts,
     )
 
 
@@ -170,6 +189,7 @@ reading_options = filling(
     click.option("--label-column", metavar="NAME", help="Column of a table that holds classes."),
     _id_column_option,
     _encoding_option,
+    *access_options,
 )
 row_options = filling(
     _reading_of_rows,

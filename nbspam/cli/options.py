@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli import output
-from nbspam.cli.frame import COMMON, Decorator, Function, titled, user_folder, wrong_value
+from nbspam.cli.frame import (
+    ACCOUNTS,
+    COMMON,
+    Decorator,
+    Function,
+    titled,
+    user_folder,
+    wrong_value,
+)
 from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -270,6 +278,24 @@ def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> 
     return decorated
 
 
+access_options = (
+    ACCOUNTS,
+    click.option(
+        "--password-command",
+        metavar="COMMAND",
+        help="Take the password of an account (imaps://USER@HOST) from what COMMAND prints.",
+    ),
+    click.option(
+        "--token-command",
+        metavar="COMMAND",
+        help="Take an access token of OAuth2 from what COMMAND prints, whenever one is needed.",
+    ),
+    click.option(
+        "--tls-ca",
+        metavar="FILE",
+        help="Trust the certificates in FILE, for a mail server of your own.",
+    ),
+)
 null_option = click.option(
     "-0",
     "--null",

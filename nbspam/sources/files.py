@@ -66,6 +66,11 @@ def is_url(path: str) -> bool:
     return bool(separator) and "/" not in scheme
 
 
+def is_account(path: str) -> bool:
+    """Return whether a path is the URL of a mail account, or of a folder or message in it."""
+    return path[:8].lower().startswith(("imap://", "imaps://"))
+
+
 def named(path: str) -> str:
     """Return a path as far as it names a file, in small letters: a URL without its query."""
     return (path.partition("?")[0] if is_url(path) else path).lower()
@@ -125,7 +130,11 @@ def file_names_in(path: str) -> list[str]:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether a folder is at a path or URL, and not a file; raises InputError."""
+    """Return whether a folder is at a path or URL, and not a file; raises NbspamError."""
+    if is_account(path):
+        from nbspam.imap.urls import imap_url
+
+        return imap_url(path).uid is None
     if is_url(path):
         from nbspam.sources.remote import is_folder_at
 

@@ -26,7 +26,8 @@ The first rule that fits says what a path is (an explicit format decides instead
     folder of files spam…, ham…          the file names tell the class, as in Ling-Spam
     any other folder                     tree: its files, then its sub-folders
 
-A path is one of this machine, or a URL.  A file whose name has a further ending .gz, .bz2, .xz
+A path is one of this machine, or a URL: of a file or folder, or of a folder or message in an
+account (`imaps://`).  A file whose name has a further ending .gz, .bz2, .xz
 or .zst is decompressed.  In a tree the name alone decides (mbox, archive or parquet; else a
 message), so that thousands of files need not be opened; only a file whose name has no digit and
 no dot ("Inbox") is opened to see what it is, like a file named on its own.  Names are in natural
@@ -40,9 +41,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from tempfile import SpooledTemporaryFile, gettempdir
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.errors import EmptyError, InputError, UsageError
 from nbspam.sources.files import (
@@ -59,6 +60,7 @@ from nbspam.sources.files import (
     begins_with_from_line,
     beside,
     expanded,
+    is_account,
     is_folder,
     is_url,
     kind_by_name,
@@ -67,6 +69,10 @@ from nbspam.sources.files import (
     read_raw_message,
     read_uncompressed,
 )
+
+if TYPE_CHECKING:
+    from nbspam.imap.secrets import AccessBook
+    from nbspam.imap.urls import ImapUrl
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
@@ -118,6 +124,7 @@ class SourceOptions(NamedTuple):
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
     follows_links: bool = True  # those in folders
+    accounts: "Callable[[], AccessBook] | None" = None  # ways to mail accounts; None: usual ones
 
     @property
     def wanted(self) -> NamedColumns:
@@ -154,7 +161,44 @@ def read_items(
     for path in checked:
         if path != "-" and not options.keeps_missing:
             is_folder(path)
-    return chain.from_iterable(_items_of(path, label, options, stdin) for path in checked)
+    return chain.from_iterable(
+        _items_of(path, label, options, stdin)
+        if account is None
+        else _account_items([path, *group], label, options)
+        for account, group in groupby(checked, _account_of)
+        for path in group
+    )
+
+
+def _account_of(path: str) -> "ImapUrl | None":
+    """Return the account that a path is in, so that many of its messages take one connection."""
+    if not is_account(path):
+        return None
+    from nbspam.imap.urls import imap_url
+
+    return imap_url(path).of_folder("")
+
+
+def _account_items(paths: list[str], label: str | None, options: SourceOptions) -> Iterator[Item]:
+    """Yield the messages at URLs of one account; raises EmptyError if there are none."""
+    from nbspam.imap.reading import messages_at
+    from nbspam.imap.secrets import AccessBook
+
+    if options.format not in (None, "eml"):
+        raise UsageError(f"{paths[0]}: mail, and no {options.format}; leave --format out")
+    is_empty = True
+    book = (options.accounts or AccessBook)()
+    for each in messages_at(paths, book, MAX_MESSAGE):
+        is_empty = False
+        name = str(each.url)
+        if each.is_cut:
+            options.listener.notice(
+                f"{name}: only its first {MAX_MESSAGE:,} bytes are read, so it is not known as"
+                " the same message elsewhere"
+            )
+        yield Item(name, label, each.data, problem=each.problem, series=each.series)
+    if is_empty:
+        raise EmptyError(f"{paths[0]}: no messages found; name another folder")
 
 
 def chunks(

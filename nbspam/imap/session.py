@@ -1,0 +1,526 @@
+"""A session with an account: logged in, folders, UIDs, messages by batches, moves, waiting.
+
+What a library or a server raises ends here: a refusal is an AccountRefusedError; a connection that
+is lost, and a server that is busy, are LostErrors, after which the caller may connect again.
+"""
+
+import imaplib
+import ipaddress
+import select
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from nbspam.errors import InputError, LostError, UsageError
+from nbspam.imap.secrets import AccessBook, AccountSecret
+from nbspam.imap.urls import ImapUrl
+
+BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
+HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
+_WINDOW = 50_000  # messages of one SEARCH, whose answer is a line of at most 550,000 bytes
+_MOST_FOLDERS = 10_000
+_MOST_WORDS = 160  # characters of what a server says that are repeated
+# Refusals that pass by themselves: RFC 5530, and Gmail's and Outlook's words for too much.
+_PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
+_NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection too many
+_SPECIAL = {
+    "junk": (b"\\Junk", ("junk", "spam", "junk e-mail", "junk email", "bulk mail", "junk mail")),
+    "trash": (b"\\Trash", ("trash", "deleted items", "deleted messages", "bin", "deleted")),
+    "sent": (b"\\Sent", ("sent", "sent items", "sent messages", "sent mail")),
+    "archive": (b"\\Archive", ("archive", "archives")),
+    "drafts": (b"\\Drafts", ("drafts", "draft")),
+    "all": (b"\\All", ("all mail",)),
+}
+INBOX = "INBOX"
+_CLOSED = "closed by the server"  # imaplib has one class of errors for all that ends a connection
+
+
+class AccountRefusedError(InputError):
+    """A server that says no.  code: its reason in a word, such as OVERQUOTA; "" if it has none."""
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class AccountFolder(NamedTuple):
+    """A folder of an account."""
+
+    name: str  # as people see it
+    use: str = ""  # a key of _SPECIAL, or ""
+
+
+class OpenFolder(NamedTuple):
+    """A folder that is selected."""
+
+    name: str
+    validity: int  # UIDVALIDITY; 0: the server states none, and UIDs mean nothing later
+    n_messages: int
+    keywords: frozenset[str]  # that its messages may have, in small letters
+    takes_keywords: bool  # any new one may be set
+
+
+class MessageHead(NamedTuple):
+    """A message without its body."""
+
+    uid: int
+    size: int  # bytes, as the server says
+    flags: frozenset[str]  # in small letters: \\seen, $junk
+    fields: bytes  # the lines of some headers; b"" if they were not asked for
+
+
+class FetchedBatch(NamedTuple):
+    """Messages that one answer held."""
+
+    last: int  # UID of the last one that was asked for
+    data: dict[int, bytes]  # by UID
+    is_cut: bool  # a single message, of which only the beginning was read
+
+
+class AccountSession:
+    """A connection to an account; a context that ends it.
+
+    Every method raises AccountRefusedError, LostError and, for what its user must mend, InputError
+    and UsageError.
+    """
+
+    def __init__(self, url: ImapUrl, book: AccessBook) -> None:
+        try:
+            from nbspam.imap import wire
+        except ImportError as error:
+            raise UsageError(
+                f"{url}: needs {error.name}; install it with: pip install 'nbspam[imap]'"
+            ) from None
+        self.url = url
+        access = book.access_to(url)
+        secret = book.secret_of(url)
+        context = _tls_context(access.tls_ca)
+        with self._asking("connect", is_first=True):
+            self._client = wire.connected(url.host, url.port, context, url.is_tls)
+        try:
+            self._secure(context, is_wanted=access.tls_ca is not None)
+            self._log_in(secret)
+        except BaseException:
+            self.close()
+            raise
+        self.folder: OpenFolder | None = None
+
+    def __enter__(self) -> "AccountSession":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection, as politely as it can be done at once."""
+        with suppress(Exception):
+            self._client.socket().settimeout(2)
+            self._client.logout()
+        self.cut()
+
+    def cut(self) -> None:
+        """End the connection at once; another thread that waits for it gets a LostError."""
+        with suppress(Exception):
+            self._client.socket().shutdown(socket.SHUT_RDWR)
+        with suppress(Exception):
+            self._client.shutdown()
+
+    # ---- beginning ----
+
+    def _secure(self, context: ssl.SSLContext, is_wanted: bool) -> None:
+        """Begin TLS, unless the server is this very machine."""
+        if self.url.is_tls:
+            return
+        with self._asking("connect"):
+            peer = self._client.socket().getpeername()[0]
+        if ipaddress.ip_address(peer.partition("%")[0]).is_loopback and not is_wanted:
+            return
+        with self._asking("STARTTLS"):
+            offered = self._client.has_capability("STARTTLS")
+        if not offered:
+            raise InputError(
+                f"{self.url.host}: offers no TLS on port {self.url.port}; write imaps://, as"
+                " passwords never go over a network without it"
+            )
+        with self._asking("STARTTLS", is_first=True):
+            self._client.starttls(context)
+
+    def _log_in(self, secret: AccountSecret) -> None:
+        client, user = self._client, self.url.user
+        with self._asking("log in"):
+            if client.wire.state == "AUTH":  # the server knows who it is
+                return
+            offers = {_text(each).upper() for each in client.capabilities()}
+        if secret.is_token:
+            if "AUTH=OAUTHBEARER" in offers:
+                log_in = client.oauthbearer_login
+            elif "AUTH=XOAUTH2" in offers:
+                log_in = client.oauth2_login
+            else:
+                raise InputError(
+                    f"{self.url.host}: takes no tokens of OAuth2; give --password-command"
+                )
+        elif "AUTH=PLAIN" in offers:  # which takes passwords in any alphabet
+            log_in = client.plain_login
+        else:
+            log_in = client.login
+        try:
+            with self._asking("log in"):
+                log_in(user, secret.text)
+        except AccountRefusedError as error:
+            raise _no_entry(self.url, error.code, secret.is_token) from None
+        # What a server can do, it says after the login.
+        with self._asking("CAPABILITY"):
+            self.abilities = frozenset(_text(each).upper() for each in client.capabilities())
+
+    # ---- folders ----
+
+    def folders(self) -> list[AccountFolder]:
+        """Return the folders that hold messages, each with its use."""
+        with self._asking("LIST"):
+            if "SPECIAL-USE" in self.abilities and "LIST-EXTENDED" in self.abilities:
+                answer = self._client._imap._simple_command(
+                    "LIST", '""', "*", "RETURN (SPECIAL-USE)"
+                )
+                listed = self._client._proc_folder_list(
+                    self._client._imap._untagged_response(*answer, "LIST")[1]
+                )
+            else:
+                listed = self._client.list_folders()
+            found = [
+                ({_text(flag).lower() for flag in flags}, _text(delimiter or b""), str(name))
+                for flags, delimiter, name in listed
+            ]
+        if len(found) > _MOST_FOLDERS:
+            raise InputError(
+                f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; no account has so many"
+            )
+        held = [each for each in found if not each[0] & {"\\noselect", "\\nonexistent"}]
+        uses: dict[str, str] = {}
+        for use, (flag, names) in _SPECIAL.items():
+            told = [name for flags, _, name in held if flag.lower().decode() in flags]
+            usual = [
+                name
+                for known in names
+                for _, delimiter, name in held
+                if name not in uses and _last_part(name, delimiter).lower() == known
+            ]
+            for name in (told or usual)[:1]:
+                uses.setdefault(name, use)
+        return [AccountFolder(name, uses.get(name, "")) for _, _, name in held]
+
+    def folder_of_use(self, use: str) -> str | None:
+        """Return the folder for junk, trash, sent, archive or drafts; None if there is none."""
+        return next((each.name for each in self.folders() if each.use == use), None)
+
+    def status(self, folder: str) -> tuple[int, int, int]:
+        """Return how many messages a folder has, its UIDVALIDITY and its UIDNEXT."""
+        wanted = ("MESSAGES", "UIDVALIDITY", "UIDNEXT")
+        with self._asking("STATUS", folder):
+            found = self._client.folder_status(folder, wanted)
+            messages, validity, following = (int(found.get(w.encode(), 0)) for w in wanted)
+        return messages, validity, following
+
+    def make_folder(self, folder: str) -> None:
+        """Make a folder, and have mail programs show it."""
+        with self._asking("CREATE", folder):
+            self._client.create_folder(folder)
+        with suppress(AccountRefusedError), self._asking("SUBSCRIBE", folder):
+            self._client.subscribe_folder(folder)
+
+    def open(self, folder: str, writes: bool = False) -> OpenFolder:
+        """Select a folder.  writes: flags may be set and messages moved."""
+        with self._asking("SELECT", folder):
+            found = self._client.select_folder(folder, readonly=not writes)
+            permanent = {_text(each).lower() for each in found.get(b"PERMANENTFLAGS", ())}
+            flags = {_text(each).lower() for each in found.get(b"FLAGS", ())}
+            self.folder = OpenFolder(
+                folder,
+                int(found.get(b"UIDVALIDITY", 0)),
+                int(found.get(b"EXISTS", 0)),
+                frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
+                "\\*" in permanent,
+            )
+        return self.folder
+
+    # ---- messages ----
+
+    def uids(self, *criteria: str) -> list[int]:
+        """Return the UIDs in the open folder that fit, in the order of arrival.
+
+        Messages that are marked as deleted are gone.
+        """
+        assert self.folder is not None
+        found: set[int] = set()
+        # From the last window to the first: if others expunge messages in between, numbers fall,
+        # so that a window may have messages of the one before, and none is missed.
+        first = (max(self.folder.n_messages, 1) - 1) // _WINDOW * _WINDOW + 1
+        while first > 0 and self.folder.n_messages:
+            last = "*" if first + _WINDOW > self.folder.n_messages else first + _WINDOW - 1
+            with self._asking("SEARCH"):
+                uids = self._client.search([f"{first}:{last}", "UNDELETED", *criteria])
+                found.update(uid for uid in map(int, uids) if 0 < uid < 1 << 32)
+            first -= _WINDOW
+        return sorted(found)
+
+    def heads(self, uids: Sequence[int], fields: Sequence[str] = ()) -> Iterator[MessageHead]:
+        """Yield size, flags and some headers of messages; those that are gone are left out."""
+        wanted = ["RFC822.SIZE", "FLAGS"]
+        if fields:
+            wanted.append(f"BODY.PEEK[HEADER.FIELDS ({' '.join(fields)})]")
+        for begin in range(0, len(uids), HEADS):
+            for uid, found in self._fetch(uids[begin : begin + HEADS], wanted):
+                size, flags = found.get(b"RFC822.SIZE"), found.get(b"FLAGS")
+                lines = [value for key, value in found.items() if key.startswith(b"BODY[HEADER")]
+                yield MessageHead(
+                    uid,
+                    size if isinstance(size, int) else 0,
+                    frozenset(
+                        _text(flag).lower()
+                        for flag in (flags if isinstance(flags, tuple) else ())
+                        if isinstance(flag, bytes)
+                    ),
+                    lines[0] if lines and isinstance(lines[0], bytes) else b"",
+                )
+
+    def messages(self, uids: Sequence[int], most: int) -> Iterator[FetchedBatch]:
+        """Yield messages by batches of bounded size, in the order of the UIDs.
+
+        most: bytes of a message that are read.  Messages that are gone are left out.
+        """
+        for begin in range(0, len(uids), HEADS):
+            sizes = [(head.uid, head.size) for head in self.heads(uids[begin : begin + HEADS])]
+            for batch in _batches(sizes, most):
+                wanted = [f"BODY.PEEK[]<0.{most}>" if batch.is_large else "BODY.PEEK[]"]
+                found = {
+                    uid: parts.get(b"BODY[]", parts.get(b"BODY[]<0>"))
+                    for uid, parts in self._fetch(batch.uids, wanted)
+                }
+                data = {uid: each[:most] for uid, each in found.items() if isinstance(each, bytes)}
+                yield FetchedBatch(batch.uids[-1], data, batch.is_large)
+
+    def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
+        with self._asking("FETCH"):
+            found = self._client.fetch(list(uids), wanted)
+            return [(uid, found[uid]) for uid in uids if uid in found]
+
+    # ---- changing ----
+
+    @property
+    def can_move(self) -> bool:
+        """Whether a message can be moved without removing what others have marked."""
+        return "MOVE" in self.abilities or "UIDPLUS" in self.abilities
+
+    def copy(self, uids: Sequence[int], folder: str) -> None:
+        """Copy messages to a folder."""
+        with self._asking("COPY", folder):
+            self._client.copy(list(uids), folder)
+
+    def move(self, uids: Sequence[int], folder: str) -> None:
+        """Move messages to a folder, by a server that can; see `can_move`."""
+        if "MOVE" in self.abilities:
+            with self._asking("MOVE", folder):
+                self._client.move(list(uids), folder)
+            return
+        self.copy(uids, folder)
+        self.remove(uids)
+
+    def remove(self, uids: Sequence[int]) -> None:
+        """Remove messages, and no others that are marked as deleted."""
+        with self._asking("STORE"):
+            self._client.add_flags(list(uids), [b"\\Deleted"], silent=True)
+        with self._asking("EXPUNGE"):
+            self._client.uid_expunge(list(uids))
+
+    def mark(self, uids: Sequence[int], keyword: str, *without: str) -> None:
+        """Set a keyword on messages, and take others from them."""
+        with self._asking("STORE"):
+            if without:
+                self._client.remove_flags(list(uids), list(without), silent=True)
+            self._client.add_flags(list(uids), [keyword], silent=True)
+
+    # ---- waiting ----
+
+    def wait(self, seconds: float, wake: socket.socket) -> bool:
+        """Wait until something in the open folder changes, time is over, or `wake` is readable.
+
+        Returns whether a server with IDLE says that something has changed.
+        """
+        if "IDLE" not in self.abilities:
+            select.select([wake], [], [], seconds)
+            return False
+        client, wire = self._client, self._client.wire
+        with self._asking("IDLE"):
+            client.idle()
+            changed, end = False, time.monotonic() + seconds
+            poller = select.poll()
+            poller.register(client.socket(), select.POLLIN)
+            poller.register(wake, select.POLLIN)
+            while not changed and (left := end - time.monotonic()) > 0:
+                # What came with the last answer does not wake a poll.
+                if changed := wire.has_unread:
+                    break
+                ready = [descriptor for descriptor, _ in poller.poll(left * 1000)]
+                if wake.fileno() in ready or not ready:
+                    break
+                wire.allow()
+                n_before = wire.n_read
+                changed = any(map(_is_change, client.idle_check(0)))
+                if wire.n_read == n_before:
+                    raise wire.abort(_CLOSED)
+            changed = any(map(_is_change, client.idle_done()[1])) or changed
+        return changed
+
+    # ---- errors ----
+
+    @contextmanager
+    def _asking(self, what: str, folder: str = "", is_first: bool = False) -> Iterator[None]:
+        """Turn whatever a library raises into our errors.
+
+        is_first: the server is met for the first time, and may be the wrong one.
+        """
+        account, host = self.url.account, f"{self.url.host}:{self.url.port}"
+        try:
+            yield
+        except ssl.SSLCertVerificationError as error:
+            raise InputError(
+                f"{host}: its certificate is not to be trusted ({error.verify_message}); check"
+                " the name, and for a server of your own give --tls-ca FILE"
+            ) from None
+        except ssl.SSLError as error:
+            if not is_first:
+                raise LostError(_lost(account, error)) from None
+            raise InputError(
+                f"{host}: speaks no TLS ({_first_line(error)}); write imap:// for a port on which"
+                " it begins by STARTTLS"
+            ) from None
+        except socket.gaierror:
+            raise InputError(f"{self.url.host}: no such host; check the name") from None
+        except OSError as error:
+            if is_first:
+                raise LostError(
+                    f"{host}: cannot be reached ({_first_line(error)}); check host and port, or"
+                    " try again later"
+                ) from None
+            raise LostError(_lost(account, error)) from None
+        except imaplib.IMAP4.abort as error:
+            if is_first and _CLOSED not in str(error):
+                raise InputError(
+                    f"{host}: speaks no IMAP ({_first_line(error)}); check host and port"
+                ) from None
+            raise LostError(_lost(account, error)) from None
+        except imaplib.IMAP4.error as error:
+            if isinstance(error.__context__, imaplib.IMAP4.abort):  # within a login
+                raise LostError(_lost(account, error)) from None
+            if is_first:
+                raise InputError(f"{host}: speaks no IMAP; check host and port") from None
+            raise _refusal(self.url, what, folder, error) from None
+        except (InputError, LostError, UsageError):
+            raise
+        except Exception as error:  # of a library that does not understand an answer
+            raise LostError(
+                f"{account}: an answer to {what} that is no IMAP ({type(error).__name__}); try"
+                " again later"
+            ) from None
+
+
+def _lost(account: str, error: Exception) -> str:
+    return f"{account}: connection lost ({_first_line(error)}); nothing is lost, try again later"
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first words of an error."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:_MOST_WORDS]
+
+
+def _code(error: Exception) -> str:
+    """Return the word in brackets of a refusal, in capitals: OVERQUOTA."""
+    _, bracket, rest = str(error).partition("[")
+    word = rest.partition("]")[0].partition(" ")[0].upper()
+    return word if bracket and word.replace("-", "").isalnum() and len(word) < 40 else ""
+
+
+def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:
+    code = _code(error)
+    where = f"{url.account}: {folder}" if folder else url.account
+    grows = what in ("COPY", "MOVE", "CREATE")
+    is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
+    if code in _PASSING or is_much or _NOT_CONNECTED in str(error):
+        return LostError(
+            f"{where}: the server is busy ({code or 'too many connections'}); try again later"
+        )
+    if what == "log in":
+        return AccountRefusedError("", code)  # whose words could repeat the secret
+    if code == "OVERQUOTA":
+        return AccountRefusedError(
+            f"{where}: the account is full; delete some mail, or empty the trash", code
+        )
+    is_missing = code in ("NONEXISTENT", "TRYCREATE") or what in ("SELECT", "STATUS")
+    if folder and is_missing and code in ("", "NONEXISTENT", "TRYCREATE"):
+        return AccountRefusedError(f"{where}: no such folder; check the name", "NONEXISTENT")
+    said = _first_line(error)
+    return AccountRefusedError(
+        f"{where}: the server refuses {what} ({said}); check the account", code
+    )
+
+
+def _no_entry(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
+    said = f" ({code})" if code else ""
+    if is_token:
+        text = (
+            "the access token is refused or has expired; run --token-command, log in there again"
+        )
+        return AccountRefusedError(f"{url.account}: {text}{said}", code)
+    text = "user or password is refused; check both (Gmail, Outlook: see docs/howto/account.md)"
+    return AccountRefusedError(f"{url.account}: {text}{said}", code or "AUTHENTICATIONFAILED")
+
+
+def _tls_context(tls_ca: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=tls_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(
+            f"--tls-ca {tls_ca}: {getattr(error, 'strerror', None) or error}; give a file of"
+            " certificates (PEM)"
+        ) from None
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _last_part(name: str, delimiter: str) -> str:
+    return name.rpartition(delimiter)[2] if delimiter else name
+
+
+class _Batch(NamedTuple):
+    uids: list[int]
+    is_large: bool  # one message that is larger than what is read of it
+
+
+def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[_Batch]:
+    batch: list[int] = []
+    n_bytes = 0
+    for uid, size in sizes:
+        is_full = len(batch) >= BATCH_MESSAGES or n_bytes + size > min(BATCH_BYTES, most)
+        if batch and is_full:
+            yield _Batch(batch, False)
+            batch, n_bytes = [], 0
+        if size > most:
+            yield _Batch([uid], True)
+            continue
+        batch.append(uid)
+        n_bytes += size
+    if batch:
+        yield _Batch(batch, False)
+
+
+def _is_change(answer: object) -> bool:
+    """Return whether an answer while waiting tells of a change, and not that all is well."""
+    return isinstance(answer, tuple) and any(
+        word in answer[:2] for word in (b"EXISTS", b"EXPUNGE", b"FETCH", b"VANISHED")
+    )

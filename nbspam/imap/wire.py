@@ -1,0 +1,132 @@
+"""The bytes between us and an IMAP server, within bounds that no server can exceed.
+
+`imaplib` reads a literal of any length, waits for any number of lines, and gives a server that
+sends one byte a minute all the time it wants.
+"""
+
+import imaplib
+import socket
+import ssl
+import time
+from typing import Any, cast
+
+from imapclient import IMAPClient
+
+CONNECT_SECONDS = 30.0
+SILENCE_SECONDS = 60.0  # without a byte, before a connection counts as lost
+ANSWER_SECONDS = 900.0  # for a whole answer, which may be 80 MB over a slow line
+MOST_BYTES = 80 << 20  # of one answer: a message of 64 MB, and what stands around it
+MOST_LINES = 300_000  # of one answer
+_LONGEST_LINE = 1 << 20  # a list of 90,000 UIDs
+_STEP = 1 << 18
+
+
+class Wire(imaplib.IMAP4):
+    """A connection, whose every answer is bounded in bytes, lines and seconds.
+
+    context: of TLS from the first byte on; None: without, until STARTTLS.
+    """
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        self._buffer = bytearray()
+        self._read_from: socket.socket | None = None
+        self.n_read = 0  # bytes since the beginning
+        self.allow()
+        super().__init__(host, port, CONNECT_SECONDS)
+
+    def allow(self) -> None:
+        """Begin to count the bytes, lines and seconds of an answer."""
+        self._bytes_left, self._lines_left = MOST_BYTES, MOST_LINES
+        self._until = time.monotonic() + ANSWER_SECONDS
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes have come that were not read, so that nothing more need come."""
+        return bool(self._buffer)
+
+    def _create_socket(self, timeout: float | None) -> socket.socket:
+        made = socket.create_connection((self.host, self.port), timeout)
+        if self._context is not None:
+            try:
+                made = self._context.wrap_socket(made, server_hostname=self.host)
+            except BaseException:
+                made.close()
+                raise
+        made.settimeout(SILENCE_SECONDS)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+
+    def send(self, data: Any) -> None:
+        """Send a command, or a part of one."""
+        self.allow()
+        super().send(data)
+
+    def _fill(self) -> None:
+        if self._read_from is not self.sock:
+            if self._buffer:  # sent before TLS began, by somebody in between
+                raise self.abort("answers that came before TLS began")
+            self._read_from = self.sock
+        if time.monotonic() > self._until:
+            raise self.abort(f"an answer of more than {ANSWER_SECONDS:.0f} seconds")
+        data = self.sock.recv(_STEP)
+        if not data:
+            raise self.abort("closed by the server")
+        self.n_read += len(data)
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
+            raise self.abort(f"an answer of more than {MOST_BYTES:,} bytes")
+        self._buffer += data
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes: a literal."""
+        if size > MOST_BYTES:
+            raise self.abort(f"a literal of {size:,} bytes")
+        while len(self._buffer) < size:
+            self._fill()
+        return self._taken(size)
+
+    def readline(self) -> bytes:
+        """Return a line with its end."""
+        self._lines_left -= 1
+        if self._lines_left < 0:
+            raise self.abort(f"an answer of more than {MOST_LINES:,} lines")
+        searched = 0
+        if self._read_from is not self.sock:
+            self._fill()
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            if searched > _LONGEST_LINE:
+                raise self.abort(f"a line of more than {_LONGEST_LINE:,} bytes")
+            self._fill()
+        return self._taken(end + 1)
+
+    def _taken(self, size: int) -> bytes:
+        data = bytes(memoryview(self._buffer)[:size])
+        del self._buffer[:size]
+        return data
+
+
+class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type information
+    """IMAPClient over a `Wire`."""
+
+    def _create_IMAP4(self) -> Wire:  # noqa: N802  its name
+        return Wire(self.host, self.port, self.ssl_context if self.ssl else None)
+
+    def _set_read_timeout(self) -> None:
+        self.socket().settimeout(SILENCE_SECONDS)
+
+    @property
+    def wire(self) -> Wire:
+        """The connection below."""
+        return cast("Wire", self._imap)
+
+
+def connected(host: str, port: int, context: ssl.SSLContext, is_tls: bool) -> WireClient:
+    """Return a connected client; raises OSError and imaplib's errors.
+
+    is_tls: TLS begins with the first byte.
+    """
+    client = WireClient(host, port, ssl=is_tls, ssl_context=context)
+    client.wire.debug = 0  # else every line is formatted for a log
+    return client

@@ -1,0 +1,370 @@
+"""An account as a source: the same mail as in files, nothing marked, and errors of one line."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from fake_imap import AFTER, FakeFolder, fake_server, refused_port
+from maildirs import ham, spam
+from nbspam.imap import secrets, session, wire
+from nbspam.imap.secrets import AccessBook, AccountAccess
+from nbspam.imap.session import AccountSession
+from nbspam.imap.urls import imap_url
+from nbspam.sources import items as source_items
+from support import complains, json_lines, write_files
+
+CHINESE = '垃圾 & "Spam"'
+
+
+@pytest.fixture
+def filled(server, tmp_path):
+    """A server with three messages of each class, which are in files, too."""
+    server.put("INBOX", *map(ham, range(3)))
+    server.put("Junk", *map(spam, range(3)))
+    files = {f"{make.__name__}/{n}.eml": make(n) for n in range(3) for make in (ham, spam)}
+    write_files(tmp_path / "files", files)
+    return server
+
+
+def folders_of(server):
+    return ["--spam", server.url(folder="Junk"), "--ham", server.url(folder="INBOX")]
+
+
+def test_a_model_of_an_account_is_that_of_the_same_mail_in_files(filled, nbspam, tmp_path):
+    assert nbspam("train", "-m", tmp_path / "a", *folders_of(filled))[0] == 0
+    files = [f"--{name}={tmp_path / 'files' / name}" for name in ("spam", "ham")]
+    assert nbspam("train", "-m", tmp_path / "b", *files)[0] == 0
+
+    exports = [nbspam("export", "-m", tmp_path / name)[1] for name in "ab"]
+    assert exports[0] == exports[1]
+    assert all(not flags for name in ("INBOX", "Junk") for _, flags in filled.contents(name))
+    assert not any(asked.startswith(("SELECT", "UID STORE")) for asked in filled.asked)
+
+
+def test_names_of_messages_can_be_handed_back(filled, nbspam, trained):
+    junk = filled.url(folder="Junk")
+    out = nbspam("classify", junk)[1]
+    names = [line.split("\t")[2] for line in out.splitlines()]
+    assert names == [f"{junk};UIDVALIDITY=12/;UID={uid}" for uid in (1, 2, 3)]
+
+    n_logins = filled.n_logins
+    assert nbspam("classify", *names)[1] == out
+    assert filled.n_logins == n_logins + 1
+    assert nbspam("explain", "--brief", names[1])[1].startswith("spam ")
+    assert "learned 1" in nbspam("relabel", "--to", "ham", names[1])[1]
+    assert "1" in nbspam("unlearn", names[1])[1]
+    assert complains(nbspam("classify", f"{junk};UIDVALIDITY=12/;UID=9"), 1, "not there any more")
+    other = names[0].replace("=12/", "=13/")
+    assert complains(nbspam("classify", other), 1, "other numbers", "look for the message again")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("update", "--spam", "JUNK"),
+        ("predict", "JUNK", "--json"),
+        ("eval", "--cv", "2", "--spam", "JUNK", "--ham", "INBOX"),
+        ("doubts", "--spam", "JUNK", "--ham", "INBOX"),
+    ],
+)
+def test_every_command_with_sources_reads_accounts(command, filled, nbspam, trained):
+    places = {name.upper(): filled.url(folder=name) for name in ("INBOX", "Junk")}
+    status, _, err = nbspam(*(places.get(word, word) for word in command))
+
+    assert (status, err) == (0, "")
+
+
+def test_folders_of_any_name_are_read(server, nbspam, trained):
+    server.put(CHINESE, spam(1))
+
+    url = imap_url(server.url()).of_folder(CHINESE)
+    assert nbspam("classify", url)[1].startswith("spam")
+
+
+def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
+    monkeypatch.setattr(session, "_WINDOW", 100)
+    server.put("INBOX", *map(ham, range(730)))
+    found = list(source_items.read_items([server.url(folder="INBOX")], options=with_password()))
+
+    assert [item.data for item in found] == [ham(n).replace(b"\n", b"\r\n") for n in range(730)]
+    assert sum("UID FETCH" in asked for asked in server.asked) == 5  # 2 of sizes, 3 of messages
+    assert sum("UID SEARCH" in asked for asked in server.asked) == 8
+
+
+def with_password(**more):
+    access = AccountAccess(password_command="cat", **more)
+    book = AccessBook(access)
+    book.secret_of = lambda url: secrets.AccountSecret("s3cret-pässword")
+    return source_items.SourceOptions(accounts=lambda: book)
+
+
+def test_a_message_is_read_up_to_the_limit(server, monkeypatch):
+    monkeypatch.setattr(source_items, "MAX_MESSAGE", 40)
+    server.put("INBOX", ham(1), b"a: b\n\nshort\n", ham(2))
+    found = list(source_items.read_items([server.url(folder="INBOX")], options=with_password()))
+
+    assert [len(item.data) for item in found] == [40, 15, 40]
+    assert sum("BODY.PEEK[]<0.40>" in asked for asked in server.asked) == 2
+
+
+@pytest.mark.parametrize("place", ["cut_before", "cut_after"])
+def test_a_lost_connection_is_made_again_and_no_message_is_lost_or_doubled(
+    place, server, monkeypatch
+):
+    monkeypatch.setattr(session, "BATCH_MESSAGES", 2)
+    server.put("INBOX", *map(ham, range(5)))
+    url = server.url(folder="INBOX")
+    wanted = [ham(n).replace(b"\n", b"\r\n") for n in range(5)]
+    n_commands = 10
+    for number in range(n_commands):
+        server.asked.clear()
+        setattr(server, place, {number})
+        read = [item.data for item in source_items.read_items([url], options=with_password())]
+        assert read == wanted, number
+    for n_bytes in range(0, 1200, 13):  # of the answers, in the midst of lines and literals
+        server.cut_before = server.cut_after = set()
+        server.cut_bytes = n_bytes
+        read = [item.data for item in source_items.read_items([url], options=with_password())]
+        assert read == wanted, n_bytes
+
+
+# ---- secrets ----
+
+
+def test_the_first_of_five_ways_gives_the_secret(tmp_path, monkeypatch):
+    url = imap_url("imaps://ann@mail.example.org/")
+    module = type(sys)("keyring")
+    module.get_password = lambda service, user: f"{service} {user}"
+    ways = AccountAccess("echo $NBSPAM_ACCOUNT; echo more", "printf token", None)
+
+    assert AccessBook(ways).secret_of(url) == ("token", True)
+    ways = ways._replace(token_command=None)
+    assert AccessBook(AccountAccess(), {url.account: ways}).secret_of(url)[0] == url.account
+    monkeypatch.setitem(sys.modules, "keyring", module)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert AccessBook().secret_of(url)[0] == "mail.example.org ann"
+    (tmp_path / url.account).write_text("kept\n")
+    assert AccessBook().secret_of(url)[0] == "kept"
+    (tmp_path / url.account).unlink()
+    module.get_password = lambda service, user: 1 / 0
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(secrets, "getpass", lambda prompt: prompts.append(prompt) or "typed")
+    prompts, book = [], AccessBook()
+    assert [book.secret_of(url)[0] for _ in range(2)] == ["typed", "typed"]
+    assert prompts == ["Password of ann@mail.example.org: "]
+    assert "typed" not in repr(book.secret_of(url))
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "nbspam").mkdir(parents=True)
+    return tmp_path / "config" / "nbspam" / "config.toml"
+
+
+def test_the_configuration_file_knows_the_secrets_of_accounts(
+    filled, nbspam, trained, config, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("NBSPAM_CLASSIFY_PASSWORD_COMMAND")
+    secret = f'password-command = "cat {tmp_path}/secret"'
+    config.write_text(f'[account.home]\nurl = "{filled.url()}"\n{secret}\n')
+
+    assert nbspam("classify", filled.url(folder="Junk"))[0] == 0
+    assert complains(
+        nbspam("classify", "--no-config", filled.url(folder="Junk")), 2, "no password"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("account = 1", "account: in no table; write [account.NAME]"),
+        ("[account.a]", '[account.a]: no account; give it url = "imaps://USER@HOST/"'),
+        ('[account.a]\nurl = "imaps://a@b"\nurls = ""', "urls: no such key; did you mean url?"),
+        ('[account.a]\nurl = "imaps://a@b"\ntls-ca = 1', "[account.a] tls-ca: not a string"),
+    ],
+)
+def test_a_wrong_account_in_the_file_is_one_line(text, words, filled, nbspam, trained, config):
+    config.write_text(text)
+    assert complains(nbspam("classify", filled.url(folder="Junk")), 2, words)
+
+
+# ---- errors, each in one line ----
+
+
+def asked_with(nbspam, server, *options, folder="INBOX"):
+    return nbspam("classify", *options, server.url(folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("option", "command", "words"),
+    [
+        ("--password-command", "exit 3", "--password-command: exit status 3; run it yourself"),
+        ("--password-command", "true", "--password-command: printed nothing in its first line"),
+        ("--password-command", "echo wrong", "user or password is refused; check both"),
+        ("--token-command", "echo old", "the access token is refused or has expired"),
+        ("--password-command", "sleep 9", "--password-command: no answer in 0 seconds"),
+        (
+            "--tls-ca",
+            "/nonexistent/x",
+            "--tls-ca /nonexistent/x: No such file or directory; give a",
+        ),
+    ],
+)
+def test_wrong_secrets_are_one_line(option, command, words, server, nbspam, trained, monkeypatch):
+    if "sleep" in command:
+        monkeypatch.setattr(secrets, "_PATIENCE", 0.01)
+    assert complains(asked_with(nbspam, server, option, command), 1, words)
+
+
+def test_without_any_way_the_command_says_which_there_are(server, nbspam, trained, monkeypatch):
+    monkeypatch.delenv("NBSPAM_CLASSIFY_PASSWORD_COMMAND")
+    assert complains(asked_with(nbspam, server), 2, "no password; give --password-command")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/dev")
+    name = server.url().replace("imap://ann@", "imap://null/../full@")
+    assert complains(nbspam("classify", f"{name}INBOX"), 2, "no password")
+
+
+@pytest.mark.parametrize("before", ["IMAP4rev1 AUTH=XOAUTH2", "IMAP4rev1 AUTH=OAUTHBEARER"])
+def test_a_token_logs_in(before, nbspam, trained):
+    with fake_server(before=before) as server:
+        server.put("INBOX", ham(1))
+        assert asked_with(nbspam, server, "--token-command", "echo good-token")[0] == 0
+        assert complains(asked_with(nbspam, server, "--token-command", "echo x"), 1, "expired")
+
+
+@pytest.mark.parametrize(
+    ("changes", "folder", "words"),
+    [
+        ({"greeting": b"220 smtp.example.org ESMTP\r\n"}, "INBOX", "speaks no IMAP"),
+        ({"greeting": b"* BYE full\r\n"}, "INBOX", "speaks no IMAP"),
+        ({"before": "IMAP4rev1"}, "INBOX", "takes no tokens of OAuth2; give --password-command"),
+        ({}, "Nope", "ann@127.0.0.1: Nope: no such folder; check the name"),
+        ({}, "", "names no folder; add one, such as"),
+        ({}, "Trash", "no messages found; name another folder"),
+        ({"answers": {"UID SEARCH": b"TAG NO no\r\n"}}, "INBOX", "the server refuses SEARCH"),
+        ({"answers": {"EXAMINE": b"TAG NO [LIMIT] x\r\n"}}, "INBOX", "is busy (LIMIT); try again"),
+        (
+            {"answers": {"UID SEARCH": b"* SEARCH x\r\nTAG OK done\r\n"}},
+            "INBOX",
+            "that is no IMAP",
+        ),
+        (
+            {"answers": {"UID FETCH": b"TAG BAD User is authenticated but not connected\r\n"}},
+            "INBOX",
+            "is busy (too many connections)",
+        ),
+        ({"answers": {"UID FETCH": b"* BYE\r\n"}}, "INBOX", "connection lost"),
+        (
+            {"answers": {"UID FETCH": b"* 1 FETCH (X {4000000000}\r\n"}},
+            "INBOX",
+            "a literal of 4,0",
+        ),
+        ({"answers": {"UID FETCH": b"* 1 FETCH " + b"(" * 9999 + b"\r\nTAG OK\r\n"}}, "INBOX", ""),
+        ({"answers": {"UID FETCH": b"* 1 " + b"x" * (2 << 20)}}, "INBOX", "a line of more than"),
+        ({"answers": {"UID FETCH": b"* 1 RECENT\r\n" * 9999}}, "INBOX", "more than 1,000 lines"),
+        (
+            {"answers": {"UID FETCH": (b"* 1 FETCH " + b"x" * 9000 + b"\r\n") * 900}},
+            "INBOX",
+            "bytes",
+        ),
+    ],
+)
+def test_what_a_server_does_wrong_is_one_line(
+    changes, folder, words, server, nbspam, trained, monkeypatch
+):
+    monkeypatch.setattr(wire, "MOST_LINES", 1000)
+    monkeypatch.setattr(wire, "MOST_BYTES", 6 << 20)
+    monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.5)
+    server.put("INBOX", ham(1))
+    for name, value in changes.items():
+        setattr(server, name, value)
+    token = ["--token-command", "echo good-token"] if "before" in changes else []
+
+    assert complains(asked_with(nbspam, server, *token, folder=folder), 1, words)
+
+
+def test_a_server_that_is_not_there_is_one_line(nbspam, trained):
+    url = f"imap://ann@127.0.0.1:{refused_port()}/INBOX"
+    assert complains(nbspam("classify", url), 1, "cannot be reached", "check host and port")
+    unknown = nbspam("classify", "imaps://ann@mail.invalid/INBOX")
+    assert complains(unknown, 1, "mail.invalid: no such host; check the name")
+
+
+def test_tls_is_asked_for_and_verified(server, nbspam, trained, monkeypatch):
+    secure = server.url(folder="INBOX").replace("imap://", "imaps://")
+    monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.5)
+    assert complains(nbspam("classify", secure), 1, "speaks no TLS", "write imap://")
+    # As if it were another machine.
+    monkeypatch.setattr(
+        session.ipaddress, "ip_address", lambda text: session.ipaddress.IPv4Address("192.0.2.1")
+    )
+    assert complains(asked_with(nbspam, server), 1, "offers no TLS on port", "write imaps://")
+
+
+def test_bytes_that_come_before_tls_are_refused(server, nbspam, trained, monkeypatch):
+    def again(_, sock, **more):
+        return socket.socket(fileno=sock.detach())
+
+    monkeypatch.setattr(
+        session.ipaddress, "ip_address", lambda text: session.ipaddress.IPv4Address("192.0.2.1")
+    )
+    monkeypatch.setattr(wire.imaplib.ssl.SSLContext, "wrap_socket", again)
+    server.before += " STARTTLS"
+    server.answers["STARTTLS"] = b"TAG OK begin\r\n* OK [CAPABILITY X] injected\r\n"
+
+    assert complains(asked_with(nbspam, server), 1, "answers that came before TLS began")
+
+
+def test_folders_are_found_by_their_use_or_usual_names(server):
+    server.folders |= {
+        "Sent Items": FakeFolder(30),
+        "INBOX/Archive": FakeFolder(31),
+        "x": FakeFolder(32),
+    }
+    server.folders["Spam"] = FakeFolder(33)
+    with opened(server) as found:
+        uses = {each.name: each.use for each in found.folders()}
+    assert uses == {
+        "INBOX": "",
+        "Junk": "junk",
+        "Trash": "trash",
+        "Sent Items": "sent",
+        "INBOX/Archive": "archive",
+        "x": "",
+        "Spam": "",
+    }
+    server.after = AFTER.replace("SPECIAL-USE", "")
+    server.folders["Junk"].use = ""
+    with opened(server) as found:
+        assert found.folder_of_use("junk") == "Junk"
+        assert found.folder_of_use("drafts") is None
+
+
+def test_too_many_folders_are_refused(server, monkeypatch):
+    monkeypatch.setattr(session, "_MOST_FOLDERS", 2)
+    with opened(server) as found, pytest.raises(session.InputError, match="more than 2 folders"):
+        found.folders()
+
+
+def opened(server):
+    return AccountSession(imap_url(server.url()), with_password().accounts())
+
+
+def test_without_the_library_the_command_says_how_to_install_it(server, nbspam, trained):
+    script = (
+        "import sys; sys.modules['imapclient'] = None\nfrom nbspam.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", script, "classify", "--password-command", "echo x"]
+    done = subprocess.run([*command, server.url(folder="INBOX")], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"pip install 'nbspam[imap]'" in done.stderr
+
+
+def test_json_names_messages_as_tables_do(filled, nbspam, trained):
+    out = nbspam("classify", "--json", filled.url(folder="Junk"))[1]
+    assert {each["name"] for each in json_lines(out)} == {
+        f"{filled.url(folder='Junk')};UIDVALIDITY=12/;UID={uid}" for uid in (1, 2, 3)
+    }
