@@ -1,22 +1,20 @@
-"""Attacks on the page of `nbspam serve --web --review`: each gets the answer it should get.
+"""Attacks on the page of `nbspam serve --web --review`, whose mailbox is of hostile messages.
 
-The mailbox is made of hostile messages.  The last attack is a crowd: while it asks for the page,
-mail is judged as before.
+Each gets the answer it should get (server/page/test_attacks.py has the tables).  The last attack
+is a crowd: while it asks for the page, mail is judged as before.
 """
 
 import asyncio
 import re
-import socket
-from base64 import b64encode
 from collections import Counter
-from http.client import HTTPConnection
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import pytest
 
+import serving
 from nbspam.store.open import save_classifier
 from protocols import check
-from serving import free_port, serving
+from server.page.test_attacks import TABLES, Known, mistakes
 from stress.server import ask
 from support import HAM
 
@@ -45,194 +43,31 @@ MAIL = {
 
 
 class Page:
-    """Somebody who may know the token, and sends requests byte for byte."""
+    """Somebody who knows the token, and a session with it; requests go byte for byte."""
 
     def __init__(self, address):
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address)
-        assert found
-        self.port, self.token = int(found[1]), found[2]
-        self.own = f"127.0.0.1:{self.port}"
-        head = self.raw(f"GET /?token={self.token} HTTP/1.1\r\nHost: {self.own}\r\n\r\n")
-        found = re.search(r"(?i)set-cookie: ([^;]+)", head)
-        assert found
-        self.cookie = found[1]
-        found = re.search(r'name="form" value="([^"]+)"', self.asked()[1])
-        assert found
-        self.form = found[1]
+        self.port, token = int(found[1]), found[2]
+        host = f"127.0.0.1:{self.port}"
+        head = self.answer(f"GET /?token={token} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+        cookie = re.search(r"(?i)set-cookie: ([^;]+)", head)[1]
+        self.known = Known(self.port, token, cookie, "")
+        form = re.search(r'name="form" value="([^"]+)"', self.answer(self.known.request()))[1]
+        self.known = self.known._replace(form=form)
 
-    def raw(self, text):
-        """Return all that bytes, given as Latin-1, are answered."""
-        with socket.create_connection(("127.0.0.1", self.port), 120) as wire:
-            wire.sendall(text.encode("latin-1"))
-            wire.shutdown(socket.SHUT_WR)
-            return b"".join(iter(lambda: wire.recv(1 << 16), b"")).decode("latin-1")
-
-    def asked(self, method="GET", path="/", body=b"", head=None):
-        """Return the status and the text for a request; see `request`."""
-        found, text = self.request(method, path, body, head)
-        return found.status, text
-
-    def request(self, method="GET", path="/", body=b"", head=None):
-        """Return the answer and its text for a request with our session.
-
-        head: further lines, or others in the place of ours; None: no such line.
-        """
-        wire = HTTPConnection("127.0.0.1", self.port, timeout=300)
-        wire.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        lines = {"Host": self.own, "Cookie": self.cookie, "Content-Length": str(len(body))}
-        for name, value in {**lines, **(head or {})}.items():
-            if value is not None:
-                wire.putheader(name, value)
-        wire.endheaders(body)
-        found = wire.getresponse()
-        text = found.read().decode()
-        wire.close()
-        return found, text
-
-    def posted(self, fields):
-        """Return the status and the text for a form of ours."""
-        body = urlencode({"form": self.form, **fields}).encode()
-        return self.asked("POST", "/tell", body, {"Origin": f"http://{self.own}"})
+    def answer(self, request):
+        """Return all that a request is answered; both as Latin-1."""
+        return serving.ask(self.port, request.encode("latin-1")).decode("latin-1")
 
 
-def other_sites(page, key="0.M1.host"):
-    """Send what pages of other sites can make a browser send, session included."""
-    form = urlencode({"form": page.form, "spam": key}).encode()
-    parts = b'--b\r\nContent-Disposition: form-data; name="spam"\r\n\r\nx\r\n--b--'
-    ours = f"http://{page.own}"
-    for what, head in (
-        ("of another site", {"Origin": "http://evil.example"}),
-        ("of a sandboxed frame", {"Origin": "null"}),
-        ("of another port", {"Origin": "http://127.0.0.1:1"}),
-        ("of https", {"Origin": f"https://{page.own}"}),
-        ("without Origin", {}),
-        ("same-site", {"Sec-Fetch-Site": "same-site"}),
-        ("as text/plain", {"Origin": "http://evil.example", "Content-Type": "text/plain"}),
-    ):
-        yield f"a form {what}", 403, *page.asked("POST", "/tell", form, head)
-    kind = {"Origin": ours, "Content-Type": "multipart/form-data; boundary=b"}
-    yield "a form as multipart", 403, *page.asked("POST", "/tell", parts, kind)
-    other = b"form=x&spam=" + key.encode()
-    yield "another session's form", 403, *page.asked("POST", "/tell", other, {"Origin": ours})
-    for method, status in (("GET", 405), ("PUT", 405), ("DELETE", 405), ("OPTIONS", 405)):
-        yield f"teaching by {method}", status, *page.asked(method, "/tell", form)
-    for dest, mode in (("script", "no-cors"), ("iframe", "navigate"), ("empty", "cors")):
-        fetch = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": dest, "Sec-Fetch-Mode": mode}
-        yield f"embedded as {dest}", 403, *page.asked(head=fetch)
-
-
-def other_names(page):
-    """Rebind names of other sites to this machine."""
-    port = page.port
-    for host in (
-        f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.:{port}", f"localhost.:{port}",
-        f"user@127.0.0.1:{port}", f"2130706433:{port}", f"0x7f.1:{port}", f"127.1:{port}",
-        f"[::1]:{port}", f"[::ffff:127.0.0.1]:{port}", f"127.0.0.1:{port} ,x", "", None,
-    ):  # fmt: skip
-        name = "is left out" if host is None else host.replace(str(port), "PORT")
-        yield f"Host {name}", 403, *page.asked(head={"Host": host})
-    yield "Host LOCALHOST:PORT (ours)", 200, *page.asked(head={"Host": f"LOCALHOST:{port}"})
-
-
-def wires(page):
-    """Send what other programs could read otherwise."""
-    own, cookie = f"Host: {page.own}\r\n", f"Cookie: {page.cookie}\r\n"
-    post = f"POST /tell HTTP/1.1\r\n{own}{cookie}Origin: http://{page.own}\r\n"
-    get = f"GET / HTTP/1.1\r\n{own}{cookie}"
-    for name, status, text in (
-        ("two Host lines", 400, f"GET / HTTP/1.1\r\nHost: evil.example\r\n{own}{cookie}\r\n"),
-        ("two Host lines, ours first", 400, f"{get}Host: evil.example\r\n\r\n"),
-        ("another site in the address", 403,
-         get.replace(" /", " http://evil.example/", 1) + "\r\n"),
-        ("Content-Length and chunked", 400,
-         f"{post}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-        ("two Content-Lengths", 400, f"{post}Content-Length: 0\r\nContent-Length: 9\r\n\r\n"),
-        ("chunked, a length of letters", 400, f"{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n"),
-        ("chunked and identity", 400,
-         f"{post}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
-        ("a bare LF after each line", 400, get.replace("\r\n", "\n") + "\n"),
-        ("a folded line", 400, f"{get}X: a\r\n b\r\n\r\n"),
-        ("a space before the colon", 400, f"{get}X : a\r\n\r\n"),
-        ("NUL in a line", 400, f"{get}X: \0\r\n\r\n"),
-        ("two requests in a piece", 200, f"{get}\r\n{get}\r\n"),
-        ("300 lines", 400, get + "".join(f"X{n}: y\r\n" for n in range(300)) + "\r\n"),
-        ("a head of 70 KB", 400, get + f"X: {'y' * 70_000}\r\n\r\n"),
-        ("a form of 1 MB", 413, f"{post}Content-Length: 1000000\r\n\r\n{'a' * 1_000_000}"),
-        ("TLS", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
-        ("CONNECT", 405, f"CONNECT evil.example:80 HTTP/1.1\r\n{own}\r\n"),
-        ("a web socket", 200, f"{get}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
-    ):  # fmt: skip
-        answer = page.raw(text)
-        head, _, body = answer.partition("\r\n\r\n")
-        n_answers = len(re.findall("^HTTP/1.1 ", answer, re.MULTILINE))
-        yield name, status, int(head.split()[1]) if n_answers == 1 else 0, body
-
-
-def guesses(page):
-    """Guess sessions, tokens and keys."""
-    name, _, session = page.cookie.partition("=")
-    data, moment, mac = session.split(".")
-    user = b64encode(b'{"user": "x", "form": "x"}').decode()
-    for what, value in (
-        ("altered", session[:-2] + ("A" if session[-2] != "A" else "B") + session[-1]),
-        ("of another time", f"{data}.zzzzzz.{mac}"),
-        ("of another user", f"{user}.{moment}.{mac}"),
-        ("without a signature", user),
-        ("that is the token", page.token),
-        ("with a token's signature", f"{data}.{page.token.partition('.')[2]}"),
-    ):
-        yield f"a session {what}", 403, *page.asked(head={"Cookie": f"{name}={value}"})
-    tossed = {"Cookie": f"{name}=x; {page.cookie}"}
-    yield "a tossed cookie beside ours", 200, *page.asked(head=tossed)
-    for what, token in (
-        ("cut", page.token[:-1]), ("longer", page.token + "A"), ("in small", page.token.lower()),
-        ("of NUL", "%00"), ("of 50 KB", "a" * 50_000),
-        ("of a user", f"IngI.{page.token.partition('.')[2]}"), ("that is a session", session),
-    ):  # fmt: skip
-        found = page.asked(path=f"/?token={token}", head={"Cookie": None})
-        yield f"a token {what}", 403, *found
-    for key in (
-        "../../m.nbspam", "/etc/passwd", "..%2f..%2fm.nbspam", "%00", "new/0.M1.host", "%ff",
-        "{{7*7}}", "'OR'1'='1", "a" * 9000,
-    ):  # fmt: skip
-        address = "/message?key=" + quote(key, safe="%")
-        yield f"the message {key[:18]}", 404, *page.asked(path=address)
-        yield f"teaching {key[:18]}", 404, *page.posted({"spam": key})
-    for number in ("-1", "1e3", "9" * 12, "'OR'1'='1"):
-        yield f"undo {number}", 400, *page.posted({"undo": number})
-    for field in ("next", "back", "page"):
-        split = "\r\nSet-Cookie: a=b\r\n\r\n<script>"
-        yield f"line ends in {field}", 404, *page.posted({"undo": "0", field: split})
-
-
-def leads(page):
-    """Have the login lead to other sites."""
-    for address in (
-        "//evil.example/", "/\\evil.example/", "/\t/evil.example/", "http:/", "http://evil.example/",
-        "javascript:alert(1)", "///evil.example/message", "/\r\nSet-Cookie: a=b", "//?",
-    ):  # fmt: skip
-        form = urlencode({"token": page.token, "next": address}).encode()
-        head = {"Cookie": None, "Origin": f"http://{page.own}"}
-        found, _ = page.request("POST", "/login", form, head)
-        home = found.status == 303 and found.getheader("Location") == "/"
-        yield f"login that leads to {address!r}", True, home, ""
-
-
-def shows(page):
-    """Look at hostile messages; nothing of them may be more than text."""
-    pages = {
-        "the list": "/",
-        "a search for markup": "/?words=" + quote(HOSTILE),
-        "a search for SQL": "/?words=" + quote("' OR 1=1 -- %_"),
-        "the course": "/course",
-        "the doubtful": "/doubtful",
-        **{f"read: {name}": f"/message?key={n}.M1.host" for n, name in enumerate(MAIL)},
-    }
-    for name, path in pages.items():
-        status, text = page.asked(path=path)
-        found = [each for each in NEVER if each in text]
-        runs = text.count("<script") > 1 or text.count("<style") > 1
-        yield name, 200, 0 if found or runs else status, text
+PAGES = {
+    "the list": "/",
+    "a search for markup": "/?words=" + quote(HOSTILE),
+    "a search for SQL": "/?words=" + quote("' OR 1=1 -- %_"),
+    "the course": "/course",
+    "the doubtful": "/doubtful",
+    **{f"read: {name}": f"/message?key={n}.M1.host" for n, name in enumerate(MAIL)},
+}
 
 
 @pytest.fixture(scope="module")
@@ -244,8 +79,8 @@ def served(tmp_path_factory, mail_classifier):
         (folder / "box" / part).mkdir(parents=True)
     for number, data in enumerate(MAIL.values()):
         (folder / "box" / "new" / f"{number}.M1.host").write_bytes(data)
-    web = "--web", f"127.0.0.1:{free_port()}", "--review", str(folder / "box"), "--move"
-    with serving(folder / "m.nbspam", folder, "--log", "none", *web) as found:
+    web = "--web", f"127.0.0.1:{serving.free_port()}", "--review", str(folder / "box"), "--move"
+    with serving.serving(folder / "m.nbspam", folder, "--log", "none", *web) as found:
         yield found
 
 
@@ -254,19 +89,25 @@ def page(served):
     return Page(next(w for w in served.errors.read_text().split() if "?token=" in w))
 
 
-@pytest.mark.parametrize("attacks", [other_sites, other_names, wires, guesses, leads, shows])
-def test_every_attack_gets_the_answer_it_should_get(served, page, attacks):
+@TABLES
+def test_every_attack_gets_the_answer_it_should_get(served, page, table):
     told = served.errors.read_text()
-    answers = [(what, should, status) for what, should, status, _ in attacks(page)]
+    wrong = [mistakes(attack, page.answer(attack.request)) for attack in table(page.known)]
 
-    assert [answer for answer in answers if answer[1] != answer[2]] == []
+    assert [each for each in wrong if each] == []
     assert served.errors.read_text() == told
 
 
+def test_nothing_of_hostile_messages_is_more_than_text(page):
+    for name, path in PAGES.items():
+        answer = page.answer(page.known.request(path=path)).encode("latin-1").decode()
+        assert answer.startswith("HTTP/1.1 200 "), name
+        assert [each for each in NEVER if each in answer] == [], name
+        assert max(answer.count("<script"), answer.count("<style")) == 1, name
+
+
 def test_mail_is_judged_while_ten_thousand_visitors_ask_for_the_page(served, page):
-    get = (
-        f"GET / HTTP/1.1\r\nHost: {page.own}\r\nCookie: {page.cookie}\r\nConnection: close\r\n\r\n"
-    )
+    get = page.known.request(Connection="close")
     room = asyncio.Semaphore(1000)  # files that this process may open
     statuses = Counter()
 
