@@ -212,6 +212,26 @@ def plain(counted):
     return dict(zip(counted.classes, counted.class_count.tolist(), strict=True)), rows
 
 
+def check_bound(table, exact):
+    """Assert that counts lack what the table's loss says at most, and never have too much."""
+    had = dict(zip(exact.vocabulary.keys.tolist(), exact.document_frequency.tolist(), strict=True))
+    lacks = [0] * len(table.vocabulary) if table.loss is None else table.loss.of_each.tolist()
+    counts = table.vocabulary.keys.tolist(), table.document_frequency.tolist(), lacks
+    for key, n, lack in zip(*counts, strict=True):
+        assert n <= had.pop(key) <= n + lack
+    assert max(had.values(), default=0) <= (0 if table.loss is None else table.loss.of_others)
+
+
+def items_of_words(numbers, label=None):
+    """Return mail of words of which few are frequent and many rare, as in any language."""
+    words = np.random.default_rng(0).zipf(1.3, (300, 8))
+    bodies = [b" ".join(b"w%d" % word for word in words[n]) for n in numbers]
+    return [
+        Item(f"m{n}", label or ("ham", "spam")[n % 2], b"Message-ID: <%d@x>\n\n%s\n" % (n, body))
+        for n, body in zip(numbers, bodies, strict=True)
+    ]
+
+
 def count_batch(batch, labels, weighting):
     """Return the counts of one batch as a table, added entry by entry."""
     classes = tuple(sorted(set(labels)))

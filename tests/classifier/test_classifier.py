@@ -22,7 +22,7 @@ from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens as load
 from nbspam.tokens.tokenizer import tokenize
-from support import HAM, SPAM, count_batch, examples, first_mails, json_lines, message
+from support import HAM, SPAM, count_batch, examples, first_mails, json_lines, message, words_of
 
 MAILS = sorted(first_mails().glob("*/*.eml"))
 SETTINGS = {
@@ -46,8 +46,7 @@ def model_of(name):
 
 @cache
 def columns_of(name):
-    vocabulary = model_of(name).table.vocabulary
-    return {vocabulary.text(j): j for j in range(len(vocabulary))}
+    return {word: column for column, word in enumerate(words_of(model_of(name).table))}
 
 
 @pytest.mark.parametrize("name", SETTINGS)

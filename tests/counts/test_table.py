@@ -41,10 +41,10 @@ from nbspam.settings import (
     TokenSettings,
     settings_for,
 )
-from nbspam.sources.items import Item
 from nbspam.tokens.documents import RIDER_BITS, Documents, Vocabulary
 from nbspam.tokens.tokenizer import tokenize
-from support import count_batch, examples, message, plain
+from support import check_bound, count_batch, examples, message, plain, words_of
+from support import items_of_words as items
 
 TEXT = st.text("abcd   ", max_size=20)
 DOCUMENTS = st.lists(st.tuples(TEXT, st.sampled_from(["ham", "spam", "work"])), max_size=12)
@@ -80,8 +80,7 @@ def test_log_length_worked_by_hand():
 
     log = 1 + np.log(2)
     expected = np.array([log, 1]) / np.sqrt(log**2 + 1)
-    names = [counted.vocabulary.text(j) for j in range(2)]
-    found = dict(zip(names, counted.feature_count[:, 0], strict=True))
+    found = dict(zip(words_of(counted), counted.feature_count[:, 0], strict=True))
     assert [found["a"], found["b"]] == pytest.approx(expected, abs=2**-13)
 
 
@@ -218,8 +217,7 @@ def test_mutual_information_agrees_with_scikit_learn(documents):
     counted = table(documents)
     if not len(counted.vocabulary):
         return
-    words = [counted.vocabulary.text(j) for j in range(len(counted.vocabulary))]
-    X = np.array([[word in text.split() for word in words] for text, _ in documents])
+    X = np.array([[word in text.split() for word in words_of(counted)] for text, _ in documents])
     labels = [label for _, label in documents]
 
     theirs = mutual_info_classif(X, labels, discrete_features=True)
@@ -290,17 +288,6 @@ def table_of(counts):
     return CountTable(BOTH, np.full(2, 9.0), vocabulary, rows, rows.sum(axis=1).astype(np.int64))
 
 
-def check_bound(table, exact):
-    """Assert that the counts lack what the loss says at most, and never have too much."""
-    had = dict(zip(exact.vocabulary.keys.tolist(), exact.document_frequency.tolist(), strict=True))
-    lacks = [0] * len(table.vocabulary) if table.loss is None else table.loss.of_each.tolist()
-    for key, n, lack in zip(
-        table.vocabulary.keys.tolist(), table.document_frequency.tolist(), lacks, strict=True
-    ):
-        assert n <= had.pop(key) <= n + lack
-    assert max(had.values(), default=0) <= (0 if table.loss is None else table.loss.of_others)
-
-
 @given(TABLES, TABLES, st.integers(1, 14))
 @examples(60)
 def test_no_token_lacks_more_than_the_bound_of_a_sum_or_a_merge(first, second, limit):
@@ -355,28 +342,22 @@ def test_the_most_frequent_stay_then_the_newest_then_the_largest_keys():
     assert most_frequent(frequency, 4, days).tolist() == [0, 2, 4, 5]
 
 
-def items(n, twice=()):
-    words = np.random.default_rng(0).zipf(1.3, (n, 8))
-    bodies = [b" ".join(b"w%d" % word for word in own) for own in words]
-    mails = [
-        (f"m{k}", ("ham", "spam")[k % 2], b"Message-ID: <%d@x>\n\n%s\n" % (k, body))
-        for k, body in enumerate(bodies)
-    ]
-    return [Item(*mail) for mail in [*mails, *(mails[k] for k in twice)]]
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_training_with_a_limit_keeps_its_bound(jobs):
-    limits, few = CountingLimits(tokens=50), Bounds(max_tokens=60)
-    exact = count_items(items(300), MAIL, jobs, limits)
-    bounded = count_items(items(300, twice=range(40)), MAIL, jobs, limits, few)
+    limits, few, given = (
+        CountingLimits(tokens=50),
+        Bounds(max_tokens=60),
+        items(range(300)),
+    )
+    exact = count_items(given, MAIL, jobs, limits)
+    bounded = count_items([*given, *given[:40]], MAIL, jobs, limits, few)
     assert len(exact.table.vocabulary) > 100
     assert len(bounded.table.vocabulary) <= 60
     assert bounded.table.loss.of_others > 0
     check_bound(bounded.table, exact.table)
 
     # A message that is moved to another class does not break it.
-    moved = [*items(300), *(item._replace(label="ham") for item in items(300)[:40])]
+    moved = [*given, *items(range(40), "ham")]
     exact, bounded = count_items(moved, MAIL), count_items(moved, MAIL, jobs, limits, few)
     assert bounded.table.class_count.tolist() == exact.table.class_count.tolist()
     check_bound(bounded.table, exact.table)
@@ -384,7 +365,7 @@ def test_training_with_a_limit_keeps_its_bound(jobs):
 
 def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
     monkeypatch.setattr(library, "MAX_BYTES", 59 * 40)
-    classifier = learn_items(items(300), MAIL).classifier
+    classifier = learn_items(items(range(300)), MAIL).classifier
 
     assert len(classifier.table.vocabulary) == 40
     assert classifier.table.loss.of_others > 0
@@ -392,7 +373,7 @@ def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
 
 
 def test_models_that_need_all_messages_at_once_refuse_bounds():
-    settings, given = settings_for(iter(items(10)), SettingsChoices(model="tan"))
+    settings, given = settings_for(iter(items(range(10))), SettingsChoices(model="tan"))
 
     with pytest.raises(UsageError, match="--model tan needs everything at once"):
         learn_items(given, settings, bounds=Bounds(max_tokens=10))

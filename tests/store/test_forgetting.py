@@ -18,12 +18,13 @@ from nbspam.sources.items import Item
 from nbspam.store.library import train as library_train
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load_classifier, read_text_model, save_classifier
+from nbspam.store.open import load_classifier, save_classifier
 from nbspam.store.prune import DEFAULT, PruningRule, faded, prune_model
-from nbspam.store.text import model_lines
+from nbspam.store.text import model_lines, model_of_lines
 from nbspam.tokens.documents import Vocabulary
-from stored import train_on
-from support import HAM, SPAM, complains, write_mails
+from stored import bytes_of, train_on, trained
+from support import HAM, SPAM, check_bound, complains, words_of, write_mails
+from support import items_of_words as items
 
 OLD, NEW = 1000, 1500
 
@@ -44,8 +45,7 @@ def aged(tmp_path):
 
 
 def words(path):
-    vocabulary = StoredModel(path).whole().table.vocabulary
-    texts = {vocabulary.text(j) for j in range(len(vocabulary))}
+    texts = words_of(StoredModel(path).whole().table)
     return {text for text in texts if text.startswith(("old", "new", "common"))}
 
 
@@ -147,8 +147,7 @@ def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
     assert len(kept.memory.last_seen) == n_tokens - 5
     sample = kept.memory.sample.documents
     assert sample.columns.max() < n_tokens - 5
-    texts = np.array([kept.table.vocabulary.text(j) for j in range(n_tokens - 5)])
-    assert "common" in texts[sample.one(0).tokens]
+    assert "common" in np.array(words_of(kept.table))[sample.one(0).tokens]
 
 
 def test_prune_says_what_it_did(nbspam, trained):
@@ -168,23 +167,10 @@ MAIL = PRESETS["mail"]
 NO_LEDGER = Bounds(ledger=False)
 
 
-def items(numbers, label=None):
-    words = np.random.default_rng(0).zipf(1.3, (200, 8))
-    return [
-        Item(
-            f"m{n}",
-            label or ("ham", "spam")[n % 2],
-            b"Message-ID: <%d@x>\n\n%s\n" % (n, b" ".join(b"w%d" % word for word in words[n])),
-        )
-        for n in numbers
-    ]
-
-
 def write(path, given, bounds):
     limits = CountingLimits(tokens=50)  # so that the limit is looked at often
-    save_classifier(
-        str(path), train_classifier(count_items(given, MAIL, 1, limits, bounds), MAIL, day=9)
-    )
+    counted = count_items(given, MAIL, 1, limits, bounds)
+    save_classifier(str(path), train_classifier(counted, MAIL, day=9))
     return str(path)
 
 
@@ -202,18 +188,9 @@ def whole(path):
     return StoredModel(path).whole()
 
 
-def check_bound(model, exact):
-    """Assert that a model's counts lack what its loss says at most, and never have too much."""
-    table, true = model.table, exact.table
-    had = dict(zip(true.vocabulary.keys.tolist(), true.document_frequency.tolist(), strict=True))
-    for key, n, lacks in zip(
-        table.vocabulary.keys.tolist(),
-        table.document_frequency.tolist(),
-        table.loss.of_each.tolist(),
-        strict=True,
-    ):
-        assert n <= had.pop(key) <= n + lacks
-    assert max(had.values(), default=0) <= table.loss.of_others
+def table_of(given):
+    """Return the exact counts of items."""
+    return trained(given, MAIL, day=9).table
 
 
 # ---- tokens that were forgotten ----
@@ -222,11 +199,10 @@ def check_bound(model, exact):
 @pytest.mark.parametrize("kind", ["forgetful", "unledgered"])
 def test_a_model_and_its_text_say_what_it_does_not_hold(kind, tmp_path, request):
     path = request.getfixturevalue(kind)
-    (tmp_path / "lines").write_bytes(b"".join(model_lines(whole(path))))
-    save_classifier(str(tmp_path / "again"), read_text_model(str(tmp_path / "lines")))
+    again = model_of_lines(model_lines(whole(path)), "x")
 
     assert (whole(path).table.loss is not None) == (kind == "forgetful")
-    assert (tmp_path / "again").read_bytes() == Path(path).read_bytes()
+    assert bytes_of(again, tmp_path / "again") == Path(path).read_bytes()
 
 
 @pytest.mark.parametrize("name", ["others_had", "ledger"])
@@ -245,7 +221,7 @@ def test_the_bound_holds_after_learning_on_and_un_learning(forgetful, tmp_path):
     model.learn(items(range(30, 60), "ham"), day=9)
     true = [*items(range(30, 60), "ham"), *items(range(60, 200))]
 
-    check_bound(whole(forgetful), whole(write(tmp_path / "exact", true, Bounds())))
+    check_bound(whole(forgetful).table, table_of(true))
 
 
 def test_readers_of_a_journal_know_what_was_forgotten(forgetful):
@@ -253,19 +229,17 @@ def test_readers_of_a_journal_know_what_was_forgotten(forgetful):
     StoredModel(forgetful).learn([Item("x", "ham", b"\n\nbrandnew\n")], day=9)
     table = load_classifier(forgetful).table
 
-    column = [table.vocabulary.text(j) for j in range(len(table.vocabulary))].index("brandnew")
-    assert table.loss.of_each[column] == before.of_others
+    assert table.loss.of_each[words_of(table).index("brandnew")] == before.of_others
 
 
 def test_the_bound_holds_after_merging_and_pruning(forgetful, tmp_path):
     other = write(tmp_path / "other", items(range(100, 200)), Bounds(max_tokens=80))
     merged, exact = str(tmp_path / "merged"), items(range(200))
     save_classifier(merged, merge([forgetful, other], 9).classifier)
-    truth = whole(write(tmp_path / "exact", exact, Bounds()))
-    check_bound(whole(merged), truth)
+    check_bound(whole(merged).table, table_of(exact))
 
     prune_model(merged, PruningRule(min_df=4), 9)
-    check_bound(whole(merged), truth)
+    check_bound(whole(merged).table, table_of(exact))
     before = whole(merged).table.loss
     prune_model(merged, PruningRule(half_life=10), 19)
     assert whole(merged).table.loss.of_others == -(-before.of_others // 2)

@@ -34,6 +34,7 @@ from nbspam.store.modelfile import (
     save_state,
     write_plain,
 )
+from stored import full_disk
 from support import examples
 
 STATE = {
@@ -265,20 +266,17 @@ def test_an_unreadable_model_says_so(model, monkeypatch):
 
 
 def test_other_files_are_not_models(tmp_path):
-    by_joblib = io.BytesIO()
-    joblib.dump({"keys": np.arange(3)}, by_joblib)
-    for content, reason in (
-        (b"\0", "not a model; "),
-        (b"From: me\n\nhello", "not a model; "),
-        (MAGIC, "not a model; "),
-        (pickle.dumps({}), "not a model; "),
-        (by_joblib.getvalue(), "not a model; "),
-        (header(40, 0, magic=b"another tool"), "not a model; "),
-        (header(1, 0, version=9) + b"?", "written by format 9, this program reads 1; upgrade nb"),
-        (GOLDEN + b"\0", "longer than it was written ("),
-    ):
-        (tmp_path / "m").write_bytes(content)
-        assert refusal(tmp_path / "m").startswith(reason)
+    joblib.dump({"keys": np.arange(3)}, tmp_path / "by joblib")
+    model, other = tmp_path / "m", (tmp_path / "by joblib").read_bytes()
+    for content in (b"\0", b"From: me\n\nhello", MAGIC, pickle.dumps({}), other):
+        model.write_bytes(content)
+        assert refusal(model).startswith("not a model; ")
+    model.write_bytes(header(40, 0, magic=b"another tool"))
+    assert refusal(model).startswith("not a model; ")
+    model.write_bytes(header(1, 0, version=9) + b"?")
+    assert refusal(model).startswith("written by format 9, this program reads 1; upgrade nb")
+    model.write_bytes(GOLDEN + b"\0")
+    assert refusal(model).startswith("longer than it was written (")
 
 
 def test_every_truncation_is_noticed(tmp_path):
@@ -427,13 +425,10 @@ def test_what_cannot_become_a_model_says_why(model, tmp_path):
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_full_disk_or_an_interrupt_leaves_the_old_model(model, monkeypatch, step):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, step, full)
+    monkeypatch.setattr(os, step, full_disk)
     assert failure(model) == (
         "cannot write the model: No space left on device; "
         "free some space or give another place with -m"
@@ -473,17 +468,23 @@ def test_readers_do_not_wait_for_the_lock(model):
 START = 40  # bytes before the stream, as in a model file
 
 
-def stream(body):
+def stream(body, start=START):
     """Return memory with a stream in it after other bytes."""
-    memory = mmap.mmap(-1, START + len(body))
-    memory[START:] = body
+    memory = mmap.mmap(-1, start + len(body))
+    memory[start:] = body
     return memory
 
 
-def stream_refusal(body, **options):
-    """Return why the reader refuses a stream."""
-    with pytest.raises(RefusedError) as caught:
-        read_plain_dict(stream(body), START, **options)
+def stream_refusal(body, most, **options):
+    """Return why the reader refuses a stream, for which it may take `most` bytes of memory."""
+    memory = stream(body)
+    tracemalloc.start()
+    try:
+        with pytest.raises(RefusedError) as caught:
+            read_plain_dict(memory, START, **options)
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
     return str(caught.value)
 
 
@@ -555,20 +556,16 @@ HOSTILE = {
 def test_hostile_streams_are_refused_in_little_memory(body):
     assert read_plain_dict(stream(GOOD), START) == {"a": np.array([5])}
     assert body != GOOD
-    tracemalloc.start()
-    try:
-        assert stream_refusal(body)
-        assert tracemalloc.get_traced_memory()[1] < 200 * len(body) + 1_000_000
-    finally:
-        tracemalloc.stop()
+    assert stream_refusal(body, 200 * len(body) + 1_000_000)
 
 
 @pytest.mark.parametrize("flood", [b"](", b"N", b"](e", b"}(u"])
 def test_memory_for_a_flood_of_values_is_bounded(flood):
     body = b"}(" + text("a") + b"](" + flood * 500_000
-    tracemalloc.start()
-    try:
-        assert stream_refusal(body, max_values=1000) == "holds more values than a model"
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
+    refused = stream_refusal(body, 1_000_000, max_values=1000)
+    assert refused == "holds more values than a model"
+
+
+def test_a_whole_array_that_is_not_aligned_is_refused():
+    with pytest.raises(RefusedError, match="not aligned or not whole"):
+        read_plain_dict(stream(GOOD, START + 1), START + 1)

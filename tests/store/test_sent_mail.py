@@ -18,7 +18,7 @@ from nbspam.store.open import load_tokens, read_text_model, save_classifier
 from nbspam.store.text import model_lines
 from nbspam.tokens.people import learned_sent_mail
 from stored import DAY, half_spam, numbered, train_on, whole_bytes
-from support import SPAM, complains
+from support import SPAM, complains, words_of
 
 
 def sent(n):
@@ -44,10 +44,7 @@ SETTINGS = replace(PRESETS["mail"], sent_mail=KNOWN)
 def test_the_facts_are_learned_and_decide(tmp_path):
     train_on(answers(range(9)), tmp_path / "m", SETTINGS)
     model = load_tokens(str(tmp_path / "m"))
-    vocabulary = model.table.vocabulary
-    counts = {
-        vocabulary.text(j): model.table.feature_count[j].tolist() for j in range(len(vocabulary))
-    }
+    counts = dict(zip(words_of(model.table), model.table.feature_count.tolist(), strict=True))
     assert counts["people:reply-to-you"] == counts["people:known-correspondent"] == [9, 0]
     assert counts["people:reply-to-nothing"] == counts["people:first-contact"] == [0, 9]
     unseen = [each._replace(data=each.data.replace(b"word", b"new")) for each in answers([3])]
