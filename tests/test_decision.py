@@ -33,7 +33,7 @@ from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.verdicts import posterior, with_prior
-from support import ROOT, complains
+from support import ROOT
 
 COST = st.integers(-8, 8).map(lambda n: n / 4)
 WEIGHT = st.integers(1, 64)
@@ -367,11 +367,6 @@ def test_eval_follows_the_prior_and_reports_the_shares(nbspam, trained, folder):
         assert status == 0
         assert json.loads(out)["shares"]["assumed"] == {"ham": 0.8, "spam": 0.2}
         assert json.loads(out)["shares"]["observed"] == {"ham": 0.5, "spam": 0.5}
-
-
-@pytest.mark.parametrize("stated", ["spam", "spam=x", "estimated=1", "=0.3", "eggs=0.3", "spam=2"])
-def test_a_malformed_prior_is_an_error_of_one_line(nbspam, trained, folder, stated):
-    assert complains(nbspam("classify", folder, "--prior", stated), 2, "nbspam: --prior")
 
 
 @pytest.mark.parametrize(

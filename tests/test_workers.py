@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from nbspam import cross_validate, train
-from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.errors import InputError, NbspamError
 from nbspam.sources.items import Item, read_items
 from nbspam.store.text import model_lines
 from nbspam.tokens.reading import with_data
@@ -27,7 +27,7 @@ from nbspam.workers import (
     ordered_map,
     workers_of,
 )
-from support import MELONS, ROOT, complains
+from support import ROOT, complains
 
 
 def square(n):
@@ -248,15 +248,6 @@ def test_a_worker_of_another_version_is_refused():
     )
 
 
-@pytest.mark.parametrize("engine", ["dusk", "loky:here", "Dask"])
-def test_unknown_engines_are_refused_with_what_there_is(engine, nbspam, folder, model):
-    there = "fork, dask, loky, ray, or dask:ADDRESS, such as dask:tcp://host:8786"
-    said = f"--engine {engine}: unknown; choose from {there}"
-    assert complains(nbspam("train", folder, "--engine", engine), 2, said)
-    with pytest.raises(UsageError, match="int is none; give a name"), workers_of(3, 1):
-        pass
-
-
 @pytest.mark.parametrize(
     ("engine", "module", "package"),
     [("dask", "distributed", "nbspam[cluster]"), ("ray", "ray", "ray")],
@@ -267,16 +258,6 @@ def test_a_missing_package_is_named(engine, module, package, nbspam, folder, mod
     monkeypatch.setitem(sys.modules, module, None)
     said = f"--engine {engine}: {module} is not installed; run `pip install '{package}'`"
     assert complains(nbspam("train", folder, "--engine", engine), 1, said)
-
-
-def test_tables_have_no_engine(nbspam, model):
-    how = "--target", "好瓜", "--engine", "loky"
-    said = "--engine: for mail and text; use: nbspam train"
-    assert complains(nbspam("table", "train", MELONS, *how), 2, said)
-    said = "--engine: for --cv; --test trains a single model here"
-    assert complains(nbspam("table", "eval", MELONS, "--test", MELONS, *how), 2, said)
-    with pytest.raises(UsageError, match="engine: for mail and texts"):
-        train(MELONS, target="好瓜", engine="loky")
 
 
 def test_files_that_cannot_be_read_are_skipped_with_the_same_words(tmp_path):

@@ -153,27 +153,6 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
     assert (report["weight"], report["labelled"], report["unlabelled"]) == (0.5, 4, 40)
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "words"),
-    [
-        ("--unlabelled EMPTY", 1, "no messages found"),
-        ("--unlabelled no/such", 1, "no/such"),
-        ("--unlabelled others --unlabelled-weight -1", 2, "--unlabelled-weight -1"),
-        ("--unlabelled others --unlabelled-weight much", 2, "much"),
-        ("--unlabelled-weight 1", 2, "--unlabelled PATH"),
-        ("--unlabelled others --model complement", 2, "bernoulli or multinomial"),
-        ("--unlabelled others --model bernoulli --weighting tf-idf", 2, "tf-idf: --model"),
-        ("--unlabelled others --alpha 0", 2, "--alpha 0"),
-        ("--unlabelled others --min-df 1000", 2, "--min-df 1000"),
-    ],
-)
-def test_impossible_choices_are_refused(nbspam, few, model, monkeypatch, options, status, words):
-    (few / "EMPTY").mkdir()
-    monkeypatch.chdir(few)
-    assert complains(nbspam("train", "few.jsonl", *options.split()), status, words)
-    assert not model.exists()
-
-
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 def test_two_topics_are_told_apart_and_named_by_their_words(model):
     items = texts(60, 1, length=6)

@@ -14,7 +14,7 @@ from nbspam.settings import FEATURES, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import load_classifier
 from nbspam.verdicts import Skipped
-from support import complains, first_mails
+from support import first_mails
 
 MAILS = first_mails()
 
@@ -93,29 +93,6 @@ def test_shares_of_tokens_add_up_to_the_score(corpus, name):
         explained = classifier.explain(item)
         shares = [each.contribution for each in explained.evidence]
         assert explained.constant + sum(shares) == pytest.approx(explained.score, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--model", "tan", "--min-support", "3"], ["--min-support", "tan"]),
-        (["--model", "bernoulli", "--criterion", "aic"], ["--criterion", "spode"]),
-        (["--model", "aode", "--parent", "x"], ["--parent: for tables; use: nbspam table train"]),
-        (["--model", "aode", "--alpha", "auto"], ["alpha"]),
-        (["--model", "a2de", "--features", "2000"], ["values cubed", "GiB", "fewer"]),
-    ],
-)
-def test_impossible_choices_are_refused(nbspam, model, flags, words):
-    assert complains(nbspam("train", MAILS, *flags), 2, *words)
-    assert not model.exists()
-
-
-def test_nothing_to_learn_from_is_refused(nbspam, model, folder):
-    spam = folder / "spam"
-    assert complains(nbspam("train", "--spam", spam, "--model", "aode"), 1, "two classes")
-    result = nbspam("train", folder, "--model", "aode", "--min-df", "99")
-    assert complains(result, 1, "--min-df")
-    assert complains(nbspam("eval", folder, "--model", "aode", "--online"), 2, "--online")
 
 
 def test_three_classes_are_told_apart_by_every_model(nbspam, model, tmp_path):

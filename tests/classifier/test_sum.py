@@ -17,7 +17,7 @@ from nbspam.classifier.estimator import TextClassifier
 from nbspam.evaluation.judging import judge_folds
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
-from support import complains, examples
+from support import examples
 
 # Six texts; the query `apple`.  Documents of a class that hold a token, of 3 each:
 #         apple  pear  plum  cash
@@ -95,18 +95,6 @@ def test_beta_and_the_smoothed_prior_give_their_fractions(nbspam, model, sources
     absent = {"ham": (2, 2, 0), "spam": (1, 0, 2)}  # pear, plum, cash
     joint = {c: math.prod(1 - Fraction(n + 2, 10) for n in counts) for c, counts in absent.items()}
     assert said.startswith(f"spam\t{float(joint['spam'] / sum(joint.values())):.6f}\t")
-
-
-def test_bernoulli_refuses_to_weigh_tokens(nbspam, model, sources):
-    for command in (
-        ("train", *BERNOULLI, "--weighting", "counts"),
-        ("eval", "--cv", "2", *BERNOULLI, "--weighting", "unit-length"),
-        ("compare", "--cv", "2", "--against", "--model bernoulli --weighting log-length"),
-        ("train", "--model", "aode", "--weighting", "counts"),
-    ):
-        result = nbspam(*command, sources / "six.tsv")
-        assert complains(result, 2, "sees only whether a token is in a document")
-    assert not model.exists()
 
 
 # --- maximum likelihood, by fractions --------------------------------------------------------

@@ -15,7 +15,6 @@ from nbspam.counts.table import CountTable
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.settings import LOG_LENGTH, PRESENCE, PRESETS, Bounds
 from nbspam.sources.items import Item
-from nbspam.store.library import train as library_train
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
@@ -267,21 +266,6 @@ def test_train_merge_and_info_say_what_was_forgotten(nbspam, tmp_path, mails):
     assert "\nforgot tokens of up to " in merged
 
 
-@pytest.mark.parametrize(
-    "options",
-    [["--unlabelled", "x"], ["--model", "tan"]],
-)
-def test_what_needs_everything_at_once_refuses_bounds(nbspam, tmp_path, options):
-    table = tmp_path / "t.csv"
-    table.write_text("text,label\n" + "some words,a\nother words,b\n" * 4)
-    result = nbspam("train", table, "-m", tmp_path / "m", "--no-ledger", *options)
-
-    assert complains(result, 2, "everything at once; leave them out")
-
-    with pytest.raises(UsageError, match="a table of columns needs everything"):
-        library_train(table, target="label", max_tokens=10)
-
-
 # ---- models without a ledger ----
 
 
@@ -319,13 +303,6 @@ def test_a_ledger_of_the_sample_is_all_that_is_kept(monkeypatch, tmp_path):
     assert whole(path).table.class_count.sum() == 300 - known
     assert len(kept.ledger.digests) <= 20
     assert np.array_equal(kept.ledger.digests, kept.sample.digests)
-
-
-@pytest.mark.parametrize("command", [["unlearn"], ["relabel", "--to", "ham"]])
-def test_what_needs_the_ledger_refuses_with_a_line(nbspam, unledgered, folder, command):
-    result = nbspam(command[0], folder, "-m", unledgered, *command[1:])
-
-    complains(result, 2, unledgered, "has no ledger", "train it again without --no-ledger")
 
 
 def test_sorting_refuses_to_learn_what_was_moved(unledgered, tmp_path):

@@ -188,6 +188,17 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(PAIRS, structure={}), UsageError, "give target too"),
         (lambda: nbspam.train(PAIRS, em=True), UsageError, "em: for rows"),
         (lambda: nbspam.train(["a,b\n1,2"], target="b"), UsageError, "not a row of a table"),
+        (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
+        (
+            lambda: nbspam.train(MELONS, target="好瓜", engine="loky"),
+            UsageError,
+            "engine: for mail",
+        ),
+        (
+            lambda: nbspam.train(MELONS, target="好瓜", max_tokens=9),
+            UsageError,
+            "a table of columns",
+        ),
         (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),

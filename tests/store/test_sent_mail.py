@@ -177,10 +177,3 @@ def test_models_are_judged_by_what_was_known_when_a_message_came(nbspam, maildir
     assert tuned[1] < tuned[0]
     assert nbspam("doubts", *sources, *own)[0] == 0
     complains(nbspam("eval", maildir, *own), 2, "--sent: only for training; add --cv K")
-
-
-def test_sent_mail_is_refused_where_it_has_no_use(nbspam, maildir, tmp_path):
-    table = tmp_path / "texts.csv"
-    table.write_text("text,label\na,ham\nb,spam\n")
-    complains(nbspam("train", table, "--sent", maildir), 2, "this model is of texts")
-    complains(nbspam("train", maildir, "--sent", maildir, "--unlabelled", table), 2, "not for EM")

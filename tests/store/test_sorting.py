@@ -249,20 +249,3 @@ def test_the_command_speaks_json(maildir, nbspam):
     assert judged["probability"] > 0.5
     assert [one["name"].endswith("new/2.gz") for one in said["skipped"]] == [True]
     assert (said["learned"], said["dry_run"]) == ([], False)
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--flag", "FF"], "not one letter"),
-        (["--spam-folder", "../x"], "not the name of a Maildir folder"),
-        (["--unsure-cost", "9"], "any answer would be cheaper"),
-    ],
-)
-def test_wrong_usage_of_the_command_exits_two(maildir, nbspam, options, complaint):
-    maildir.put("new/1.h", spam(1))
-
-    status, _, err = nbspam("sort", *options, maildir.root)
-    assert status == 2
-    assert complaint in err
-    assert list(maildir.files) == ["new/1.h"]

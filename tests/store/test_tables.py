@@ -3,7 +3,6 @@
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from nbspam.errors import ModelFileError, UsageError
 from nbspam.store.journal import journal_path
 from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import load_classifier, save_classifier
-from support import HAM, MELONS, SPAM, complains, json_lines, write_mails
+from support import MELONS, SPAM, complains, json_lines, write_mails
 
 TARGET = ("--target", "好瓜")
 
@@ -80,47 +79,6 @@ def test_rows_without_names_are_learned_in_the_order_of_training(table, model, t
     status, out, err = table("update", stdin=b"size,y\nbig,\n")
     assert (status, out, err) == (1, "skipped 1\n", "nbspam: skipped -#1: no label\n")
     assert os.stat(model).st_ino == before.st_ino  # nothing was written
-
-
-@pytest.mark.parametrize(
-    ("command", "stdin", "status", "words"),
-    [
-        (
-            "update",
-            "好瓜,密度\n是,0.5",
-            1,
-            "-: no column '色泽', which the model has learned from",
-        ),
-        ("unlearn", "青绿,硬挺,清脆,清晰,平坦,软粘,0.243,0.267,是", 1, "not all of these rows"),
-        (
-            "merge MODEL MAIL -o OUT",
-            "",
-            2,
-            "mail: not a model of a table; name models of one kind",
-        ),
-        ("merge MAIL MODEL -o OUT", "", 2, "the model of a table; see: nbspam table"),
-    ],
-)
-def test_what_a_model_of_a_table_cannot_do_is_refused_in_one_line(
-    nbspam, table, folder, model, tmp_path, command, stdin, status, words
-):
-    names = {"MODEL": model, "MAIL": tmp_path / "mail", "OUT": tmp_path / "o"}
-    assert nbspam("train", folder, "-m", names["MAIL"])[0] == 0
-    assert table("train", MELONS, *TARGET)[0] == 0
-    before = model.read_bytes()
-    words_of = [names.get(word, word) for word in command.split()]
-    assert complains(table(*words_of, stdin=stdin.encode()), status, words)
-    assert model.read_bytes() == before
-    assert not names["OUT"].exists()
-
-
-@pytest.mark.parametrize("command", ["update", "unlearn", "relabel --to ham"])
-def test_a_model_of_chosen_tokens_says_why_it_does_not_learn_on(nbspam, folder, model, command):
-    assert nbspam("train", folder, "--model", "aode", "--features", "9")[0] == 0
-    result = nbspam(*command.split(), folder)
-    assert complains(
-        result, 2, f"{model}: a model of kind features, which cannot learn on, because"
-    )
 
 
 def test_a_crash_leaves_the_model_as_it_was(table, model, halves, monkeypatch):
@@ -198,29 +156,6 @@ def run(nbspam, table):
         return (table if kind == "table" else nbspam)(*words)
 
     return call
-
-
-@pytest.mark.parametrize(
-    ("command", "kind"),
-    [
-        *product(("prune", "tune SOURCE", "filter", "sort MAILDIR"), KINDS),
-        ("export", "features"),
-    ],
-)
-def test_what_needs_all_tokens_refuses_other_models(nbspam, make, model, tmp_path, kind, command):
-    source = make(kind)
-    for name in ("cur", "new"):
-        (tmp_path / "box" / name).mkdir(parents=True)
-    (tmp_path / "box" / "new" / "1").write_bytes(HAM)
-    before = model.read_bytes()
-    names = {"SOURCE": source, "MODEL": model, "MAILDIR": tmp_path / "box"}
-    status, out, err = nbspam(*(names.get(word, word) for word in command.split()), stdin=SPAM)
-
-    said = "the model of a table" if kind == "table" else "a model of kind features"
-    assert complains((status, out, err), 2, f"{model}: {said}")
-    assert out == (SPAM.decode() if command == "filter" else "")
-    assert model.read_bytes() == before
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -324,7 +259,6 @@ def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how)
     status, out, _ = nbspam("eval", folder, *arguments, *how)
     assert status == 0
     assert "Scores: log-odds" in out
-    assert complains(nbspam("eval", folder, "--model", "tan", "--online"), 2, "--online: not for")
     against = ("--cv", 2, "--against", "--model tan --features 5")
     assert nbspam("compare", folder, *against)[0] == 0
 
@@ -343,15 +277,3 @@ def test_compare_on_a_table_is_eval_twice(table):
 
     out = table("compare", MELONS, *TARGET, "--cv", 4, *others[:2])[1]
     assert out.startswith("A  --target 好瓜\nB  --model aode\n17 rows, 4 folds\n")
-
-
-def test_compare_says_what_does_not_go_together(nbspam, table, folder):
-    rows = ("compare", MELONS, *TARGET, "--against")
-    assert complains(table(*rows, "--model tan", "--online"), 2, "--online: for mail and text")
-    assert complains(table(*rows, "--target y"), 2, "give it outside the quotes")
-    assert complains(table(*rows, "--pairs"), 2, "give options of `nbspam table train`, in quo")
-    mail = ("compare", folder, "--cv", 2, "--against")
-    assert complains(nbspam(*mail, "--model mixed"), 2, "--against '--model mixed': --model")
-    assert complains(nbspam(*mail, "--parent x"), 2, "give options of `nbspam train`, in quotes")
-    online = nbspam("compare", folder, "--online", "--against", "--model tan")
-    assert complains(online, 2, "--online: not for --model tan")
