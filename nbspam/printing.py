@@ -44,7 +44,6 @@ def readable_json(value: object, encoding: str | None = "utf-8") -> str:
     text = json.dumps(value, ensure_ascii=False)
     if text.isprintable():
         return text
-    text = text.replace("\x7f", "\\u007f")  # which json takes for printable
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 

@@ -10,6 +10,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -87,13 +88,7 @@ def _classes(status: os.stat_result, group_bit: int, others_bit: int) -> list[in
 
 def _can_enter(folder: str, group: int | None) -> bool:
     """Return whether a group, or everyone, can get to the files in a folder."""
-    return all(_lets_in(os.stat(each), group) for each in (folder, *_parents(folder)))
-
-
-def _parents(folder: str) -> Iterator[str]:
-    while (parent := os.path.dirname(folder)) != folder:
-        folder = parent
-        yield folder
+    return all(_lets_in(each.stat(), group) for each in (Path(folder), *Path(folder).parents))
 
 
 def _lets_in(status: os.stat_result, group: int | None) -> bool:

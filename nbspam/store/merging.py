@@ -461,7 +461,8 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     or text, or models of tables.  day: on which parts are learned, counted from 1970-01-01;
     models know the days of their messages.
     """
-    paths = _without_beside(paths)
+    named = set(paths)
+    paths = [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
     if is_part(read_snapshot(resolved(paths[0])).state):
         return merge_parts([_part_at(path) for path in paths], day)
     if len(paths) < 2:
@@ -469,12 +470,6 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     if isinstance(living(paths[0]), LivingTable):
         return Merged(merge_tables(paths), len(paths))
     return merge_models(paths)
-
-
-def _without_beside(paths: Sequence[str]) -> list[str]:
-    """Return the paths without those of files that belong to others among them."""
-    named = set(paths)
-    return [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
 
 
 def _part_at(path: str) -> TrainingPart:

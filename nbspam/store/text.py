@@ -295,24 +295,21 @@ class _Loader:
         """Return the model; raises NotTrainedError, or an exception of _WRONG."""
         keys = np.array(self.keys, np.uint64)
         order = np.argsort(keys, kind="stable")
+        loss = None
+        if self.others_had is not None:
+            loss = Loss(np.array(self.lacks, np.int64)[order], self.others_had)
         table = CountTable(
             self.classes,
             np.array(self.class_count, np.float64),
             vocabulary_of(keys[order], [self.texts[i] for i in order.tolist()]),
             np.array(self.counts, np.float64).reshape(-1, len(self.classes))[order],
             np.array(self.documents, np.int64)[order],
-            self._loss(order),
+            loss,
         )
         seen = np.array(self.seen, np.uint16)[order]
         memory = Memory(self._ledger(), self._sample(order), seen, self.decayed, self.has_ledger)
         sent = sent_mail_of(self.sent) if self.sent else None
         return derive(table, memory, replace(self.settings, sent_mail=sent))
-
-    def _loss(self, order: Integers) -> Loss | None:
-        """Return the counts that are forgotten; order: (n_tokens,) argsort of the keys."""
-        if self.others_had is None:
-            return None
-        return Loss(np.array(self.lacks, np.int64)[order], self.others_had)
 
     def _ledger(self) -> Ledger:
         digests = np.array([digest for digest, *_ in self.messages], np.uint64)
