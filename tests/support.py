@@ -38,6 +38,8 @@ FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"  # before a messag
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
+THREE_TOPICS = {**TOPICS, "soil": "rose bulb tulip seed bloom root"}
+EVERYDAY = ["the", "and", "of", "to", "in", "is", "it", "that", "on", "with"]
 TOKEN_MODELS = [models.estimator_class(name) for name in models.TOKEN_MODELS]
 COLUMN_MODELS = [models.estimator_class(name) for name in models.COLUMN_MODELS]
 PAIR_MODELS = [Class for Class in COLUMN_MODELS if issubclass(Class, PairModel)]
@@ -161,14 +163,13 @@ def write_misfiled(folder):
     return folder
 
 
-def texts(n, seed, length=3):
+def texts(n, seed, length=3, topics=TOPICS):
     """Return n labelled items a topic: a few of its words among words of everyday."""
     rng = np.random.default_rng(seed)
-    common = ["the", "and", "of", "to", "in", "is", "it", "that", "on", "with"]
     items = []
-    for label, words in TOPICS.items():
+    for label, words in topics.items():
         for i in range(n):
-            drawn = [*rng.choice(words.split(), length), *rng.choice(common, 12)]
+            drawn = [*rng.choice(words.split(), length), *rng.choice(EVERYDAY, 12)]
             text = " ".join(rng.permutation(drawn)).encode()
             items.append(Item(f"{label}{seed}-{i}", label, text, is_text=True))
     return items

@@ -28,15 +28,9 @@ from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import posterior
-from support import count_batch, examples, message
+from support import EVERYDAY, THREE_TOPICS, count_batch, examples, message, texts
 
 TEXT = GROUPS.index("text")
-TOPICS = {
-    "garden": "rose soil tulip water seed bloom",
-    "space": "orbit moon rocket fuel probe star",
-    "music": "violin chord tempo choir song drum",
-}
-COMMON = ["the", "of", "and", "with", "for", "very", "new", "old"]
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
 DOCUMENTS = st.lists(st.tuples(WORDS, st.sampled_from("xyz")), min_size=2, max_size=25)
 
@@ -55,17 +49,6 @@ def blend_of(table, worth_of_text, prior=0.0, tail=5.0):
     worth = np.zeros((len(GROUPS), 2))
     worth[TEXT] = worth_of_text
     return Blend(worth, prior, tail, group_sums(table))
-
-
-def topics(n, seed, own=2):
-    """Return items whose texts have `own` words of their topic among common ones."""
-    rng = np.random.default_rng(seed)
-    items = []
-    for number in range(n):
-        label = list(TOPICS)[number % len(TOPICS)]
-        words = [*rng.choice(TOPICS[label].split(), own), *rng.choice(COMMON, 5)]
-        items.append(Item(f"{number}", label, " ".join(words).encode(), is_text=True))
-    return items
 
 
 def trained(items):
@@ -210,20 +193,20 @@ def test_words_of_one_message_alone_change_no_worth():
 
 
 def test_topics_are_told_apart_by_messages_not_seen():
-    answers = list(trained(topics(150, 1)).classify(topics(60, 2)))
+    asked = texts(20, 2, topics=THREE_TOPICS)
+    answers = list(trained(texts(50, 1, topics=THREE_TOPICS)).classify(asked))
 
-    right = [v.label == list(TOPICS)[number % 3] for number, v in enumerate(answers)]
-    assert np.mean(right) > 0.95
+    assert np.mean([v.label == item.label for v, item in zip(answers, asked, strict=True)]) > 0.95
     assert np.mean([v.probability for v in answers]) > 0.9
     # Fewer messages than parts are enough.
-    few = trained(topics(3, 9)).classify(topics(3, 9))
-    assert [v.label for v in few] == list(TOPICS)
+    few = texts(1, 9, topics=THREE_TOPICS)
+    assert [v.label for v in trained(few).classify(few)] == list(THREE_TOPICS)
 
 
 def test_where_words_say_nothing_no_class_is_believed():
     rng = np.random.default_rng(3)
     noise = [
-        Item(f"{n}", "xyz"[n % 3], " ".join(rng.choice(COMMON, 6)).encode(), is_text=True)
+        Item(f"{n}", "xyz"[n % 3], " ".join(rng.choice(EVERYDAY, 6)).encode(), is_text=True)
         for n in range(300)
     ]
     model = trained(noise[:240])
@@ -232,11 +215,11 @@ def test_where_words_say_nothing_no_class_is_believed():
 
 
 def test_a_class_of_most_messages_is_likelier_where_nothing_is_known():
-    items = topics(30, 4)
-    items += [Item(f"m{n}", "music", b"the of", is_text=True) for n in range(200)]
+    items = texts(10, 4, topics=THREE_TOPICS)
+    items += [Item(f"m{n}", "soil", b"the of", is_text=True) for n in range(200)]
     (verdict,) = trained(items).classify([Item("q", None, b"qqq", is_text=True)])
 
-    assert verdict.label == "music"
+    assert verdict.label == "soil"
 
 
 def test_the_work_is_bounded_by_looking_at_fewer_messages():
@@ -253,14 +236,15 @@ def test_the_work_is_bounded_by_looking_at_fewer_messages():
 
 
 def test_many_classes_are_blended_unasked(nbspam, model, tmp_path):
-    rows = [f"{item.label}\t{item.data.decode()}\n" for item in topics(90, 8)]
+    found = texts(30, 8, topics=THREE_TOPICS)
+    rows = [f"{item.label}\t{item.data.decode()}\n" for item in found]
     (tmp_path / "topics.tsv").write_text("".join(rows))
     assert nbspam("train", tmp_path / "topics.tsv")[0] == 0
 
     facts = json.loads(nbspam("info", "--json")[1])["settings"]
     assert (facts["weighting"], facts["combine"]) == ("log-length", True)
-    values = json.loads(nbspam("explain", "--json", stdin=b"tulip and soil, a rocket")[1])
-    assert values["label"] == "garden"
+    values = json.loads(nbspam("explain", "--json", stdin=b"tulip and seed, a wave")[1])
+    assert values["label"] == "soil"
     shares = sum(row["contribution"] for row in values["tokens"])
     assert shares + values["constant"] == pytest.approx(values["score"])
     assert nbspam("words", "-n", "3")[0] == 0
