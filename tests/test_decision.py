@@ -62,22 +62,8 @@ def test_no_other_action_or_rule_has_a_smaller_expected_loss(problem, seed):
     assert ours <= theirs + 1e-12
 
 
-@given(problems())
-def test_the_most_probable_class_makes_the_fewest_mistakes(problem):
-    probability, _ = problem
-    k = probability.shape[1]
-    chosen = bayes_actions(probability, zero_one_loss(k))
-    assert probability[np.arange(len(chosen)), chosen] == pytest.approx(probability.max(axis=1))
-
-
-@given(problems(), st.integers(1, 8))
-def test_the_scale_of_costs_does_not_matter(problem, scale):
-    probability, loss = problem
-    risk = conditional_risk(probability, loss)
-    assert conditional_risk(probability, loss * scale) == pytest.approx(risk * scale)
-
-
 def test_ties_go_to_the_first_action_and_impossible_costs_are_refused():
+    assert zero_one_loss(3).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     assert bayes_actions([[0.5, 0.5]], zero_one_loss(2)).tolist() == [0]
     assert bayes_actions([[0.5, 0.5]], [[1, 0, 0], [1, 0, 0]]).tolist() == [1]
 
@@ -321,22 +307,6 @@ def test_impossible_priors_are_refused(stated, said):
 
 
 # --- the commands -------------------------------------------------------------------------
-
-
-def test_classify_and_explain_follow_the_prior(nbspam, trained, folder):
-    path = folder / "spam" / "1.eml"
-
-    def said(command, *options):
-        return json.loads(nbspam(command, path, "--json", *options)[1])
-
-    file = trained.read_bytes()
-    plain, moved = said("classify"), said("classify", "--prior", "spam=0.01")
-    assert moved["score"] == pytest.approx(plain["score"] + np.log(1 / 99))
-    explained = said("explain", "--prior", "spam=0.01")
-    assert explained["posterior"] == moved["posterior"]
-    assert explained["score"] == pytest.approx(moved["score"])
-    assert said("classify") == plain
-    assert trained.read_bytes() == file
 
 
 def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model, tmp_path):

@@ -4,18 +4,19 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
 from nbspam.errors import ModelFileError
+from nbspam.workers import ordered_map
 from support import HAM, ROOT, SPAM, complains, in_child
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
@@ -28,49 +29,22 @@ def target(tmp_path):
     return path
 
 
-# Holds the lock again and again, and fails if there is another holder.
-HOLDER = """
-import os, sys, time
-from nbspam.disk import locked
-path, inside = sys.argv[1:]
-for _ in range(30):
-    with locked(path):
-        os.close(os.open(inside, os.O_CREAT | os.O_EXCL))  # fails if another is inside
-        time.sleep(0.001)
-        os.unlink(inside)
-"""
+def hold(inside, path):
+    """Take the lock again and again; fails if there is another holder."""
+    for _ in range(30):
+        with locked(path):
+            os.close(os.open(inside, os.O_CREAT | os.O_EXCL))
+            time.sleep(0.001)
+            os.unlink(inside)
 
 
-def test_two_processes_never_hold_the_lock_at_once(target, tmp_path):
+def test_of_processes_and_threads_only_one_holds_the_lock(target, tmp_path):
     (tmp_path / "link").symlink_to(target.name)
-    link = resolved(str(tmp_path / "link"))
-    arguments = [sys.executable, "-c", HOLDER]
-    holders = [
-        subprocess.Popen([*arguments, tmp_path / name, tmp_path / "inside"], cwd=ROOT)
-        for name in ("m", "m", link)
-    ]
-
-    assert [holder.wait(60) for holder in holders] == [0, 0, 0]
-
-
-def test_two_threads_never_hold_the_lock_at_once(target):
-    inside, alone = [], []
-
-    def hold():
-        for _ in range(20):
-            with locked(str(target)):
-                inside.append(1)
-                time.sleep(0.001)
-                alone.append(len(inside) == 1)
-                inside.pop()
-
-    threads = [threading.Thread(target=hold) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert alone == [True] * 80
+    paths = [str(target), str(target), resolved(str(tmp_path / "link"))]
+    work = partial(hold, tmp_path / "inside")
+    assert list(ordered_map(work, paths, 3)) == [None] * 3
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(work, paths)) == [None] * 3
 
 
 def test_a_lock_file_stays_so_that_all_writers_lock_the_same_one(target):
@@ -82,17 +56,14 @@ def test_a_lock_file_stays_so_that_all_writers_lock_the_same_one(target):
 
 def test_a_lock_dies_with_its_process(tmp_path):
     path = str(tmp_path / "new" / "m")
-    script = (
-        "import sys, time; from nbspam.disk import locked\n"
-        "with locked(sys.argv[1]): print('held', flush=True); time.sleep(60)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, path], stdout=subprocess.PIPE, cwd=ROOT
-    ) as holder:
-        assert holder.stdout.readline() == b"held\n"
-        holder.send_signal(signal.SIGKILL)
+
+    def killed():
         with locked(path):
-            pass
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_child(killed) == -signal.SIGKILL
+    with locked(path, patience=1):
+        pass
 
 
 def test_whoever_waits_for_a_lock_may_give_up(target):
@@ -174,6 +145,7 @@ def test_what_is_no_file_of_ours_is_refused_at_once(nbspam, trained, secret, end
             assert complains(nbspam(*line, stdin=SPAM), 1, place.name, what, "remove it")
         if ending == ".journal":
             assert complains(nbspam("classify", stdin=HAM), 1, place.name, what)
+            assert nbspam("doctor")[1].startswith("bad\tfile\t")
             assert nbspam("filter", stdin=HAM)[:2] == (1, HAM.decode())  # mail still passes
     assert secret.read_bytes() == b"secret"
     assert secret.stat().st_mode & 0o777 == 0o600
@@ -365,18 +337,13 @@ def test_only_our_own_temporary_files_are_removed(tmp_path, secret):
     assert secret.exists()
 
 
-WRITER = """
-import sys
-from nbspam.disk import replace_file
-for n in range(150):
-    replace_file(sys.argv[1], lambda file: file.writelines([b"%d" % n]))
-"""
+def write_often(path):
+    for n in range(150):
+        replace_file(path, lambda file, n=n: file.writelines([b"%d" % n]))
 
 
 def test_writers_that_tidy_up_do_not_take_each_others_files(tmp_path):
     """Each removes what the others seem to have left, and none of what they are writing."""
-    command = [sys.executable, "-c", WRITER]
-    writers = [subprocess.Popen([*command, tmp_path / f"m{n}"], cwd=ROOT) for n in range(3)]
-
-    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m0", "m1", "m2"]
+    paths = [str(tmp_path / f"m{n}") for n in range(3)]
+    assert list(ordered_map(write_often, paths, 3)) == [None] * 3
+    assert sorted(map(str, tmp_path.iterdir())) == paths
