@@ -5,7 +5,7 @@
 train the same model.  Presets are the decisions that a user never has to make.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -364,13 +364,14 @@ def settings_for(
 
 
 class Bounds(NamedTuple):
-    """How much of a stream of messages training remembers.
+    """What training counts of a stream of messages, and what it remembers.
 
     They are no settings: they change neither what a token is nor how much it counts.
     """
 
     max_tokens: int | None = None  # the most frequent ones that are counted; None: all
     ledger: bool = True  # whether all messages are known, or only those of the sample
+    vocabulary: Sequence[str] | None = None  # the tokens that are counted, seen or not; None: all
 
 
 UNBOUNDED = Bounds()
@@ -380,5 +381,5 @@ def check_unbounded(bounds: Bounds, what: str) -> None:
     """Raise UsageError if there are bounds; what: that which has no use for them."""
     if bounds != UNBOUNDED:
         raise UsageError(
-            f"--max-tokens, --no-ledger: {what} needs everything at once; leave them out"
+            f"--max-tokens, --no-ledger, --vocabulary: not for {what}; leave them out"
         )

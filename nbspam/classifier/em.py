@@ -17,7 +17,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier, token_weights
-from nbspam.classifier.sum import estimator_of, log_tables
+from nbspam.classifier.sum import log_tables, token_probabilities
 from nbspam.counts.corpus import Corpus, read_corpus, stratified_folds, weighted
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
@@ -360,7 +360,8 @@ def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
     table, weight = clusters.classifier.table, token_weights(clusters.classifier)
     k = len(table.classes)
     odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (k - 1)
-    share = np.exp(estimator_of(table, clusters.classifier.settings).feature_log_prob_.T)
+    share = token_probabilities(table, clusters.classifier.settings)
+    assert share is not None  # EM trains no other models
     worth = share * odds
     best = np.argsort(-worth, axis=0, kind="stable")[:n]
     return {

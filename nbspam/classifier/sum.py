@@ -113,6 +113,17 @@ def estimator_of(table: CountTable, settings: Settings) -> Any:
     )
 
 
+def token_probabilities(table: CountTable, settings: Settings) -> Floats | None:
+    """Return P(token given class), (n_features, n_classes); None if the model has none.
+
+    Of multinomial naive Bayes it is the probability that a word is this token, of Bernoulli's
+    that a document has it.
+    """
+    if settings.combine or settings.model not in ("bernoulli", "multinomial"):
+        return None
+    return np.asarray(np.exp(estimator_of(table, settings).feature_log_prob_.T))
+
+
 def _rarity(table: CountTable, settings: Settings) -> Floats | None:
     """Return the factor of each token's counts, (n_features,); None without tf-idf."""
     if settings.weighting != TF_IDF:

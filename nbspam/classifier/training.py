@@ -35,10 +35,12 @@ from nbspam.counts.table import (
     pruned_table,
     token_counts_of,
 )
-from nbspam.errors import NotTrainedError
+from nbspam.errors import NotTrainedError, UsageError
+from nbspam.models import TOKEN_MODELS
 from nbspam.settings import FEATURES, PRESENCE, UNBOUNDED, Bounds, Settings, check_unbounded
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
+from nbspam.tokens.tokenizer import named_vocabulary
 from nbspam.verdicts import Skipped, Weighed
 from nbspam.workers import Workers
 
@@ -76,6 +78,8 @@ def learn_items(
     day: today, in days since 1970-01-01.  bounds: not for models of dependent tokens, which look
     at all messages several times; raises UsageError.
     """
+    if bounds.vocabulary is not None:
+        return _learn_vocabulary(items, settings, jobs, bounds)
     if settings.model not in FEATURES:
         training = count_items(items, settings, jobs, bounds=bounds)
         return TrainingResult(
@@ -88,6 +92,34 @@ def learn_items(
     # Dependence between tokens shows only in documents, not in counts.
     data, skipped = read_corpus(items, settings, jobs)
     return TrainingResult(train_features(data, settings), 0, skipped)
+
+
+def _learn_vocabulary(
+    items: Iterable[Item], settings: Settings, jobs: Workers, bounds: Bounds
+) -> TrainingResult:
+    """Return a plain classifier over exactly these tokens, which does not learn on."""
+    from nbspam.classifier.sum import log_tables
+    from nbspam.counts.corpus import read_corpus
+
+    assert bounds.vocabulary is not None
+    check_unbounded(bounds._replace(vocabulary=None), "a model with --vocabulary")
+    if settings.combine or settings.model in FEATURES:
+        raise UsageError(f"--vocabulary: for {', '.join(TOKEN_MODELS)}; say --model NAME too")
+    if settings.min_df > 1 or settings.max_features is not None:
+        raise UsageError(
+            "--min-df, --max-features: --vocabulary names the tokens; leave out one of them"
+        )
+    vocabulary = named_vocabulary(bounds.vocabulary)
+    data, skipped = read_corpus(items, settings, jobs)
+    once, y, _ = data.unique(np.arange(len(data.y)))
+    documents = vocabulary.known(data.over_keys(once)).over(np.arange(len(vocabulary)))
+    counts = token_counts_of(
+        documents, y, len(data.classes), vocabulary.groups, settings.weighting
+    )
+    table = CountTable(data.classes, counts[0], vocabulary, counts[1], counts[2])
+    check_classes(table)
+    classifier = Classifier(settings, table, log_tables(table, settings))
+    return TrainingResult(classifier, len(data.y) - len(once), skipped)
 
 
 def train_classifier(training: Training, settings: Settings, day: int = 0) -> Classifier:

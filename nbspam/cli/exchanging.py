@@ -1,14 +1,22 @@
-"""nbspam export, import and merge: models as text, and several models as one."""
+"""nbspam export, import, vectorize and merge: models as text, mail as vectors, models as one."""
 
 import sys
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from nbspam.cli import options, output
+from nbspam.cli import options, output, training_options
 from nbspam.cli.frame import Command, say
-from nbspam.cli.inputs import check_kind, loaded_model, schema_of
+from nbspam.cli.inputs import (
+    LabelledSources,
+    check_kind,
+    corpus_options,
+    items_of_sources,
+    loaded_model,
+    schema_of,
+)
 from nbspam.errors import UsageError
+from nbspam.settings import SettingsChoices
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
@@ -85,6 +93,51 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
         return
     n_read = f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"
     output.echo_summary([(f"imported {n_tokens:,} tokens of {n_read}; model in {model_path}",)])
+
+
+@click.command(
+    "vectorize", cls=Command, first=("--output", "--binary", "--vocabulary", "--min-df")
+)
+@corpus_options
+@options.output_option("The .npz file to write.")
+@click.option("--binary", is_flag=True, help="Whether a token occurs, and not how often.")
+@training_options.vocabulary_option
+@training_options.min_df_option
+@training_options.preset_option
+@training_options.pairs_option
+@training_options.characters_option
+@options.jobs_option
+@options.strict_option
+def vectorize_command(
+    corpus: LabelledSources,
+    output_path: str,
+    binary: bool,
+    vocabulary: list[str] | None,
+    min_df: int | None,
+    preset: str | None,
+    pairs: bool | None,
+    characters: bool | None,
+    jobs: int,
+    strict: bool,
+) -> None:
+    """Write messages as vectors of token counts, and print the token of each column.
+
+    The file holds a sparse matrix for `scipy.sparse.load_npz`, with a row for each message and a
+    column for each token, and the array `labels` for `numpy.load`.
+
+    \b
+    nbspam vectorize mails/ -o mails.npz > vocabulary.txt
+    nbspam vectorize more/ -o more.npz --vocabulary vocabulary.txt > /dev/null
+    """
+    from nbspam.store.exploring import vectors_of, write_vectors
+
+    output.check_place("--output", output_path)
+    choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
+    items = items_of_sources(*corpus)
+    found = vectors_of(items, choices, binary, vocabulary, min_df or 1, jobs)
+    output.report_skipped(found.skipped, strict)
+    write_vectors(found, output_path)
+    output.echo_rows((token,) for token in found.vocabulary)
 
 
 @click.command("merge", cls=Command, first=("--output", "--day", "--json"))

@@ -14,13 +14,15 @@ from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nbspam.arrays import Floats
     from nbspam.classifier.classifier import Classifier
     from nbspam.classifier.em import Clusters, ComponentStart, Typical
     from nbspam.models.network.network import Network
     from nbspam.models.network.questions import Belief
+
+_MOST_SHOWN = 12  # tokens
 
 
 @click.command("info", cls=Command, first=("--model-file", "--json"))
@@ -68,8 +70,26 @@ def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json
             *([("people", sent.in_words)] if (sent := classifier.settings.sent_mail) else []),
             ("decision", _decision(classifier)),
             *((name, _shown(value)) for name, value in settings.items()),
+            *_probability_rows(classifier),
         ]
     )
+
+
+def _probability_rows(classifier: "Classifier") -> "Iterator[tuple[str, ...]]":
+    """Yield P(token given class) of the tokens in the most documents, if the model has it."""
+    from nbspam.classifier.sum import token_probabilities
+
+    table = classifier.table
+    probability = token_probabilities(table, classifier.settings)
+    if probability is None:
+        return
+    yield ("",)
+    yield ("P(token | class)", *table.classes)
+    by_frequency = (-table.document_frequency.astype(int)).argsort(kind="stable")
+    for j in by_frequency[:_MOST_SHOWN].tolist():
+        yield (table.vocabulary.text(j), *(f"{p:.6f}" for p in probability[j].tolist()))
+    if len(by_frequency) > _MOST_SHOWN:
+        yield (f"… and {len(by_frequency) - _MOST_SHOWN:,} more; all of them: nbspam export",)
 
 
 def _shown(value: object) -> str:

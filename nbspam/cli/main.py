@@ -34,7 +34,7 @@ GROUPS = {
     "Learning": ("train", "update", "unlearn", "relabel", "prune"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),
-    "Exchanging": ("export", "import", "shard", "merge"),
+    "Exchanging": ("export", "import", "vectorize", "shard", "merge"),
     "Networks, clusters and tables": ("query", "lazy", "cluster", "table"),
 }
 TABLE_GROUPS = {
@@ -55,7 +55,7 @@ _MODULES = {
     "measuring": ("eval", "tune", "doubts"),
     "comparing": ("compare",),
     "looking": ("info", "words", "tokens", "doctor", "query", "cluster"),
-    "exchanging": ("export", "import", "merge"),
+    "exchanging": ("export", "import", "vectorize", "merge"),
     "main": ("table", "help"),
 }
 _TABLE_MODULES = {

@@ -43,6 +43,15 @@ COLUMNS = "What the columns hold"
 
 # --- which model -----------------------------------------------------------------------------
 
+
+def _read_vocabulary(
+    context: click.Context, parameter: click.Parameter, path: str | None
+) -> list[str] | None:
+    from nbspam.sources.files import read_tokens
+
+    return None if path is None else read_tokens(path)
+
+
 preset_option = click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
@@ -98,6 +107,24 @@ _dependent_options = (
         help="Parents of a variable in a network.  [default: 3, where tables stay small]",
     ),
 )
+vocabulary_option = click.option(
+    "--vocabulary",
+    metavar="FILE",
+    callback=_read_vocabulary,
+    help="Count the tokens that FILE lists, one a line, and no others.  They are written as nbspam"
+    " tokens prints them.  A model of these does not learn on.",
+)
+characters_option = click.option(
+    "--characters/--no-characters",
+    default=None,
+    help="Make a token of every 1 to 5 characters.",
+)
+min_df_option = click.option(
+    "--min-df",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Drop tokens of fewer than N documents.",
+)
 training_options = filling(
     SettingsChoices,
     "training",
@@ -135,11 +162,7 @@ training_options = filling(
         " occurs several times in a document.",
     ),
     pairs_option,
-    click.option(
-        "--characters/--no-characters",
-        default=None,
-        help="Make a token of every 1 to 5 characters.",
-    ),
+    characters_option,
     click.option(
         "--attachments/--no-attachments",
         default=None,
@@ -151,12 +174,7 @@ training_options = filling(
         metavar="PART,…",
         help="Leave out of texts: headers, footers, quotes.",
     ),
-    click.option(
-        "--min-df",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Drop tokens of fewer than N documents.",
-    ),
+    min_df_option,
     click.option(
         "--max-features",
         "--features",
@@ -175,6 +193,7 @@ training_options = filling(
     DEPENDENT,
     *_dependent_options,
 )
+
 bounds_options = filling(
     Bounds,
     "bounds",
@@ -192,6 +211,7 @@ bounds_options = filling(
         help="Whether the model knows its messages.  Without, a message that comes again counts"
         " again, and unlearn, relabel and sort refuse the model.",
     ),
+    vocabulary_option,
 )
 
 # --- without labels --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ those of training on that subset.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -100,6 +100,17 @@ def csr(documents: Documents, values: Any = None) -> Any:
     values = documents.times() if values is None else values
     shape = documents.n_docs, len(documents.tokens)
     return sparse.csr_array((values, documents.columns.astype(np.int64), documents.offsets), shape)
+
+
+def save_csr(stream: BinaryIO, X: Any, labels: Sequence[str]) -> None:
+    """Write a CSR matrix for `scipy.sparse.load_npz`, and `labels` as one more array."""
+    from zipfile import ZipFile
+
+    from scipy import sparse
+
+    sparse.save_npz(stream, X)
+    with ZipFile(stream, "a") as archive, archive.open("labels.npy", "w") as member:
+        np.lib.format.write_array(member, np.array(labels, np.str_), allow_pickle=False)
 
 
 def weighted(documents: Documents, groups: Any, weighting: str) -> Any:

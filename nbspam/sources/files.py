@@ -45,6 +45,7 @@ MOST_TIMES, MOST_FREE = 250, 16 << 20
 _STEP = 1 << 18  # bytes that are decompressed at once
 _HINT_NAMES = 1000  # names compared with a missing one to suggest another
 _JSON_BYTES = 64 << 20
+_TOKEN_BYTES = 1 << 28  # of a list of tokens
 # Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
 LONGEST_NAME = 40  # characters of a column's
@@ -258,15 +259,27 @@ def read_json(path: str, most: int = _JSON_BYTES) -> Any:
     import json
 
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(most + 1)
-        if len(data) > most:
-            raise InputError(f"{path}: more than {most:,} bytes of JSON; give a smaller file")
-        return json.loads(data)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; give a JSON file") from error
+        return json.loads(_whole(path, "JSON", most))
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not JSON; correct it") from None
+
+
+def read_tokens(path: str) -> list[str]:
+    """Return the lines of a file of tokens that are not empty; raises InputError."""
+    lines = _whole(path, "tokens", _TOKEN_BYTES).decode("utf-8", "surrogateescape").split("\n")
+    return [line for line in (line.removesuffix("\r") for line in lines) if line]
+
+
+def _whole(path: str, what: str, most: int) -> bytes:
+    """Return the bytes of a file of at most `most` bytes; raises InputError."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give a file of {what}") from error
+    if len(data) > most:
+        raise InputError(f"{path}: more than {most:,} bytes of {what}; give a smaller file")
+    return data
 
 
 # --- decompressing -------------------------------------------------------------------------

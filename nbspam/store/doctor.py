@@ -151,7 +151,7 @@ def findings(path: str) -> Iterator[Finding]:
         yield Finding(
             NOTE,
             "ledger",
-            "none, as after --unlabelled; it cannot learn on",
+            "none, as after --unlabelled or --vocabulary; it cannot learn on",
         )
     else:
         yield _ledger(classifier.memory, classifier)

@@ -6,15 +6,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.errors import UsageError
+from nbspam.disk import replace_file
+from nbspam.errors import InputError, UsageError
 from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.items import Item, items_given
 from nbspam.store.library import Model, rows_given
 from nbspam.store.open import network_of_model
+from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
 
 if TYPE_CHECKING:
     from nbspam.models.em import Step
     from nbspam.models.network.questions import Belief
+
+
+class Vectors(NamedTuple):
+    """Documents as vectors."""
+
+    X: Any  # CSR (n_docs, n_features)
+    vocabulary: list[str]  # the token of each column
+    labels: list[str]  # the class of each document, "" if it has none
+    skipped: tuple[Skipped, ...]
 
 
 def vectorize(
@@ -35,14 +47,30 @@ def vectorize(
     the tokens to count, in this order; otherwise those of at least min_df documents, in their
     alphabetical order.  preset, pairs, characters: see `nbspam tokens`.  Raises NbspamError.
     """
+    choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
+    found = vectors_of(items_given(given), choices, binary, vocabulary, min_df, jobs)
+    if found.skipped:
+        first = found.skipped[0]
+        raise UsageError(f"vectorize: {first.name}: {first.reason}; leave it out")
+    return found.X, found.vocabulary
+
+
+def vectors_of(
+    items: Iterable[Item],
+    choices: SettingsChoices,
+    binary: bool,
+    vocabulary: Sequence[str] | None,
+    min_df: int,
+    jobs: Workers,
+) -> Vectors:
+    """Return items as vectors, see `vectorize`; raises UsageError."""
     from nbspam.counts.corpus import read_corpus
 
-    is_text, items = first_is_text(items_given(given))
-    choices = SettingsChoices(preset=preset, model="multinomial", pairs=pairs)
-    settings = chosen_settings(choices._replace(characters=characters), is_text)
-    corpus, skipped = read_corpus(_unlabelled(items), settings, jobs)
-    if skipped:
-        raise UsageError(f"vectorize: {skipped[0].name}: {skipped[0].reason}; leave it out")
+    if vocabulary is not None and min_df > 1:
+        raise UsageError("--min-df: --vocabulary names the tokens; leave out one of them")
+    is_text, items = first_is_text(items)
+    settings = chosen_settings(choices._replace(model="multinomial"), is_text)
+    corpus, skipped = read_corpus(_labelled(items), settings, jobs)
     tokens = [corpus.vocabulary.text(j) for j in range(len(corpus.vocabulary))]
     X = corpus.X.astype(np.float64)
     if vocabulary is None:
@@ -58,12 +86,27 @@ def vectorize(
     kept = column >= 0
     counts = np.minimum(X.data[kept], 1.0) if binary else X.data[kept]
     cells = counts, (X.row[kept], column[kept])
-    return type(X)(cells, shape=(X.shape[0], len(wanted))).tocsr(), wanted
+    X = type(X)(cells, shape=(X.shape[0], len(wanted))).tocsr()
+    labels = np.array(corpus.classes)[corpus.y].tolist()
+    return Vectors(X, wanted, labels, skipped)
 
 
-def _unlabelled(items: Iterable[Item]) -> Iterator[Item]:
+def write_vectors(found: Vectors, path: str) -> None:
+    """Write a file for `scipy.sparse.load_npz`, with the array `labels` beside; raises InputError.
+
+    Only the owner can read it, as it may hold words of mail.
+    """
+    from nbspam.counts.corpus import save_csr
+
+    try:
+        replace_file(path, lambda stream: save_csr(stream, found.X, found.labels))
+    except OSError as error:
+        raise InputError(f"--output {path}: {error.strerror}; give another name") from error
+
+
+def _labelled(items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
-        yield item._replace(label="")
+        yield item if item.label is not None else item._replace(label="")
 
 
 class Clustering(NamedTuple):

@@ -124,7 +124,7 @@ def base_of(path: str, state: State) -> Classifier:
     classifier = of_tokens(path, classifier_of(path, state))
     if classifier.memory is None:
         raise ModelFileError(
-            f"{path}: knows none of its messages, as it comes from --unlabelled; train it"
+            f"{path}: knows none of its messages, as after --unlabelled or --vocabulary; train it"
             " again with labelled messages"
         )
     try:

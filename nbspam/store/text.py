@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys
+from nbspam.arrays import Floats, Integers
 from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.sum import token_probabilities
 from nbspam.classifier.training import derive
 from nbspam.counts.memory import Ledger, Memory, Sample, ledger_of
 from nbspam.counts.table import CountTable, Loss
@@ -38,9 +39,9 @@ from nbspam.tokens.definition import (
     token_of,
     word_table,
 )
-from nbspam.tokens.documents import Documents, Vocabulary, no_documents, offsets_of
+from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.normalize import normalize, with_pairs
-from nbspam.tokens.tokenizer import groups_of
+from nbspam.tokens.tokenizer import vocabulary_of
 
 # ---- dumps of other filters, which cannot become a model here ----
 
@@ -125,13 +126,15 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
         header["others_had"] = table.loss.of_others
     if not memory.has_ledger:
         header["ledger"] = False
-    lines = _token_lines(table, memory), _message_lines(names, memory)
+    probability = token_probabilities(table, classifier.settings)
+    lines = _token_lines(table, memory, probability), _message_lines(names, memory)
     for line in chain([header], *lines, _sent_lines(classifier.settings)):
         readable = line.get("token", "\n").isprintable()
         yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
+def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) -> Iterator[Line]:
+    """Yield a line for each token; its probability is for readers, and follows from the counts."""
     vocabulary = table.vocabulary.packed()
     blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
     lacks = None if table.loss is None else table.loss.of_each
@@ -142,6 +145,9 @@ def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
             line["key"] = f"{key:016x}"
         if lacks is not None and lacks[j]:
             line["lacks"] = int(lacks[j])
+        if probability is not None:
+            shares = probability[j].tolist()
+            line["probability"] = dict(zip(table.classes, shares, strict=True))
         yield {
             **line,
             "group": GROUPS[vocabulary.groups[j]],
@@ -348,13 +354,6 @@ class _Loader:
 
 def _joined(parts: list[Any]) -> Any:
     return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.uint32)
-
-
-def vocabulary_of(keys: Keys, texts: list[bytes]) -> Vocabulary:
-    """Return the vocabulary of tokens in the order of keys; raises ValueError if two are equal."""
-    _check_unique(keys, "a token")
-    blob = np.frombuffer(b"".join(texts), np.uint8)
-    return Vocabulary(keys, blob, offsets_of([len(text) for text in texts]), groups_of(keys))
 
 
 def _check_unique(ascending: Any, what: str) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Keys, Octets, differences, positions_of
+from nbspam.errors import UsageError
 from nbspam.mail.headers import HEADS, ORIGINS
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
@@ -32,8 +33,10 @@ from nbspam.tokens.definition import (
     hash_slices,
     kind_of,
     pair_origin,
+    reference_key,
     remove_disguises,
     salt_of,
+    token_of,
     word_table,
 )
 from nbspam.tokens.documents import (
@@ -352,6 +355,25 @@ def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocab
     wanted: (n_keys,) a mask of the columns.
     """
     return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
+
+
+def vocabulary_of(keys: Keys, texts: Sequence[bytes]) -> Vocabulary:
+    """Return the vocabulary of tokens in the order of keys; raises ValueError if two are equal."""
+    if len(keys) and not (keys[1:] != keys[:-1]).all():
+        raise ValueError("a token is there twice")
+    blob = np.frombuffer(b"".join(texts), np.uint8)
+    return Vocabulary(keys, blob, offsets_of([len(text) for text in texts]), groups_of(keys))
+
+
+def named_vocabulary(names: Iterable[str]) -> Vocabulary:
+    """Return the vocabulary of tokens as `nbspam tokens` prints them; raises UsageError."""
+    try:
+        texts = [name.encode("utf-8", "surrogateescape") for name in names]
+        keys = np.array([reference_key(token_of(text)) for text in texts], np.uint64)
+        order = np.argsort(keys)
+        return vocabulary_of(keys[order], [texts[place] for place in order.tolist()])
+    except ValueError as error:
+        raise UsageError(f"vocabulary: {error}; give each token once, as nbspam tokens") from None
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:

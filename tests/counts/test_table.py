@@ -375,5 +375,5 @@ def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
 def test_models_that_need_all_messages_at_once_refuse_bounds():
     settings, given = settings_for(iter(items(range(10))), SettingsChoices(model="tan"))
 
-    with pytest.raises(UsageError, match="--model tan needs everything at once"):
+    with pytest.raises(UsageError, match="--vocabulary: not for --model tan; leave them out"):
         learn_items(given, settings, bounds=Bounds(max_tokens=10))

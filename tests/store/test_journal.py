@@ -266,7 +266,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
 
 def test_a_model_that_knows_no_messages_cannot_be_updated(model):
     save_classifier(model, replace(load(model), memory=None))
-    with pytest.raises(ModelFileError, match="comes from --unlabelled; train it again"):
+    with pytest.raises(ModelFileError, match="as after --unlabelled or --vocabulary; train"):
         StoredModel(model).unlearn([item(1)], day=1)
 
 
