@@ -108,22 +108,6 @@ def test_csv_has_a_row_for_each_estimate(nbspam, table, model):
     assert complains(table("export", "--format", "jsonl"), 2, said)
 
 
-def test_info_prints_the_textbooks_means_and_deviations(table, model):
-    """Section 7.3: .574 and .129, .496 and .195, .279 and .101, .154 and .108."""
-    table("train", MELONS, "--target", "好瓜", "--alpha", "0")
-    out = table("info")[1]
-    density = "mean                0.496  0.574\nstandard deviation  0.195  0.129\n"
-    sugar = "mean                0.154  0.279\nstandard deviation  0.108  0.101\n"
-    assert density in out
-    assert sugar in out
-    assert "否       0.5294 (9)\n是       0.4706 (8)\n" in out
-    assert "青绿            0.3333 (3)  0.3750 (3)\n" in out
-    assert max(map(columns, out.splitlines()[1:])) <= 80
-    # Variances of maximum likelihood are divided by 8, not by 7.
-    table("train", MELONS, "--target", "好瓜", "--estimate", "mle")
-    assert "standard deviation  0.184  0.121\n" in table("info")[1]
-
-
 def information(rows, one, other, target):
     """Return I(one; other given target) in nats, by its definition."""
     total = 0.0

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from support import MELONS, ROOT, complains, json_lines
+from support import MELONS, ROOT, complains
 
 FIGURE = ROOT / "corpora" / "melon-network.json"
 
@@ -53,17 +53,6 @@ def test_json_shows_names_as_they_are_written(table, melons):
         out = table(*words)[1]
         assert "好瓜" in out
         assert "\\u" not in out
-
-
-def test_the_textbooks_five_independences_hold(table):
-    """Zhou, figure 7.4; x1 … x5 are good melon, sweetness, sound, colour, root."""
-    x = {1: "好瓜", 2: "甜度", 3: "敲声", 4: "色泽", 5: "根蒂"}
-    for a, b, c in ((3, 4, 1), (4, 5, 2), (3, 2, 1), (3, 5, 1), (3, 5, 2)):
-        result = table("query", "-m", FIGURE, "--independent", x[a], x[b], "--evidence", x[c])
-        assert result == (0, "independent\n", "")
-    assert table("query", "-m", FIGURE, "--independent", x[1], x[2])[1] == "independent\n"
-    common_effect = table("query", "-m", FIGURE, "--independent", x[1], x[2], x[4], "--json")[1]
-    assert json_lines(common_effect) == [{"independent": False}]
 
 
 def test_evidence_may_follow_as_further_arguments(table):
@@ -119,26 +108,6 @@ def test_a_number_as_evidence_means_its_interval(table, model, tmp_path):
     out = table("query", "-m", model, "--evidence", "size=0.9", "--target", "ripe", "--json")[1]
 
     assert json.loads(out)["rows"][1]["probability"] > 0.9
-
-
-def test_the_joint_query_of_the_lecture_is_answered_exactly_and_by_sampling(table):
-    """P(good melon, high sweetness | green, dull sound, curled root), by hand: 7/13."""
-    evidence = ("--evidence", "色泽=青绿", "敲声=浊响", "根蒂=蜷缩")
-    high, low = 0.4 * 0.9, 0.6 * 0.3  # P(sweetness) P(curled | sweetness)
-    good, bad = 0.7, 0.4  # P(dull | melon); P(melon) is 0.5 for both
-    seen = good * (high * 0.5 + low * 0.4) + bad * (high * 0.3 + low * 0.2)
-    exact = good * high * 0.5 / seen
-    assert exact == pytest.approx(7 / 13)
-
-    for words in (("--target", "好瓜=是", "--target", "甜度=高"), ("--target", "好瓜", "甜度")):
-        rows = json.loads(table("query", "-m", FIGURE, *evidence, *words, "--json")[1])["rows"]
-        assert rows[0]["values"] == {"好瓜": "是", "甜度": "高"}
-        assert rows[0]["probability"] == pytest.approx(exact)
-        assert len(rows) == (1 if "=" in words[1] else 4)
-        sampled = table("query", "-m", FIGURE, *evidence, *words, "--gibbs", "20000", "--json")
-        row = json.loads(sampled[1])["rows"][0]
-        assert abs(row["probability"] - exact) < 4 * row["standard_error"]
-        assert sampled[2] == ""
 
 
 @pytest.fixture

@@ -74,22 +74,6 @@ def test_the_bayes_risk_is_the_mean_of_the_least_risks(table, loss):
         assert mixed / len(rows) >= expected - 1e-12
 
 
-def test_explain_prints_the_risks_cheapest_first(table, loss):
-    """The row (2, S): 28/459 against 5/153, so P(1) = 15/43 and P(-1) = 28/43."""
-    for how in ((), ("--factors",)):
-        status, out, err = table("explain", *how, *loss, stdin=b"2,S\n")
-        assert (status, err) == (0, "")
-        assert out.splitlines()[-3:] == [
-            f"{1:.6g}  expected cost of the answer ask",
-            f"{4 * 15 / 43:.6g}  expected cost of the answer leave",
-            f"{6 * 28 / 43:.6g}  expected cost of the answer buy",
-        ]
-        risk = json.loads(table("explain", *how, "--json", *loss, stdin=b"2,S\n")[1])["risk"]
-        assert risk == pytest.approx({"buy": 6 * 28 / 43, "leave": 60 / 43, "ask": 1})
-    answer = json.loads(table("lazy", LIHANG, "-", "--target=Y", "--json", *loss, stdin=b"2,S")[1])
-    assert (answer["label"], answer["risk"]) == ("ask", pytest.approx(risk))
-
-
 def test_costs_of_mail_make_risks_too(nbspam, trained, folder):
     how = ("--fp-cost", "9", "--unsure-cost", "0.2")
     (verdict,) = json_lines(nbspam("classify", "--json", *how, stdin=SPAM)[1])

@@ -45,17 +45,6 @@ def test_parents_arrows_and_a_printed_network_give_the_same_graph(table, trained
     assert table("query")[1].splitlines() == lines  # the graph stays when rows are learned
 
 
-def test_the_tables_of_a_given_graph_are_smoothed_counts(table, trained_by):
-    trained_by(ARROWS)
-    question = ("query", "--target", "脐部=凹陷", "--evidence", "好瓜=是", "纹理=清晰", "--json")
-    # Seven of the good melons have a clear texture; five of these are sunken.
-    (row,) = json.loads(table(*question)[1])["rows"]
-    assert row["probability"] == pytest.approx((5 + 1) / (7 + 3))
-    trained_by(ARROWS, "--estimate", "mle")
-    (row,) = json.loads(table(*question)[1])["rows"]
-    assert row["probability"] == pytest.approx(5 / 7)
-
-
 def test_the_class_of_a_given_graph_may_have_parents(table, trained_by):
     trained_by({"好瓜": ["纹理"]}, "--estimate", "mle")
     # P(good | clear) is 7 of 9; P(good) follows from all textures, and is 8 of 17.

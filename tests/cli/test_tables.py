@@ -13,45 +13,6 @@ from support import steps_of as factors
 NUMBERS = "x,z,y\n" + "".join(f"{i + 0.5},{i * i / 7},{'ab'[i > 9]}\n" for i in range(20))
 
 
-def test_the_table_of_statistical_learning_methods(table, model):
-    assert table("train", LIHANG, "--target", "Y", "--estimate", "mle")[0] == 0
-    product = factors(table, "2,S\n")[-1]["product"]
-    assert product == pytest.approx({"1": 1 / 45, "-1": 1 / 15})
-    assert table("predict", stdin=b"2,S\n")[1] == "-1\n"
-
-    assert table("train", LIHANG, "--target", "Y")[0] == 0
-    prior, *_, last = factors(table, "2,S\n")
-    assert prior["factor"] == pytest.approx({"1": 10 / 17, "-1": 7 / 17})
-    assert last["product"] == pytest.approx({"1": 5 / 153, "-1": 28 / 459})
-
-
-def test_the_watermelons(table, model):
-    status, out, err = table("train", MELONS, "--target", "好瓜", "--alpha", "0")
-    assert (status, err) == (0, "")
-    assert "密度 numeric" in out
-    assert "色泽 categorical, 3 values" in out
-    assert "by mixed" in out
-    first = MELONS.read_text("utf-8").splitlines()[1]
-    rows = factors(table, first)
-    assert [row["factor"]["是"] for row in rows] == pytest.approx(
-        [8 / 17, 3 / 8, 5 / 8, 6 / 8, 7 / 8, 5 / 8, 6 / 8, 1.959, 0.788], abs=5e-4
-    )
-    assert rows[-1]["product"] == pytest.approx({"否": 6.86e-5, "是": 0.0524}, rel=1e-3)
-    # The variance of maximum likelihood is divided by 8, not by 7.
-    assert table("train", MELONS, "--target", "好瓜", "--estimate", "mle")[0] == 0
-    assert factors(table, first)[-2]["factor"]["是"] == pytest.approx(1.9625, abs=5e-5)
-
-    assert table("train", MELONS, "--target", "好瓜", "--model", "aode")[0] == 0
-    rows = factors(table, "敲声\n浊响\n")
-    assert rows[-1]["product"]["是"] == pytest.approx(0.35)
-    # Numbers that are not cut are no parents: the figure is that of the six other columns.
-    assert table("classify", stdin=first.encode())[1].startswith("是\t0.963181\t")
-    how = ("--model", "spode", "--parent", "敲声")
-    assert table("train", MELONS, "--target", "好瓜", *how)[0] == 0
-    rows = factors(table, "敲声,脐部\n浊响,凹陷\n")
-    assert rows[-1]["factor"]["是"] == pytest.approx(4 / 9)
-
-
 @pytest.mark.parametrize("name", COLUMN_MODELS)
 def test_every_model_trains_classifies_explains_and_is_judged(table, model, tmp_path, name):
     path = tmp_path / "t.csv"
