@@ -8,7 +8,6 @@ import pytest
 
 from nbspam.cli.frame import COMMON, FIRST, Command, summary, titled
 from nbspam.cli.main import COMMANDS, GROUPS, TABLE_COMMANDS, TABLE_GROUPS, cli
-from support import complains
 
 TITLE = re.compile(r"^(\S.*):$", re.MULTILINE)
 LEAVES = dict(cli.leaves())
@@ -39,15 +38,6 @@ def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, grou
         assert f" {name} {summary(command)}" in text, name
         assert summary(command).endswith("."), name
     assert max(map(len, out.splitlines())) <= 80
-
-
-def test_help_of_an_unknown_command_names_the_most_similar_one(nbspam):
-    assert complains(nbspam("help", "trian"), 2, "no command 'trian'; did you mean train?")
-    assert complains(nbspam("trian"), 2, "no command 'trian'; did you mean train?")
-    assert complains(nbspam("xyzzy"), 2, "no command 'xyzzy'; there are classify, ")
-    assert complains(nbspam("table", "trian"), 2, "no command 'trian'; did you mean train?")
-    assert complains(nbspam("help", "table", "tune"), 2, "no command 'tune'; there are classify,")
-    assert complains(nbspam("help", "train", "x"), 2, "nbspam train has no commands; leave out x")
 
 
 def test_the_whole_help_lists_every_option_once_and_each_in_a_sentence(nbspam):

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from support import HAM, SPAM, complains, json_lines, write_files
+from support import HAM, SPAM, complains, json_lines
 
 
 def test_train_and_info_say_what_was_read_and_learned(nbspam, folder, model):
@@ -82,32 +82,6 @@ def test_costs_move_the_verdict(nbspam, trained, folder):
             assert nbspam(command, *options, stdin=SPAM[:-1] + b"\n1\n")[1].split()[0] == labels
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ("--fp-cost 0", "--fp-cost 0: not a number above 0"),
-        ("--fp-cost inf", "--fp-cost inf: not a number above 0"),
-        ("--fp-cost dear", "--fp-cost dear: not a number above 0"),
-        ("--unsure-cost nan", "--unsure-cost nan: not a number above 0"),
-        ("--unsure-cost 0.7", "with --fp-cost 2 give less than 0.667"),
-        ("--loss x --fp-cost 1", "--loss: it has all costs"),
-        ("--loss none", "--loss none: No such file"),
-        ("--loss loss", "--loss loss: not JSON; write {"),
-        ("--loss deep", "--loss deep: not JSON"),
-        ("--loss large", "--loss large: more than 1,048,576 bytes"),
-        ("--loss list", '--loss list: not an object with "actions" and "loss"'),
-    ],
-)
-def test_wrong_costs_are_refused_in_one_line(
-    nbspam, trained, tmp_path, monkeypatch, options, complaint
-):
-    monkeypatch.chdir(tmp_path)
-    files = {"loss": b"{", "deep": b"[" * 100_000, "large": b" " * (1 << 20) + b"1", "list": b"[]"}
-    write_files(tmp_path, files)
-    for command in ("classify", "predict", "explain"):
-        assert complains(nbspam(command, *options.split(), stdin=SPAM), 2, complaint)
-
-
 def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
     (folder / "ham" / "1.eml.gz").write_bytes(b"not gzip")
     status, out, err = nbspam("predict", folder)
@@ -122,18 +96,6 @@ def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
     status, out, err = nbspam("predict", message, folder / "gone.eml", message)
     assert (status, out) == (1, "spam\n\nspam\n")
     assert err.endswith("gone.eml: no such file or folder; check the spelling\n")
-
-
-def test_eval_says_what_is_wrong_with_its_options(nbspam, trained, folder):
-    for arguments, complaint in [
-        ("--cv 3", "the smallest class has 2 documents"),
-        ("--cv 2 --test x", "two ways to judge"),
-        ("--alpha 1", "--alpha: only for training"),
-        ("--cv 2 --alpha -1", "not a number from 0 up"),
-        ("--cv 2 --class-prior 0.5,0.6", "probabilities that sum to 1"),
-        ("--cv 2 --label work", "write it as --label work=mail/work"),
-    ]:
-        assert complains(nbspam("eval", folder, *arguments.split()), 2, complaint)
 
 
 def test_words_and_tokens_are_shown(nbspam, trained):

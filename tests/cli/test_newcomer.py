@@ -2,42 +2,14 @@
 
 import pytest
 
-from support import HAM, SPAM, complains, json_lines
+from support import HAM, SPAM, json_lines
 
 NO_SOURCE = "no SOURCE, and mail on standard input states no class; give labelled mail, such as"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("train", "eval", "update", "tune", "doubts"),
-        "shard 1/2 -o x",
-        "compare --against --pairs",
-    ],
-)
-def test_what_needs_classes_says_so_before_it_waits_for_standard_input(command, nbspam, trained):
-    name = command.split()[0]
-    line = f"nbspam: {name}: {NO_SOURCE}: nbspam {name} mails/, or: nbspam {name} --spam PATH"
-    assert complains(nbspam(*command.split(), stdin=SPAM), 2, line)
 
 
 def test_a_table_on_standard_input_states_classes(nbspam, tmp_path):
     rows = b"label,text\nham,lunch\nspam,pills\n"
     assert nbspam("train", "--format", "csv", "-m", tmp_path / "m", stdin=rows)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("query --target class", "model has no network; train one beside it: nbspam train SOURCE"),
-        ("compare FOLDER", "compare: one way of training; add another, such as: --against"),
-        ("compare FOLDER --model multinomial", "such as: --against '--model bernoulli'"),
-        ("table compare LIHANG --target Y", "such as: --against '--model aode'"),
-        ("table query -m TABLE --target Y", "train one beside it: nbspam table train SOURCE"),
-    ],
-)
-def test_what_is_missing_is_named_with_the_line_to_type(words, said, nbspam, places):
-    assert complains(nbspam(*(places.get(word, word) for word in words.split())), 2, said)
 
 
 def test_relabelling_says_which_messages_were_new(nbspam, trained, folder):

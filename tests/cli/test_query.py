@@ -135,32 +135,6 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
     assert "some values may never be reached; ask without --gibbs" in err
 
 
-def test_questions_without_an_answer_are_refused_in_one_line(table, trained, tmp_path):
-    (tmp_path / "broken.json").write_text('{"variables": [')
-    (tmp_path / "other.json").write_text("[1, 2]")
-    for arguments, status, words in [
-        ([FIGURE, "--target", "好瓜=x"], 2, "target 好瓜=x: no such value; choose from: 是, 否"),
-        ([FIGURE, "--evidence", "大小=1", "--target", "好瓜"], 2, "evidence '大小': no such"),
-        ([FIGURE, "--evidence", "敲声=x", "--target", "好瓜"], 2, "敲声=x: no such value"),
-        ([FIGURE, "--evidence", "敲声", "--target", "好瓜"], 2, "敲声: not NAME=VALUE"),
-        ([FIGURE, "--target", "x"], 2, "target 'x': no such variable"),
-        ([FIGURE, "--target", "好瓜", "--target", "好瓜"], 2, "name each once"),
-        ([FIGURE, "--target", "好瓜", "好瓜=是"], 2, "among the evidence"),
-        ([FIGURE, "--target", "好瓜", "甜度=高", "甜度=低"], 2, "has a value already"),
-        ([FIGURE, "甜度=高"], 2, "say --target NAME too"),
-        ([FIGURE, "--gibbs", "100"], 2, "say --target NAME too"),
-        ([FIGURE, "--target", "好瓜", "--gibbs", "3"], 2, "--gibbs 3: too few"),
-        ([FIGURE, "--independent", "好瓜", "好瓜"], 2, "name two"),
-        (["no.json"], 1, "no.json: No such file"),
-        ([MELONS], 1, "not a model"),
-        ([tmp_path / "broken.json"], 1, "not JSON"),
-        ([tmp_path / "other.json"], 2, "not a network"),
-        ([trained], 2, "use: nbspam query"),
-    ]:
-        assert complains(table("query", "-m", *arguments), status, words)
-    assert complains(table("query", FIGURE), 2, "the model by -m FILE")
-
-
 def test_impossible_evidence_is_refused_exactly_and_when_sampled(table, copies):
     question = ("query", "-m", copies, "--target", "a", "--evidence", "c=1")
     assert complains(table(*question), 2, "evidence: impossible in this network; change")
@@ -168,10 +142,7 @@ def test_impossible_evidence_is_refused_exactly_and_when_sampled(table, copies):
     assert complains(table(*question, "--gibbs", "1000"), 2, said)
 
 
-def test_options_of_networks_are_refused_elsewhere_and_beyond_memory(nbspam, table, mails, model):
-    train = ("train", MELONS, "--target", "好瓜", "--model")
-    assert complains(table(*train, "tan", "--criterion", "aic"), 2, "--criterion")
-    assert complains(table(*train, "network", "--max-parents", "0"), 2, "max-parents")
+def test_tables_beyond_memory_are_refused(nbspam, mails, model):
     how = ("--model", "network", "--features", "40", "--max-parents", "39")
     said = "a table of 39 parents would need 8 TiB, more than 512 MiB"
     assert complains(nbspam("train", mails, *how), 2, said)

@@ -92,24 +92,6 @@ def test_explain_writes_a_page(nbspam, trained, folder, page):
     assert status == 1
 
 
-def test_names_and_options_that_would_do_nothing_are_refused_before_any_work(nbspam, page):
-    for command in ["eval", "compare", "explain"]:
-        for name, wrong in [
-            ("-", "ends in .html"),
-            ("page.pdf", "ends in .html"),
-            ("no/page.html", "no folder"),
-        ]:
-            options = {"eval": ["--cv", "2"], "compare": ["--against", "--pairs"]}
-            words = [command, "gone", *options.get(command, []), "--report", name]
-            assert complains(nbspam(*words), 2, f"--report {name}", wrong)
-
-    assert complains(
-        nbspam("eval", "x", "--cv", 2, "--per-week", 9), 2, "--per-week: for the report"
-    )
-    words = ["table", "explain", "x", "--factors", "--report", page]
-    assert complains(nbspam(*words), 2, "--report and --factors")
-
-
 def test_a_page_that_cannot_be_written_is_an_error(nbspam, mails, page):
     page.symlink_to("/proc/no.html")
     words = ["eval", mails, "--cv", 2, "--report", page]

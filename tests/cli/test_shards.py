@@ -80,24 +80,6 @@ def test_the_day_is_that_of_the_merge_or_the_one_that_is_given(nbspam, parts, tm
         assert complains(nbspam(*twice, "--day", wrong), 2, "not a day from 1970-01-01 on")
 
 
-def test_what_cannot_be_trained_in_parts_is_refused(nbspam, parts, model, tmp_path):
-    for options, words in [
-        (("--unlabelled", "."), "No such option '--unlabelled'"),
-        (("--model", "tan"), "--model tan needs all documents at once"),
-        ((), "Missing option '-o' / '--output'"),
-    ]:
-        where = ("-o", tmp_path / "x") if options else ()
-
-        assert complains(nbspam("shard", "1/2", parts[2], *options, *where), 2, words)
-        assert not model.exists()
-
-    for shard in ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"]:
-        result = nbspam("shard", "-o", tmp_path / "x", "--", shard, parts[2])
-
-        words = f"{shard}: not I/N; shards are numbered from 1: the first of four is 1/4"
-        assert complains(result, 2, words)
-
-
 def test_a_part_is_not_a_model_yet(nbspam, parts):
     said = f"{parts[0]}: a part of a training, and not a model yet; add it"
     for command in ("classify -", "info", "update --spam -", "export", "explain -"):

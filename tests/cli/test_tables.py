@@ -7,7 +7,7 @@ import pytest
 
 from nbspam.models import COLUMN_MODELS
 from nbspam.store.modelfile import load_state, save_state
-from support import CORPORA, LIHANG, MELONS, columns, complains, json_lines
+from support import LIHANG, MELONS, columns, complains, json_lines
 from support import steps_of as factors
 
 NUMBERS = "x,z,y\n" + "".join(f"{i + 0.5},{i * i / 7},{'ab'[i > 9]}\n" for i in range(20))
@@ -231,55 +231,7 @@ def test_a_table_without_the_columns_of_the_model_is_refused(table, model):
     table("train", LIHANG, "--target", "Y")
 
     assert complains(table("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")
-    assert complains(table("classify", CORPORA), 1, "a folder; give a table")
     assert complains(table("eval", LIHANG, "--target", "Y", "--cv", "7"), 2, "has 6 documents")
-
-
-def test_a_command_for_mail_names_the_one_for_tables(nbspam, table, model):
-    table("train", LIHANG, "--target", "Y")
-    before, other = model.read_bytes(), model.parent / "out"
-    for command, right in [
-        ("classify x", "use: nbspam table classify"),
-        ("predict x", "use: nbspam table predict"),
-        ("explain x", "use: nbspam table explain"),
-        ("eval x", "use: nbspam table eval"),
-        ("info", "use: nbspam table info"),
-        ("words", "use: nbspam table info"),
-        ("export", "use: nbspam table export"),
-        ("query", "use: nbspam table query"),
-        ("update x", "use: nbspam table update"),
-        ("unlearn x", "use: nbspam table unlearn"),
-        ("relabel --to y x", "use: nbspam table unlearn"),
-        (f"merge {model} {model} -o {other}", "use: nbspam table merge"),
-        ("tune x", "see: nbspam table"),
-        ("prune", "see: nbspam table"),
-        ("filter", "see: nbspam table"),
-    ]:
-        result = nbspam(*command.split())
-        assert complains(result, 2, f"nbspam: {model}: the model of a table; {right}\n")
-        assert model.read_bytes() == before
-        assert not other.exists()
-
-
-def test_a_command_for_tables_names_the_one_for_mail(table, trained):
-    for command in ["classify", "predict", "explain", "eval", "info", "export", "query", "update"]:
-        result = table(command, stdin=b"x")
-        assert complains(result, 2, f"{trained}: a model of mail or text; use: nbspam {command}\n")
-
-
-def test_an_option_of_the_other_group_names_its_command(nbspam):
-    for command, words in [
-        ("train x --target y", "--target: for tables; use: nbspam table train"),
-        ("explain --factors", "--factors: for tables; use: nbspam table explain"),
-        ("cluster x -k 2 --drop y", "--drop: for tables; use: nbspam table cluster"),
-        ("table eval x --online", "--online: for mail and text; use: nbspam eval"),
-        ("table update --spam x", "--spam: for mail and text; use: nbspam update"),
-        ("table update --policy error", "--policy: for mail and text; use: nbspam update"),
-        ("table unlearn --text-column x", "--text-column: for mail and text; use: nbspam unl"),
-        ("table cluster x -k 2 --min-df 3", "--min-df: for mail and text; use: nbspam cluster"),
-        ("train --targte y", "No such option"),
-    ]:
-        assert complains(nbspam(*command.split()), 2, words)
 
 
 def test_a_tables_model_that_does_not_fit_together_is_refused(table, model):

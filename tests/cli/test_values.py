@@ -20,7 +20,6 @@ from nbspam.cli.options import (
     filling,
     shares,
 )
-from support import complains
 
 
 def test_a_word_becomes_a_value():
@@ -65,18 +64,7 @@ def test_shares_are_one_value():
         shares(None, None, ["estimated", ("spam", 0.8)])
 
 
-def test_wrong_usage_is_one_line_and_status_two(nbspam):
-    for arguments, line in [
-        ("classify --fp-cost x", "--fp-cost x: not a number above 0; a miss costs 1"),
-        ("classify --jobs 0", "--jobs 0 is not in the range x>=1; see `nbspam classify --help`"),
-        ("classify --jobs x", "--jobs 'x' is not a whole number; see `nbspam classify --help`"),
-        ("classify --prior spam", "--prior spam: not NAME=P; write it as --prior spam=0.8"),
-        ("--pears", "No such option"),
-        ("classify --pears", "No such option"),
-        ("cluster", "Missing"),
-        ("words x", "unexpected extra argument"),
-    ]:
-        assert complains(nbspam(*arguments.split()), 2, f"nbspam: {line}" if ":" in line else line)
+def test_a_complaint_of_clicks_ends_without_a_full_stop():
     assert complaint(click.UsageError("No such thing.")) == "No such thing"
 
 

@@ -11,7 +11,7 @@ from nbspam.evaluation.comparison import compare, sign_test
 from nbspam.evaluation.judging import judge_folds, judge_several
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from support import complains, json_lines, random_trial, trial_of
+from support import json_lines, random_trial, trial_of
 
 FOLD = [0, 0, 1, 1, 2, 2]
 Y = [0, 1, 0, 1, 0, 1]
@@ -105,16 +105,6 @@ def test_compare_knows_several_and_json_and_streams(nbspam, folder):
     errors = second["differences"][0]
     same = {"name": "errors", "first": errors["second"], "won": 0, "tied": 4, "lost": 0}
     assert errors == {**same, "second": errors["second"]}
-
-
-@pytest.mark.parametrize(
-    "against", ["--pears", "--alpha", "'", "--cv 3", "stray", "--help", "--model x"]
-)
-def test_compare_says_what_is_wrong_with_the_other_options(nbspam, folder, against):
-    said = f"--against '{against}'", "give options of `nbspam train`"
-    assert complains(nbspam("compare", folder, "--against", against), 2, *said)
-    result = nbspam("compare", folder, "--against", "--pairs", "--online", "--cv", 2)
-    assert complains(result, 2, "--cv and --online: two ways to judge")
 
 
 def test_compare_prices_both_alike_and_says_what_they_are(nbspam, folder):

@@ -248,10 +248,6 @@ def test_what_cannot_be_judged_is_said_in_one_line(nbspam, model, folder, tmp_pa
     for arguments, status, words in (
         ((folder,), 0, ["3.eml.gz", "skipped"]),
         (("--strict", folder), 1, ["3.eml.gz", "--strict"]),
-        (("--ham", folder / "ham"), 2, ["only the class ham"]),
-        ((folder / "ham",), 1, ["none has a label"]),
-        (("-m", tmp_path / "nowhere", folder), 1, ["nowhere", "no such model"]),
-        (("-0", "--json", folder), 2, ["two forms of answer"]),
     ):
         assert complains(nbspam("doubts", *arguments), status, *words)
 

@@ -221,12 +221,6 @@ def test_eval_draws_and_sketches_in_every_way_of_judging(
         (tmp_path / "a.SVG").unlink()
 
 
-@pytest.mark.parametrize("name", ["a.pdf", "a", "png"])
-def test_another_kind_of_picture_is_refused_before_any_work(nbspam, name):
-    said = f"--plot {name}: neither .png nor .svg; give such a name, or -"
-    assert complains(nbspam("eval", "no-such-folder", "--cv", 2, "--plot", name), 2, said)
-
-
 def test_without_matplotlib_png_is_refused_and_svg_is_not(
     nbspam, trained, folder, monkeypatch, tmp_path
 ):

@@ -9,7 +9,7 @@ from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from support import columns, complains, random_trial, trial_of, trial_of_classes
+from support import columns, random_trial, trial_of, trial_of_classes
 
 WIDE = "\x1b[31m好瓜" + "x" * 40
 
@@ -124,8 +124,3 @@ def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
     at = lines.index("predicted observed   documents")
     assert lines[at + 1] == "    0.250    0.250           4  ##########|"
     assert lines[at + 2] == "    0.750    0.750           4  ##############################|"
-
-
-def test_a_sketch_and_json_do_not_mix(nbspam, trained, folder):
-    said = "--plot -: not beside --json; give a file's name"
-    assert complains(nbspam("eval", folder, "--plot", "-", "--json"), 2, said)

@@ -17,7 +17,7 @@ from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
 from nbspam.sources.order import date_of
-from support import complains, examples, write_files
+from support import examples, write_files
 
 MAIL = PRESETS["mail"]
 
@@ -178,22 +178,6 @@ def test_by_date_is_as_sorted_by_hand_and_what_cannot_be_read_is_skipped(tmp_pat
 def test_what_cannot_be_judged_online_is_refused(messages, chosen, said):
     with pytest.raises(UsageError, match=said):
         judge_online(items_of(messages), chosen, "everything")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--online --cv 2", "--cv and --online"),
-        ("--online --test x", "--test and --online"),
-        ("--online --cv 2 --test x", "--cv and --test and --online"),
-        ("--policy error", "--policy: only online"),
-        ("--cv 2 --order name", "--order: only online"),
-        ("--online --min-df 2", "--min-df"),
-        ("--online --model bernoulli", "--preset mail"),
-    ],
-)
-def test_options_that_exclude_each_other_are_one_error(nbspam, folder, options, said):
-    assert complains(nbspam("eval", folder, *options.split()), 2, said)
 
 
 def test_eval_prints_the_numbers_and_on_demand_their_intervals(

@@ -1,0 +1,194 @@
+"""Wrong command lines: one line on standard error that says what is wrong, and the exit status.
+
+A row is a command line, and what is said of it; `$NAME` stands for a path (see `places`).
+"""
+
+import shlex
+
+import pytest
+
+from support import SPAM, complains, write_files
+
+# Wrong usage: status 2.
+USAGE = r"""
+words x | unexpected extra argument
+--pears | No such option
+classify --pears | No such option
+cluster | Missing
+classify --fp-cost x | nbspam: --fp-cost x: not a number above 0; a miss costs 1
+classify --jobs 0 | nbspam: --jobs 0 is not in the range x>=1; see `nbspam classify --help`
+classify --jobs x | nbspam: --jobs 'x' is not a whole number; see `nbspam classify --help`
+classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
+shard 1/2 $FOLDER | Missing option '-o' / '--output'
+shard 1/2 $FOLDER -o $OTHER --unlabelled . | No such option '--unlabelled'
+shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
+help trian | no command 'trian'; did you mean train?
+trian | no command 'trian'; did you mean train?
+xyzzy | no command 'xyzzy'; there are classify,
+table trian | no command 'trian'; did you mean train?
+help table tune | no command 'tune'; there are classify,
+help train x | nbspam train has no commands; leave out x
+
+classify --fp-cost 0 | --fp-cost 0: not a number above 0
+predict --fp-cost inf | --fp-cost inf: not a number above 0
+explain --fp-cost dear | --fp-cost dear: not a number above 0
+classify --unsure-cost nan | --unsure-cost nan: not a number above 0
+predict --unsure-cost 0.7 | with --fp-cost 2 give less than 0.667
+explain --loss x --fp-cost 1 | --loss: it has all costs
+classify --loss none | --loss none: No such file
+predict --loss loss | --loss loss: not JSON; write {
+explain --loss deep | --loss deep: not JSON
+classify --loss large | --loss large: more than 1,048,576 bytes
+predict --loss list | --loss list: not an object with "actions" and "loss"
+
+eval $FOLDER --cv 3 | the smallest class has 2 documents
+eval $FOLDER --cv 2 --test x | two ways to judge
+eval $FOLDER --alpha 1 | --alpha: only for training
+eval $FOLDER --cv 2 --alpha -1 | not a number from 0 up
+eval $FOLDER --cv 2 --class-prior 0.5,0.6 | probabilities that sum to 1
+eval $FOLDER --cv 2 --label work | write it as --label work=mail/work
+eval $FOLDER --cv all | --cv all: not a number of folds
+eval $FOLDER --cv 6 | --cv 6: there are 4 documents
+eval $FOLDER --online --cv 2 | --cv and --online
+eval $FOLDER --online --test x | --test and --online
+eval $FOLDER --online --cv 2 --test x | --cv and --test and --online
+eval $FOLDER --policy error | --policy: only online
+eval $FOLDER --cv 2 --order name | --order: only online
+eval $FOLDER --online --min-df 2 | --min-df
+eval $FOLDER --online --model bernoulli | --preset mail
+eval $FOLDER --errors none/x.tsv | --errors none/x.tsv: there is no folder none
+eval $FOLDER --errors folder | --errors folder: a folder; give a file
+eval $FOLDER --plot folder.png | --plot folder.png: a folder; give a file
+eval $FOLDER --cv 2 --errors - --json | --errors -: not beside --json
+eval $FOLDER --plot - --json | --plot -: not beside --json; give a file's name
+eval gone --cv 2 --plot a.pdf | --plot a.pdf: neither .png nor .svg; give such a name, or -
+eval gone --cv 2 --plot png | --plot png: neither .png nor .svg; give such a name, or -
+eval gone --cv 2 --per-week 9 | --per-week: for the report
+eval gone --cv 2 --report - | --report -: not a name of HTML; give one that ends in .html
+compare gone --against --pairs --report page.pdf | --report page.pdf: not a name of HTML
+explain gone --report no/page.html | --report no/page.html: there is no folder no
+table explain gone --factors --report a.html | --report and --factors
+compare $FOLDER --against --pears | --against '--pears': No such option
+compare $FOLDER --against --alpha | give options of `nbspam train`
+compare $FOLDER --against "'" | give options of `nbspam train`
+compare $FOLDER --against "--cv 3" | give options of `nbspam train`
+compare $FOLDER --against stray | give options of `nbspam train`
+compare $FOLDER --against --help | give options of `nbspam train`
+compare $FOLDER --against "--model x" | give options of `nbspam train`
+compare $FOLDER --against --pairs --online --cv 2 | --cv and --online: two ways to judge
+compare $FOLDER | compare: one way of training; add another, such as: --against
+compare $FOLDER --model multinomial | such as: --against '--model bernoulli'
+table compare $LIHANG --target Y | such as: --against '--model aode'
+tune $FOLDER --fp-cost x | --fp-cost x
+tune $FOLDER --unsure-cost 9 | --unsure-cost 9
+doubts --ham $FOLDER/ham | only the class ham
+doubts -0 --json $FOLDER | two forms of answer
+query --target class | model has no network; train one beside it: nbspam train SOURCE
+table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
+
+classify x -m $TABLE | nbspam: $TABLE: the model of a table; use: nbspam table classify
+predict x -m $TABLE | use: nbspam table predict
+explain x -m $TABLE | use: nbspam table explain
+eval x -m $TABLE | use: nbspam table eval
+info -m $TABLE | use: nbspam table info
+words -m $TABLE | use: nbspam table info
+export -m $TABLE | use: nbspam table export
+query -m $TABLE | use: nbspam table query
+update x -m $TABLE | use: nbspam table update
+unlearn x -m $TABLE | use: nbspam table unlearn
+relabel --to y x -m $TABLE | use: nbspam table unlearn
+merge $TABLE $TABLE -o $OTHER | use: nbspam table merge
+tune x -m $TABLE | see: nbspam table
+prune -m $TABLE | see: nbspam table
+filter -m $TABLE | see: nbspam table
+table classify | $MODEL: a model of mail or text; use: nbspam classify
+table predict | $MODEL: a model of mail or text; use: nbspam predict
+table explain | $MODEL: a model of mail or text; use: nbspam explain
+table eval | $MODEL: a model of mail or text; use: nbspam eval
+table info | $MODEL: a model of mail or text; use: nbspam info
+table export | $MODEL: a model of mail or text; use: nbspam export
+table query | $MODEL: a model of mail or text; use: nbspam query
+table update | $MODEL: a model of mail or text; use: nbspam update
+train x --target y | --target: for tables; use: nbspam table train
+explain --factors | --factors: for tables; use: nbspam table explain
+cluster x -k 2 --drop y | --drop: for tables; use: nbspam table cluster
+table eval x --online | --online: for mail and text; use: nbspam eval
+table update --spam x | --spam: for mail and text; use: nbspam update
+table update --policy error | --policy: for mail and text; use: nbspam update
+table unlearn --text-column x | --text-column: for mail and text; use: nbspam unl
+table cluster x -k 2 --min-df 3 | --min-df: for mail and text; use: nbspam cluster
+train --targte y | No such option
+
+table query $NETWORK | the model by -m FILE
+table query -m $NETWORK --target 好瓜=x | target 好瓜=x: no such value; choose from: 是, 否
+table query -m $NETWORK --evidence 大小=1 --target 好瓜 | evidence '大小': no such
+table query -m $NETWORK --evidence 敲声=x --target 好瓜 | 敲声=x: no such value
+table query -m $NETWORK --evidence 敲声 --target 好瓜 | 敲声: not NAME=VALUE
+table query -m $NETWORK --target x | target 'x': no such variable
+table query -m $NETWORK --target 好瓜 --target 好瓜 | name each once
+table query -m $NETWORK --target 好瓜 好瓜=是 | among the evidence
+table query -m $NETWORK --target 好瓜 甜度=高 甜度=低 | has a value already
+table query -m $NETWORK 甜度=高 | say --target NAME too
+table query -m $NETWORK --gibbs 100 | say --target NAME too
+table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few
+table query -m $NETWORK --independent 好瓜 好瓜 | name two
+table query -m other.json | not a network
+table train $MELONS --target 好瓜 --model tan --criterion aic -m $OTHER | --criterion
+table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
+"""
+# What is given cannot be read: status 1.
+UNREADABLE = r"""
+table query -m no.json | no.json: No such file
+table query -m $MELONS | not a model
+table query -m broken.json | not JSON
+doubts $FOLDER/ham | none has a label
+doubts -m nowhere $FOLDER | nowhere: no such model
+table classify $FOLDER -m $TABLE | a folder; give a table
+"""
+ROWS = [(2, row) for row in USAGE.split("\n")] + [(1, row) for row in UNREADABLE.split("\n")]
+FILES = {
+    "loss": b"{",
+    "deep": b"[" * 100_000,
+    "large": b" " * (1 << 20) + b"1",
+    "list": b"[]",
+    "broken.json": b'{"variables": [',
+    "other.json": b"[1, 2]",
+}
+
+
+def test_each_wrong_command_line_is_refused_in_one_line(nbspam, places, tmp_path, monkeypatch):
+    write_files(tmp_path, FILES)
+    for name in ("folder", "folder.png"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    before = {name: places[name].read_bytes() for name in ("MODEL", "TABLE")}
+    for status, row in filter(lambda each: each[1], ROWS):
+        for name in sorted(places, key=len, reverse=True):
+            row = row.replace(f"${name}", str(places[name]))
+        line, said = row.split(" | ")
+        assert complains(nbspam(*shlex.split(line), stdin=SPAM), status, said), row
+    assert before == {name: places[name].read_bytes() for name in before}
+    assert not places["OTHER"].exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("train", "eval", "update", "tune", "doubts", "shard 1/2 -o x"),
+        "compare --against --pairs",
+    ],
+)
+def test_what_needs_classes_says_so_before_it_waits_for_standard_input(command, nbspam, trained):
+    name = command.split()[0]
+    said = (
+        f"nbspam: {name}: no SOURCE, and mail on standard input states no class; give labelled"
+        f" mail, such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
+    )
+    assert complains(nbspam(*command.split(), stdin=SPAM), 2, said)
+
+
+@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"])
+def test_shards_are_numbered_from_one(nbspam, shard, folder, tmp_path):
+    result = nbspam("shard", "-o", tmp_path / "x", "--", shard, folder)
+    words = f"{shard}: not I/N; shards are numbered from 1: the first of four is 1/4"
+    assert complains(result, 2, words)
