@@ -130,43 +130,6 @@ def test_json_is_strict_and_comes_back_the_same(few_resamples):
 
 # Text
 
-GOLDEN = """\
-5 of 6 right (83.33%), 1 wrong
-1 false positives (ham called spam), 0 false negatives (spam called ham)
-
-              precision    recall  f1-score   support
-
-         ham       1.00      0.75      0.86         4
-        spam       0.67      1.00      0.80         2
-
-    accuracy                           0.83         6
-   macro avg       0.83      0.88      0.83         6
-weighted avg       0.89      0.83      0.84         6
-
-truth \\ prediction  ham  spam
-ham                   3     1
-spam                  0     2
-
-accuracy                 0.83333
-macro F1                 0.82857
-Matthews correlation     0.70711
-fp % (hm)               25.00000
-fn % (sm)                0.00000
-lam %                   25.00000
-AUC                      1.00000
-(1-AUC) %                0.00000
-fn % at fp 0.1%          0.00000
-log loss (nats)          0.22503
-Brier score              0.07000
-calibration error        0.16667
-cost per document        1.66667
-"""
-
-
-def test_text_of_a_small_run():
-    # lam: odds (1/4) / (3/4) and, for none of 2, (1/4) / (3/4): 25 %.
-    assert evaluation_text(filter_run(cost=[0, 0, 0, 10, 0, 0])) == GOLDEN
-
 
 def test_text_shows_only_what_applies():
     text = evaluation_text(evaluate([0, 1, 2], [0, 1, 1], ["a", "b", "c"]))

@@ -1,19 +1,21 @@
-"""Tar archives of every format are read; damage of any kind is a ValueError."""
+"""Members of tar and ZIP archives of every format; damage of any kind is a ValueError."""
 
 import io
 import os
 import random
 import tarfile
 import weakref
+import zipfile
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.errors import InputError
 from nbspam.sources import archives
 from nbspam.sources.archives import members as members_of
-from support import examples
+from support import examples, packed
 
 LONG = "folder/" * 30 + "x" * 120
 NAMES = ["1.eml", "ham/2.eml", "p" * 90 + "/" + "q" * 90, LONG, "söndag/ünï.eml", "d" * 100]
@@ -46,10 +48,12 @@ def changed(archive, at, field):
     return bytes(data)
 
 
-def members(data):
+def members(data, kind="tar"):
+    stream = io.BytesIO(data)
+    stream.name = f"mail.{kind}"
     return [
         (member.name, member.is_folder, member.problem is None, member.open().read())
-        for member in members_of(io.BytesIO(data), "tar")
+        for member in members_of(stream, kind)
     ]
 
 
@@ -147,3 +151,46 @@ def test_whatever_bytes_are_changed_only_a_value_error_is_raised(seed):
         data[rng.randrange(len(data))] = rng.randrange(256)
     with suppress(ValueError):
         assert len(members(bytes(data))) <= len(data) // 512
+
+
+# ---- ZIP ----
+
+
+def zipped(method=zipfile.ZIP_DEFLATED, n=3):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.mkdir("ham") if hasattr(archive, "mkdir") else archive.writestr("ham/", b"")
+        for number in range(n):
+            archive.writestr(f"ham/{number}", b"x" * 300 + b"%d" % number)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_members_of_every_method_come_back(method):
+    folder, *found = members(zipped(method), "zip")
+
+    assert folder == ("ham/", True, True, b"")
+    assert found == [(f"ham/{n}", False, True, b"x" * 300 + b"%d" % n) for n in range(3)]
+    # Separators of Windows are separators.
+    assert members(packed({zipfile.ZipInfo("ham\\1"): b"x"}, "zip"), "zip")[0][0] == "ham/1"
+
+
+def test_a_method_that_nobody_knows_is_damage():
+    data = bytearray(zipped(n=1))
+    start = data.index(b"PK\1\2", data.index(b"PK\1\2") + 1)
+    data[start + 10] = 99
+    with pytest.raises(ValueError, match=r"damaged .*compression method"):
+        members(bytes(data), "zip")
+
+
+@examples(200)
+@given(st.integers(0, 2**32), st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+def test_whatever_bytes_of_a_zip_are_changed_only_known_errors_are_raised(seed, method):
+    rng = random.Random(seed)
+    data = bytearray(zipped(method))
+    for _ in range(rng.choice((1, 3, 30))):
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    with suppress(ValueError, InputError, OSError):
+        assert len(members(bytes(data), "zip")) <= 4
