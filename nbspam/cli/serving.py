@@ -183,7 +183,7 @@ def service_options(
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
 
-    _check_page(web, review, move, users)
+    _check_page(model_path, web, review, move, users)
     password = None if password_file is None else password_in(password_file)
     return ServerChoices(
         model_path,
@@ -200,7 +200,9 @@ def service_options(
     )
 
 
-def _check_page(web: str | None, review: str | None, move: bool, users: str | None) -> None:
+def _check_page(
+    model_path: str, web: str | None, review: str | None, move: bool, users: str | None
+) -> None:
     """Raise UsageError or InputError unless the page can show what it is to show."""
     from nbspam.server.page.mailbox import ReviewMailbox, check_mailboxes
 
@@ -212,9 +214,9 @@ def _check_page(web: str | None, review: str | None, move: bool, users: str | No
     elif users is not None:
         check_mailboxes(review)  # whose mailbox is no Maildir moves nothing
     else:
-        mailbag = ReviewMailbox(review)
+        mailbox = ReviewMailbox(review, model_path)
         if move:
-            mailbag.check_movable()
+            mailbox.check_movable()
 
 
 def listeners_of(values: dict[str, Any], choices: "ServerChoices") -> "Listeners":

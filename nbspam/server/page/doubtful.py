@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock, Thread
@@ -24,7 +24,7 @@ from nbspam.errors import NbspamError
 from nbspam.evaluation.doubts import Doubt, find_doubts
 from nbspam.mail.digest import digest_of
 from nbspam.server.metrics import Log
-from nbspam.server.page.mailbox import MailboxLetter, ReviewMailbox, heading
+from nbspam.server.page.mailbox import ReviewMailbox, heading
 from nbspam.server.page.memory import Database
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
@@ -79,16 +79,16 @@ class State(NamedTuple):
 
 
 def doubtful_messages(
-    mailbag: ReviewMailbox, model: StoredModel, settled: Mapping[str, str]
+    box: ReviewMailbox, model: StoredModel, settled: Mapping[str, str]
 ) -> DoubtfulMessages:
     """Return the doubtful messages of a mailbox; raises NbspamError.
 
     settled: by key, the labels that a person has confirmed although they were doubted.  All other
     labels are doubted, people's too: they click beside the button.
     """
-    keys = [letter.key for letter in mailbag.newest()]
+    keys = [letter.key for letter in box.newest()]
     filed, believed = {}, {}
-    for key, data in mailbag.read(keys):
+    for key, data in box.read(keys):
         label = model.filed(data).label
         if label is not None:
             filed[key] = label
@@ -98,9 +98,9 @@ def doubtful_messages(
     found = DoubtfulMessages(len(keys), numbers["ham"], numbers["spam"], ())
     if not found.is_enough:
         return found
-    items = (Item(key, filed[key], data) for key, data in mailbag.read(filed))
+    items = (Item(key, filed[key], data) for key, data in box.read(filed))
     doubts = {each.name: each for each in find_doubts(items, model.settings, believed).found}
-    headings = {key: heading(data) for key, data in mailbag.read(doubts)}
+    headings = {key: heading(data) for key, data in box.read(doubts)}
     rows = [_doubtful(each, *headings[key]) for key, each in doubts.items() if key in headings]
     return found._replace(rows=tuple(rows))
 
@@ -117,11 +117,12 @@ def _doubtful(doubt: Doubt, sender: str, subject: str) -> Doubtful:
 # ---- keeping the result ----
 
 
-def state(database: Database, letters: Sequence[MailboxLetter], model: str, now: float) -> State:
-    """Return the last search and its result; raises ModelFileError.
+def state(box: ReviewMailbox, now: float) -> State:
+    """Return the last search of a mailbox and its result; raises NbspamError.
 
-    letters: of the mailbox.  model: the path of its model.  now: seconds since 1970.
+    now: seconds since 1970.
     """
+    database = box.database
     ((of, begun, ended, text, running, problem),) = database.run(
         "SELECT of, begun, ended, found, running, problem FROM doubts"
     )
@@ -129,11 +130,11 @@ def state(database: Database, letters: Sequence[MailboxLetter], model: str, now:
     if text is None:
         return State(None, 0.0, problem, is_running, not is_running)
     n_messages, n_ham, n_spam, rows = json.loads(text)
-    here = {letter.key for letter in letters}
-    here -= {key for (key,) in database.run(_SPOKEN, begun, begun)}
+    keys = {letter.key for letter in box.newest()}
+    here = keys - {key for (key,) in database.run(_SPOKEN, begun, begun)}
     kept = tuple(_from_json(row) for row in rows if row[0] in here)
     rests = 0 <= now - ended < _REST * (ended - begun)
-    is_due = not (is_running or rests) and of != _fingerprint(letters, model)
+    is_due = not (is_running or rests) and of != _fingerprint(keys, box.model)
     return State(
         DoubtfulMessages(n_messages, n_ham, n_spam, kept), begun, problem, is_running, is_due
     )
@@ -150,11 +151,10 @@ def _from_json(row: Sequence[Any]) -> Doubtful:
     return each._replace(reasons=tuple((token, nats) for token, nats in each.reasons))
 
 
-def _fingerprint(letters: Sequence[MailboxLetter], model: str) -> str:
-    """Return a text that changes with the mailbox and the model."""
-    keys = sorted(letter.key for letter in letters)
+def _fingerprint(keys: Iterable[str], model: str) -> str:
+    """Return a text that changes with the messages of a mailbox and with its model."""
     stamps = stamp_of(model), stamp_of(journal_path(model))
-    return blake2b(repr((keys, stamps)).encode(), digest_size=16).hexdigest()
+    return blake2b(repr((sorted(keys), stamps)).encode(), digest_size=16).hexdigest()
 
 
 def claim(database: Database, now: float) -> bool:
@@ -186,12 +186,13 @@ def look_for_doubtful(mailbox: str, model: str, clock: Callable[[], float]) -> N
 
     clock: tells the seconds since 1970.
     """
-    begun, mailbag, database = clock(), ReviewMailbox(mailbox), Database(model)
-    of = _fingerprint(mailbag.newest(), model)
+    begun, box = clock(), ReviewMailbox(mailbox, model)
+    database = box.database
+    of = _fingerprint([letter.key for letter in box.newest()], model)
     settled = dict(database.run("SELECT key, label FROM settled"))
     # A model that is not there yet has learned nothing.
     stored = StoredModel(model, new=chosen_settings(SettingsChoices(), is_text=False))
-    text = json.dumps(doubtful_messages(mailbag, stored, settled))
+    text = json.dumps(doubtful_messages(box, stored, settled))
     database.run(
         "UPDATE doubts SET of = ?, begun = ?, ended = ?, found = ?", of, begun, clock(), text
     )
@@ -215,19 +216,19 @@ class Doubting:
         self._waiter: Thread | None = None  # for the end of the process
         self._ends = False
 
-    def begin(self, mailbox: str, database: Database) -> None:
+    def begin(self, box: ReviewMailbox) -> None:
         """Search a mailbox, unless a worker does already; raises NbspamError and OSError.
 
         While this worker searches another mailbox, nothing happens.
         """
         now = time()
         with self._lock:
-            if self._ends or self._process is not None or not claim(database, now):
+            if self._ends or self._process is not None or not claim(box.database, now):
                 return
             try:
-                self._start(mailbox, database, now)
+                self._start(box, now)
             except OSError as error:
-                release(database, now, f"no process could be started: {error.strerror}")
+                release(box.database, now, f"no process could be started: {error.strerror}")
                 raise
 
     def end(self) -> None:
@@ -239,17 +240,17 @@ class Doubting:
             process.kill()
             waiter.join()
 
-    def _start(self, mailbox: str, database: Database, now: float) -> None:
+    def _start(self, box: ReviewMailbox, now: float) -> None:
         # The process finds the modules where this one has found them.
         places = [str(Path(nbspam.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
-            command(mailbox, database.model),
+            command(box.path, box.model),
             stdin=subprocess.PIPE,  # it ends when this end is closed, however that comes about
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))},
         )
-        arguments = self._process, database, now
+        arguments = self._process, box.database, now
         self._waiter = Thread(target=self._wait, args=arguments, daemon=True)
         self._waiter.start()
 

@@ -81,21 +81,23 @@ def key_of(name: str) -> str:
 
 
 class ReviewMailbox:
-    """The messages of a mailbox, which is searched each time.
+    """The messages of a mailbox, which is searched each time, and the page's memory of them.
 
-    path: raises InputError if nothing is there.
+    path: raises InputError if nothing is there.  model: the path of the model that the messages
+    teach; the memory lies beside it.  user: whose own model it is, from `users.known_as`; "" for
+    the site's.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, model: str, user: str = "") -> None:
         self.path = path
+        self.database = Database(model)
+        self.model = self.database.model  # where a link leads
+        self.user = user
         self._check()
         self._below = os.path.join(path, "")  # what the paths of everything in it begin with
         self._paths: dict[str, str] = {}  # where the newest were, by key
-        self._last: tuple[Stamp | None, int, list[MailboxLetter]] = (
-            None,
-            0,
-            [],
-        )  # of a single file
+        # The file of an mbox, how many messages were wanted, and the newest, at the last look.
+        self._last: tuple[Stamp | None, int, list[MailboxLetter]] = (None, 0, [])
 
     def _check(self) -> None:
         """Raise InputError if nothing is there any more."""
@@ -104,14 +106,9 @@ class ReviewMailbox:
                 f"--review {self.path}: no such mailbox; give a Maildir, mbox or folder"
             )
 
-    @property
     def is_maildir(self) -> bool:
-        """Whether it is a Maildir now."""
+        """Return whether it is a Maildir now, in which messages can be moved."""
         return all(os.path.isdir(os.path.join(self.path, part)) for part in PARTS)
-
-    def can_move(self) -> bool:
-        """Return whether messages can be moved in it."""
-        return self.is_maildir
 
     @property
     def folders(self) -> list[str]:
@@ -149,7 +146,7 @@ class ReviewMailbox:
     def _dated(self) -> Iterator[tuple[float, int, str, str | None]]:
         """Yield when each message arrived, its place, its key, and its file if alone there."""
         # The files of a Maildir are renamed, but never written again.
-        known = {each.key: each.arrived for each in self._last[2]} if self.is_maildir else {}
+        known = {each.key: each.arrived for each in self._last[2]} if self.is_maildir() else {}
         for place, (key, file, data) in enumerate(self._found()):
             arrived = known.get(key)
             if arrived is None:
@@ -200,7 +197,7 @@ class ReviewMailbox:
         """Yield all messages that are mail."""
         self._check()
         with Blaming(self.path):
-            if self.is_maildir:
+            if self.is_maildir():
                 for folder in self.folders:
                     below = {part: os.path.join(self._below, folder, part, "") for part in PARTS}
                     for entry in maildir_entries(self.path, folder):
@@ -238,6 +235,28 @@ class ReviewMailbox:
         key = "#" + blake2b(data, digest_size=16).hexdigest()
         return _MailboxMessage(key, item.series or self.path, data)
 
+    # ---- the models that judge its messages ----
+
+    def own_model(self) -> StoredModel | None:
+        """Return the user's own model; None if there is none, or it cannot be read."""
+        if not self.user or not os.path.exists(self.model):
+            return None
+        try:
+            return StoredModel(self.model)
+        except NbspamError:  # of which the judge tells
+            return None
+
+    def written(self, now: float, site: float) -> float:
+        """Return when the models that judge its messages were written last; 0 if never.
+
+        site: time of the site's model, seconds since 1970.  A time that is not before now says
+        nothing: there is no model yet, or the clock was set back; all verdicts would be old for
+        ever.
+        """
+        stamp = stamp_of(self.model) if self.user else None
+        own = 0.0 if stamp is None else stamp[3] / 1e9
+        return max((each for each in (site, own) if each < now), default=0.0)
+
     # ---- moving ----
     #
     # It is done beside `nbspam sort`, under the same lock, and the note of `sort` is kept true: it
@@ -246,7 +265,7 @@ class ReviewMailbox:
 
     def check_movable(self) -> None:
         """Raise UsageError if the mailbox is no Maildir."""
-        if not self.is_maildir:
+        if not self.is_maildir():
             raise UsageError(
                 f"--move: --review {self.path} is no Maildir, and only in one can messages be"
                 " moved; give a Maildir, or leave --move out"
@@ -390,39 +409,6 @@ def check_mailboxes(folder: str) -> None:
     raise InputError(f"--review {folder}: {reason}; with --users, give the folder of mailboxes")
 
 
-class ReviewBox(NamedTuple):
-    """A mailbox, the page's memory of it, and its user."""
-
-    mailbag: ReviewMailbox
-    database: Database
-    user: str = ""  # from `users.known_as`; "" without users
-    model: str | None = None  # the user's own; None without users
-
-    @property
-    def model_time(self) -> float:
-        """When the user's own model was written, seconds since 1970; 0 if there is none."""
-        stamp = None if self.model is None else stamp_of(self.model)
-        return 0.0 if stamp is None else stamp[3] / 1e9
-
-    def own_model(self) -> StoredModel | None:
-        """Return the user's own model; None if there is none, or it cannot be read."""
-        if self.model is None or not os.path.exists(self.model):
-            return None
-        try:
-            return StoredModel(self.model)
-        except NbspamError:  # of which the judge tells
-            return None
-
-    def written(self, now: float, site: float) -> float:
-        """Return when the models that judge its messages were written last; 0 if never.
-
-        site: time of the site's model, seconds since 1970.  A time that is not before now says
-        nothing: there is no model yet, or the clock was set back; all verdicts would be old for
-        ever.
-        """
-        return max((each for each in (site, self.model_time) if each < now), default=0.0)
-
-
 class Mailboxes:
     """Whose mail the page shows, and who has a page; users are named as by `users.known_as`.
 
@@ -452,16 +438,16 @@ class Mailboxes:
         each = (Person(name, *map(os.path.exists, self._places(name))) for name in sorted(names))
         return [person for person in each if person.has_mail or person.has_taught]
 
-    def box(self, user: str) -> ReviewBox:
-        """Return the mailbox of a user, and its notes, which lie beside the model it teaches.
+    def box(self, user: str) -> ReviewMailbox:
+        """Return the mailbox of a user.
 
         Raises UserError, RemovedError, NoMailError and InputError.
         """
         if self._users is None:
-            return ReviewBox(ReviewMailbox(self._review), Database(self._model), user)
+            return ReviewMailbox(self._review, self._model)
         mailbox, model = self._places(user)
         if os.path.exists(mailbox):
-            return ReviewBox(ReviewMailbox(mailbox), Database(model), user, model)
+            return ReviewMailbox(mailbox, model, user)
         if os.path.exists(model):
             raise NoMailError("no mailbox has your name")
         raise RemovedError("nothing here has your name any more")
@@ -473,11 +459,11 @@ class Mailboxes:
         """
         since = self._sent_until.get(user, 0.0)
         self._sent_until[user] = time()
-        maildir = self._places(user)[0]
+        maildir, model = self._places(user)
         for folder in SENT_FOLDERS:
             found = []
             with suppress(InputError, OSError):
-                box = ReviewMailbox(maildir)
+                box = ReviewMailbox(maildir, model, user)
                 entries = () if box.is_linked(folder) else maildir_entries(maildir, folder)
                 for entry in entries:
                     path = os.path.join(folder, entry.part, entry.file)

@@ -21,19 +21,8 @@ from nbspam.server.judge import Judge, Judgement, Teacher
 from nbspam.server.metrics import Log
 from nbspam.server.page.course import Course, course
 from nbspam.server.page.doubtful import Doubting, State, settle, state
-from nbspam.server.page.mailbox import (
-    Mailboxes,
-    MailboxLetter,
-    ReviewBox,
-    ReviewMailbox,
-    heading,
-)
-from nbspam.server.page.memory import (
-    MessageFilter,
-    PersonLabel,
-    SeenMessage,
-    class_before,
-)
+from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox, heading
+from nbspam.server.page.memory import MessageFilter, PersonLabel, SeenMessage, class_before
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 
@@ -92,7 +81,7 @@ class Reviewer:
         moves: bool = False,
     ) -> None:
         self.mailboxes = mailboxes
-        self._mailbags: dict[str, ReviewMailbox] = {}  # by path
+        self._boxes: dict[str, ReviewMailbox] = {}  # by path, those used last at the end
         self._judge = judge
         self._teacher = teacher
         self._limits = limits
@@ -115,15 +104,14 @@ class Reviewer:
         self._doubting.end()
         self._thread.shutdown()
 
-    def _box(self, user: str) -> ReviewBox:
-        """Return a user's mailbox, with its memory of the last look; raises NbspamError."""
+    def _box(self, user: str) -> ReviewMailbox:
+        """Return a user's mailbox, with what it knows of the last look; raises NbspamError."""
         box = self.mailboxes.box(user)  # each time: it may have gone, or is no longer the user's
-        path = box.mailbag.path
-        known = self._mailbags.pop(path, box.mailbag)
-        self._mailbags[path] = known
-        if len(self._mailbags) > _MAILBOXES:
-            del self._mailbags[next(iter(self._mailbags))]
-        return box._replace(mailbag=known)
+        known = self._boxes.pop(box.path, box)
+        self._boxes[box.path] = known
+        if len(self._boxes) > _MAILBOXES:
+            del self._boxes[next(iter(self._boxes))]
+        return known
 
     # ---- looking ----
 
@@ -149,7 +137,7 @@ class Reviewer:
     async def reading(self, user: str, key: str) -> MessageReading | None:
         """Return a message with its explanation, None if it has gone."""
         box = await self.run(self._box, user)
-        data = await self.run(box.mailbag.message, key)
+        data = await self.run(box.message, key)
         if data is None:
             return None
         seen = await self.run(box.database.find, key)
@@ -174,27 +162,26 @@ class Reviewer:
         """
         return await self.run(self._doubts, await self.run(self._box, user))
 
-    def _doubts(self, box: ReviewBox) -> State:
-        letters, database = box.mailbag.newest(), box.database
-        found = state(database, letters, database.model, time())
+    def _doubts(self, box: ReviewMailbox) -> State:
+        found = state(box, time())
         if found.is_due:
-            self._doubting.begin(box.mailbag.path, database)
+            self._doubting.begin(box)
         return found
 
     # ---- judging ----
 
     def _scan(
-        self, box: ReviewBox, n_learned: float
+        self, box: ReviewMailbox, n_learned: float
     ) -> tuple[list[MailboxLetter], list[MailboxLetter]]:
         """Return all messages of a mailbox, and the ones without a verdict; the newest first."""
-        letters = box.mailbag.newest()
+        letters = box.newest()
         written = box.written(time(), self._judge.model_time)
         keys = {each.key for each in letters}
         done = box.database.judged_since(written, n_learned, keys)
         return letters, [each for each in letters if each.key not in done]
 
     def _begin_pass(
-        self, box: ReviewBox, letters: Sequence[MailboxLetter], n_learned: float
+        self, box: ReviewMailbox, letters: Sequence[MailboxLetter], n_learned: float
     ) -> None:
         """Begin to judge the rest; nobody waits for it, so its troubles are only logged."""
         self._passing[box.user] = {each.key for each in letters}
@@ -210,11 +197,11 @@ class Reviewer:
         task.add_done_callback(ended)
 
     async def _judge_all(
-        self, box: ReviewBox, letters: Sequence[MailboxLetter], n_learned: float
+        self, box: ReviewMailbox, letters: Sequence[MailboxLetter], n_learned: float
     ) -> None:
         """Judge messages and note their verdicts, in the given order if the mailbox can."""
         places = {letter.key: letter for letter in letters}
-        messages = box.mailbag.read(places) if places else iter(())
+        messages = box.read(places) if places else iter(())
         own = await self.run(box.own_model) if places else None
         while batch := await self.run(_some_of, messages):
             known = await self.run(_known_to, own, batch)
@@ -225,7 +212,7 @@ class Reviewer:
                 rows.append(row._replace(learned=n_learned, is_known=is_known))
             await self.run(box.database.note, rows)
 
-    async def _judged(self, box: ReviewBox, letter: MailboxLetter, data: bytes) -> SeenMessage:
+    async def _judged(self, box: ReviewMailbox, letter: MailboxLetter, data: bytes) -> SeenMessage:
         """Judge a message alone, so that incoming mail waits for no more than that."""
         judgement = None
         try:
@@ -249,10 +236,10 @@ class Reviewer:
         is on disk; raises NbspamError and OSError.  The message is moved after that.
         """
         box = await self.run(self._box, user)
-        data = await self.run(box.mailbag.message, key)
+        data = await self.run(box.message, key)
         if data is None:
             return None
-        moves = self._moves and await self.run(box.mailbag.can_move)
+        moves = self._moves and await self.run(box.is_maildir)
         async with self._turn(box):
             outcome = await self._teacher.teach(data, label, box.user)
             await self.run(_note_told, box, moves, key, label, outcome)
@@ -261,14 +248,14 @@ class Reviewer:
         unmoved = None
         if moves:
             try:
-                await self.run(box.mailbag.file, key, label)
+                await self.run(box.file, key, label)
             except NbspamError as error:
                 self._log.failed("a message was learned, but not moved", error)
                 unmoved = str(error)
         return LessonOutcome(key, label, outcome, heading(data).subject, unmoved)
 
     @contextlib.asynccontextmanager
-    async def _turn(self, box: ReviewBox) -> AsyncIterator[None]:
+    async def _turn(self, box: ReviewMailbox) -> AsyncIterator[None]:
         """Let no other visitor of any worker teach until the lesson is noted."""
         async with self._teaching, contextlib.AsyncExitStack() as stack:
             await self.run(stack.enter_context, box.database.turn())
@@ -283,14 +270,14 @@ class Reviewer:
         async with self._turn(box):
             return await self._undo(box, number)
 
-    async def _undo(self, box: ReviewBox, number: int) -> LessonOutcome | None:
+    async def _undo(self, box: ReviewMailbox, number: int) -> LessonOutcome | None:
         told = await self.run(box.database.told, number)
-        data = None if told is None else await self.run(box.mailbag.message, told.key)
+        data = None if told is None else await self.run(box.message, told.key)
         if told is None or data is None:
             return None
-        moves = self._moves and await self.run(box.mailbag.can_move)
+        moves = self._moves and await self.run(box.is_maildir)
         if moves and told.folder is not None:
-            await self.run(box.mailbag.put_back, told.key, told.folder)
+            await self.run(box.put_back, told.key, told.folder)
         outcome = Outcome(already_known=1)
         if told.before != told.label:
             outcome = await self._teacher.teach(data, told.before, box.user, told.label)
@@ -298,7 +285,7 @@ class Reviewer:
         return LessonOutcome(told.key, told.before, outcome, heading(data).subject)
 
 
-def _listed(box: ReviewBox, wanted: MessageFilter, start: int, number: int) -> Listing:
+def _listed(box: ReviewMailbox, wanted: MessageFilter, start: int, number: int) -> Listing:
     database = box.database
     last = database.last_told()
     about = None if last is None else database.find(last.key)
@@ -347,10 +334,10 @@ def _reasons(explanation: Explanation | None) -> list[tuple[str, float]]:
     return [(each.token, sign * each.contribution) for each in explanation.strongest(N_REASONS)]
 
 
-def _note_told(box: ReviewBox, moves: bool, key: str, label: str, outcome: Outcome) -> None:
+def _note_told(box: ReviewMailbox, moves: bool, key: str, label: str, outcome: Outcome) -> None:
     """Note a label, unless it is the last one already: a form that was sent twice."""
     seen = box.database.find(key)
     if outcome.already_known and seen is not None and seen.told == label:
         return
-    folder = box.mailbag.leaves(key, label) if moves else None
+    folder = box.leaves(key, label) if moves else None
     box.database.tell(key, label, class_before(label, outcome), time(), folder)

@@ -40,6 +40,7 @@ _MAX_SUBJECT = 80  # characters in a session, which a cookie of 4 KB holds
 _OF_SITE = {"/", "/server", "/logout"}  # for the site, if users have pages of their own
 _AFTER_LOGIN = re.compile(r"/(message|doubtful|course|server)?(\?.*)?")  # nowhere else
 _WRONG = "This is not the token of this server, or not its newest."
+_EARLIER = "This form is from an earlier session, so nothing was done."
 _ENDED = "You are not logged in any more, so nothing was done."
 
 
@@ -112,21 +113,11 @@ async def refusal(request: Request) -> Response | None:
         return asked_to_log_in(request, _ENDED if posts else "")
     given = form.get("form", "").encode()
     if posts and not secrets.compare_digest(given, session["form"].encode()):
-        return page_of_trouble(
-            request,
-            HTTPStatus.FORBIDDEN,
-            "This form is from an earlier session, so nothing was done.",
-        )
+        return forbidden(request, _EARLIER)
     if user and path == "/server":
-        return page_of_trouble(
-            request,
-            HTTPStatus.FORBIDDEN,
-            "What the server does is for the token in its first line.",
-        )
+        return forbidden(request, "What the server does is for the token in its first line.")
     if not user and has_users(request) and path not in _OF_SITE:
-        return page_of_trouble(
-            request, HTTPStatus.FORBIDDEN, "Mail is for its user only. Log in as one."
-        )
+        return forbidden(request, "Mail is for its user only. Log in as one.")
     return None
 
 
@@ -209,9 +200,13 @@ def asked_to_log_in(request: Request, why: str = "") -> Response:
 
 def page_of_trouble(request: Request, status: HTTPStatus, why: str) -> Response:
     """Return a page that says why there is nothing to show, and leads back."""
-    if status == HTTPStatus.FORBIDDEN:
-        desk_of(request).tally.add("trouble forbidden")
     return html_page(pages.filled("trouble.html", bar=bar_of(request), why=why), status)
+
+
+def forbidden(request: Request, why: str) -> Response:
+    """Return such a page for a request that is refused, and count it."""
+    desk_of(request).tally.add("trouble forbidden")
+    return page_of_trouble(request, HTTPStatus.FORBIDDEN, why)
 
 
 async def page_shown(request: Request, write: Callable[..., str], *values: object) -> Response:

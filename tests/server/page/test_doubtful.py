@@ -62,7 +62,8 @@ def new_model(path):
 
 
 def found_in(box, path, settled=None):
-    return doubtful.doubtful_messages(ReviewMailbox(str(box)), StoredModel(path), settled or {})
+    mailbox = ReviewMailbox(str(box), path)
+    return doubtful.doubtful_messages(mailbox, StoredModel(path), settled or {})
 
 
 def keys_of(found):
@@ -83,7 +84,7 @@ def rounded(found):
 
 def state(box, path, now=NOW):
     """Return what is known of a mailbox, with nothing done."""
-    return doubtful.state(Database(path), ReviewMailbox(str(box)).newest(), path, now)
+    return doubtful.state(ReviewMailbox(str(box), path), now)
 
 
 def look(box, path, seconds=1):
@@ -249,37 +250,37 @@ def doubting():
     found.end()
 
 
-def now_in(box, database):
-    return state(box, database.model, time.time())
+def now_in(mailbox):
+    return doubtful.state(mailbox, time.time())
 
 
-def at_rest(box, database):
+def at_rest(mailbox):
     """Return what is known when nobody looks any more."""
-    until(lambda: not now_in(box, database).is_running)
-    return now_in(box, database)
+    until(lambda: not now_in(mailbox).is_running)
+    return now_in(mailbox)
 
 
 def test_a_process_finds_what_is_filed_wrongly_in_one_mailbox_at_a_time(own, tmp_path, doubting):
     box, path, wrong = own
-    first, second = Database(path), Database(str(tmp_path / "other"))
-    doubting.begin(str(box), first)
-    assert now_in(box, first).is_running
-    for database in (first, second):  # while it looks: nothing happens
-        doubting.begin(str(box), database)
-    assert not now_in(box, second).is_running
+    first, second = (ReviewMailbox(str(box), each) for each in (path, str(tmp_path / "other")))
+    doubting.begin(first)
+    assert now_in(first).is_running
+    for mailbox in (first, second):  # while it looks: nothing happens
+        doubting.begin(mailbox)
+    assert not now_in(second).is_running
 
-    found = at_rest(box, first)
+    found = at_rest(first)
     assert set(keys_of(found.found)) == wrong
     assert not found.is_due
-    until(lambda: doubting.begin(str(box), second) or now_in(box, second).is_running)
+    until(lambda: doubting.begin(second) or now_in(second).is_running)
 
 
 def test_a_failure_is_told_and_others_may_look_again(tmp_path, capfd, doubting, monkeypatch):
-    box, database = tmp_path / "box", Database(str(tmp_path / "m"))
     (tmp_path / "m").write_bytes(b"no model")
-    box.mkdir()
-    doubting.begin(str(box), database)
-    found = at_rest(box, database)
+    (tmp_path / "box").mkdir()
+    mailbox = ReviewMailbox(str(tmp_path / "box"), str(tmp_path / "m"))
+    doubting.begin(mailbox)
+    found = at_rest(mailbox)
     assert (found.found, found.is_due) == (None, True)
     assert "not a model" in found.problem
     assert capfd.readouterr().err.count("doubtful messages were not looked for: ") == 1
@@ -287,21 +288,21 @@ def test_a_failure_is_told_and_others_may_look_again(tmp_path, capfd, doubting, 
     until(lambda: doubting._process is None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError):
-        doubting.begin(str(box), database)
-    found = now_in(box, database)
+        doubting.begin(mailbox)
+    found = now_in(mailbox)
     why = "no process could be started: No such file or directory"
     assert (found.is_running, found.problem) == (False, why)
 
 
 def test_at_the_end_processes_end_and_nobody_complains(own, doubting, capfd):
-    box, path, _ = own
-    doubting.begin(str(box), Database(path))
+    mailbox = ReviewMailbox(str(own[0]), own[1])
+    doubting.begin(mailbox)
     doubting.end()
 
-    found = state(box, path, time.time())
+    found = now_in(mailbox)
     assert (found.found, found.problem, found.is_running) == (None, None, False)
-    doubting.begin(str(box), Database(path))  # too late
-    assert not state(box, path, time.time()).is_running
+    doubting.begin(mailbox)  # too late
+    assert not now_in(mailbox).is_running
     assert capfd.readouterr().err == ""
 
 
@@ -337,9 +338,9 @@ def row(number, filed="spam", label="ham", **more):
 
 def test_the_first_visit_begins_to_look_and_says_so(page, box, found, database):
     assert "Your mail is being searched; this takes" in page.shown("/doubtful").text
-    ((_, mailbox, notes),) = found()
+    ((_, mailbox),) = found()
 
-    assert (mailbox, notes.path) == (str(box), database.path)
+    assert (mailbox.path, mailbox.database.path) == (str(box), database.path)
 
 
 def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, found):

@@ -47,21 +47,21 @@ KINDS = pytest.mark.parametrize("make", [maildir, mbox, folder])
 WITH_FILES = pytest.mark.parametrize("make", [maildir, folder])
 
 
-def bag_of(path):
-    return ReviewMailbox(str(path))
+def box_of(path):
+    return ReviewMailbox(str(path), "m")
 
 
-def numbers_of(bag, most=99):
+def numbers_of(box, most=99):
     """Return the numbers of messages, the newest first."""
-    letters = bag.newest(most)
-    data = dict(bag.read({letter.key for letter in letters}))
+    letters = box.newest(most)
+    data = dict(box.read({letter.key for letter in letters}))
     return [int(heading(data[letter.key]).subject.removeprefix("number ")) for letter in letters]
 
 
-def counted(monkeypatch, bag):
+def counted(monkeypatch, box):
     """Return a list that grows each time the mailbox is looked through."""
-    looks, found = [], bag._found
-    monkeypatch.setattr(bag, "_found", lambda: looks.append(1) or found())
+    looks, found = [], box._found
+    monkeypatch.setattr(box, "_found", lambda: looks.append(1) or found())
     return looks
 
 
@@ -70,27 +70,27 @@ def counted(monkeypatch, bag):
 
 @KINDS
 def test_the_newest_comes_first_and_a_whole_pass_looks_once_at_most(make, tmp_path, monkeypatch):
-    bag = bag_of(make(tmp_path / "box", [1, 2, 3]))
-    assert (numbers_of(bag, 2), numbers_of(bag)) == ([3, 2], [3, 2, 1])
-    keys = [letter.key for letter in bag.newest()]
-    assert dict(bag.read({keys[0], "gone", "#00"})) == {keys[0]: written(3)}
-    looks = counted(monkeypatch, bag)
-    assert [key for key, _ in bag.read(keys)] == (keys[::-1] if make is mbox else keys)
+    box = box_of(make(tmp_path / "box", [1, 2, 3]))
+    assert (numbers_of(box, 2), numbers_of(box)) == ([3, 2], [3, 2, 1])
+    keys = [letter.key for letter in box.newest()]
+    assert dict(box.read({keys[0], "gone", "#00"})) == {keys[0]: written(3)}
+    looks = counted(monkeypatch, box)
+    assert [key for key, _ in box.read(keys)] == (keys[::-1] if make is mbox else keys)
     assert len(looks) == (make is mbox)
-    assert [key for key, _ in bag.read([*keys, "gone", "../gone"])]
+    assert [key for key, _ in box.read([*keys, "gone", "../gone"])]
     assert len(looks) == 1 + (make is mbox)
 
 
 def test_a_message_that_was_read_or_moved_is_the_same(tmp_path):
     root = maildir(tmp_path / "box", [1, 2])
-    bag = bag_of(root)
-    before = bag.newest()
+    box = box_of(root)
+    before = box.newest()
     os.rename(root / "new" / key_of(2), root / "cur" / f"{key_of(2)}:2,S")
-    assert bag.newest() == before
+    assert box.newest() == before
 
     maildir(root / ".Spam", [])  # after the look
     os.rename(root / "new" / key_of(1), root / ".Spam/cur" / f"{key_of(1)}:2,S")
-    assert dict(bag.read([each.key for each in before])) == {
+    assert dict(box.read([each.key for each in before])) == {
         key_of(2): written(2),
         key_of(1): written(1),
     }
@@ -102,53 +102,53 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     maildir(root / ".Unsure", [2])
     maildir(root / ".Sent", [5])
 
-    assert numbers_of(bag_of(root)) == [4, 3, 2, 1]
+    assert numbers_of(box_of(root)) == [4, 3, 2, 1]
     maildir(root / ".Spam", [6])  # from now on sort uses this one
-    assert numbers_of(bag_of(root)) == [6, 4, 2, 1]
+    assert numbers_of(box_of(root)) == [6, 4, 2, 1]
 
 
 def test_an_mbox_that_has_changed_is_looked_through_again_and_messages_stay_the_same(
     tmp_path, monkeypatch
 ):
-    bag = bag_of(mbox(tmp_path / "box", [1, 2, 3]))
-    looks = counted(monkeypatch, bag)
-    before = bag.newest()[0].key
-    assert bag.newest()[0].key == before
+    box = box_of(mbox(tmp_path / "box", [1, 2, 3]))
+    looks = counted(monkeypatch, box)
+    before = box.newest()[0].key
+    assert box.newest()[0].key == before
     assert len(looks) == 1
 
     mbox(tmp_path / "box", [2, 3, 4])
-    assert numbers_of(bag) == [4, 3, 2]
-    assert bag.newest()[1].key == before
-    assert dict(bag.read({before})) == {before: written(3)}
-    assert len(bag.newest(2)) == 2
+    assert numbers_of(box) == [4, 3, 2]
+    assert box.newest()[1].key == before
+    assert dict(box.read({before})) == {before: written(3)}
+    assert len(box.newest(2)) == 2
 
 
 def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
     for path in (maildir(tmp_path / "maildir", []), mbox(tmp_path / "box", [])):
-        bag = bag_of(path)
-        assert bag.newest() == []
+        box = box_of(path)
+        assert box.newest() == []
         (maildir if path.is_dir() else mbox)(path, [1])
-        assert numbers_of(bag) == [1]
+        assert numbers_of(box) == [1]
     (tmp_path / "1.eml").write_bytes(written(1))  # a single message is a mailbox, too
-    assert numbers_of(bag_of(tmp_path / "1.eml")) == [1]
+    assert numbers_of(box_of(tmp_path / "1.eml")) == [1]
 
 
 def test_what_is_no_mailbox_is_refused(tmp_path, monkeypatch):
     for path in (str(tmp_path / "none"), "http://a.example/box"):
         with pytest.raises(InputError, match=r"no such mailbox; give a Maildir, mbox or folder"):
-            ReviewMailbox(path)
+            box_of(path)
     (tmp_path / "t.tsv").write_text("ham\tlunch\nspam\tpills\n")
     with pytest.raises(InputError, match=r"t.tsv: texts, and no mail; give a mailbox"):
-        bag_of(tmp_path / "t.tsv").newest()
+        box_of(tmp_path / "t.tsv").newest()
 
     def barred(path):
         raise PermissionError(13, "Permission denied", path)
 
-    bag = bag_of(maildir(tmp_path / "box", [1]))
+    box = box_of(maildir(tmp_path / "box", [1]))
     monkeypatch.setattr(os, "scandir", barred)
     why = r"box/new/?: cannot be read \(Permission denied\); check"
     with pytest.raises(InputError, match=why):
-        bag.newest()
+        box.newest()
 
 
 # ---- strangers ----
@@ -163,35 +163,35 @@ def test_any_name_goes_through_a_form_and_comes_back(make, name, tmp_path):
     path = os.path.join(os.fsencode(root / "new" if make is maildir else root), name)
     with open(path, "wb") as file:
         file.write(written(1))
-    bag = bag_of(root)
+    box = box_of(root)
 
-    (letter,) = bag.newest()
+    (letter,) = box.newest()
     assert letter.key.isascii()
     assert letter.key.isprintable()
     (back,) = parse_qs(urlencode({"key": letter.key}))["key"]
-    for each in (bag, bag_of(root)):
+    for each in (box, box_of(root)):
         assert dict(each.read([back])) == {letter.key: written(1)}
 
 
 def test_a_newline_in_a_name_harms_nothing(tmp_path):
     root = folder(tmp_path / "box", [1])
     (root / "2.a\nb.eml").write_bytes(written(2))
-    assert sorted(numbers_of(bag_of(root))) == [1, 2]
+    assert sorted(numbers_of(box_of(root))) == [1, 2]
 
     root = maildir(tmp_path / "maildir", [1])
     (root / "new/2.a\nb").write_bytes(written(2))
-    assert numbers_of(bag_of(root)) == [1]  # as for `nbspam sort`, whose note has lines
+    assert numbers_of(box_of(root)) == [1]  # as for `nbspam sort`, whose note has lines
 
 
 @KINDS
 def test_a_key_leads_nowhere_else(make, tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(written(9))
-    bag = bag_of(make(tmp_path / "box", [1]))
-    bag.newest()
+    box = box_of(make(tmp_path / "box", [1]))
+    box.newest()
     keys = "../secret", str(secret), "%2E%2E/secret", "..%2Fsecret", "", ".", "..", "new/..", "\0"
     for key in keys:
-        assert dict(bag.read([key])) == {}
+        assert dict(box.read([key])) == {}
 
 
 @WITH_FILES
@@ -209,19 +209,19 @@ def test_what_is_no_file_of_the_mailbox_is_left_out(make, tmp_path):
     os.mkfifo(place / "8.fifo")
     (root / ".Spam").symlink_to(secret)
     (root / ".Unsure").write_bytes(b"a file")
-    bag = bag_of(root)
+    box = box_of(root)
 
-    assert numbers_of(bag) == [1]
+    assert numbers_of(box) == [1]
     theirs = ["2.link", "3.mbox", "4.dead", "5.self", "6.folder", "8.fifo", key_of(9)]
-    assert dict(bag.read(theirs)) == {}
+    assert dict(box.read(theirs)) == {}
 
 
 @WITH_FILES
 def test_what_is_put_in_the_place_of_a_message_after_the_look_is_not_read(make, tmp_path):
     (tmp_path / "box").mkdir()
     place = make(tmp_path / "box" / "inner", [1, 2, 3])
-    bag = bag_of(place if make is maildir else tmp_path / "box")
-    keys = [letter.key for letter in bag.newest()]
+    box = box_of(place if make is maildir else tmp_path / "box")
+    keys = [letter.key for letter in box.newest()]
     files = sorted((place / "new" if make is maildir else place).iterdir())
     (tmp_path / "secret").write_bytes(written(9))
     for file in files[:2]:
@@ -229,16 +229,16 @@ def test_what_is_put_in_the_place_of_a_message_after_the_look_is_not_read(make, 
     files[0].symlink_to(tmp_path / "secret")
     os.mkfifo(files[1])
 
-    assert [data for _, data in bag.read(keys)] == [written(3)]
+    assert [data for _, data in box.read(keys)] == [written(3)]
     os.rename(files[0].parent, tmp_path / "elsewhere")
     files[0].parent.symlink_to(tmp_path / "elsewhere")
-    assert [bag._contents(str(file)) for file in files] == [None] * 3
+    assert [box._contents(str(file)) for file in files] == [None] * 3
 
 
 @WITH_FILES
 def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, monkeypatch):
-    bag = bag_of(make(tmp_path / "box", [1, 2]))
-    found = bag._found
+    box = box_of(make(tmp_path / "box", [1, 2]))
+    found = box._found
 
     def vanishing():
         for key, file, data in found():
@@ -247,16 +247,16 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, 
             yield key, file, data
 
     with monkeypatch.context() as patch:
-        patch.setattr(bag, "_found", vanishing)
-        assert [letter.key for letter in bag.newest()] == [key_of(2)]
+        patch.setattr(box, "_found", vanishing)
+        assert [letter.key for letter in box.newest()] == [key_of(2)]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
 def test_a_message_that_may_not_be_read_is_left_out(tmp_path):
-    bag = bag_of(maildir(tmp_path / "box", [1, 2]))
+    box = box_of(maildir(tmp_path / "box", [1, 2]))
     (tmp_path / "box/new" / key_of(1)).chmod(0)
 
-    assert [data for _, data in bag.read([each.key for each in bag.newest()])] == [written(2)]
+    assert [data for _, data in box.read([each.key for each in box.newest()])] == [written(2)]
 
 
 def test_a_heading_is_decoded_short_and_printable():
@@ -302,7 +302,7 @@ def test_who_has_a_mailbox_or_a_model_has_a_page_until_both_are_removed(folders,
         Person(SPANISH, has_mail=True, has_taught=False),
     ]
     box = mailboxes.box(SPANISH)
-    assert box.mailbag.path == str(folders / "boxes" / "jos%C3%A9")
+    assert box.path == str(folders / "boxes" / "jos%C3%A9")
     assert box.model == box.database.model == str(folders / "users" / "jos%C3%A9" / "model")
     with pytest.raises(NoMailError, match="no mailbox has your name"):
         mailboxes.box("ann")

@@ -26,7 +26,11 @@ def maildir(tmp_path, trained):
 @pytest.fixture
 def mailbox(maildir):
     """That Maildir, as the page sees it."""
-    return ReviewMailbox(str(maildir.root))
+    return seen(maildir)
+
+
+def seen(maildir):
+    return ReviewMailbox(str(maildir.root), str(maildir.model))
 
 
 def assert_sort_leaves_all(maildir, times=1):
@@ -161,7 +165,7 @@ def test_only_a_maildir_can_be_moved_in(tmp_path):
     (tmp_path / "1.eml").write_bytes(ham(1))
     why = r"no Maildir, and only in one can messages be moved; give"
     with pytest.raises(UsageError, match=why):
-        ReviewMailbox(str(tmp_path)).check_movable()
+        ReviewMailbox(str(tmp_path), "m").check_movable()
 
 
 # ---- what sort makes of it ----
@@ -249,7 +253,7 @@ def crash(maildir, monkeypatch, step, path, sorted_before, undone):
     maildir.put(path, data)
     if sorted_before:
         maildir.sort()
-    mailbox = ReviewMailbox(str(maildir.root))
+    mailbox = seen(maildir)
     maildir.teach(data, label)
     if undone:
         assert mailbox.file("1.h", label) is not None

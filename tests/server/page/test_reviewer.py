@@ -12,7 +12,7 @@ import pytest
 from maildirs import boxes, key_of, put, written
 from nbspam.errors import InputError
 from nbspam.server.page import reviewer as module
-from nbspam.server.page.mailbox import ReviewBox, ReviewMailbox
+from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.server.page.memory import Database, MessageFilter
 from nbspam.server.page.reviewer import Reviewer
 from scripted import desk
@@ -93,6 +93,8 @@ async def test_a_model_of_tomorrow_or_none_does_not_judge_again_for_ever(
     found = boxes(tmp_path).box("")
     assert found.written(1e9, 1e9) == 0.0  # as the judge says if there is none
     assert found.written(1e9, 9e8) == 9e8
+    found = ReviewMailbox(str(box), str(tmp_path / "m"), "ann")  # whose own model is newer
+    assert found.written(1e10, 9e8) == os.stat(tmp_path / "m").st_mtime_ns / 1e9
 
 
 async def test_a_message_that_cannot_be_judged_is_listed_and_not_tried_again(
@@ -144,8 +146,7 @@ async def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(
 async def test_only_so_many_mailboxes_are_held(reviewer, tmp_path, monkeypatch):
     class OneForEach:
         def box(self, user):
-            mailbag, notes = ReviewMailbox(str(tmp_path / user)), Database(str(tmp_path / "m"))
-            return ReviewBox(mailbag, notes, user)
+            return ReviewMailbox(str(tmp_path / user), str(tmp_path / "m"), user)
 
     monkeypatch.setattr(module, "_MAILBOXES", 2)
     monkeypatch.setattr(reviewer, "mailboxes", OneForEach())
@@ -153,7 +154,7 @@ async def test_only_so_many_mailboxes_are_held(reviewer, tmp_path, monkeypatch):
     for user in "abacba":
         put(tmp_path / user, 1)
         await look(reviewer, user)
-        held.append("".join(sorted(path[-1] for path in reviewer._mailbags)))
+        held.append("".join(sorted(path[-1] for path in reviewer._boxes)))
     assert held == ["a", "ab", "ab", "ac", "bc", "ab"]
 
 

@@ -57,7 +57,7 @@ def test_each_user_has_a_course_and_doubtful_mail_of_their_own(house, monkeypatc
     begun = []
     monkeypatch.setattr(
         "nbspam.server.page.doubtful.Doubting.begin",
-        lambda _, mailbox, database: begun.append((mailbox, database.model)),
+        lambda _, mailbox: begun.append((mailbox.path, mailbox.model)),
     )
     (house.folder / "boxes" / "ann" / "new" / key_of(2)).touch()  # it comes today
     house.ann.shown()
