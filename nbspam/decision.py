@@ -124,15 +124,6 @@ def cutoffs(fp_cost: float = FP_COST, unsure_cost: float | None = None) -> Cutof
     return Cutoffs(1 - unsure_cost / fp_cost, unsure_cost, fp_cost, unsure_cost)
 
 
-def cutoffs_from_dict(values: dict[str, Any]) -> Cutoffs:
-    """Return the cutoffs in a model file; raises ValueError or TypeError."""
-    found = Cutoffs(**values)
-    unsure_cost = 0.0 if found.unsure_cost is None else found.unsure_cost
-    if not 0 <= found.ham <= found.spam <= 1 or not (found.fp_cost > 0 <= unsure_cost):
-        raise ValueError("its cutoffs or costs are out of range")
-    return found
-
-
 def _check_cost(option: str, cost: float) -> None:
     if not 0 < cost < float("inf"):
         raise UsageError(f"{option} {cost:g}: not a number above 0; give a cost, a miss costs 1")

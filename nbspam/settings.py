@@ -131,25 +131,18 @@ def settings_from_state(state: Mapping[str, Any]) -> Settings:
 
 def settings_from_dict(values: dict[str, Any]) -> Settings:
     """Return the settings that `to_dict` described."""
-    prior = values["class_prior"]
+    prior, columns = values["class_prior"], values.get("columns", NO_COLUMNS._asdict())
     return Settings(
         **{
             **values,
             "tokens": TokenSettings(**values["tokens"]),
             "class_prior": tuple(prior) if isinstance(prior, list) else prior,
             "strip": tuple(values["strip"]),
-            "columns": _columns_from_dict(values.get("columns")),
+            "columns": NO_COLUMNS
+            if columns is None
+            else TextColumns(tuple(columns["text"]), columns["label"]),
         }
     )
-
-
-def _columns_from_dict(values: dict[str, Any] | None) -> TextColumns:
-    if values is None:
-        return NO_COLUMNS
-    columns = TextColumns(tuple(values["text"]), values["label"])
-    if not all(isinstance(name, str) for name in (*columns.text, columns.label or "")):
-        raise ValueError("its columns are not names")
-    return columns
 
 
 # As in scikit-learn's tutorial on 20 newsgroups: every file is Latin-1 text, words have two

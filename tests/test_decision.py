@@ -16,7 +16,6 @@ from nbspam.decision import (
     bayes_actions,
     conditional_risk,
     cutoffs,
-    cutoffs_from_dict,
     default_rule,
     estimate_prior,
     is_worth_learning,
@@ -94,8 +93,6 @@ def test_cutoffs_in_numbers():
 
     assert labels == ["ham", "unsure", "unsure", "unsure", "spam"]
     assert cutoffs(10, 0.2) == Cutoffs(0.98, 0.2, fp_cost=10, unsure_cost=0.2)
-    for made in (cutoffs(2), cutoffs(10, 0.2)):
-        assert cutoffs_from_dict(made._asdict()) == made
     assert cutoffs(1).labels(np.array([[0.5, 0.5], [0.51, 0.49]])) == ["spam", "ham"]
 
 
@@ -174,25 +171,6 @@ def test_updating_the_prior_equals_starting_with_it(first, second):
     assert updated[0] == pytest.approx(posterior_after(new, likelihood))
     back = update_prior(updated, new, old)
     assert back[0] == pytest.approx(posterior_after(old, likelihood))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"spam": 0.5},
-        {"spam": 0.5, "ham": 0.5, "more": 1},
-        {"spam": "0.5", "ham": 0.5},
-        {"spam": 0.4, "ham": 0.5},
-        {"spam": 1.4, "ham": 0.5},
-        {"spam": float("nan"), "ham": 0.5},
-        {"spam": 0.5, "ham": 0.5, "fp_cost": 0},
-        {"spam": 0.5, "ham": 0.5, "fp_cost": 1, "unsure_cost": -1},
-        {"spam": 0.5, "ham": 0.5, "fp_cost": [], "unsure_cost": 1},
-    ],
-)
-def test_values_that_are_not_cutoffs_are_refused(values):
-    with pytest.raises((TypeError, ValueError)):
-        cutoffs_from_dict(values)
 
 
 def test_a_prior_shift_is_the_update_of_the_prior_in_logarithms():

@@ -20,7 +20,6 @@ from nbspam.decision import (
     UNDECIDED,
     Cutoffs,
     Rule,
-    cutoffs_from_dict,
     default_rule,
 )
 from nbspam.mail.message import Message
@@ -266,7 +265,7 @@ class Classifier(AnyClassifier):
         )
         memory = memory_from_dict(state["memory"], len(vocabulary)) if state["memory"] else None
         settings = settings_from_state(state)
-        cutoffs = cutoffs_from_dict(state["cutoffs"]) if state["cutoffs"] else None
+        cutoffs = Cutoffs(**state["cutoffs"]) if state["cutoffs"] else None
         return cls(settings, table, _fit_of(state), memory, cutoffs)
 
 

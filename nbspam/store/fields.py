@@ -217,7 +217,7 @@ SUMMED: _Rules = {  # the logarithm of 0 is -inf
 CUTOFFS: Mapping[str, _Check] = {
     "spam": lambda value: is_number_between(value, 0, 1),
     "ham": lambda value: is_number_between(value, 0, 1),
-    "fp_cost": is_number_between,
+    "fp_cost": lambda value: is_number_between(value) and value > 0,
     "unsure_cost": _or_none(is_number_between),
 }
 MEMORY: dict[str, Any] = {

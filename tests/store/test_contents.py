@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nbspam.counts.table import compact
+from nbspam.decision import cutoffs
 from nbspam.errors import ModelFileError
 from nbspam.settings import Settings, TokenSettings
 from nbspam.store import fields as checked
@@ -28,6 +29,7 @@ MAILS = [
     for path in sorted((ROOT / "corpora" / "mail" / label).iterdir())[:12]
 ]
 CATEGORIES = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感")
+CUTOFFS = cutoffs(10, 0.2)._asdict()
 TRAININGS = {
     "mail": (MAILS, {}),
     "many": (LABELLED, {"preset": "text"}),
@@ -111,6 +113,14 @@ REFUSED = {
         ("memory/ledger", 0, "memory: ledger"),
         ("memory", 7, "not subscriptable"),
         ("cutoffs", {"spam": 0.5}, "cutoffs"),
+        ("cutoffs", {**CUTOFFS, "more": 1}, "cutoffs"),
+        ("cutoffs", {**CUTOFFS, "spam": "0.5"}, "cutoffs: spam"),
+        ("cutoffs", {**CUTOFFS, "spam": 1.4}, "cutoffs: spam"),
+        ("cutoffs", {**CUTOFFS, "ham": float("nan")}, "cutoffs: ham"),
+        ("cutoffs", {**CUTOFFS, "spam": 0.1}, "cutoffs: ham above spam"),
+        ("cutoffs", {**CUTOFFS, "fp_cost": 0}, "cutoffs: fp_cost"),
+        ("cutoffs", {**CUTOFFS, "unsure_cost": -1}, "cutoffs: unsure_cost"),
+        ("settings/columns", {"text": [1], "label": None}, "settings: columns"),
         ("kind", ["table"], "a model of kind"),
     ],
     "many": [
@@ -166,7 +176,7 @@ REFUSED = {
 def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name):
     path = str(tmp_path / "m")
     save_state(path, state_of(name))
-    checked.check_state(load_state(path))
+    checked.check_state({**load_state(path), "cutoffs": CUTOFFS})
     for way, new, what in REFUSED[name]:
         save_state(path, changed(state_of(name), way, new))
         with pytest.raises(ModelFileError) as caught:
