@@ -21,7 +21,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import chain, islice
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -81,16 +81,20 @@ def ordered_map(
                 yield worker.receive()
 
 
+@cache
 def keep_freed_memory() -> None:
     """Make the C library reuse freed blocks instead of returning them to the system.
 
     glibc returns large freed blocks at once, so every array of a batch would cause its page
     faults again.  After one block of 24 MB was freed, even if never touched, glibc keeps
-    blocks up to that size.  Without this, training takes 3 % longer and classifying 13 %.
+    blocks up to that size; once is enough for a process and all that are forked from it.  Without
+    this, a server's batch of 128 messages takes 4 % longer, with 14,000 page faults instead of
+    120 in 2,000 messages, and 3 MB less.  A process without room for the block does without.
     """
     import numpy as np
 
-    np.empty(24 << 20, np.uint8)
+    with suppress(MemoryError):
+        np.empty(24 << 20, np.uint8)
 
 
 # --- in the parent --------------------------------------------------------------------------

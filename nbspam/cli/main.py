@@ -5,6 +5,7 @@ program foresees are shown here, in one line each, and decide the exit status; a
 exception is a bug and keeps its traceback.
 """
 
+import errno
 import gc
 import os
 import sys
@@ -26,7 +27,7 @@ import click
 from nbspam import __version__
 from nbspam.cli.frame import MOST_COMMON, Call, Command, FullFormatter, summary, write_groups
 from nbspam.cli.options import complaint
-from nbspam.errors import ModelWarning, NbspamError, UsageError
+from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
 
 # The commands as help lists them, and below where each stands: `classify_command` of judging.
 GROUPS = {
@@ -217,6 +218,9 @@ def main() -> NoReturn:
     os._exit(status)
 
 
+_OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at once"
+
+
 def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
     call = Call()
@@ -238,6 +242,8 @@ def exit_status(arguments: list[str]) -> int:
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
+    except MemoryError:
+        failure = _report(InputError(_OUT_OF_MEMORY))
     # The environment and the configuration file set options too; with a wrong command line
     # only its words are known.
     given = [*arguments, *call.flags]
@@ -270,6 +276,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
     text = str(error)
     if isinstance(error, click.ClickException):
         text = complaint(error)
+    elif isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        text = _OUT_OF_MEMORY
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     click.echo(f"nbspam: {printable(text)}", err=True)

@@ -71,6 +71,11 @@ class Serve(Command):
     TEACHING,
     click.option("--allow-tell", is_flag=True, help="Let clients of --spamd teach the model."),
     click.option(
+        "--report-teaches",
+        is_flag=True,
+        help="With --allow-tell: a report (spamc -C) is a lesson, too; else it does nothing.",
+    ),
+    click.option(
         "--password-file",
         metavar="FILE",
         help="Let clients of --http teach the model if they know the password, FILE's first line.",
@@ -167,6 +172,7 @@ def values_again(ctx: click.Context) -> dict[str, Any]:
 def service_options(
     model_path: str,
     allow_tell: bool,
+    report_teaches: bool,
     password_file: str | None,
     reject_above: float | None,
     quarantine_above: float | None,
@@ -184,6 +190,8 @@ def service_options(
     from nbspam.server.supervisor import password_in
 
     _check_page(model_path, web, review, move, users)
+    if report_teaches and not allow_tell:
+        raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
     password = None if password_file is None else password_in(password_file)
     return ServerChoices(
         model_path,
@@ -191,6 +199,7 @@ def service_options(
         log,
         users,
         allow_tell,
+        report_teaches,
         password,
         when_busy == PASS,
         reject_above,

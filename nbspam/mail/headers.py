@@ -18,6 +18,8 @@ from nbspam.printing import printable
 # because `filter` needs it and must pass mail through even if numpy cannot be imported.
 MAX_BYTES = 16 << 20
 _ID_WITHIN = 1 << 16  # bytes: a Message-ID behind them is not looked for
+# It begins with one character that all matches have, which the search finds fast.
+_ID_OR_END = re.compile(rb"\n(?:[Mm](?i:essage-id)[ \t]*+:((?:[^\n]|\n[ \t])*+)|\r?\n)")
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
 # The headers on content, the subject and the Message-ID (the first letter alone rules out most
 # lines), or the end of the head: a line that is not a header.
@@ -260,9 +262,12 @@ def message_id(data: bytes, most: int = 998) -> str | None:
 
     It is printable and has at most so many characters, whatever strangers have written.
     """
-    head = data[:_ID_WITHIN].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    _, _, telling = _read_head(b"\n" + head[after_envelope(head) :])
-    value = unfold(telling.get(b"message-id", b"")).removeprefix(b"<").removesuffix(b">")
+    head = b"\n" + data[:_ID_WITHIN].lstrip()
+    if head.find(b"\n", 1) < 0:
+        head = head.replace(b"\r", b"\n")
+    found = _ID_OR_END.search(head)  # reading the whole head takes ten times as long
+    value = (found and found[1]) or b""
+    value = unfold(value.replace(b"\r", b"")).removeprefix(b"<").removesuffix(b">")
     return printable(value.decode("utf-8", "replace"))[:most] or None
 
 

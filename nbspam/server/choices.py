@@ -17,6 +17,7 @@ class ServerLimits(NamedTuple):
     visitors: int = 100  # of the page, beside the other connections
     waiting: int = 1000  # messages that wait for their verdict
     bytes_held: int = 256 << 20  # of all messages that are received, or wait
+    small_bytes: int = 512 << 10  # a message up to this size may use the last eighth of them
     message_bytes: int = 8 << 20  # of one message; the rest is received and dropped
     users_bytes: int = 64 << 20  # of what users have taught, held for those judged last
     head_bytes: int = 64 << 10  # of a request's own head
@@ -46,6 +47,7 @@ class ServerChoices(NamedTuple):
     log: str = "text"  # one of metrics.FORMATS
     users: str | None = None  # the folder of users' own models; None: all share one model
     allows_tell: bool = False  # clients of spamd may teach
+    reports_teach: bool = False  # so does a report to a network, like that of spamc -C
     password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
     passes: bool = False  # mail passes unjudged when there is no room; else: try again
     reject_above: float | None = None  # probability of spam

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
+from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, bayes_rule, score_of
 from nbspam.printing import printable
 from nbspam.server.desk import Desk
@@ -33,7 +34,8 @@ class Connection(asyncio.Protocol):
         self.closes = False  # all is said; what still comes is not read
         self.heard_all = False  # the client writes nothing any more
         self.crowded = False  # there are too many connections; its request is refused
-        self.held = 0  # bytes
+        self.held = 0  # bytes of messages, and of an answer that is not taken
+        self.turn = 0  # of its message, among all that begin
         self.kept: list[bytes] = []  # of the message that is received
         self.size = 0  # of it, with what was dropped
         self.pending: asyncio.Future[Any] | None = None
@@ -56,6 +58,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         desk.connections.add(self)
+        desk.note_open()
         desk.tally.add("connections")
         self.expect(desk.limits.head_seconds)
 
@@ -67,6 +70,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection and its pending answer; count it if its answer was not taken."""
         self.desk.connections.discard(self)
+        self.desk.note_open()
         if not self.rests and (error is not None or not self.closes):
             self.desk.tally.add("trouble gone")
         self.let_go()
@@ -75,8 +79,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in what the client sends, until all is said."""
-        if not self.closes:
-            self.received(data)
+        try:
+            if not self.closes:
+                self.received(data)
+        except MemoryError:  # of the system; the bounds are too high for it
+            self.give_way()
 
     def eof_received(self) -> bool:
         """Keep the connection open for the answer: clients may shut their writing side first."""
@@ -111,11 +118,12 @@ class Connection(asyncio.Protocol):
         """Close the connection once everything written to it has been sent.
 
         While the client may still write, only our side is closed: the system takes an answer back
-        if there are bytes that nobody has read.  The bytes of the message count until the
-        connection is gone, as its answer may wait as long.
+        if there are bytes that nobody has read.  An answer that is not taken yet counts as held
+        until the connection is gone.
         """
         self.closes = True
-        self.kept = []
+        self.let_go()
+        self.desk.hold(self, self.transport.get_write_buffer_size())
         limits = self.desk.limits
         self.expect(limits.parting_seconds if self.desk.ends else limits.idle_seconds)
         if self.heard_all or not self.transport.can_write_eof():
@@ -166,20 +174,25 @@ class Connection(asyncio.Protocol):
 
     def charge(self, size: int) -> None:
         """Count bytes that this connection holds; raises BusyError."""
-        self.desk.charge(size)
-        self.held += size
+        self.desk.charge(self, size)
+
+    def give_way(self) -> None:
+        """Refuse the message that is received: there is no room for it."""
+        self.trouble("busy")
 
     def let_go(self) -> None:
         """Forget the message."""
-        self.desk.held -= self.held
-        self.held = self.size = 0
+        self.desk.hold(self, 0)
+        self.size = 0
         self.kept = []
 
     def message(self) -> bytes:
         """Return the message, or its beginning; count it if it is too large."""
         if self.size > self.desk.limits.message_bytes:
             self.desk.tally.add("oversized")
-        return b"".join(self.kept)
+        data = b"".join(self.kept)
+        self.kept = [data]  # not a second copy
+        return data
 
     @property
     def is_whole(self) -> bool:
@@ -201,6 +214,7 @@ class Connection(asyncio.Protocol):
         user: whose mail it is, as the client writes the name.  facts: about the request, for the
         log.
         """
+        known = {"id": message_id(data), "bytes": self.size or len(data)}
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
@@ -214,11 +228,18 @@ class Connection(asyncio.Protocol):
                 **facts,
                 verdict=verdict.label,
                 probability=round(verdict.posterior["spam"], 6),
-                ms=round(1000 * seconds, 1),
+                action=self.fate(judgement),
+                ms=round(1000 * seconds, 2),
+                **known,
             )
             answer(judgement)
 
-        self.wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
+        judged = self.desk.judge.judge(data, explain, known_as(user))
+        self.wait(judged, answered, user=user, **facts, **known)
+
+    def fate(self, judgement: Judgement) -> str | None:
+        """Return what becomes of a message, if that is not for the client to say."""
+        return None
 
     def teach(
         self,
@@ -243,32 +264,42 @@ class Connection(asyncio.Protocol):
             return
 
         def answered(outcome: Outcome) -> None:
-            self.desk.note_lesson(user, label, outcome, self._took())
+            self.desk.note_lesson(user, label, outcome, self._took(), **facts)
             answer(outcome)
 
-        self.wait(teacher.teach(data, label, known_as(user)), answered)
+        facts = {"id": message_id(data), "bytes": len(data)}
+        self.wait(teacher.teach(data, label, known_as(user)), answered, user=user, **facts)
 
     def _took(self) -> float:
         """Return the seconds since the request was whole."""
         return asyncio.get_running_loop().time() - self.began
 
-    def wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
-        """Call `answered` with the result of a future, or tell the client what went wrong."""
+    def wait(
+        self, future: "asyncio.Future[Any]", answered: Callable[[Any], None], **facts: Any
+    ) -> None:
+        """Call `answered` with the result of a future, or tell the client what went wrong.
+
+        facts: about the request, for the log of a failure.
+        """
+        desk = self.desk
+        desk.tally.add("asked")
         self.began = asyncio.get_running_loop().time()
-        self.expect(self.desk.limits.answer_seconds)
+        self.expect(desk.limits.answer_seconds)
         self.pending = future
 
         def settled(done: "asyncio.Future[Any]") -> None:
+            desk.tally.add("asked", -1)
             if done.cancelled() or self.pending is not done or self.transport.is_closing():
                 return
             self.pending = None
             error = done.exception()
             if error is None:
+                desk.failures = 0
                 answered(done.result())
             elif isinstance(error, UserError):
                 self.trouble("user", str(error))
             else:
-                self.desk.log.failed("a message was not judged or learned", error)
+                desk.note_failure(error, **facts)
                 foreseen = isinstance(error, NbspamError | OSError)
                 self.trouble("failed", str(error) if foreseen else "internal error")
 

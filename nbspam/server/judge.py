@@ -120,6 +120,11 @@ class Judge:
         began = self._began
         return 0.0 if began is None else monotonic() - began
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether messages are judged at all."""
+        return self._thread.is_alive()
+
     def judge(
         self, data: bytes, explain: bool = False, user: str = ""
     ) -> "asyncio.Future[Judgement]":
@@ -158,7 +163,7 @@ class Judge:
         """Return the judgement of each message, or the error that prevented it."""
         try:
             self._classifier = self._model.classifier()
-        except (NbspamError, OSError) as error:
+        except Exception as error:  # even if memory ran out: the thread must not end
             self._on_trouble(error)
         try:
             return list(self._of_batch(cases))

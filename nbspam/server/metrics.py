@@ -49,13 +49,26 @@ class Log:
         """Write a note to the server's owner, even if answers are not logged."""
         self._write({"note": text}, f"nbspam: {_short(text)}")
 
-    def failed(self, what: str, error: BaseException) -> None:
-        """Write a failure and its reason.
+    def failed(self, what: str, error: BaseException, **facts: Any) -> None:
+        """Write a failure, its reason, and what else is known of the message.
 
         An unforeseen error may quote mail, so only its kind and place are written.
         """
         why = str(error) if isinstance(error, NbspamError | OSError) else _kind_and_place(error)
-        self.told(f"{what}: {why}")
+        note = f"{what}: {why}"
+        known = " ".join(f"{name}={value}" for name, value in _shown(facts).items())
+        self._write({"note": note, **facts}, f"nbspam: {_short(note)}{known and f' ({known})'}")
+
+    def ended(self, pid: int, cause: str, how: str, seconds: float, messages: int) -> None:
+        """Write how a worker ended, after how long, with how many messages in hand.
+
+        cause: one of ENDS.  how: the signal, or the status.
+        """
+        self._write(
+            {"worker": pid, "ended": cause, "how": how, "s": round(seconds, 1), "had": messages},
+            f"nbspam: worker {pid} {_HOW_IT_ENDED[cause]} ({how}) after {seconds:.1f} s, with"
+            f" {messages} message{'s' * (messages != 1)} in hand",
+        )
 
     def listens(self, protocol: str, address: str, workers: int, model: str) -> None:
         """Write that clients of a protocol are answered now."""
@@ -66,7 +79,7 @@ class Log:
         )
 
     def _write(self, facts: dict[str, Any], text: str = "") -> None:
-        shown = {name: _short(value) for name, value in facts.items() if value not in (None, "")}
+        shown = _shown(facts)
         if self._kind == "json":
             line = json.dumps(shown, ensure_ascii=False)
         else:
@@ -92,6 +105,10 @@ def _kind_and_place(error: BaseException) -> str:
     return " ".join([type(error).__name__, *reversed(lines)])
 
 
+def _shown(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: _short(value) for name, value in facts.items() if value not in (None, "")}
+
+
 def _short(value: Any) -> Any:
     return printable(value)[:_MAX_VALUE] if isinstance(value, str) else value
 
@@ -104,19 +121,35 @@ _NO_VERDICT = ("busy", "late", "idle", "malformed", "failed", "gone")
 _NO_LESSON = ("forbidden", "large", "user")
 TROUBLES = (*_NO_VERDICT, *_NO_LESSON, "model")  # the last one: it could not be read again
 # Upper bounds of the classes of answering times, seconds.
-BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
-_COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal", "unlogged")
-_GAUGES = ("open", "waiting", "held", "beat", "users", "users_bytes")
+BOUNDS = (
+    *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
+    *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0),
+)
+# Why a worker ended: by a signal from outside, by a fault of the program, without a sign of life,
+# because it failed again and again, or with an error.
+ENDS = ("killed", "crashed", "hung", "failing", "failed")
+_COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogged")
+_GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "users", "users_bytes")
 _SLOTS = (
     *VERDICTS,
     *(f"lesson {name}" for name in LESSONS),
     *(f"trouble {name}" for name in TROUBLES),
+    *(f"ended {name}" for name in ENDS),
     *_COUNTS,
     *_GAUGES,
     "seconds",
     *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
 )
 _PLACE = {name: number for number, name in enumerate(_SLOTS)}
+
+
+_HOW_IT_ENDED = {
+    "killed": "was killed",
+    "crashed": "crashed",
+    "hung": "hung, and was killed",
+    "failing": "ended itself, as message after message failed",
+    "failed": "ended with an error",
+}
 
 
 def what_became(outcome: Outcome) -> str:
@@ -141,6 +174,12 @@ class ServerTally:
     def take_row(self, number: int) -> None:
         """Make a row this process's own; earlier counts in it stay."""
         self._own = self._counts[number]
+
+    def has_room(self, connections: int) -> bool:
+        """Return whether any worker has fewer connections than so many."""
+        lives = self._counts[:, _PLACE["beat"]] > 0
+        number = self._counts[:, _PLACE["open"]] - self._counts[:, _PLACE["visitors"]]
+        return bool((lives & (number < connections)).any())
 
     def clear(self, number: int) -> None:
         """Forget the gauges of a process that has ended."""
@@ -211,10 +250,11 @@ def _families(tally: ServerTally, facts: dict[str, float]) -> "Iterator[Metric]"
         ("oversized", "Messages of which only the beginning was read."),
         ("batches", "Batches judged."),
         ("batched", "Messages in all batches."),
-        ("restarts", "Workers started again."),
         ("personal", "Messages judged with lessons of their user."),
     ):
         yield counter(name, text, "", {"": name})
+    ended = {name: f"ended {name}" for name in ENDS}
+    yield counter("restarts", "Workers that ended and were started again.", "cause", ended)
     yield counter("log_lines_dropped", "Log lines that nobody read.", "", {"": "unlogged"})
     gauges = {
         "open_connections": tally.total("open"),

@@ -183,8 +183,12 @@ class MilterConnection(Connection):
             if not self.is_refused:
                 self.keep(piece)
         except BusyError:
-            self.is_refused = True
-            self.let_go()
+            self.give_way()
+
+    def give_way(self) -> None:
+        """Let go of the message; its end is told that there was no room."""
+        self.is_refused = True
+        self.let_go()
 
     def forget(self) -> None:
         """Forget the message: it was answered, or will not be sent to its end."""
@@ -199,10 +203,20 @@ class MilterConnection(Connection):
         """Answer with the fate of the message, and the headers to write into it."""
         self.finish(b"".join(self.orders(judgement)))
 
-    def orders(self, judgement: Judgement) -> Iterator[bytes]:
-        """Yield the packets that answer a message's end."""
+    def fate(self, judgement: Judgement) -> str | None:
+        """Return whether the message is rejected or held."""
         choices, spam = self.desk.choices, judgement.verdict.posterior["spam"]
         if choices.reject_above is not None and spam > choices.reject_above:
+            return "rejected"
+        above = choices.quarantine_above
+        if above is not None and spam > above and self.actions & _QUARANTINE:
+            return "held"
+        return None
+
+    def orders(self, judgement: Judgement) -> Iterator[bytes]:
+        """Yield the packets that answer a message's end."""
+        fate = self.fate(judgement)
+        if fate == "rejected":
             yield packet(_REPLY, _REJECTED)
             return
         if self.actions & _CHANGE_HEADERS:
@@ -217,8 +231,8 @@ class MilterConnection(Connection):
             ):
                 pair = name.encode() + b"\0" + space + value.encode() + b"\0"
                 yield packet(_INSERT, _LENGTH.pack(place) + pair)
-        above = choices.quarantine_above
-        if above is not None and spam > above and self.actions & _QUARANTINE:
+        if fate == "held":
+            spam = judgement.verdict.posterior["spam"]
             yield packet(_HOLD, f"nbspam: spam, probability {spam:.4f}\0".encode())
         yield packet(_CONTINUE)
 

@@ -103,21 +103,34 @@ class TellRequest(NamedTuple):
     """The lesson that a TELL asks for."""
 
     label: str | None  # None: un-learn
-    done: str  # the header that says that it was done
+    done: str  # the headers that say that it was done
 
 
-def lesson_of(request: Request) -> TellRequest | None:
-    """Return the lesson of a TELL, None if it asks for something else; raises RequestError."""
+# What a client of a report (True) or of one that is revoked reads, if it was a lesson.
+_TAKEN = {True: "DidSet: local,remote", False: "DidSet: local\r\nDidRemove: remote"}
+
+
+def lesson_of(request: Request, reports_teach: bool = False) -> TellRequest | None:
+    """Return the lesson of a TELL, None if it asks for something else; raises RequestError.
+
+    reports_teach: whether a report to a network (spamc -C, target `remote`) is a lesson, too;
+    there is no network here, so that otherwise nothing is done.
+    """
     targets = [
         {part.strip().lower() for part in request.headers.get(name, "").split(",")}
         for name in ("set", "remove")
     ]
     if targets[0] & targets[1] - {""}:
         raise RequestError(Status.PROTOCOL, "Set and Remove name the same")
+    is_report = "remote" in targets[0] | targets[1]
+    if is_report and not reports_teach:
+        return None
     if "local" in targets[0]:
         label = request.headers.get("message-class", "").lower()
         if label not in {"ham", "spam"}:
             raise RequestError(Status.PROTOCOL, "Message-class is neither ham nor spam")
+        if is_report:
+            return TellRequest(label, _TAKEN["remote" in targets[0]])
         return TellRequest(label, "DidSet: local")
     return TellRequest(None, "DidRemove: local") if "local" in targets[1] else None
 
@@ -247,7 +260,7 @@ class SpamdConnection(Connection):
             raise RequestError(
                 Status.UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
             )
-        lesson = lesson_of(request)
+        lesson = lesson_of(request, self.desk.choices.reports_teach)
         if lesson is None:
             self._write([_taught(b"")])
             return

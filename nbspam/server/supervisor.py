@@ -22,7 +22,7 @@ from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.page.access import access_beside
 from nbspam.server.users import check_folder, check_site
-from nbspam.server.worker import open_served, protocol, run_worker
+from nbspam.server.worker import FAILING, open_served, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.workers import fork
@@ -31,6 +31,7 @@ _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: a worker that ends earlier is started again only after them
 _MORE = 5.0  # seconds that workers get beyond their own time for ending
 _STUCK = 120.0  # seconds without a sign of life, after which a worker is ended
+_FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
 
 
@@ -41,6 +42,7 @@ class SupervisedWorker:
         self.pid = pid
         self.row = row
         self.born = born
+        self.is_hung = False  # it gave no sign of life, and was killed
 
 
 class Supervisor:
@@ -104,8 +106,7 @@ class Supervisor:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
-            run_worker(self.service, self.model, row, self.pid)
-            status = 0
+            status = run_worker(self.service, self.model, row, self.pid)
         except BaseException as error:
             self.service.log.failed("a worker ends", error)
         finally:
@@ -115,12 +116,8 @@ class Supervisor:
     def tick(self) -> None:
         """Start workers that have ended again, and tell systemd that the server lives."""
         now = time.monotonic()
-        while pid := _ended():
-            if worker := self.leaving.pop(pid, None) or self.workers.get(pid):
-                self.service.tally.clear(worker.row)
-            if worker := self.workers.pop(pid, None):
-                self.service.tally.add("restarts")
-                self.waiting[worker.row] = max(now, worker.born + _SOON)
+        while (ended := _ended())[0]:
+            self.bury(*ended, now)
         if self.stops_by is not None:
             self.waiting.clear()
             if now > self.stops_by:
@@ -132,10 +129,28 @@ class Supervisor:
             del self.waiting[row]
             self.start(row)
         self.tell()
-        stuck = [w.pid for w in self.workers.values() if self.is_stuck(w, now)]
-        self.kill(stuck)
+        stuck = [worker for worker in self.workers.values() if self.is_stuck(worker, now)]
+        for worker in stuck:
+            worker.is_hung = True
+        self.kill([worker.pid for worker in stuck])
         if self.is_told and not stuck:
             notify("WATCHDOG=1")
+
+    def bury(self, pid: int, status: int, now: float) -> None:
+        """Note the end of a process, and have it started again unless it was to end."""
+        is_leaving = pid in self.leaving
+        worker = self.leaving.pop(pid, None) or self.workers.pop(pid, None)
+        if worker is None:
+            return
+        service = self.service
+        if not is_leaving or status != 0:
+            cause, how = _cause(status, worker.is_hung)
+            in_hand = int(service.tally.row(worker.row, "asked"))
+            service.log.ended(pid, cause, how, now - worker.born, in_hand)
+        service.tally.clear(worker.row)
+        if not is_leaving:
+            service.tally.add(f"ended {cause}")
+            self.waiting[worker.row] = max(now, worker.born + _SOON)
 
     def tell(self) -> None:
         """Tell once that all workers answer."""
@@ -193,12 +208,27 @@ class Supervisor:
             os.kill(pid, signal.SIGKILL)
 
 
-def _ended() -> int:
-    """Return a process that has ended, 0 if none has."""
+def _ended() -> tuple[int, int]:
+    """Return a process that has ended and its wait status; (0, 0) if none has."""
     try:
-        return os.waitpid(-1, os.WNOHANG)[0]
+        return os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
-        return 0
+        return 0, 0
+
+
+def _cause(status: int, is_hung: bool) -> tuple[str, str]:
+    """Return why a process ended, one of metrics.ENDS, and its signal or status; see waitpid."""
+    if not os.WIFSIGNALED(status):
+        code = os.waitstatus_to_exitcode(status)
+        return "failing" if code == FAILING else "failed", f"status {code}"
+    number = signal.Signals(os.WTERMSIG(status))
+    if is_hung:
+        return "hung", f"{_STUCK:.0f} s without a sign of life"
+    if number == signal.SIGKILL:
+        return "killed", "SIGKILL; by the system, if memory ran out"
+    if number == signal.SIGBUS:
+        return "crashed", "SIGBUS; a file was changed in place: replace a model by mv"
+    return "crashed" if number in _FAULTS else "killed", number.name
 
 
 def notify(state: str) -> None:

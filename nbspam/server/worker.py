@@ -37,6 +37,8 @@ PROTOCOLS = {
     "web": ("nbspam.server.page.app", "WebConnection"),
 }
 _SWEEP = 1.0  # seconds between two looks at what is overdue
+FAILING = 3  # the status of a worker that failed again and again, and is to be started again
+_ELSEWHERE = 0.1  # seconds in which other workers accept, before a full one looks again
 _GRACE = 0.5  # seconds in which a connection's first request may still come
 
 
@@ -57,15 +59,15 @@ def open_served(path: str) -> StoredModel:
     return model
 
 
-def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) -> None:
-    """Answer clients until SIGTERM, and then the accepted ones.
+def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) -> int:
+    """Answer clients until SIGTERM, and then the accepted ones; return the status to exit with.
 
     model: opened before this process was forked.  row: its own in the tally.  supervisor: the
     parent process, whose death is a signal to end, too.  SIGTERM may be blocked.
     """
     service.tally.take_row(row)
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-        runner.run(_EventLoopWorker(service, supervisor).run(model))
+        return runner.run(_EventLoopWorker(service, supervisor).run(model))
 
 
 def protocol(name: str) -> type[Connection]:
@@ -96,23 +98,20 @@ class _EventLoopWorker:
         self.accepting: set[asyncio.Task[object]] = set()
         self.ended = asyncio.Event()
 
-    async def run(self, model: StoredModel) -> None:
-        loop, service = asyncio.get_running_loop(), self.service
-        tally, limits = service.tally, service.limits
+    def furnish(self, model: StoredModel) -> Desk:
+        """Return the desk of this worker, with its judge, teacher and reviewer."""
+        service, choices, limits = self.service, self.service.choices, self.service.limits
 
-        def on_trouble(error: Exception) -> None:
-            tally.add("trouble model")
-            service.log.failed("the model as it was goes on judging", error)
+        def on_trouble(what: str, error: Exception) -> None:
+            service.tally.add("trouble model")
+            service.log.failed(what, error)
 
-        def on_users_trouble(error: Exception) -> None:
-            tally.add("trouble model")
-            service.log.failed("the site's model judges a user's mail", error)
-
-        choices = service.choices
         users = None
         if choices.users is not None:
-            users = Users(choices.users, limits.users_bytes, on_users_trouble)
-        judge = Judge(model, choices.rule_of, on_trouble, tally, users)
+            on_users = partial(on_trouble, "the site's model judges a user's mail")
+            users = Users(choices.users, limits.users_bytes, on_users)
+        on_model = partial(on_trouble, "the model as it was goes on judging")
+        judge = Judge(model, choices.rule_of, on_model, service.tally, users)
         teacher, reviewer = None, None
         if service.may_teach:
             mailboxes = Mailboxes(choices.review, model.path, choices.users)
@@ -120,55 +119,76 @@ class _EventLoopWorker:
             teacher = Teacher(opened, users, mailboxes.newly_sent)
             if service.has_mail:
                 reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, choices.moves)
-        desk = Desk(service, judge, teacher, reviewer)
+        return Desk(service, judge, teacher, reviewer, self.ended.set)
+
+    async def run(self, model: StoredModel) -> int:
+        """Answer until the end; return the status to exit with."""
+        loop, tally = asyncio.get_running_loop(), self.service.tally
+        desk = self.furnish(model)
         loop.set_exception_handler(self.failed)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
         # Blocked so far: a worker told to end before it listens must still answer waiting clients.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
-        for name, listener in service.sockets.items():
+        for name, listener in self.service.sockets.items():
             listener.setblocking(False)
-            self.listen(listener, partial(protocol(name), desk))
+            self.listen(listener, name, desk)
         tally.put("beat", time.monotonic())
         self.wake_supervisor()
         while not self.ended.is_set():
             desk.sweep(loop.time())
-            if judge.seconds_busy < limits.answer_seconds:
+            if desk.judge.seconds_busy < desk.limits.answer_seconds:
                 tally.put("beat", time.monotonic())
+            if not desk.judge.is_alive:  # nobody would be answered any more
+                return FAILING
             if os.getppid() != self.supervisor:  # it was killed, and nobody else would end us
                 break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ended.wait(), _SWEEP)
         self.ended.set()
         await self.drain(desk)
-        if reviewer is not None:
-            reviewer.end()
-        judge.end()
-        if teacher is not None:
-            teacher.end()
+        if desk.reviewer is not None:
+            desk.reviewer.end()
+        desk.judge.end()
+        if desk.teacher is not None:
+            desk.teacher.end()
+        return FAILING if desk.is_failing else 0
 
     def wake_supervisor(self) -> None:
         """Let the supervisor see at once that this worker answers."""
         if os.getppid() == self.supervisor:
             os.kill(self.supervisor, signal.SIGALRM)
 
-    def listen(self, listener: socket.socket, make: Callable[[], Connection]) -> None:
-        """Accept connections from now on."""
+    def listen(self, listener: socket.socket, name: str, desk: Desk) -> None:
+        """Accept connections of a protocol from now on."""
         if not self.ended.is_set():
-            asyncio.get_running_loop().add_reader(listener, self.accept, listener, make)
+            asyncio.get_running_loop().add_reader(listener, self.accept, listener, name, desk)
 
-    def accept(self, listener: socket.socket, make: Callable[[], Connection]) -> bool:
-        """Accept one connection; the next goes to any idle worker."""
+    def rest(self, seconds: float, listener: socket.socket, name: str, desk: Desk) -> None:
+        """Accept no connections for some time."""
         loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)
+        loop.call_later(seconds, self.listen, listener, name, desk)
+
+    def accept(self, listener: socket.socket, name: str, desk: Desk) -> bool:
+        """Accept one connection; the next goes to any idle worker.
+
+        A full worker leaves it to others that have room.  If all are full, it is told so.
+        """
+        is_ours = name == "web" or self.ended.is_set()
+        if not is_ours and desk.leaves_to_others(len(self.accepting)):
+            self.rest(_ELSEWHERE, listener, name, desk)
+            return False
         try:
             client, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return False
         except OSError:  # out of descriptors: waiting clients are accepted when others have gone
             self.service.tally.add("trouble busy")
-            loop.remove_reader(listener)
-            loop.call_later(_SWEEP, self.listen, listener, make)
+            self.rest(_SWEEP, listener, name, desk)
             return False
+        loop = asyncio.get_running_loop()
+        make = partial(protocol(name), desk)
         task = loop.create_task(loop.connect_accepted_socket(make, client))
         self.accepting.add(task)
         task.add_done_callback(self.accepted)
@@ -190,12 +210,14 @@ class _EventLoopWorker:
             self.service.log.failed("internal error", error)
 
     async def drain(self, desk: Desk) -> None:
-        """Answer accepted and waiting connections; then return."""
+        """Answer accepted and waiting connections; then return.
+
+        A failing worker leaves those that wait to its successor.
+        """
         loop = asyncio.get_running_loop()
         for name, listener in self.service.sockets.items():
             loop.remove_reader(listener)
-            make = partial(protocol(name), desk)
-            while self.accept(listener, make):
+            while not desk.is_failing and self.accept(listener, name, desk):
                 pass
             listener.close()
         if self.accepting:

@@ -1,5 +1,6 @@
 """`nbspam serve` refuses what cannot be served, in one line."""
 
+import errno
 import socket
 
 import pytest
@@ -33,6 +34,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
+        ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
         ("--spamd 0 --review box", 2, "--review box: shown on a page; give --web"),
         ("--web 0 --review none", 1, "--review none: no such mailbox; give a Maildir"),
         ("--web 0 --users u --review none", 1, no_users),
@@ -45,6 +47,16 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
         port = taken.getsockname()[1]
         found = nbspam("serve", "-m", trained, "--spamd", port)
     assert complains(found, 1, f"--spamd 127.0.0.1:{port}: Address already in use")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
+def test_a_machine_out_of_memory_is_told_in_one_line(nbspam, trained, monkeypatch, error):
+    def run(_):
+        raise error
+
+    monkeypatch.setattr(supervisor.Supervisor, "run", run)
+    found = nbspam("serve", "-m", trained, "--spamd", "0")
+    assert complains(found, 1, "out of memory; allow more (ulimit -v), or give less mail at once")
 
 
 @pytest.mark.parametrize("rows", ["sea\tship sail\nsky\tcloud wing\n", "ham\ttea\nspam\tpills\n"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.server.metrics import _PLACE
 from nbspam.server.milter import MilterConnection
 from nbspam.server.page.app import WebConnection
 from nbspam.server.rspamd import HttpConnection, RspamdConnection
@@ -201,15 +202,87 @@ async def test_all_messages_together_are_bounded_and_so_are_lessons_that_wait():
     at.judge.n_waiting = 7
     clients = [await Client(SpamdConnection, at).send(check(SPAM)) for _ in range(3)]
     assert [client.answer[:12] for client in clients] == [b"", b"", b"SPAMD/1.0 75"]
-    assert at.held <= at.limits.bytes_held
+    told = len(clients[2].answer)  # which it has not read yet
     at.sweep(now())  # which tells how things are
     names = ("trouble busy", "open", "waiting", "held")
-    assert [at.tally.total(name) for name in names] == [1, 3, 7, 2 * len(SPAM)]
+    assert [at.tally.total(name) for name in names] == [1, 3, 7, 2 * len(SPAM) + told]
 
     at = desk()
     full(at)
     lesson = await Client(SpamdConnection, at).send(tell("spam"))
     assert lesson.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+
+
+def request(kind, data):
+    return {
+        SpamdConnection: check(data),
+        RspamdConnection: post("/checkv2", data),
+        MilterConnection: OFFER + milter_mail(data),
+    }[kind]
+
+
+@KINDS
+async def test_of_too_many_large_messages_the_newest_are_refused_and_small_ones_pass(kind):
+    # 80,000 bytes may be held, 70,000 of them by messages of more than 500: seven of ten.
+    at = desk(waits=True, limits={"bytes_held": 80_000, "small_bytes": 500})
+    sent = request(kind, b"Subject: long\n\n" + 9_800 * b"a")
+    clients = [Client(kind, at) for _ in range(10)]
+    for start in range(0, len(sent), 1000):  # all at the same time
+        for client in clients:
+            await client.send(sent[start : start + 1000])
+    small = [await Client(kind, at).send(request(kind, HAM[:400])) for _ in range(15)]
+    await go_on(at)
+
+    good = {SpamdConnection: b"EX_OK", RspamdConnection: b" 200 OK", MilterConnection: b"X-Nbspam"}
+    judged = [good[kind] in client.answer for client in clients]
+    assert judged == [True] * 7 + [False] * 3
+    assert all(good[kind] in client.answer for client in small)
+    assert at.tally.total("trouble busy") == 3
+    unread = sum(len(client.answer) for client in (*clients, *small))
+    assert at.held <= unread  # of those that were refused nothing is held, though they still write
+
+
+async def test_a_full_worker_leaves_connections_to_others_until_all_are_full():
+    at = desk(limits={"connections": 2})
+    clients = [Client(SpamdConnection, at) for _ in range(2)]
+    assert not at.leaves_to_others(0)  # nobody else is there
+
+    def beside(name, value):  # in another worker
+        at.tally._counts[1, _PLACE[name]] = value
+
+    for name, value, leaves in (
+        ("beat", 1.0, True),
+        ("open", 2, False),  # both are full: clients are told so
+        ("visitors", 1, True),  # of the page, which has its own limit
+    ):
+        beside(name, value)
+        assert at.leaves_to_others(0) == leaves
+    clients[0].connection.connection_lost(None)
+    assert [at.leaves_to_others(n) for n in (0, 1)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_given_up"),
+    [
+        ([b"our bug"] * 9, False),
+        ([b"our bug"] * 9 + [SPAM, b"our bug"], False),
+        ([b"failure"] * 20, False),  # which is foreseen, as a full disk is
+        ([b"our bug"] * 10, True),
+    ],
+)
+async def test_a_worker_that_fails_ten_messages_in_a_row_is_given_up(messages, is_given_up):
+    at, given_up = desk(), []
+    at.give_up = lambda: given_up.append(1)
+    for data in messages:
+        await Client(SpamdConnection, at).send(check(data))
+    assert bool(given_up) == at.is_failing == is_given_up
+
+
+async def test_a_connection_for_which_there_is_no_memory_is_told_to_try_again():
+    client = Client(SpamdConnection, desk())
+    client.connection.keep = lambda data: bytes(1 << 62)  # raises MemoryError
+    await client.send(check(SPAM))
+    assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
 
 
 # ---- ends ----
@@ -240,7 +313,7 @@ async def test_who_has_said_all_or_cannot_be_half_closed_is_closed_at_once():
 async def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_until_then():
     at = desk()
     client = await Client(SpamdConnection, at).send(check(SPAM, "PROCESS"))
-    assert (client.is_over, at.held) == (True, len(SPAM))
+    assert (client.is_over, at.held) == (True, len(client.answer))
     for seconds, is_aborted in ((299, False), (301, True)):
         at.sweep(now() + seconds)
         assert client.wire.is_aborted == is_aborted

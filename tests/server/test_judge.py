@@ -102,6 +102,17 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
     assert [living.tally.total(name) for name in ("batches", "batched")] == [3, BATCH + 6]
 
 
+async def test_a_judge_without_memory_for_the_model_goes_on_with_the_one_from_before(
+    mail_classifier,
+):
+    living = Living(mail_classifier)
+    async with living as judge:
+        living.model.error = MemoryError()
+        verdict = (await judge.judge(SPAM)).verdict
+        assert (judge.is_alive, verdict.label) == (True, "spam")
+    assert [type(error) for error in living.troubles] == [MemoryError]
+
+
 async def test_each_message_gets_its_own_verdict_whatever_waits(mail_classifier):
     messages = [b"Subject: n%d\n\n" % n + (SPAM if n % 3 else HAM) for n in range(299)] + [b""]
     async with Living(mail_classifier) as judge:

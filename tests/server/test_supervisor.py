@@ -16,6 +16,7 @@ from nbspam.server import supervisor
 from nbspam.server.choices import ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.supervisor import SupervisedWorker, Supervisor
+from nbspam.server.worker import FAILING
 from protocols import check
 from serving import PATIENCE, ask, connected, is_refused, rest_of, serving, until
 from support import HAM, ROOT, SPAM
@@ -27,7 +28,7 @@ def lives(monkeypatch):
     sent = []
     pids = iter(range(1000, 2000))
     monkeypatch.setattr(supervisor, "fork", lambda: next(pids))
-    monkeypatch.setattr(supervisor, "_ended", lambda: 0)
+    monkeypatch.setattr(supervisor, "_ended", lambda: (0, 0))
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
     blank = dict.fromkeys(Service._fields)
     limits, log, tally = ServerLimits(), Log("none"), ServerTally(9)
@@ -54,15 +55,80 @@ def test_a_worker_without_a_sign_of_life_is_ended(lives):
 def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, monkeypatch):
     found, _ = lives
     first, _ = found.workers
-    ended = iter([first, 0])
-    monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, 0))
+    ended = iter([(first, signal.SIGKILL)])
+    monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
     found.tick()
     assert list(found.waiting) == [1]
     assert len(found.workers) == 1
     found.waiting[1] = time.monotonic()
     found.tick()
     assert sorted(worker.row for worker in found.workers.values()) == [1, 2]
-    assert found.service.tally.total("restarts") == 1
+    assert found.service.tally.total("ended killed") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "is_hung", "cause", "how"),
+    [
+        (
+            signal.SIGKILL,
+            False,
+            "killed",
+            "was killed (SIGKILL; by the system, if memory ran out)",
+        ),
+        (signal.SIGTERM, False, "killed", "was killed (SIGTERM)"),
+        (signal.SIGSEGV, False, "crashed", "crashed (SIGSEGV)"),
+        (
+            signal.SIGBUS,
+            False,
+            "crashed",
+            "crashed (SIGBUS; a file was changed in place: ",
+        ),
+        (signal.SIGKILL, True, "hung", "hung, and was killed (120 s without a sign of life)"),
+        (
+            FAILING << 8,
+            False,
+            "failing",
+            "ended itself, as message after message failed (",
+        ),
+        (1 << 8, False, "failed", "ended with an error (status 1)"),
+        (0, False, "failed", "ended with an error (status 0)"),
+    ],
+)
+def test_the_end_of_a_worker_is_logged_with_its_cause_and_its_messages(
+    lives, monkeypatch, tmp_path, status, is_hung, cause, how
+):
+    found, _ = lives
+    first, _ = found.workers
+    with open(tmp_path / "log", "wb") as log:
+        found.service = found.service._replace(log=Log("text", log.fileno()))
+        found.workers[first].is_hung = is_hung
+        found.service.tally.take_row(found.workers[first].row)
+        found.service.tally.add("asked", 3)
+        ended = iter([(first, int(status))])
+        monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
+        found.tick()
+
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    assert line.startswith(f"nbspam: worker {first} {how}")
+    assert line.endswith(" s, with 3 messages in hand")
+    assert found.service.tally.total(f"ended {cause}") == 1
+    assert found.service.tally.total("asked") == 0  # nobody has them in hand any more
+
+
+def test_a_worker_that_was_to_end_is_logged_only_if_it_did_not_end_well(
+    lives, monkeypatch, tmp_path
+):
+    found, _ = lives
+    first, second = found.workers
+    with open(tmp_path / "log", "wb") as log:
+        found.service = found.service._replace(log=Log("json", log.fileno()))
+        found.stop()
+        ended = iter([(first, 0), (second, int(signal.SIGSEGV))])
+        monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
+        found.tick()
+
+    (line,) = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    assert (line["worker"], line["ended"], line["how"]) == (second, "crashed", "SIGSEGV")
 
 
 def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):
@@ -78,8 +144,8 @@ def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):
     found.renews = True  # while the old ones still answer
     found.tick()
     assert list(found.workers) == new
-    ended = iter([*old, 0])
-    monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, 0))
+    ended = iter([(pid, 0) for pid in old])
+    monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
     found.tick()
     assert not found.renews
     assert sorted(found.leaving) == new
@@ -169,7 +235,7 @@ def test_sighup_reads_the_configuration_again_and_nobody_waits(tmp_path, own_mod
         assert b"Spam: False" in rest_of(waits)
         until(lambda: len(served.pids) == 1)
         assert served.pids != before
-        assert served.metrics()["nbspam_restarts_total"] == 0
+        assert sum(value for name, value in served.metrics().items() if "restarts" in name) == 0
 
         config.write_text("[serve]\nreject-above = 7\n")
         now = served.pids
@@ -194,6 +260,16 @@ def test_sigterm_answers_who_was_accepted_and_ends_with_success(tmp_path, own_mo
                 assert b"SPAMD/1.1 0 EX_OK" in rest_of(client)
             assert rest_of(rests) == b""
         assert served.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_told_in_the_log_and_counted(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--jobs", "1") as served:
+        (pid,) = served.pids
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: f"worker {pid} was killed (SIGKILL" in served.errors.read_text())
+        assert b"Spam: True" in served.ask(check(SPAM))
+        assert served.metrics()['nbspam_restarts_total{cause="killed"}'] == 1
 
 
 @pytest.mark.slow

@@ -317,7 +317,7 @@ def killed_workers(trial, number):
         assert set(found) <= {"right", "closed"}
         until(lambda: len({*served.pids} - {*killed}) == 2)
         assert trial.answers_rightly(served)
-        assert served.metrics()["nbspam_restarts_total"] == number
+        assert served.metrics()['nbspam_restarts_total{cause="killed"}'] == number
 
 
 def replaced_models(trial, number):

@@ -149,6 +149,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l review -x -d 'The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l move -d 'Move messages marked as spam or ham between the folders of a Maildir, like sort'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l allow-tell -d 'Let clients of --spamd teach the model'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l report-teaches -d 'With --allow-tell: a report (spamc -C) is a lesson, too'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l password-file -r -d 'Let clients of --http teach the model if they know the password, FILE\'s first line'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l users -x -d 'Let each user teach a model of their own in DIR, which counts on top of -m'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l reject-above -x -d 'Reject mail through --milter whose probability of spam is above P'
