@@ -67,15 +67,13 @@ class _ProgressBar:
         if is_first:
             self._begin()
         total = self._total if self._total is None or self._done <= self._total else None
-        text = progress_text(self._n_steps, self._part(total), now - self._start, self._counts)
+        part = self._done / total if total else None
+        text = progress_text(self._n_steps, part, now - self._start, self._counts)
         self._drawn.update(self._task, completed=self._done, total=total, text=text)
         if is_first:
             self._drawn.start()
         self._drawn.refresh()
         self._next = now + _PAUSE
-
-    def _part(self, total: int | None) -> float | None:
-        return self._done / total if total else None
 
     @property
     def _counts(self) -> int | None:

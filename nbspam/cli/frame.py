@@ -164,15 +164,12 @@ def _tables(
             raise click.UsageError(f"{path}: {table}: in no table; write it under {place}")
         if name not in names:
             raise click.UsageError(f"{path}: [{table}]: {near('no such command', name, names)}")
-        inner = group.get_command(ctx, name) if any(map(_is_table, keys.values())) else None
+        has_tables = any(isinstance(value, dict) for value in keys.values())
+        inner = group.get_command(ctx, name) if has_tables else None
         if isinstance(inner, click.Group):
             yield from _tables(inner, ctx, path, keys, f"{table}.")
         else:
             yield table, keys
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def _values(ctx: click.Context, path: str, table: str, keys: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,10 @@ def update_command(
         sources = inputs.Listed()  # nothing else is read
     items = _told_one(inputs.items_of_sources(sources, reading, labels), sources, labels)
     if model is None:
-        model, items = _new_model_for(model_path, items, reading)
+        from nbspam.store.model import StoredModel
+
+        settings, items = settings_for(items, SettingsChoices(), reading.listener)
+        model = StoredModel(model_path, new=settings)
     known = learn_sent_mail(model, sent, corpus)
     if known is not None and not as_json:
         echo_summary([(f"learned {known}",)])
@@ -102,16 +105,6 @@ def living_model(model_path: str) -> "StoredModel":
         inputs.check_kind(model_path, is_table=True)
     assert isinstance(model, StoredModel)
     return model
-
-
-def _new_model_for(
-    model_path: str, items: Iterator[Item], reading: SourceOptions
-) -> "tuple[StoredModel, Iterator[Item]]":
-    """Return a model that the first item makes, with the settings that suit it, and the items."""
-    from nbspam.store.model import StoredModel
-
-    settings, items = settings_for(items, SettingsChoices(), reading.listener)
-    return StoredModel(model_path, new=settings), items
 
 
 def _told_one(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nbspam.arrays import Floats
     from nbspam.classifier.classifier import Classifier
-    from nbspam.classifier.em import Clusters, ComponentStart, Typical
+    from nbspam.classifier.em import Clusters, Typical
     from nbspam.models.network.network import Network
     from nbspam.models.network.questions import Belief
 
@@ -491,14 +491,16 @@ def cluster_command(
     nbspam cluster ~/Maildir -k 5
     nbspam cluster tickets.csv -k 8 --assignments
     """
-    from nbspam.classifier.em import cluster_documents, typical_tokens
+    from nbspam.classifier.em import cluster_documents, read_starts, typical_tokens
     from nbspam.cli.training import items_for_em, rounds_rows
     from nbspam.models.em import stopping
+    from nbspam.sources.files import read_json
 
-    settings, items = items_for_em(sources, reading, inputs.NO_LABELS, mixture)
+    settings, items = items_for_em(sources, reading, None, mixture)
+    starts = [] if start is None else read_starts(read_json(start), f"--start {start}")
     found = cluster_documents(
         *(items, settings, form.k, form.restarts, form.hard, jobs, form.seed),
-        *(_starts_in(start), stopping(form.rounds, form.epsilon)),
+        *(starts, stopping(form.rounds, form.epsilon)),
     )
     output.report_skipped(found.skipped, strict)
     if form.trace:
@@ -507,14 +509,6 @@ def cluster_command(
         show_assignments(found.classifier.classes, found.share, found.names, form.as_json)
     else:
         _show_clusters(found, typical_tokens(found, form.number), form.as_json)
-
-
-def _starts_in(path: str | None) -> "list[ComponentStart]":
-    """Return the components in the file of --start, if there is one."""
-    from nbspam.classifier.em import read_starts
-    from nbspam.sources.files import read_json
-
-    return [] if path is None else read_starts(read_json(path), f"--start {path}")
 
 
 def show_assignments(

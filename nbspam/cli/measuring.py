@@ -1,6 +1,6 @@
 """nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -187,7 +187,11 @@ def print_trial(
     _check_places(form)
     what = _described(sources, way)
     draw = None if form.plot is None else _drawing(form.plot, what)
-    witness = None if form.report is None else _witness()
+    witness = None
+    if form.report is not None:
+        from nbspam.evaluation.witness import Witness
+
+        witness = Witness()
     how = JudgingOptions(way, form.seed, bool(form.plot or form.report), witness)
     trial = options.trial_under(judged(how), prior, decision)
     output.report_skipped(trial.skipped, strict)
@@ -200,12 +204,6 @@ def print_trial(
         interval_seed = form.seed if form.intervals else None
         page = quality_page(trial, witness, what, form.per_week, interval_seed)
         output.write_page(form.report, page)
-
-
-def _witness() -> "Witness":
-    from nbspam.evaluation.witness import Witness
-
-    return Witness()
 
 
 def _check_places(form: TrialForm) -> None:
@@ -527,13 +525,15 @@ def doubts_command(
     if as_json:
         output.echo_rows((output.json_line(_doubt_json(each, found)),) for each in found.found)
     else:
-        output.echo_named(_doubt_rows(found), null)
-
-
-def _doubt_rows(found: "Doubts") -> Iterator[tuple[str, ...]]:
-    for each in found.found:
-        reasons = ", ".join(map(_reason, each.evidence[:_SHOWN]))
-        yield each.filed, each.label, f"{each.probability:.6f}", reasons, each.name
+        rows = (
+            (
+                *(each.filed, each.label, f"{each.probability:.6f}"),
+                ", ".join(map(_reason, each.evidence[:_SHOWN])),
+                each.name,
+            )
+            for each in found.found
+        )
+        output.echo_named(rows, null)
 
 
 def _reason(evidence: "Evidence") -> str:

@@ -186,7 +186,9 @@ def _factor_lines(row: "Factors") -> Iterator[str]:
     heads = [f"{what} {name}" for what in ("factor", "product") for name in classes]
     lines = [(*map(printable, heads), "value")]
     for name, factor, product in _steps(row):
-        lines.append((*map(_product_text, (*factor, *product)), printable(name)))
+        # Factors after a zero are undefined.
+        numbers = ("-" if isnan(value) else f"{value:.6g}" for value in (*factor, *product))
+        lines.append((*numbers, printable(name)))
     width = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = map(right, line[:-1], width)
@@ -211,11 +213,6 @@ def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
     """Yield the prior and then each value: its name, its factors, and the products so far."""
     names = [f"({row.target})", *row.values]
     yield from zip(names, row.factor.tolist(), row.product.tolist(), strict=True)
-
-
-def _product_text(value: float) -> str:
-    """Return a probability or density; factors after a zero are undefined."""
-    return "-" if isnan(value) else f"{value:.6g}"
 
 
 # --- evaluation ------------------------------------------------------------------------------

@@ -129,10 +129,10 @@ def _info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
         if own is not None:
             yield from _fact("prior", f"{name} {', '.join(f'{alpha:g}' for alpha in own)}")
     yield from _structure_lines(facts["structure"])
-    # A column with a single value has nothing to show.
-    told = (each for each in estimated(classifier, whole=False) if _tells(each))
     n_lines = left_out = 0
-    for each in told:
+    for each in estimated(classifier, whole=False):
+        if each.probability is not None and len(each.values[-1]) == 1:
+            continue  # a column with a single value has nothing to show
         lines = ["", *_table(_rows(each, facts["target"]))]
         n_lines += len(lines)
         left_out += n_lines > _MAX_LINES
@@ -205,10 +205,6 @@ def _edge_rows(edges: list[dict[str, Any]]) -> list[list[str]]:
 
 
 # --- distributions ---------------------------------------------------------------------------
-
-
-def _tells(each: "Estimated") -> bool:
-    return each.probability is None or len(each.values[-1]) > 1
 
 
 def _rows(each: "Estimated", target: str) -> list[list[str]]:

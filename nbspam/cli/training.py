@@ -132,7 +132,10 @@ def _learn_unlabelled(
 
 
 def items_for_em(
-    sources: Iterable[str], reading: SourceOptions, labels: inputs.Labels, choices: SettingsChoices
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: inputs.Labels | None,
+    choices: SettingsChoices,
 ) -> tuple[Settings, Iterator[Item]]:
     """Return the settings of a model trained by EM, and the items."""
     from nbspam.classifier.em import em_chosen

@@ -162,18 +162,21 @@ class _CheckedRun:
             by_class = metrics.precision_recall_f1(self.confusion(rows)).T.ravel()
             return np.append([*self.measures(rows).values()], by_class)
 
-        low, high = bootstrap_interval(statistic, (rows,), rng)
+        lows, highs = bootstrap_interval(statistic, (rows,), rng)
         here = self.measures(rows)
-        bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+        bounds = list(zip(lows.tolist(), highs.tolist(), strict=True))
         found = {
             name: bound
             for name, bound in zip(here, bounds, strict=False)
             if not np.isnan(bound[0])
         }
         if "calibration_error" in found:
-            found["calibration_error"] = _turned(
-                here["calibration_error"], found["calibration_error"]
-            )
+            # A resample's calibration error is biased upwards from the sample's, just as the
+            # sample's is from the true one.  So its interval is the basic bootstrap interval,
+            # which is the percentile interval reflected about the value, and may not contain it.
+            low, high = found["calibration_error"]
+            twice = 2 * here["calibration_error"]
+            found["calibration_error"] = max(twice - high, 0.0), max(twice - low, 0.0)
         rest = bounds[len(here) :]
         return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
 
@@ -204,16 +207,6 @@ def _checked_run(
         losses["bayes_risk"] = _checked_cost(risk, len(truth))
     checked_score = None if score is None else _checked_score(score, confusion)
     return _CheckedRun(n_classes, n_answers, truth, prediction, checked_score, p, losses)
-
-
-def _turned(value: float, bound: Interval) -> Interval:
-    """Return the basic bootstrap interval that belongs to a percentile interval, at least 0.
-
-    A resample's calibration error is biased upwards from the sample's, just as the sample's is
-    from the true one.  So the interval is reflected about the value, and may not contain it.
-    """
-    low, high = bound
-    return max(2 * value - high, 0.0), max(2 * value - low, 0.0)
 
 
 def _checked_score(score: ArrayLike, confusion: Integers) -> Floats:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support import HAM, SPAM, json_lines
+from support import FROM, HAM, SPAM, json_lines
 
 NO_SOURCE = "no SOURCE, and mail on standard input states no class; give labelled mail, such as"
 
@@ -20,6 +20,14 @@ def test_relabelling_says_which_messages_were_new(nbspam, trained, folder):
 
     assert found == (0, "learned 1 that the model did not know, moved 1\n", "")
     assert nbspam("update", "--ham", "-", stdin=HAM)[1] == "learned 1\n"
+
+
+def test_what_needs_no_classes_reads_standard_input_without_a_source(nbspam, trained):
+    box = b"".join(FROM + each + b"\n" for each in (HAM, SPAM, HAM + b"2\n", SPAM + b"2\n"))
+    for command in ("cluster -k 2 --assignments", "classify", "tokens"):
+        status, out, err = nbspam(*command.split(), stdin=box)
+        assert (status, err) == (0, "")
+        assert out
 
 
 WAITING = "reading from this terminal; end with Ctrl-D\n"

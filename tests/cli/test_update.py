@@ -10,7 +10,7 @@ import pytest
 
 from nbspam.counts import memory
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM, complains
+from support import FROM, HAM, ROOT, SPAM, complains
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -46,6 +46,12 @@ def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, train
     status, out, err = nbspam("update", "-", stdin=SPAM)
     assert (status, out) == (1, "skipped 1\n")
     assert "no label" in err
+
+
+def test_a_message_alone_in_a_mailbox_is_filed_and_not_told(nbspam, trained, tmp_path):
+    (tmp_path / "box.mbox").write_bytes(FROM + SPAM + b"alone\n\n")
+    assert nbspam("update", "--spam", tmp_path / "box.mbox")[1] == "learned 1\n"
+    assert nbspam("update", "--spam", "-", stdin=SPAM + b"alone\n")[1] == "confirmed 1\n"
 
 
 def test_a_model_must_be_there(nbspam, tmp_path):

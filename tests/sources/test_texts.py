@@ -62,6 +62,13 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
     ("table", "kind", "wanted", "found"),
     [
         ("hello\nyou\n", "csv", {}, [(None, "hello"), (None, "you")]),  # one column is text
+        # The delimiter is the sign that is in every row.
+        (
+            "so; well; now,ham\nx y,spam\nz,ham\n",
+            "csv",
+            {},
+            [("ham", "so; well; now"), ("spam", "x y"), ("ham", "z")],
+        ),
         ("label,Kommentar\nham,x y\n", "csv", {}, [("ham", "x y")]),
         (f'"{LONG}",ham\nx y,spam\n', "csv", {}, [("ham", LONG), ("spam", "x y")]),
         # A column called as a class is a column beside another known name.
