@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nbspam.classifier.estimator import TextClassifier as TextClassifier
     from nbspam.errors import NbspamError as NbspamError
-    from nbspam.evaluation.judging import cross_validate as cross_validate
+    from nbspam.evaluation.result import cross_validate as cross_validate
     from nbspam.sources.items import Item as Item
     from nbspam.store.exploring import cluster as cluster
     from nbspam.store.exploring import query as query
@@ -33,7 +33,7 @@ _HOME = {
     "train": "nbspam.store.library",
     "load": "nbspam.store.library",
     "Model": "nbspam.store.library",
-    "cross_validate": "nbspam.evaluation.judging",
+    "cross_validate": "nbspam.evaluation.result",
     "vectorize": "nbspam.store.exploring",
     "cluster": "nbspam.store.exploring",
     "query": "nbspam.store.exploring",

@@ -6,7 +6,7 @@ them, and models are trained and give answers by the same functions as in `nbspa
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,18 +21,18 @@ from nbspam.classifier.training import learn_items, train_classifier
 from nbspam.counts.corpus import Corpus, read_corpus, remembered, stratified_folds
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation.evaluation import Evaluation, SmallerModelResult, Trial, evaluation_of
+from nbspam.evaluation.evaluation import SmallerModelResult, Trial
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.witness import Witness
 from nbspam.printing import tracked
-from nbspam.settings import FEATURES, Settings, SettingsChoices, settings_for
-from nbspam.sources.items import Item, items_given
+from nbspam.settings import FEATURES, Settings
+from nbspam.sources.items import Item
 from nbspam.sources.order import arranged
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, rows_held_out, table_rows, train_table
 from nbspam.verdicts import AnyClassifier, HeldOut, Skipped, Weighed
-from nbspam.workers import Workers, ordered_map, workers_of
+from nbspam.workers import Workers, ordered_map
 
 # Trains on the first rows and returns its answers to the second.
 Answering = Callable[[Integers, Integers], HeldOut]
@@ -519,50 +519,3 @@ def nothing_judged(
         f"labels: {len(skipped):,} {noun} ({name}, …), and none has a label to compare answers"
         f" with; give {how}"
     )
-
-
-# --- as the library's face gives it -------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Result(Evaluation):
-    """All measures of a cross-validation, and the content of its report."""
-
-    trial: Trial
-    witness: Witness
-
-    def report(self, per_week: int | None = None) -> str:
-        """Return a page of HTML that tells how good the models are; it needs nothing else.
-
-        per_week: how many messages come in a week, for the figures of a week.
-        """
-        from nbspam.evaluation.pages.quality import quality_page
-
-        return quality_page(self.trial, self.witness, per_week=per_week)
-
-
-def cross_validate(
-    given: Any,
-    cv: int | str = 10,
-    *,
-    seed: int = 0,
-    curve: bool = False,
-    jobs: int = 1,
-    engine: Any = None,
-    **choices: Any,
-) -> Result:
-    """Return the measures of a cross-validation on labelled mail or texts; raises NbspamError.
-
-    given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
-    stratified folds, or "loo" to leave out one at a time.  curve: judge models of fewer documents
-    too, for the learning curve of `report`, which takes about as long again.  engine: other
-    workers than `jobs` forked processes, see `workers.workers_of`.  choices: the options of
-    `nbspam train` as keywords.
-    """
-    witness = Witness()
-    settings, items = settings_for(witness.watched(items_given(given)), SettingsChoices(**choices))
-    with workers_of(engine, jobs) as workers:
-        trial = judge_folds(items, settings, cv, seed, workers, curve, witness)
-    measures = evaluation_of(trial)
-    values = {field.name: getattr(measures, field.name) for field in fields(measures)}
-    return Result(**values, trial=trial, witness=witness)
