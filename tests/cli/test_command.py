@@ -35,6 +35,7 @@ RUNS = {
     "export": "",
     "import": "TEXT",
     "shard": "1/2 FOLDER -o OTHER",
+    "vectorize": "FOLDER -o OTHER",
     "merge": "MODEL MODEL -o OTHER",
     "query": "-m NETWORK",
     "lazy": "FOLDER NEW",
@@ -138,7 +139,7 @@ def test_one_short_letter_means_one_thing():
 
 
 def test_every_command_that_has_a_model_takes_it_the_same_way():
-    without = {"compare", "merge", "shard", "tokens", "lazy", "cluster", "help"}
+    without = {"compare", "merge", "shard", "tokens", "lazy", "cluster", "help", "vectorize"}
     for name, command in LEAVES.items():
         found = [each for each in command.params if each.name == "model_path"]
         assert bool(found) == (name.split()[-1] not in without), name
