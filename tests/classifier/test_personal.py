@@ -4,7 +4,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.classifier import personal
@@ -72,6 +72,7 @@ def test_whose_mail_is_judged_beside_it_changes_no_message(everybodys, mine, ask
 
 
 @given(LABELLED, LABELLED, WORDS, st.sampled_from([personal.SHARED, 2.0]))
+@example([("a b", "ham")] * 6, [("c", "spam")], "c", 2.0)  # one message of theirs counts as four
 @examples(60)
 def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
     """All messages of the shared model count as at most so many of the user's."""
