@@ -254,12 +254,12 @@ def trial_of_model(
 ) -> "Trial":
     """Return the trial of the model in a file."""
     from nbspam.evaluation.judging import judge_classifier
-    from nbspam.store.open import load_whole
+    from nbspam.store.open import load_classifier
 
     classifier = inputs.loaded_model(model_path)
     output.report_lack(classifier)
     items = how.watched(inputs.inputs_of(classifier, *corpus))
-    remembering = load_whole(model_path) if how.with_curve else None
+    remembering = load_classifier(model_path, whole=True) if how.with_curve else None
     knows = _memory_of(model_path, classifier)
     trial = judge_classifier(classifier, items, jobs, remembering, how.witness, knows)
     if trial.n_known:

@@ -1,11 +1,11 @@
 """Opening, saving and replacing models of all kinds, and opening them from text."""
 
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,37 +42,21 @@ PART = "part"  # the kind of a part of a training
 _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
-def load_classifier(path: str) -> AnyClassifier:
+def load_classifier(path: str, whole: bool = False) -> AnyClassifier:
     """Return the classifier that a model file and its journal hold; raises ModelFileError.
 
-    Warns of changes that cannot be used (ModelWarning).
+    Warns of changes that cannot be used (ModelWarning).  whole: the classifier is fitted again,
+    so that it remembers all messages, as a model file without a journal would.
     """
-    classifier, journal = _read(path)
-    if isinstance(classifier, Classifier) and journal.changes:
-        from nbspam.store.assembly import with_changes
-
-        return with_changes(classifier, journal.changes)
-    return classifier
-
-
-def load_whole(path: str) -> AnyClassifier:
-    """Return the classifier that a model file without a journal would hold; see `load_classifier`.
-
-    It remembers all messages that it has learned, and is fitted to all of them.
-    """
-    classifier, journal = _read(path)
-    if isinstance(classifier, Classifier) and journal.changes:
-        from nbspam.store.assembly import compacted
-
-        return compacted(classifier, journal.changes)
-    return classifier
-
-
-def _read(path: str) -> tuple[AnyClassifier, Journal]:
-    """Return the classifier in a model file, and the journal beside it."""
     path = resolved(path)
     snapshot, journal = read_model(path)
-    return classifier_of(path, snapshot.state), journal
+    classifier = classifier_of(path, snapshot.state)
+    if not (isinstance(classifier, Classifier) and journal.changes):
+        return classifier
+    from nbspam.store import assembly
+
+    taken_in = assembly.compacted if whole else assembly.with_changes
+    return taken_in(classifier, journal.changes)
 
 
 def load_tokens(path: str) -> Classifier:
@@ -261,7 +245,7 @@ def read_text_model(path: str) -> Classifier:
 
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
-            lines = _lines(stream)
+            lines = iter(partial(stream.readline, _MAX_LINE), b"")
             first = next(lines, b"")
             text.check_ours(first, path)
             is_json = first.lstrip()[:1] in (b"{", b"")
@@ -270,11 +254,6 @@ def read_text_model(path: str) -> Classifier:
     except OSError as error:
         reason = error.strerror or "cannot be read"
         raise InputError(f"{path}: {reason}; give a file that nbspam export wrote") from error
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    while line := stream.readline(_MAX_LINE):
-        yield line
 
 
 def load_network(path: str) -> "NamedNetwork":

@@ -20,7 +20,7 @@ from nbspam.settings import MANY, PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load_classifier, load_whole, save_classifier
+from nbspam.store.open import load_classifier, save_classifier
 from nbspam.tables.schema import in_intervals
 from nbspam.tables.training import TableSettings, read_table, table_rows, train_table
 from support import MELONS
@@ -142,7 +142,7 @@ def test_lessons_of_the_journal_are_remembered(halves, tmp_path):
     StoredModel(path).learn(others[:2], day=1)
     classifier = load_classifier(path)
     assert classifier.memory is None  # what the journal holds is laid over the file
-    whole = load_whole(path)
+    whole = load_classifier(path, whole=True)
     assert smaller_models(whole)[-1].n_learned > 0
     assert len(whole.memory.ledger.digests) == len(items) + 2
 
