@@ -9,11 +9,13 @@ elements are followed one by one.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.mail.css import custom_properties, with_values
 from nbspam.mail.visibility import (
+    DECIDING,
     MARK,
     OWN,
     ROOT,
@@ -71,6 +73,8 @@ _ATTRIBUTE = re.compile(rb' ([^\s/>][^\s/>=]*+)(?:="([^"]*+)")?')
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINKS = (b"href", b"src", b"action", b"background")
 _TITLES = (b"alt", b"title", b"aria-label")
+_TELLING = frozenset((*_LINKS, *_TITLES))
+_COUNTING = _TELLING | DECIDING
 _EVENT = re.compile(rb"on[a-z]+\Z")
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
 _WORD = re.compile(r"[^\W_]")
@@ -105,17 +109,16 @@ class Html(NamedTuple):
     facts: set[str]  # about the markup, such as tag-img and comment-in-word
 
 
-class _Tag(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Tag:
     """A tag as the parser writes it, with the content of an element that has only text."""
 
     name: bytes
     is_start: bool  # its end follows
-    start: StartTag | None  # None for end tags, and where there is no text
-    shown: bytes  # what stands in its place: a line feed, the text of an <xmp>, or nothing
-    hidden: bytes  # text that is never shown, or the rules of a <style>
-    facts: tuple[str, ...]
-    urls: tuple[bytes, ...]
-    titles: tuple[bytes, ...]
+    start: StartTag | None = None  # None for end tags, and where there is no text
+    shown: bytes = b""  # what stands in its place: a line feed, the text of an <xmp>, or nothing
+    hidden: bytes = b""  # text that is never shown, or the rules of a <style>
+    facts: tuple[str, ...] = ()
 
 
 def read_html(documents: Sequence[bytes]) -> list[Html]:
@@ -194,8 +197,8 @@ def _open_at_cut(pieces: list[bytes]) -> list[bytes] | None:
 def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     pieces = _pieces(trees)
-    known = _known_tags(pieces)
-    sheet = _sheet_of(known)
+    known, urls, titles = _known_tags(pieces)
+    sheet = _sheet_of(known.values())
     # Pseudo-classes compare siblings: the time is quadratic in them.
     changed = []
     if sheet is not None:
@@ -204,17 +207,18 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
         changed += [_generate(tree, sheet, alone) for tree in trees if sheet.generated]
     if any(changed):
         pieces = _pieces(trees)
-        known = _known_tags(pieces)
-    tags = [known[tag] for tag in pieces[1::2]]
-    starts = {tag.start: None for tag in known.values() if tag.start}
+        known, urls, titles = _known_tags(pieces)
+    different = dict.fromkeys(known.values())
+    starts = {tag.start: None for tag in different if tag.start}
+    tags = list(map(known.__getitem__, pieces[1::2]))
     if any(start.has_variables for start in starts):
         _resolve(tags, {} if sheet is None else sheet.properties)
         starts = {tag.start: None for tag in tags if tag.start}
-    facts = set().union(*[tag.facts for tag in known.values()])
+    facts = set().union(*[tag.facts for tag in different])
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces)
     pieces[1::2] = [tag.shown for tag in tags]
-    hidden = [tag.hidden for tag in known.values() if tag.name in _HIDDEN_RAW]
+    hidden = [tag.hidden for tag in different if tag.name in _HIDDEN_RAW]
     walk = _Walk(pieces, facts)
     if walk.follow(tags, starts, sheet):
         pieces = walk.shown
@@ -224,8 +228,6 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
         facts.add("image-only")
     if rest:
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
-    titles = [title for tag in known.values() if tag.titles for title in tag.titles]
-    urls = [url for tag in known.values() if tag.urls for url in tag.urls]
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
 
 
@@ -238,30 +240,34 @@ def _pieces(trees: list["LexborHTMLParser"]) -> list[bytes]:
 _KNOWN: dict[bytes, _Tag] = {}
 
 
-def _known_tags(pieces: list[bytes]) -> dict[bytes, _Tag]:
-    """Return the different tags of a document, in order."""
-    known: dict[bytes, _Tag] = {}
-    for written in dict.fromkeys(pieces[1::2]):
+def _known_tags(pieces: list[bytes]) -> tuple[dict[bytes, _Tag], list[bytes], list[bytes]]:
+    """Return the different tags of a document, in order, and their links and titles."""
+    known: dict[bytes, Any] = dict.fromkeys(pieces[1::2])
+    urls: list[bytes] = []
+    titles: list[bytes] = []
+    for written in known:
         tag = _KNOWN.get(written)
         if tag is None:
-            tag = _read_tag(written)
-            is_short = len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached)
-            if is_short and not tag.urls:  # nearly all links are different
+            tag, values = _read_tag(written)
+            if values:  # nearly all links are different
+                urls += [values[name] for name in _LINKS if name in values]
+                titles += [values[name] for name in _TITLES if name in values]
+            elif len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached):
                 if len(_KNOWN) >= _MAX_KNOWN:
                     _KNOWN.clear()
                 _KNOWN[written] = tag
         known[written] = tag
-    return known
+    return known, urls, titles
 
 
-def _sheet_of(known: dict[bytes, _Tag]) -> "Sheet | None":
+def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
     """Return the rules of a document's style elements that are for a screen, None without any."""
-    rules = [tag.hidden for tag in known.values() if tag.name == b"style"]
+    rules = [tag.hidden for tag in tags if tag.name == b"style"]
     if not rules:
         return None
     from nbspam.mail.sheets import Sheet  # imported late: most documents have no style element
 
-    return Sheet(b"\n".join(rules), [tag.start for tag in known.values() if tag.start])
+    return Sheet(b"\n".join(rules), [tag.start for tag in tags if tag.start])
 
 
 def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
@@ -341,7 +347,8 @@ def _resolve(tags: list[_Tag], stated: Mapping[bytes, bytes]) -> None:
                 if len(environments) < _MAX_DEPTH:
                     inside = custom_properties(attributes[b"style"], inside)
                 style = with_values(attributes[b"style"], inside)
-                tags[i] = tag._replace(start=start_tag(tag.name, {**attributes, b"style": style}))
+                start = start_tag(tag.name, {**attributes, b"style": style})
+                tags[i] = replace(tag, start=start)
                 left -= len(style)
             if tag.is_start:
                 open_names.append(tag.name)
@@ -359,43 +366,47 @@ def _unescape(text: bytes) -> bytes:
     return text
 
 
-def _read_tag(written: bytes) -> _Tag:
-    """Return the parts of a tag that count, without its brackets."""
-    head, _, content = written.partition(b">") if written.endswith(_RAW) else (written, b"", b"")
-    plain = head.translate(_PLAIN)
+def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
+    """Return what counts of a tag, without its brackets, and its links and titles by name."""
+    is_raw, content = written.endswith(_RAW), b""
+    if is_raw:
+        written, _, content = written.partition(b">")
+    plain = written.translate(_PLAIN)
     name = plain.partition(b" ")[0]
+    values: dict[bytes, bytes] = {}
     if name[:1] in (b"/", b"!", b"?"):
         name = name[1:]
-        return _Tag(name, False, None, b"\n" if name in _BREAKING else b"", b"", (), (), ())
-    attributes: dict[bytes, bytes] = dict(_ATTRIBUTE.findall(plain))
-    if b"&" in plain:
-        attributes = {key: _unescape(value) for key, value in attributes.items()}
+        return _Tag(name, False, None, b"\n" if name in _BREAKING else b""), values
+    deciding: dict[bytes, bytes] = {}
+    attributes = _ATTRIBUTE.findall(plain)
+    for key, value in attributes:
+        if key not in _COUNTING:
+            continue
+        if b"&" in value:
+            value = _unescape(value)
+        if key in _TELLING and value:
+            values[key] = value
+        if key in DECIDING:
+            deciding[key] = b"" if key == b"href" else value
     facts: tuple[str, ...] = _FACTS.get(name, ())
-    if b" on" in plain and any(map(_EVENT.match, attributes)):
+    if b" on" in plain and any(_EVENT.match(key) for key, _ in attributes):
         facts += ("attr-event",)
     if b"color" in plain and _WHITE.search(plain):
         facts += ("text-white",)
-    is_raw = name in _RAW
-    shown, hidden = b"\n" if name in _BREAKING else b"", b""
-    if is_raw and (text := content.rpartition(b"</")[0]):
-        if name in _SHOWN_RAW:
-            shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
-        elif name in _HIDDEN_RAW:
-            hidden = _SOURCE_TAG.sub(b" ", text)
-        elif name == b"style":
-            from nbspam.mail.sheets import is_for_screen
+    shown = b"\n" if name in _BREAKING else b""
+    if not is_raw:
+        return _Tag(name, name not in _VOID, start_tag(name, deciding), shown, b"", facts), values
+    text, hidden = content.rpartition(b"</")[0], b""
+    if name in _SHOWN_RAW and text:
+        shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
+    elif name in _HIDDEN_RAW:
+        hidden = _SOURCE_TAG.sub(b" ", text)
+    elif name == b"style" and text:
+        from nbspam.mail.sheets import is_for_screen
 
-            hidden = text if is_for_screen(attributes.get(b"media") or b"all") else b""
-    return _Tag(
-        name,
-        not is_raw and name not in _VOID,
-        None if is_raw else start_tag(name, attributes),
-        shown,
-        hidden,
-        facts,
-        tuple([attributes[key] for key in _LINKS if attributes.get(key)]),
-        tuple([attributes[key] for key in _TITLES if attributes.get(key)]),
-    )
+        media = dict(attributes).get(b"media") or b"all"
+        hidden = text if is_for_screen(_unescape(media)) else b""
+    return _Tag(name, False, None, shown, hidden, facts), values
 
 
 def _facts_of_comments(html: bytes, pieces: list[bytes]) -> set[str]:
@@ -439,17 +450,13 @@ class _Walk:
         less[None] = None
         changing = {start: less[style] for start, style in styles.items() if less[style]}
         # As every element is closed, those of other names can be left out.
-        names = {tag.name for tag in tags} if path else {start.name for start in changing}
+        names = None if path else {start.name for start in changing}
         open_names, looks = [b""], [ROOT]
         look, done = ROOT, 0
-        for i in [i for i, tag in enumerate(tags) if tag.name in names]:
+        for i in [i for i, tag in enumerate(tags) if names is None or tag.name in names]:
             tag, now = tags[i], look
             if tag.start is not None:
-                if path:
-                    style = path.enter(tag.start)
-                    style = reduced(style, hiding)
-                else:
-                    style = changing.get(tag.start)
+                style = reduced(path.enter(tag.start), hiding) if path else changing.get(tag.start)
                 if tag.is_start:
                     if style is not None and len(looks) < _MAX_DEPTH:
                         now = look_of(look, style)
@@ -463,9 +470,10 @@ class _Walk:
                 now = looks[-1]
                 if path:
                     path.leave()
-            if look.why or now.why:
-                done = self._change(look, now, tag.shown, done, 2 * i + 1)
-            look = now
+            if now is not look:
+                if look.why or now.why:
+                    done = self._change(look, now, tag.shown, done, 2 * i + 1)
+                look = now
         self._add(look, done, len(self.pieces))
         if look.why:
             self._take(look)
@@ -474,7 +482,7 @@ class _Walk:
     def _change(self, look: Look, now: Look, shown: bytes, done: int, place: int) -> int:
         """Add the pieces before a tag and what stands in its place; return the next place."""
         self._add(look, done, place)
-        if now is not look and look.why:
+        if look.why:
             self._take(look)
         if shown:
             if not (look.is_absent or now.is_absent):

@@ -53,7 +53,7 @@ _OF_TABLES = frozenset(b"table tbody td tfoot th thead tr".split())
 _STYLING = frozenset(b"style hidden open href color bgcolor background text link".split())
 # The attribute that carries the marks of an element, and all attributes that decide about styles.
 MARK = b"nbspam-mark"
-_DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
+DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
 _TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
 _MOVING = frozenset(
@@ -246,11 +246,8 @@ class StartTag:
 _START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
 
 
-def start_tag(name: bytes, attributes: Mapping[bytes, bytes]) -> StartTag:
-    """Return the start tag of a name with those attributes that decide about its style."""
-    deciding = {
-        key: b"" if key == b"href" else attributes[key] for key in attributes if key in _DECIDING
-    }
+def start_tag(name: bytes, deciding: dict[bytes, bytes]) -> StartTag:
+    """Return the start tag of a name with the attributes that decide about its style."""
     key = name, tuple(deciding.items())
     tag = _START_TAGS.get(key)
     if tag is None:
