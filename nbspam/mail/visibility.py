@@ -69,7 +69,7 @@ class Style:
 
     __slots__ = (
         *("is_own", "is_absent", "is_away", "shown", "color", "ground", "link", "is_link"),
-        *("size", "zoom", "opacity", "shrinks", "mixes"),
+        *("size", "zoom", "opacity", "shrinks", "mixes", "hides", "text_colours", "grounds"),
     )
 
     def __init__(
@@ -100,6 +100,10 @@ class Style:
             colour is not None and _MIN_OPACITY <= colour.alpha < 1 for colour in (color, link)
         )
         self.mixes |= ground is not None and ground.alpha < 1
+        self.hides = self.is_absent or is_away or shown is False or opacity < 1
+        colours = color or BLACK, link or BLACK, LINK if is_link else BLACK
+        self.text_colours = frozenset(colours)
+        self.grounds = frozenset((ground or WHITE,))
 
 
 @lru_cache(_MAX_KNOWN)
@@ -348,10 +352,9 @@ def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
         shrinks = shrinks or style.shrinks
         shares = shares or (style.shrinks and style.size[1]) or style.zoom != 1
         mixes = mixes or style.mixes
-        hides = hides or style.is_absent or style.is_away or style.shown is False
-        hides = hides or style.opacity < 1
-        texts |= {style.color or BLACK, style.link or BLACK, LINK if style.is_link else BLACK}
-        grounds.add(style.ground or WHITE)
+        hides = hides or style.hides
+        texts |= style.text_colours
+        grounds |= style.grounds
     if mixes or len(texts) * len(grounds) > _MAX_PAIRS:
         return HidingStyles(shrinks, shares, None, frozenset())
     near_texts, near_grounds = _near(frozenset(texts), frozenset(grounds))
