@@ -144,6 +144,14 @@ class CharsetGuess:
         return self._charset
 
 
+class _NoGuess(CharsetGuess):
+    def charset(self, data: bytes) -> str:
+        raise LookupError
+
+
+NO_GUESS = _NoGuess()  # raises LookupError instead of guessing
+
+
 def to_utf8(
     data: bytes, declared: str | None, guess: CharsetGuess | None = None
 ) -> tuple[bytes, str | None]:
@@ -151,7 +159,6 @@ def to_utf8(
 
     guess: the message's; without one, the charset is guessed from this text alone.
     """
-    guess = guess or CharsetGuess()
     name = _plain_name(declared) if declared else ""
     may_be_utf8 = name in ("", "utf-8", "utf8")
     # Most text is ASCII, whatever it is declared to be.
@@ -160,6 +167,7 @@ def to_utf8(
     marked = _marked(data)
     if marked is not None and (not name or name.startswith("utf")):
         return _utf8(data.decode(marked, "replace")), None
+    guess = guess or CharsetGuess()
     if may_be_utf8:
         data = data.removeprefix(codecs.BOM_UTF8)
         if is_utf8(data) and b"\x1b$" not in data:

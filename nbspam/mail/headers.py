@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from nbspam.charsets import CharsetGuess, is_utf8, to_utf8
+from nbspam.charsets import NO_GUESS, CharsetGuess, is_utf8, to_utf8
 from nbspam.printing import printable
 
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`,
@@ -47,6 +47,7 @@ _NOT_BASE64 = bytes(
 LAST = b"last "
 PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
 _KINDS = {b"": PART, b"--": END}
+_MAX_VALUE = 500  # bytes of a value that is remembered
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
@@ -252,8 +253,8 @@ def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = No
             if not (colon and name.isascii()):  # no header, or what is left of two
                 name, colon, value = b"", b"", line
             # A name is not decoded: an encoded word in its place would make any header of it.
-            value = decode_value(unfold(value), charset, guess).replace(b"\n", b" ")
-            lines[i] = name + (colon and b": ") + value
+            value = (colon and b" ") + unfold(value)  # as `Parts` keeps a subject
+            lines[i] = name + colon + decode_value(value, charset, guess).replace(b"\n", b" ")
     return b"\n".join(lines)
 
 
@@ -294,6 +295,22 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
     if not value.isascii() or b"\x1b" in value:
         # Valid UTF-8 is hardly ever anything else; the body's charset is tried on other text.
         value = to_utf8(value, None if is_utf8(value) else charset, guess)[0]
+    elif len(value) <= _MAX_VALUE and (known := _declared_value(value)) is not None:
+        return known
+    return _with_words_decoded(value, guess)
+
+
+@lru_cache(maxsize=512)  # a subject is read twice, and names of correspondents come again
+def _declared_value(value: bytes) -> bytes | None:
+    """Return a decoded value, None if the charset of a word has to be guessed."""
+    try:
+        return _with_words_decoded(value, NO_GUESS)
+    except LookupError:
+        return None
+
+
+def _with_words_decoded(value: bytes, guess: CharsetGuess | None) -> bytes:
+    """Return a value in UTF-8 with its encoded words decoded."""
     # Search only up to the last "?=": otherwise every "=?" without an end would be followed to
     # the end of the value, which takes quadratic time.
     end = value.rfind(b"?=") + 2
@@ -307,7 +324,7 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
         if words and name != last:
             pieces.append(_decode_words(words, last, guess))
             words = []
-        words.append(_decode_word(encoding, text))
+        words.append(decode_base64(text) if encoding in b"bB" else a2b_qp(text, header=True))
         last = name
         if at + 4 == len(found) or (between and not between.isspace()):
             pieces += _decode_words(words, last, guess), between
@@ -319,10 +336,6 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
 def _decode_words(words: list[bytes], charset: bytes, guess: CharsetGuess | None) -> bytes:
     # RFC 2231 allows a language after the charset.
     return to_utf8(b"".join(words), charset.partition(b"*")[0].decode("latin-1"), guess)[0]
-
-
-def _decode_word(encoding: bytes, text: bytes) -> bytes:
-    return decode_base64(text) if encoding in b"bB" else a2b_qp(text, header=True)
 
 
 def decode_base64(text: bytes) -> bytes:
