@@ -154,15 +154,17 @@ async def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may(
 
 
 @pytest.mark.parametrize(
-    ("kind", "refusal", "passed"),
+    ("kind", "late", "busy", "passed"),
     [
-        (SpamdConnection, b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
-        (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
-        (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01a"),
+        (SpamdConnection, b"SPAMD/1.0 79 ", b"SPAMD/1.0 75 ", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
+        (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 503 ", b"HTTP/1.1 200 "),
+        (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01t", b"\0\0\0\x01a"),
     ],
 )
-async def test_a_message_that_is_not_judged_in_time_is_answered_so(kind, refusal, passed):
-    for passes, expected in ((False, refusal), (True, passed)):
+async def test_a_message_that_is_not_judged_in_time_or_for_which_is_no_room_is_answered_so(
+    kind, late, busy, passed
+):
+    for passes, expected in ((False, late), (True, passed)):
         at = desk(waits=True, passes=passes)
         client = await Client(kind, at).send(WHOLE[kind])
         before = client.answer
@@ -172,6 +174,21 @@ async def test_a_message_that_is_not_judged_in_time_is_answered_so(kind, refusal
         assert answer.startswith(expected)
         assert answer.count(expected) == 1
         assert at.tally.total("trouble late") == 1
+    for passes, expected in ((False, busy), (True, passed)):
+        at = desk(passes=passes)
+        full(at)
+        client = await Client(kind, at).send(WHOLE[kind])
+        assert client.answer.removeprefix(before).startswith(expected)
+        assert at.tally.total("trouble busy") == 1
+
+
+@KINDS
+async def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted(kind):
+    client = await Client(kind, desk(limits={"message_bytes": 50})).send(WHOLE[kind])
+    [judged] = client.desk.judge.seen
+    assert len(judged) == 50
+    assert client.desk.tally.total("oversized") == 1
+    assert b"pam" in client.answer  # a verdict
 
 
 # ---- number and room ----

@@ -154,7 +154,7 @@ def test_when_busy_mail_passes_or_is_to_be_sent_again():
         return values(post(path), prepare=scripted.full, **choices)
 
     refused = 503, {"error": "too many messages; try again"}
-    assert busy("/checkv2") == busy("/explain", passes=True) == refused
+    assert busy("/explain", passes=True) == refused
     status, found = busy("/checkv2", passes=True)
     assert (status, found["action"], found["is_skipped"]) == (200, "no action", True)
 
@@ -235,15 +235,6 @@ def test_a_head_or_trailer_that_does_not_end_is_refused_before_it_fills_memory()
 
         assert client.answer.startswith(b"HTTP/1.1 400 ")
         assert client.is_over
-
-
-def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
-    data = SPAM + b"x" * 5000
-    client = talk(post("/checkv2", data), limits={"message_bytes": 1000})
-
-    assert parsed(client.answer)[0][0] == 200
-    assert client.desk.judge.seen == [data[:1000]]
-    assert client.desk.tally.total("oversized") == 1
 
 
 def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():

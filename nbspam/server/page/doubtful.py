@@ -11,12 +11,12 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock, Thread
 from time import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbspam
 from nbspam.disk import stamp_of
@@ -129,26 +129,22 @@ def state(box: ReviewMailbox, now: float) -> State:
     is_running = running is not None and abs(now - running) < _LOST
     if text is None:
         return State(None, 0.0, problem, is_running, not is_running)
-    n_messages, n_ham, n_spam, rows = json.loads(text)
+    *numbers, rows = json.loads(text)
     keys = {letter.key for letter in box.newest()}
     here = keys - {key for (key,) in database.run(_SPOKEN, begun, begun)}
-    kept = tuple(_from_json(row) for row in rows if row[0] in here)
+    kept = tuple(
+        Doubtful._make([*row, tuple(map(tuple, why))]) for *row, why in rows if row[0] in here
+    )
     rests = 0 <= now - ended < _REST * (ended - begun)
     is_due = not (is_running or rests) and of != _fingerprint(keys, box.model)
-    return State(
-        DoubtfulMessages(n_messages, n_ham, n_spam, kept), begun, problem, is_running, is_due
-    )
+    found = DoubtfulMessages._make([*numbers, kept])
+    return State(found, begun, problem, is_running, is_due)
 
 
 _SPOKEN = (
     "SELECT key FROM told WHERE at >= ? AND undone IS NULL UNION"
     " SELECT key FROM settled WHERE at >= ?"
 )
-
-
-def _from_json(row: Sequence[Any]) -> Doubtful:
-    each = Doubtful._make(row)
-    return each._replace(reasons=tuple((token, nats) for token, nats in each.reasons))
 
 
 def _fingerprint(keys: Iterable[str], model: str) -> str:

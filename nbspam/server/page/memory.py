@@ -172,7 +172,7 @@ class Database:
     def note(self, rows: Iterable[SeenMessage]) -> None:
         """Note messages that are in the mailbox with their newest verdicts."""
         values = (
-            (*row[:5], _folded(f"{row.sender} {row.subject}"), *row[5:7],
+            (*row[:5], f"{row.sender} {row.subject}".casefold(), *row[5:7],
              json.dumps(row.reasons), row.judged, row.learned, row.is_known)
             for row in rows
         )  # fmt: skip
@@ -316,19 +316,12 @@ def _connection(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _folded(text: str) -> str:
-    return text.casefold()
-
-
 def _condition(wanted: MessageFilter) -> tuple[str, Sequence[str]]:
     """Return the condition of the wanted rows, and its values."""
-    words = _folded(wanted.words).split()
-    parts = [
-        "is_here",
-        *["instr(folded, ?)"] * len(words),
-        *["seen.label = ?"] * bool(wanted.label),
-    ]
-    return " AND ".join(parts), [*words, *filter(None, (wanted.label,))]
+    words = wanted.words.casefold().split()
+    labels = [wanted.label] if wanted.label else []
+    parts = ["is_here", *["instr(folded, ?)"] * len(words), *["seen.label = ?"] * len(labels)]
+    return " AND ".join(parts), [*words, *labels]
 
 
 def _seen(row: Sequence[Any]) -> SeenMessage:

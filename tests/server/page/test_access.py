@@ -216,29 +216,19 @@ def test_a_post_without_origin_comes_from_the_page_if_the_browser_says_so(bare):
     assert bare.post("/logout", data={"form": bare.form}, headers=headers).status_code == 303
 
 
-def test_every_answer_forbids_the_browser_all_but_the_page(bare):
-    for method, path, form, status in (
-        ("GET", "/", {}, 200),
-        ("GET", f"/?token={TOKEN}", {}, 303),
-        ("GET", "/?token=guess", {}, 403),
-        ("GET", "/<script>", {}, 404),
-        ("PUT", "/", {}, 405),
-        ("POST", "/login", {"a": "a" * 20_000}, 413),
-    ):
-        answer = bare.request(method, path, data=form)
-        headers = answer.headers
-
-        assert answer.status_code == status
-        policy = headers["content-security-policy"].split("; ")
-        assert policy[0] == "default-src 'none'"
-        assert re.fullmatch("style-src 'sha256-[^']+'", policy[1])
-        assert re.fullmatch("script-src 'sha256-[^']+'", policy[2])
-        assert policy[3:] == ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cache-control"] == "no-store"
-        assert headers["referrer-policy"] == "same-origin"
-        kind = "text/html; charset=utf-8" if answer.text.startswith("<!DOCTYPE") else LINE
-        assert headers.get("content-type", LINE) == kind
+def test_an_answer_forbids_the_browser_all_but_the_page(bare):
+    headers = bare.get("/").headers
+    policy = headers["content-security-policy"].split("; ")
+    assert policy[0] == "default-src 'none'"
+    assert re.fullmatch("style-src 'sha256-[^']+'", policy[1])
+    assert re.fullmatch("script-src 'sha256-[^']+'", policy[2])
+    assert policy[3:] == ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "same-origin"
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    answer = bare.put("/")
+    assert (answer.status_code, answer.headers["content-type"]) == (405, LINE)
 
 
 # ---- the server's own pages ----
