@@ -11,6 +11,7 @@ from nbspam.counts.table import compact
 from nbspam.decision import cutoffs
 from nbspam.errors import ModelFileError
 from nbspam.settings import Settings, TokenSettings
+from nbspam.sources.items import Item
 from nbspam.store import fields as checked
 from nbspam.store.doctor import BAD, findings
 from nbspam.store.library import train
@@ -18,6 +19,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import load_classifier
 from nbspam.store.text import model_lines, model_of_lines
+from nbspam.tokens.people import learned_sent_mail
 from stress import damage
 from support import COLUMN_MODELS, HAM, MELONS, ROOT, complains
 
@@ -30,6 +32,8 @@ MAILS = [
 ]
 CATEGORIES = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感")
 CUTOFFS = cutoffs(10, 0.2)._asdict()
+SENT = b"From: me@x\nTo: p%d@x\nMessage-ID: <%d@x>\n\nhello\n"
+SENT_MAIL = learned_sent_mail(Item("", None, SENT % (n, n)) for n in range(3)).to_dict()
 TRAININGS = {
     "mail": (MAILS, {}),
     "many": (LABELLED, {"preset": "text"}),
@@ -122,6 +126,9 @@ REFUSED = {
         ("cutoffs", {**CUTOFFS, "unsure_cost": -1}, "cutoffs: unsure_cost"),
         ("settings/columns", {"text": [1], "label": None}, "settings: columns"),
         ("kind", ["table"], "a model of kind"),
+        ("sent_mail", {**SENT_MAIL, "facts": SENT_MAIL["facts"][::-1]}, "facts: not rising"),
+        ("sent_mail", {**SENT_MAIL, "when": SENT_MAIL["when"][1:]}, "sent_mail: when: of shape"),
+        ("sent_mail", {**SENT_MAIL, "sent": SENT_MAIL["sent"].astype(int)}, "sent_mail: sent"),
     ],
     "many": [
         ("blend", one(0, -1.0), "blend: out of range"),
@@ -176,7 +183,8 @@ REFUSED = {
 def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name):
     path = str(tmp_path / "m")
     save_state(path, state_of(name))
-    checked.check_state({**load_state(path), "cutoffs": CUTOFFS})
+    with_all = {"cutoffs": CUTOFFS, "sent_mail": SENT_MAIL}
+    checked.check_state({**load_state(path), **with_all})
     for way, new, what in REFUSED[name]:
         save_state(path, changed(state_of(name), way, new))
         with pytest.raises(ModelFileError) as caught:

@@ -22,7 +22,7 @@ from nbspam.store.prune import DEFAULT, PruningRule, faded, prune_model
 from nbspam.store.text import model_lines, model_of_lines
 from nbspam.tokens.documents import Vocabulary
 from stored import bytes_of, train_on, trained
-from support import HAM, SPAM, check_bound, complains, words_of, write_mails
+from support import HAM, SPAM, check_bound, words_of, write_mails
 from support import items_of_words as items
 
 OLD, NEW = 1000, 1500
@@ -202,15 +202,6 @@ def test_a_model_and_its_text_say_what_it_does_not_hold(kind, tmp_path, request)
 
     assert (whole(path).table.loss is not None) == (kind == "forgetful")
     assert bytes_of(again, tmp_path / "again") == Path(path).read_bytes()
-
-
-@pytest.mark.parametrize("name", ["others_had", "ledger"])
-def test_a_text_that_states_it_wrongly_is_refused(nbspam, tmp_path, forgetful, name):
-    header, *lines = model_lines(whole(forgetful))
-    wrong = json.dumps(json.loads(header) | {name: -1}).encode() + b"\n"
-    (tmp_path / "lines").write_bytes(wrong + b"".join(lines))
-
-    complains(nbspam("import", tmp_path / "lines", "-m", tmp_path / "m"), 1, "line 1", "-1 is n")
 
 
 def test_the_bound_holds_after_learning_on_and_un_learning(forgetful, tmp_path):

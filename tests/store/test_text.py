@@ -130,6 +130,12 @@ def with_settings(**changes):
         ([with_settings(model="x")], "settings: model: 'x'"),
         ([with_settings(min_df="x")], "settings: min_df: 'x'"),
         ([with_settings(tokens={**SETTINGS["tokens"], "max_length": 10**12})], "max_length: "),
+        ([{**HEADER, "others_had": -1}], "line 1: -1 is not a whole number"),
+        ([{**HEADER, "ledger": -1}], "line 1: ledger: -1 is neither true nor false"),
+        *(
+            ([HEADER, TOKEN, {**MESSAGE, "told": value}], f"told: {value!r} is neither true nor f")
+            for value in (1, "yes", None)
+        ),
         ([HEADER, 7], "line 2: "),
         ([HEADER, {"token": 7}], "line 2: 7 is not text"),
         ([HEADER, {"token": "a" * 70_000}], "line 2: a token of more than 65,536 bytes"),

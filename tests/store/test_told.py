@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.errors import InputError
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.doctor import findings
@@ -17,7 +16,7 @@ from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier
-from nbspam.store.text import model_lines, model_of_lines
+from nbspam.store.text import model_lines
 from stored import DAY, bytes_of, few, letter, train_on, trained
 from support import HAM, SPAM, write_mails
 
@@ -162,15 +161,6 @@ def test_what_lies_in_folders_and_mailboxes_or_the_filter_teaches_is_filed(
     assert n_told(model) == 0
     assert nbspam("relabel", "--to", "ham", mails / "ham")[1] == "confirmed 1\n"
     assert n_told(model) == 1
-
-
-@pytest.mark.parametrize("value", ["1", '"yes"', "null"])
-def test_an_imported_flag_is_true_or_false(value):
-    lines = export_of(trained(START)).splitlines()
-    lines[-1] = lines[-1].replace(b', "day"', f', "told": {value}, "day"'.encode())
-
-    with pytest.raises(InputError, match=r"told: .* is neither true nor false"):
-        model_of_lines(lines, "x")
 
 
 # --- what it is for ------------------------------------------------------------------------
