@@ -126,6 +126,7 @@ REFUSED = {
         ("cutoffs", {**CUTOFFS, "unsure_cost": -1}, "cutoffs: unsure_cost"),
         ("settings/columns", {"text": [1], "label": None}, "settings: columns"),
         ("kind", ["table"], "a model of kind"),
+        ("kind", "dreams", "a model of kind 'dreams'; upgrade nbspam"),
         ("sent_mail", {**SENT_MAIL, "facts": SENT_MAIL["facts"][::-1]}, "facts: not rising"),
         ("sent_mail", {**SENT_MAIL, "when": SENT_MAIL["when"][1:]}, "sent_mail: when: of shape"),
         ("sent_mail", {**SENT_MAIL, "sent": SENT_MAIL["sent"].astype(int)}, "sent_mail: sent"),

@@ -14,7 +14,7 @@ from nbspam.classifier.blend import Blend
 from nbspam.counts.counting import Outcome
 from nbspam.counts.memory import NOT_FILED, FiledMessage
 from nbspam.decision import cutoffs
-from nbspam.errors import ModelFileError, NotTrainedError, UsageError
+from nbspam.errors import ModelFileError, NotTrainedError
 from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
@@ -198,15 +198,6 @@ def test_rows_of_a_table_all_count_and_are_known_when_they_come_again(path):
     assert whole_bytes(path) == whole
     assert StoredModel(str(path)).learn(rows, day=DAY).already_known == 3
     assert StoredModel(str(path)).unlearn(rows, day=DAY).unlearned == 3
-
-
-def test_models_that_strip_other_parts_are_not_merged(tmp_path):
-    paths = [str(tmp_path / "a.nbspam"), str(tmp_path / "b.nbspam")]
-    for path, strip in zip(paths, [(), ("quotes",)], strict=True):
-        stored.train_on(START, path, replace(PRESETS["text"], strip=strip))
-
-    with pytest.raises(UsageError, match=r"settings \(strip\)"):
-        merge(paths, DAY)
 
 
 STEPS = st.lists(

@@ -216,7 +216,9 @@ def others(tmp_path_factory):
             os.rename(path, folder / f"{name}{number}")
         return items
 
-    train_on(write("A"), folder / "once")
+    items = write("A")
+    train_on(items, folder / "once")
+    train_on(items, folder / "strip", replace(mails, strip=("quotes",)))
     write("B", words="more")
     write("two", n=2)
     write("nine", n_items=9)
@@ -240,6 +242,7 @@ def others(tmp_path_factory):
         ("A1 A2 A3 once", "once: a model, named with parts of a training; merge"),
         ("once A1", r"A1: a part of a training, .* model yet.*: nbspam merge PART\.\.\. -o FILE"),
         ("ham1 ham2 ham3", "only one class"),
+        ("once strip", r"differs from .*once in its settings \(strip\)"),
     ],
 )
 def test_what_cannot_be_merged_is_refused(others, named, words):
