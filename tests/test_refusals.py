@@ -70,8 +70,8 @@ REFUSED = [
     ("table merge mail table -o new", 2, IS_TABLE),
     ("merge mail -o new", 2, "merge: only one model; name two or more"),
     # options of training
-    ("train text.csv --no-ledger --unlabelled x", 2, "everything at once; leave them out"),
-    ("train text.csv --no-ledger --model tan", 2, "everything at once; leave them out"),
+    ("train text.csv --no-ledger --unlabelled x", 2, "not for EM; leave them out"),
+    ("train text.csv --no-ledger --model tan", 2, "not for --model tan; leave them out"),
     ("train text.csv --sent box", 2, "this model is of texts"),
     ("train mails --sent box --unlabelled text.csv", 2, "not for EM"),
     ("train mails --model tan --min-support 3", 2, "--min-support … tan"),
