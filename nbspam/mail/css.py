@@ -342,12 +342,19 @@ def read_block(text: bytes) -> Block:
 # Presentational attributes that are read, and the elements that have them.
 HINTS: dict[bytes, tuple[bytes, ...]] = {
     b"font": (b"color",),
+    **dict.fromkeys(b"svg g text tspan textpath".split(), (b"fill",)),
     b"body": (b"bgcolor", b"background", b"text", b"link"),
     **dict.fromkeys(
         b"table thead tbody tfoot tr td th marquee".split(), (b"bgcolor", b"background")
     ),
 }
-_COLOURED = {b"color": "color", b"text": "color", b"bgcolor": "ground", b"link": "link"}
+_COLOURED = {
+    b"fill": "fill",
+    b"color": "color",
+    b"text": "color",
+    b"bgcolor": "ground",
+    b"link": "link",
+}
 
 
 def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
@@ -359,9 +366,16 @@ def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
         if hint == b"background":
             if attributes.get(hint):
                 found["image"] = True
-        elif hint in attributes and (colour := read_legacy_colour(attributes[hint])):
-            found[_COLOURED[hint]] = colour
+        elif hint in attributes:
+            read = _fill if hint == b"fill" else read_legacy_colour
+            if colour := read(attributes[hint]):
+                found[_COLOURED[hint]] = colour
     return found
+
+
+def _fill(value: bytes) -> Colour | None:
+    """Return the colour of text in a drawing."""
+    return read_colour(b"transparent" if value == b"none" else value)
 
 
 def _inset(value: bytes) -> Declared:
@@ -482,10 +496,11 @@ def _font_shorthand(value: bytes) -> Declared:
 _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"display": _one("display", _display),
     b"visibility": _one("shown", _visibility),
-    b"content-visibility": _one("hides", _is_hidden),
+    b"content-visibility": _one("skips", _is_hidden),
     b"mso-hide": _one("hides", _is_all),
     b"color": _one("color", read_colour),
-    b"-webkit-text-fill-color": _one("color", read_colour),
+    b"-webkit-text-fill-color": _one("text-fill", read_colour),
+    b"fill": _one("fill", _fill),
     b"background": _background,
     b"background-color": _one("ground", read_colour),
     b"background-image": _one("image", _image),

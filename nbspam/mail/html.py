@@ -8,13 +8,13 @@ elements are followed one by one.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.mail.css import custom_properties, with_values
 from nbspam.mail.visibility import (
+    ALL_HIDING,
     DECIDING,
     MARK,
     OWN,
@@ -28,7 +28,7 @@ from nbspam.mail.visibility import (
 )
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
     from nbspam.mail.sheets import Sheet
 
@@ -41,8 +41,8 @@ _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
 _MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
 _MAX_DEPTH = 200  # text further inside looks as at this depth
-_MAX_RESOLVED = 1 << 20  # bytes of style attributes with variables
-_MAX_GENERATED, _MAX_CONTENT = 1000, 200  # texts that sheets add to a tree, and their characters
+# Texts that sheets add to a tree, their characters, and relatives that are looked at for them.
+_MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
 
 _BREAKING = frozenset(
     b"br p div tr td th table li ul ol dl dt dd h1 h2 h3 h4 h5 h6 hr center blockquote pre form"
@@ -212,9 +212,6 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     different = dict.fromkeys(known.values())
     starts = {tag.start: None for tag in different if tag.start}
     tags = list(map(known.__getitem__, pieces[1::2]))
-    if any(start.has_variables for start in starts):
-        _resolve(tags, {} if sheet is None else sheet.properties)
-        starts = {tag.start: None for tag in tags if tag.start}
     facts = set().union(*[tag.facts for tag in different])
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces)
@@ -265,13 +262,17 @@ def _known_tags(pieces: list[bytes]) -> tuple[dict[bytes, _Tag], list[bytes], li
 
 
 def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
-    """Return the rules of a document's style elements that are for a screen, None without any."""
+    """Return the rules of a document's style elements that are for a screen, None without any.
+
+    There also are some if style attributes have variables.
+    """
     rules = [tag.hidden for tag in tags if tag.name == b"style"]
-    if not rules:
+    starts = [tag.start for tag in tags if tag.start]
+    if not rules and not any(start.has_variables for start in starts):
         return None
     from nbspam.mail.sheets import Sheet  # imported late: most documents have no style element
 
-    return Sheet(b"\n".join(rules), [tag.start for tag in tags if tag.start])
+    return Sheet(b"\n".join(rules), starts)
 
 
 def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
@@ -306,17 +307,13 @@ def _generate(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> 
 
     Return whether there are any.
     """
-    from selectolax.lexbor import SelectolaxError
-
-    left = _MAX_GENERATED
+    left, matching = _MAX_GENERATED, _Matching(tree, _MAX_RELATIVES)
     for generated in sheet.generated:
-        if b":" in generated.selector and not with_siblings:
+        if any(b":" in each for each in generated.compounds) and not with_siblings:
             continue
-        try:
-            found = tree.css(generated.selector.decode("utf-8", "replace"))
-        except SelectolaxError:  # no selector that it reads
-            continue
-        for node in found[:left]:
+        for node in matching.nodes(generated.compounds[-1])[:left]:
+            if not matching.stands(node, generated.compounds, generated.relations):
+                continue
             parts = [
                 node.attributes.get(name.decode()) or ""
                 if name
@@ -324,7 +321,7 @@ def _generate(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> 
                 for text, name in generated.parts
             ]
             text = "".join(parts)[:_MAX_CONTENT]
-            if not text.strip() or (node.tag or "").encode() in (*_RAW, b"head"):
+            if not text.strip() or (node.tag or "").encode() in (*_RAW, *_VOID, b"head"):
                 continue
             left -= 1
             first = node.first_child if generated.is_before else None
@@ -335,31 +332,54 @@ def _generate(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> 
     return left < _MAX_GENERATED
 
 
-def _resolve(tags: list[_Tag], stated: Mapping[bytes, bytes]) -> None:
-    """Put the values of variables into the style attributes of tags.
+class _Matching:
+    """Which nodes of a tree match compounds, and stand where a selector says.
 
-    An element inherits the variables of those around it.  stated: by sheets.
+    most: relatives of nodes that are looked at.  The parser's engine follows relations, too, but
+    its time grows without bound.
     """
-    names = {tag.name for tag in tags if tag.start and tag.start.has_variables}
-    open_names, environments = [b""], [stated]
-    left = _MAX_RESOLVED
-    for i in [i for i, tag in enumerate(tags) if tag.name in names]:
-        tag, inside = tags[i], environments[-1]
-        if tag.start is not None:
-            if tag.start.has_variables and left > 0:
-                attributes = tag.start.attributes
-                if len(environments) < _MAX_DEPTH:
-                    inside = custom_properties(attributes[b"style"], inside)
-                style = with_values(attributes[b"style"], inside)
-                start = start_tag(tag.name, {**attributes, b"style": style})
-                tags[i] = replace(tag, start=start)
-                left -= len(style)
-            if tag.is_start:
-                open_names.append(tag.name)
-                environments.append(inside)
-        elif tag.name == open_names[-1] and len(environments) > 1:
-            open_names.pop()
-            environments.pop()
+
+    def __init__(self, tree: "LexborHTMLParser", most: int) -> None:
+        self._tree, self._left = tree, most
+        self._found: dict[bytes, dict[int, LexborNode]] = {}
+
+    def nodes(self, compound: bytes) -> list["LexborNode"]:
+        """Return the nodes that match a compound, in order."""
+        return list(self._ids(compound).values())
+
+    def _ids(self, compound: bytes) -> dict[int, "LexborNode"]:
+        from selectolax.lexbor import SelectolaxError
+
+        if compound not in self._found:
+            try:
+                found = self._tree.css(compound.decode("utf-8", "replace"))
+            except SelectolaxError:  # no selector that it reads
+                found = []
+            self._found[compound] = {node.mem_id: node for node in found}
+        return self._found[compound]
+
+    def stands(
+        self, node: "LexborNode", compounds: Sequence[bytes], relations: Sequence[bytes]
+    ) -> bool:
+        """Return whether a node that matches the last compound has the relatives before it."""
+        wanted = {node.mem_id: node}
+        for compound, relation in zip(compounds[-2::-1], relations[::-1], strict=True):
+            ids = self._ids(compound)
+            around = (each for node in wanted.values() for each in self._relatives(node, relation))
+            wanted = {each.mem_id: each for each in around if each.mem_id in ids}
+        return bool(wanted)
+
+    def _relatives(self, node: "LexborNode", relation: bytes) -> Iterator["LexborNode"]:
+        """Yield the nodes that are related to one, the nearest first."""
+        is_sibling = relation in (b"+", b"~")
+        step = node.prev if is_sibling else node.parent
+        while step is not None and self._left > 0:
+            self._left -= 1
+            if step.is_element_node:
+                yield step
+                if relation in (b"+", b">"):
+                    return
+            step = step.prev if is_sibling else step.parent
 
 
 def _unescape(text: bytes) -> bytes:
@@ -450,7 +470,7 @@ class _Walk:
         styles = {start: sheet.style(start) if sheet else start.style for start in starts}
         single = sheet.styles() if sheet and path else ()
         stated = [style for style in {*styles.values(), *single} if style]
-        hiding = hiding_styles(stated)
+        hiding = ALL_HIDING if sheet and sheet.has_variables else hiding_styles(stated)
         if hiding is None:
             return False
         less = {style: reduced(style, hiding) for style in stated}

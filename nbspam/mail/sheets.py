@@ -7,7 +7,7 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.mail.css import (
@@ -25,6 +25,7 @@ from nbspam.mail.visibility import ROOT, StartTag, Style, look_of, style_of
 _MAX_SHEETS, _MAX_SHEET = 32, 20_000
 _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
 _MAX_STEPS = 4096
+_MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
 _LONGEST_SELECTOR = 10_000  # bytes of one that is read
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
 # last one of a selector, and compounds that the parser's engine looks for.
@@ -38,7 +39,7 @@ _SELECTORS = re.compile(rb"(?:[^,\[(]|\[[^]]*\]?|\([^)]*\)?)+")
 _SIMPLE_PSEUDO = re.compile(
     rb"(?:\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:root|:empty"
     rb"|:nth-(?:last-)?(?:child|of-type)\([\dn +a-z-]{1,20}\)"
-    rb"|:(?:not|is|where)\([\w.#*\x80-\xff-]{1,100}\)|[\w.#*\x80-\xff-])+\Z",
+    rb"|:(?:not|is|where)\((?:[\w.#*\x80-\xff-]{1,100}+(?:\s*+,\s*+)?+)++\)|[\w.#*\x80-\xff-])+\Z",
     re.IGNORECASE,
 )
 _CHUNK = re.compile(rb"([^{}]*+)([{}])")
@@ -47,17 +48,24 @@ _FEATURE = re.compile(rb"\(\s*([a-z-]+)\s*:\s*([^()]*)\)")
 _WIDTHS = (b"width", b"device-width")
 _SCREEN = {b"orientation": b"landscape", b"prefers-color-scheme": b"light"}
 # Text before or after the content of elements.
-_PSEUDO_ELEMENT = re.compile(rb"([^\s>+~]+?)::?(before|after)\Z", re.IGNORECASE)
+_PSEUDO_ELEMENT = re.compile(rb"(.*?)::?(before|after)\Z", re.IGNORECASE | re.DOTALL)
 _CONTENT = re.compile(
     rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"'])*+)", re.IGNORECASE
 )
 _CONTENT_PART = re.compile(rb"\"([^\"]*)\"|'([^']*)'|attr\(\s*([\w-]+)\s*\)", re.IGNORECASE)
 
 
+class _Variables:
+    """The variables that an element inherits; compared by identity."""
+
+    def __init__(self, values: Mapping[bytes, bytes]) -> None:
+        self.values = values
+
+
 # Bits of the compounds that relatives of an element match: of all elements that it stands in, of
-# its parent, of all siblings before it, and of the last of them.
-_Context = tuple[int, int, int, int]
-_NO_RELATIVES: _Context = (0, 0, 0, 0)
+# its parent, of all siblings before it, and of the last of them; and what it inherits.
+_Context = tuple[int, int, int, int, _Variables]
+_NO_RELATIVES: _Context = (0, 0, 0, 0, _Variables({}))
 # The style of an element, the context behind it, and the one inside it.
 _Step = tuple[Style | None, _Context, _Context]
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
@@ -75,7 +83,8 @@ class _Selector(NamedTuple):
 class GeneratedText(NamedTuple):
     """Text that a rule puts into elements."""
 
-    selector: bytes  # without relations
+    compounds: tuple[bytes, ...]  # of the selector, as the parser's engine reads them
+    relations: tuple[bytes, ...]  # of each but the first to the one before it
     is_before: bool  # their content; otherwise behind it
     parts: tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts
 
@@ -89,6 +98,7 @@ class _StyleRule(NamedTuple):
     gives: int  # bit of this compound for the ones behind it; 0 for nothing
     weight: tuple[int, int]  # specificity, and the number of the rule
     block: Block
+    text: bytes = b""  # declarations that state or use variables
 
 
 _NOTHING = Block({}, {})
@@ -107,32 +117,27 @@ class Sheet:
         self.has_siblings = False  # whether rules ask for siblings
         rules = _read_rules(text)
         self.generated = _generated_texts(text) if b"content" in text else []
-        self.properties: Mapping[bytes, bytes] = {}  # stated here, for style attributes
-        own = b";".join([tag.attributes[b"style"] for tag in tags if tag.has_variables])
-        values: Mapping[bytes, bytes] = {}
-        if own or b"var(" in text.lower():
-            stated = text.lower()
-            self.properties = custom_properties(stated, {})
-            # Which element inherits which value is followed for style attributes alone.
-            values = custom_properties(stated, custom_properties(own, {}))
+        self.has_variables = b"var(" in text.lower() or any(tag.has_variables for tag in tags)
+        self._left = _MAX_RESOLVED
         if rules:
             present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
-            read, block = b"", _NOTHING
+            read, block, variables = b"", _NOTHING, b""
             for number, (selector, declarations) in enumerate(rules):
                 if all(keys <= present for keys in selector.keys):
                     if declarations is not read:
                         read, stated = declarations, declarations.lower()
-                        block = read_block(with_values(stated, values))
-                    if block.normal or block.important:
-                        self._add(selector, block, number)
+                        variables = stated if self.has_variables and b"--" in stated else b""
+                        block = _NOTHING if variables else read_block(stated)
+                    if block.normal or block.important or variables:
+                        self._add(selector, block, variables, number)
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._rules) or self.has_variables
 
     @property
     def has_relations(self) -> bool:
-        """Whether rules ask for other elements than the one that they apply to."""
-        return self._bits > 0
+        """Whether the style of an element depends on others."""
+        return self._bits > 0 or self.has_variables
 
     def path(self) -> "StyledPath":
         """Return the path to the root of the document."""
@@ -146,7 +151,7 @@ class Sheet:
             if style := style_of(b"", {}, [block]):
                 yield style
 
-    def _add(self, selector: _Selector, block: Block, number: int) -> None:
+    def _add(self, selector: _Selector, block: Block, variables: bytes, number: int) -> None:
         """Add the declarations for one selector, unless there are too many."""
         keys = list(selector.keys)
         if self._bits + len(keys) > _MAX_BITS:
@@ -164,17 +169,18 @@ class Sheet:
             self._put(_StyleRule(each, relation, needs, gives, (0, 0), _NOTHING))
             needs = gives
         weight = selector.specificity, number
-        self._put(_StyleRule(keys[-1], selector.relations[-1], needs, 0, weight, block))
+        relation = selector.relations[-1]
+        self._put(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables))
 
     def _put(self, rule: _StyleRule) -> None:
         """Put a rule where elements with its rarest key will find it."""
         self._keys |= rule.keys
         self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
         rules = self._rules.setdefault(max(rule.keys, key=_rareness), [])
-        if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives):
+        if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives or rule.text):
             last = rules[-1]
             is_alike = last.keys == rule.keys and last.weight[0] == rule.weight[0]
-            if is_alike and not (last.needs or last.gives):
+            if is_alike and not (last.needs or last.gives or last.text):
                 # Together they are one rule, so that any number of them is used.
                 rules[-1] = rule._replace(block=_joined(last.block, rule.block))
                 return
@@ -191,30 +197,52 @@ class Sheet:
         """Return the style of an element, and the contexts of its next sibling and children."""
         step = self._steps.get((tag, context))
         if step is None:
-            blocks, gives = self._matching(tag, context)
-            outer, parent, earlier, _ = context
-            behind = (outer, parent, earlier | gives, gives) if self.has_siblings else context
-            style = style_of(tag.name, tag.attributes, blocks) if blocks else tag.style
-            step = style, behind, (outer | gives, gives, 0, 0)
+            rules, gives = self._matching(tag, context)
+            outer, parent, earlier, _, inherited = context
+            behind = context
+            if self.has_siblings:
+                behind = outer, parent, earlier | gives, gives, inherited
+            style, inside = self._styled(tag, rules, inherited)
+            step = style, behind, (outer | gives, gives, 0, 0, inside)
             if len(self._steps) >= _MAX_STEPS:
                 self._steps.clear()
             self._steps[tag, context] = step
         return step
 
-    def _matching(self, tag: StartTag, context: _Context) -> tuple[list[Block], int]:
-        """Return the declarations that apply to an element, the weakest first, and its bits."""
-        known = self._keys & (tag.keys | {b"*"})
+    def _styled(
+        self, tag: StartTag, rules: Sequence[_StyleRule], inherited: _Variables
+    ) -> tuple[Style | None, _Variables]:
+        """Return the style of an element under rules, and its variables."""
+        own = tag.attributes.get(b"style", b"")
+        stated = [each for each in (*[rule.text for rule in rules], own) if b"--" in each]
+        if not (self.has_variables and stated and self._left > 0):
+            blocks = [rule.block for rule in rules]
+            return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style, inherited
+        text = b";".join(stated)
+        self._left -= len(text) + _BYTES_OF_ONE * len(inherited.values)
+        variables = custom_properties(text, inherited.values)
+        blocks = [
+            read_block(with_values(rule.text, variables)) if rule.text else rule.block
+            for rule in rules
+        ]
+        attributes = {**tag.attributes, b"style": with_values(own, variables)}
+        inside = inherited if variables is inherited.values else _Variables(variables)
+        return style_of(tag.name, attributes, blocks), inside
+
+    def _matching(self, tag: StartTag, context: _Context) -> tuple[list[_StyleRule], int]:
+        """Return the rules that apply to an element, the weakest first, and its bits."""
+        known, related = self._keys & (tag.keys | {b"*"}), context[:4]
         rules = [
             rule
             for key in known & self._rules.keys()
             for rule in self._rules[key]
-            if rule.needs & context[rule.relation] == rule.needs and rule.keys <= known
+            if rule.needs & related[rule.relation] == rule.needs and rule.keys <= known
         ]
         rules.sort(key=_weight)
         gives = 0
         for rule in rules:
             gives |= rule.gives
-        return [rule.block for rule in rules if rule.block is not _NOTHING], gives
+        return [rule for rule in rules if rule.block is not _NOTHING or rule.text], gives
 
 
 class StyledPath:
@@ -250,27 +278,37 @@ def _selector(text: bytes) -> _Selector | None:
     """Return the parts of a selector, None if it is not read."""
     if len(text) > _LONGEST_SELECTOR:
         return None
-    relations, keys, asked, roots = [b""], [], [], 0
-    for relation, compound in _PARTS.findall(text.strip()):
-        if compound:
-            for harmless in (b":link", b":any-link"):
-                compound = compound.removesuffix(harmless)
-            if compound == b":root":
-                compound, roots = b"html", roots + 1
-            plain = _plain_keys(compound)
-            if plain is None and not _SIMPLE_PSEUDO.match(compound):
-                return None
-            keys.append(plain or frozenset())
-            asked.append(compound if plain is None else b"")
-            relations.append(b"")
-        elif relation:
-            relations[-1] = relation
+    keys, asked, roots = [], [], 0
+    compounds, relations = _compounds(text)
+    for compound in compounds:
+        for harmless in (b":link", b":any-link"):
+            compound = compound.removesuffix(harmless)
+        if compound == b":root":
+            compound, roots = b"html", roots + 1
+        plain = _plain_keys(compound)
+        if plain is None and not _SIMPLE_PSEUDO.match(compound):
+            return None
+        keys.append(plain or frozenset())
+        asked.append(compound if plain is None else b"")
     if not keys:
         return None
     # A pseudo-class weighs as much as a class does.
     specificity = sum(map(_specificity, zip(keys, asked, strict=True))) + 999 * roots
-    numbers = tuple([_RELATIONS[relation] for relation in relations[: len(keys)]])
+    numbers = tuple([_RELATIONS[relation] for relation in relations])
     return _Selector(tuple(keys), tuple(asked), numbers, specificity)
+
+
+def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
+    """Return the compounds of a selector, and what relates each to the one before it."""
+    compounds: list[bytes] = []
+    relations = [b""]
+    for relation, compound in _PARTS.findall(selector.strip()):
+        if compound:
+            compounds.append(compound)
+            relations.append(b"")
+        elif relation:
+            relations[-1] = relation
+    return compounds, relations[: len(compounds)]
 
 
 def _weight(rule: _StyleRule) -> tuple[int, int]:
@@ -347,11 +385,14 @@ def _generated_texts(text: bytes) -> list[GeneratedText]:
         parts = tuple([(a or b, name) for a, b, name in _CONTENT_PART.findall(content[-1])])
         for each in _SELECTORS.findall(selectors):
             pseudo = _PSEUDO_ELEMENT.match(each.strip())
-            if pseudo is None or len(found) >= _MAX_MARKS:
+            if pseudo is None or len(found) >= _MAX_MARKS or len(each) > _MAX_SELECTOR:
                 continue
-            compound, is_before = pseudo[1], pseudo[2].lower() == b"before"
-            if _plain_keys(compound) is not None or _SIMPLE_PSEUDO.match(compound):
-                found[compound, is_before] = GeneratedText(compound, is_before, parts)
+            selector, is_before = pseudo[1] or b"*", pseudo[2].lower() == b"before"
+            compounds, relations = _compounds(selector)
+            if all(_plain_keys(one) is not None or _SIMPLE_PSEUDO.match(one) for one in compounds):
+                found[selector, is_before] = GeneratedText(
+                    tuple(compounds), tuple(relations[1:]), is_before, parts
+                )
     return list(found.values())
 
 

@@ -42,15 +42,27 @@ _OWN: dict[bytes, Declared] = {
     b"big": {"size": (1.2, True)},
     b"dialog": {},  # hidden unless it is open, as is all of <details> but its summary
     b"details": {},
-    b"summary": {"shown": True},
+    b"summary": {"closes": -1.0},
+    # Of a drawing only its texts are shown, and none of what it defines for later.
+    b"svg": {"closes": 1.0, "color": BLACK},
+    b"text": {"closes": -1.0},
+    b"foreignobject": {"closes": -1.0},
+    **{name: {"closes": 0.5} for name in b"defs symbol desc metadata".split()},
 }
-_INLINE = frozenset(
-    b"a abbr acronym b bdi bdo big cite code del dfn em font i ins kbd label nobr q s samp small"
-    b" span strike strong sub sup tt u var".split()
+_DRAWN = frozenset(b"svg g text tspan textpath".split())  # their colour is called fill
+# Boxes of elements; those of other names are inline text, without a width and a height.
+_BOXES = dict.fromkeys(
+    b"address article aside blockquote button canvas caption center dd details dialog dir div"
+    b" dl dt embed fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr"
+    b" iframe img input legend li listing main marquee menu meter nav ol optgroup option p"
+    b" plaintext pre progress search section select summary svg textarea ul video xmp".split(),
+    b"block",
 )
-_OF_TABLES = frozenset(b"table tbody td tfoot th thead tr".split())
+_BOXES |= dict.fromkeys(b"tbody td tfoot th thead tr".split(), b"cell")
+# What overflows them is seen.
+_BOXES |= dict.fromkeys(b"table html body".split(), b"table")
 # Attributes that decide about the style of an element; of `href` only whether it is there.
-_STYLING = frozenset(b"style hidden open href color bgcolor background text link".split())
+_STYLING = frozenset(b"style hidden open href color bgcolor background text link fill".split())
 # The attribute that carries the marks of an element, and all attributes that decide about styles.
 MARK = b"nbspam-mark"
 DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
@@ -58,7 +70,16 @@ _TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
 _MOVING = frozenset(
     [
-        *("hides", "clip", "clip-path", "transform", "translate", "overflow", "margin-left"),
+        *(
+            "hides",
+            "skips",
+            "clip",
+            "clip-path",
+            "transform",
+            "translate",
+            "overflow",
+            "margin-left",
+        ),
         *("margin-top", "text-indent", "letter-spacing", *_PLACES),
     ]
 )
@@ -69,7 +90,8 @@ class Style:
 
     __slots__ = (
         *("is_own", "is_absent", "is_away", "shown", "color", "ground", "link", "is_link"),
-        *("size", "zoom", "opacity", "shrinks", "mixes", "hides", "text_colours", "grounds"),
+        *("size", "zoom", "opacity", "closes", "shrinks", "mixes", "hides", "text_colours"),
+        "grounds",
     )
 
     def __init__(
@@ -84,6 +106,7 @@ class Style:
         size: tuple[float, bool],
         zoom: float,
         opacity: float,
+        closes: float,
     ) -> None:
         self.is_own = display == b"absent"  # hidden without any style, as templates are
         self.is_absent = self.is_own or display == b"none"
@@ -93,6 +116,7 @@ class Style:
         self.link = link  # of the links in it
         self.is_link = is_link
         self.size, self.zoom, self.opacity = size, zoom, opacity
+        self.closes = closes  # 1 hides what is in it, -1 opens what is closed, see `Look.closed`
         # Whether it may make text too small.
         self.shrinks = size[0] * zoom < (1 if size[1] else READABLE)
         # Whether the colour that is seen is one that no style states.
@@ -100,7 +124,7 @@ class Style:
             colour is not None and _MIN_OPACITY <= colour.alpha < 1 for colour in (color, link)
         )
         self.mixes |= ground is not None and ground.alpha < 1
-        self.hides = self.is_absent or is_away or shown is False or opacity < 1
+        self.hides = self.is_absent or is_away or shown is False or opacity < 1 or closes > 0
         colours = color or BLACK, link or BLACK, LINK if is_link else BLACK
         self.text_colours = frozenset(colours)
         self.grounds = frozenset((ground or WHITE,))
@@ -118,12 +142,15 @@ def _interned(
     size: tuple[float, bool] = (1.0, True),
     zoom: float = 1.0,
     opacity: float = 1.0,
+    closes: float = 0.0,
 ) -> Style | None:
     """Return the style of these values, None if it changes nothing."""
     changes = color or ground or link or is_link or display or is_away or shown is not None
-    if not changes and size == (1.0, True) and zoom == opacity == 1:
+    if not (changes or closes) and size == (1.0, True) and zoom == opacity == 1:
         return None
-    return Style(display, is_away, shown, color, ground, link, is_link, size, zoom, opacity)
+    return Style(
+        *(display, is_away, shown, color, ground, link, is_link, size, zoom, opacity, closes)
+    )
 
 
 def style_of(
@@ -145,7 +172,9 @@ def style_of(
         important.update(own.important)
     declared = {**normal, **important}
     if name == b"details" and b"open" not in attributes:
-        declared["shown"] = False
+        declared["closes"] = 1.0
+    if name in _DRAWN:
+        declared["color"] = declared.get("fill") or (BLACK if name == b"svg" else None)
     if name == b"dialog" and b"open" not in attributes:
         declared["display"] = b"none"
     if name == b"a" and b"href" in attributes:
@@ -153,7 +182,7 @@ def style_of(
     if not declared:
         return None
     telling = frozenset([item for item in declared.items() if item[1] or item[0] in _ZEROES])
-    return _style(telling, name in _INLINE, name in _OF_TABLES)
+    return _style(telling, _BOXES.get(name, b"inline"))
 
 
 # Properties of which nothing or zero says something.
@@ -161,17 +190,16 @@ _ZEROES = frozenset(("shown", "opacity", "filter", "zoom"))
 
 
 @lru_cache(_MAX_KNOWN)
-def _style(
-    items: frozenset[tuple[str, Value]], is_inline: bool, is_of_table: bool
-) -> Style | None:
+def _style(items: frozenset[tuple[str, Value]], box: bytes) -> Style | None:
     declared = dict(items)
     display, shown, size = (declared.get(key) for key in ("display", "shown", "size"))
-    color, ground = _colour(declared, "color"), _colour(declared, "ground")
+    color = _colour(declared, "text-fill") or _colour(declared, "color")
+    ground = _colour(declared, "ground")
     if ground is not None and ground.alpha == 0:
         ground = None
     return _interned(
         display if display in (b"absent", b"none") else b"",
-        _is_away(declared, is_inline, is_of_table),
+        _is_away(declared, box),
         shown if isinstance(shown, bool) else None,
         color,
         UNKNOWN if declared.get("image") else ground,
@@ -180,33 +208,37 @@ def _style(
         size if isinstance(size, tuple) and not isinstance(size, Colour) else (1.0, True),
         _number(declared, "zoom", 1.0),
         _number(declared, "opacity", 1.0) * _number(declared, "filter", 1.0),
+        _number(declared, "closes", 0.0),
     )
 
 
-def _is_away(declared: Declared, is_inline: bool, is_of_table: bool) -> bool:
+def _is_away(declared: Declared, box: bytes) -> bool:
     """Return whether an element's box is out of sight, clipped or shrunk to nothing.
 
     The box of inline text has neither a height nor an indent, and cells grow with their text.
+    box: one of _BOXES, or inline.
     """
-    if _MOVING.isdisjoint(declared):  # of most elements
+    if _MOVING.isdisjoint(declared) or declared.get("display") == b"contents":
         return False
     position = declared.get("position")
     is_placed = position in (b"absolute", b"fixed")
-    is_inline = is_inline and not (
-        is_placed
-        or declared.get("float") in (b"left", b"right")
-        or declared.get("display") not in (None, b"inline", b"contents")
+    display = declared.get("display")
+    is_inline = (display or box) == b"inline" and not (
+        is_placed or declared.get("float") in (b"left", b"right")
     )
     if declared.get("hides") or declared.get("clip-path") or (is_placed and declared.get("clip")):
         return True
     if not is_inline and (declared.get("transform") or declared.get("translate")):
         return True
-    if not (is_inline or is_of_table) and declared.get("overflow"):
+    is_block = not is_inline and box in (b"block", b"inline")
+    if is_block and declared.get("skips"):
+        return True
+    if is_block and declared.get("overflow"):
         if any(declared.get(side) for side in _TINY):
             return True
         if declared.get("text-indent") == RIGHT:
             return True
-    if declared.get("margin-left") == LEFT or declared.get("margin-top") == LEFT:
+    if box != b"cell" and LEFT in (declared.get("margin-left"), declared.get("margin-top")):
         return True
     if not is_inline and declared.get("text-indent") == LEFT:
         return True
@@ -273,6 +305,7 @@ class Look:
         self.is_absent = False  # it takes no room
         self.is_own = False  # nor would it without any style
         self.is_away = False
+        self.closed = 0.0  # elements around it that show nothing but what opens them
         self.shown = True
         self.color = BLACK
         self.ground = WHITE  # opaque, or UNKNOWN
@@ -283,7 +316,7 @@ class Look:
 
     def reason(self) -> str:
         """Return why the text cannot be read."""
-        if self.is_own:
+        if self.is_own or self.closed:
             return OWN
         if self.is_absent or not self.shown:
             return "style"
@@ -309,6 +342,8 @@ def look_of(parent: Look, style: Style) -> Look:
     look.is_absent = parent.is_absent or style.is_absent
     look.is_own = parent.is_own or style.is_own
     look.is_away = parent.is_away or style.is_away
+    if style.closes in (1, -1) or parent.closed:
+        look.closed = max(parent.closed + style.closes, 0.0)
     look.shown = parent.shown if style.shown is None else style.shown
     look.link = style.link or parent.link
     look.color = look.link if style.is_link else style.color or parent.color
@@ -395,5 +430,6 @@ def reduced(style: Style | None, hiding: HidingStyles) -> Style | None:
         size = MEDIUM, False
     display = b"absent" if style.is_own else b"none" if style.is_absent else b""
     return _interned(
-        display, style.is_away, style.shown, *colours, is_link, size, zoom, style.opacity
+        *(display, style.is_away, style.shown, *colours, is_link, size, zoom, style.opacity),
+        style.closes,
     )
