@@ -134,6 +134,9 @@ table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few
 table query -m $NETWORK --independent 好瓜 好瓜 | name two
 table query -m other.json | not a network
 table train $MELONS --target 好瓜 --model tan --criterion aic -m $OTHER | --criterion
+table train $LIHANG --target Y --model aode --order 2 -m $OTHER | --order: --model aode has no such
+table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --model aode has no such
+table train $LIHANG --target Y --model tan --root d -m $OTHER | --root d: no such column; choose
 table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
 """
 # What is given cannot be read: status 1.

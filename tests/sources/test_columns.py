@@ -162,6 +162,7 @@ def test_expected_names_replace_a_missing_row_of_names():
         (b"a,a\n1,2\n", [], "two columns are called 'a'"),
         (b"a,b\n1,2,3\n", [], "row 1: 3 cells, but 2 columns"),
         (b"1,2,3,4\n", ["a", "b"], "a first row of 4 cells"),
+        (b"1\n", ["a", "b", "y"], "a first row of 1 cells"),
         (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
         (b'{"a": [1]}\n', [], "line 1: a list or object"),
     ],
