@@ -7,15 +7,18 @@ import lzma
 import os
 import pickle
 import shutil
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.files import MAX_MESSAGE, read_uncompressed
-from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, read_items
-from support import FROM, write_files
+from nbspam.sources.files import MAX_MESSAGE, NO_COLUMNS, TextColumns, read_uncompressed
+from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, oddity, read_items
+from support import FROM, HAM, ROOT, SPAM, packed, write_files
 
 MAIL = [f"Subject: {n}\n\nmessage {n}\nFrom me\n".encode() for n in range(12)]
 MBOX = b"".join(FROM + mail.replace(b"\nFrom", b"\n>From") + b"\n" for mail in MAIL)
@@ -363,3 +366,56 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
     assert read_uncompressed(str(path), 99) == b"a: b\n\nand more"
     assert read_uncompressed(str(path), 6) == b"a: b\n\n"
     assert read_uncompressed(str(path), 2) == b"a:"
+
+
+# --- data that are neither mail nor text -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (Path(sys.executable).read_bytes()[:5000], "a program"),
+        (b"MZ\x90\0\x03\0\0\0", "a program"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG picture"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG picture"),
+        (b"GIF89a\1\0\1\0", "a GIF picture"),
+        (b"%PDF-1.7\n", "a PDF document"),
+        (packed({"a": b""}, "zip"), "a ZIP archive or office document"),
+        (b"\x1f\x8b\x08\0", "data compressed by gzip"),
+        (np.random.default_rng(2).bytes(3000), "binary data"),
+        (b"a\0\0\0b\0\0\0", "binary data"),
+    ],
+)
+def test_binary_data_are_named(data, what):
+    assert oddity(data, NO_COLUMNS) == f"looks like {what}, not like mail or text"
+
+
+def test_a_table_is_named_with_the_format_to_give():
+    said = "looks like a table, judged as one text; --format {} judges its rows"
+    assert oddity(b"label,text\nham,x\n", NO_COLUMNS) == said.format("csv")
+    assert oddity(b'{"text": "x"}\n{"text": "y"}\n', NO_COLUMNS) == said.format("jsonl")
+    table = b"nr,headline\n7,x\n"
+    assert oddity(table, NO_COLUMNS) is None
+    assert oddity(table, TextColumns(("headline",))) == said.format("csv")
+
+
+HELLO = "こんにちは、お元気ですか。" * 20
+
+
+@pytest.mark.parametrize(
+    "data",
+    [HAM, SPAM, b"", b"\n", b"hello", b"MZ is a country code"]
+    + [HELLO.encode(name) for name in ("utf-8", "utf-16", "iso2022_jp", "shift_jis", "euc_jp")],
+)
+def test_mail_and_text_are_not_odd(data):
+    assert oddity(data, NO_COLUMNS) is None
+
+
+def test_embedded_mail_is_not_odd():
+    for path in sorted((ROOT / "corpora" / "mail").glob("*/*")):
+        assert oddity(path.read_bytes(), NO_COLUMNS) is None
+
+
+@given(st.binary(max_size=100), st.sampled_from([b"", b"{", b"label,text\n", b"\xff\xfe"]))
+def test_any_bytes_are_looked_at(data, start):
+    assert isinstance(oddity(start + data, TextColumns(("a",))), str | None)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import nbspam
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
 from nbspam.evaluation.evaluation import evaluation_of
@@ -230,3 +231,25 @@ def test_texts_and_rows_have_pages():
     assert "The strongest values of each class" in headings(html)
     assert "纹理=清晰" in Page(html).text
     assert html.count('aria-label="Evidence"') == len(trial.wrong_rows())
+
+
+# --- the result of a cross-validation makes it -----------------------------------------------
+
+
+def test_it_has_all_measures_of_the_trial_and_makes_a_page(mails):
+    few = [item._replace(data=item.read()) for item in read_items([str(mails)])][::5]
+    result = nbspam.cross_validate(few, cv=3)
+    expected = evaluation_of(judge_folds(few, PRESETS["mail"], 3, 0))
+    for name in ("scores", "accuracy", "auc", "n_docs"):
+        assert getattr(result, name) == getattr(expected, name)
+    page = Page(result.report(per_week=70))
+    assert "Of 70 messages a week" in page.text
+    assert f"{result.errors} of {result.n_docs}, most surely wrong first" in page.text
+    assert "In a thousand messages" in result.report()
+    assert "which cross_validate(…, curve=True) does" in page.text
+
+    curve = nbspam.cross_validate(few, cv=2, curve=True)
+    assert "The share of wrong answers by how many messages were learned" in curve.report()
+    pairs = [("what does it cost", "sales"), ("it does not start", "help")] * 5
+    html = nbspam.cross_validate([*pairs, ("it does not start, either", "sales")], cv=2).report()
+    assert "either" in Page(html).text
