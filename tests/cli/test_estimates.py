@@ -41,22 +41,6 @@ def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
 # --- priors ---
 
 
-@pytest.mark.parametrize("estimate", ["mean", "map"])
-def test_priors_may_differ_from_value_to_value_and_class_to_class(table, model, estimate):
-    """Document 004, on the table of 15 rows: (N_jc + b) / (N_c + sum of b), by hand."""
-    how = ("--dirichlet", "X1=2,3,4", "--dirichlet", "Y=1,5", "--alpha", "2", "--estimate")
-    assert table("train", LIHANG, "--target", "Y", *how, estimate)[0] == 0
-    one = estimate == "map"  # the mode takes one less of each parameter
-    # Of the 6 rows of class -1, 2 have X1=2 and 3 have X2=S; of the 9 of class 1, 3 and 1.
-    share, *rest = factors(table, "2,S")
-    assert share == pytest.approx(
-        {"-1": (6 + 1 - one) / (15 + 6 - 2 * one), "1": (9 + 5 - one) / (15 + 6 - 2 * one)}
-    )
-    x1 = {"-1": (2 + 3 - one) / (6 + 9 - 3 * one), "1": (3 + 3 - one) / (9 + 9 - 3 * one)}
-    x2 = {"-1": (3 + 2 - one) / (6 + 6 - 3 * one), "1": (1 + 2 - one) / (9 + 6 - 3 * one)}
-    assert rest == [pytest.approx(x1), pytest.approx(x2)]
-
-
 def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(table, model, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,c,y\n0,1,u,p\n1,1,v,p\n0,0,w,q\n")
     how = ("--target", "y", "--dirichlet", "2,5", "--dirichlet", "b=1,1")

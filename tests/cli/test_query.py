@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from support import MELONS, ROOT, complains
@@ -53,37 +52,6 @@ def test_json_shows_names_as_they_are_written(table, melons):
         out = table(*words)[1]
         assert "好瓜" in out
         assert "\\u" not in out
-
-
-def test_evidence_may_follow_as_further_arguments(table):
-    out = table("query", "-m", FIGURE, "--evidence", "甜度=高", "--target", "根蒂")[1]
-    assert out == "根蒂\tprobability\n硬挺\t0.100000\n蜷缩\t0.900000\n"
-    # P(good | dull, green) by hand: sums over sweetness; the common factor 0.5 cancels.
-    good = 0.25 * (0.4 * 0.5 + 0.6 * 0.4)
-    bad = 0.35 * (0.4 * 0.3 + 0.6 * 0.2)
-    question = ("--evidence", "敲声=沉闷", "色泽=青绿", "--target", "好瓜", "--json")
-    answer = json.loads(table("query", "-m", FIGURE, *question)[1])
-    assert answer["rows"][0] == {
-        "values": {"好瓜": "是"},
-        "probability": pytest.approx(good / (good + bad)),
-        "standard_error": None,
-    }
-    assert np.exp(answer["log_evidence"]) == pytest.approx((good + bad) / 2)
-
-
-def test_sampled_probabilities_are_near_the_exact_ones_and_show_their_error(table):
-    targets = ("--target", "好瓜", "--target", "甜度")
-    question = ("query", "-m", FIGURE, "--evidence", "敲声=沉闷", *targets)
-    exact = json.loads(table(*question, "--json")[1])
-    sampled = json.loads(table(*question, "--gibbs", "20000", "--json")[1])
-
-    for one, other in zip(exact["rows"], sampled["rows"], strict=True):
-        assert abs(one["probability"] - other["probability"]) < 5 * other["standard_error"]
-    assert sampled["r_hat"] < 1.1
-    assert sampled["samples"] == 20_000
-    shown = table(*question, "--gibbs", "20000")[1]
-    assert shown.startswith("好瓜\t甜度\tprobability\tstandard error\n")
-    assert "R-hat 1.0" in shown
 
 
 def test_the_structure_is_printed_as_lines_dot_and_json_that_can_be_queried(
