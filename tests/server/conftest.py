@@ -15,7 +15,7 @@ def pytest_pyfunc_call(pyfuncitem):
     """Run a test that is a coroutine in an event loop of its own."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    names = pyfuncitem._fixtureinfo.argnames
+    names = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
 

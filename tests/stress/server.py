@@ -1,6 +1,6 @@
 """Faults of clients, networks, workers and disks while a server runs.
 
-Each fault is a function of a Trial and of how much of it there is; tests/server/test_faults.py
+Each fault is a function of a Trial and of how much of it there is; tests/server/test_served.py
 does a little of each.  Every answer is compared with the verdict that the model gives in this
 process: while some clients misbehave, workers are killed or the model is replaced, all others are
 answered rightly, and no lesson that was acknowledged is ever lost.

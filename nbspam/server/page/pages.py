@@ -24,9 +24,28 @@ from nbspam.sources.items import Item
 if TYPE_CHECKING:
     from nbspam.server.page.reviewer import Listing, MessageReading
 
+PAGE_SIZE = 100  # messages
 LABELS = ("unsure", "spam", "ham")
 _MAX_WORDS = 200  # characters
 _MAX_DIGITS = 9
+_FOLDER = Path(__file__).with_name("templates")
+_COUNTED = {
+    "lesson learned": "learned",
+    "lesson moved": "moved to the other class",
+    "lesson confirmed": "confirmed",
+    "lesson unlearned": "un-learned",
+    "lesson known": "known already",
+    "trouble busy": "too many at the same time",
+    "trouble late": "not judged in time",
+    "trouble idle": "not sent in time",
+    "trouble malformed": "not in the words of its protocol",
+    "trouble failed": "failed",
+    "trouble gone": "the client has gone",
+    "trouble forbidden": "forbidden",
+    "trouble large": "too large to be learned",
+    "trouble user": "no name of a user",
+    "trouble model": "the model could not be read again",
+}
 
 
 class View(NamedTuple):
@@ -80,28 +99,6 @@ def row_id(key: str) -> str:
 def is_row_id(text: str) -> bool:
     """Return whether a text is from `row_id`."""
     return len(text) == 13 and text[0] == "m" and set(text[1:]) <= set("0123456789abcdef")
-
-
-_FOLDER = Path(__file__).with_name("templates")
-_LABELS = {
-    "lesson learned": "learned",
-    "lesson moved": "moved to the other class",
-    "lesson confirmed": "confirmed",
-    "lesson unlearned": "un-learned",
-    "lesson known": "known already",
-    "trouble busy": "too many at the same time",
-    "trouble late": "not judged in time",
-    "trouble idle": "not sent in time",
-    "trouble malformed": "not in the words of its protocol",
-    "trouble failed": "failed",
-    "trouble gone": "the client has gone",
-    "trouble forbidden": "forbidden",
-    "trouble large": "too large to be learned",
-    "trouble user": "no name of a user",
-    "trouble model": "the model could not be read again",
-}
-
-PAGE_SIZE = 100  # messages
 
 
 class PageBar(NamedTuple):
@@ -250,7 +247,7 @@ def _ago(seconds: float) -> str:
 
 
 def _counts(tally: ServerTally, names: "tuple[str, ...] | list[str]") -> list[tuple[str, int]]:
-    return [(_LABELS.get(name, name), int(tally.total(name))) for name in names]
+    return [(_COUNTED.get(name, name), int(tally.total(name))) for name in names]
 
 
 def filled(template: str, **values: Any) -> str:
