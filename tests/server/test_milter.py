@@ -165,7 +165,11 @@ async def test_a_connection_beyond_the_limit_is_answered_at_the_message_s_end():
     assert (first.is_over, second.is_over) == (False, True)
 
 
-def test_a_mail_system_that_goes_without_a_word_is_let_go():
-    client = talk(OFFER, milter_mail(), ends=True)
+async def test_a_mail_system_that_ends_while_it_waits_is_answered_and_let_go():
+    at = desk(waits=True)
+    client = await Client(MilterConnection, at).send(OFFER, milter_mail())
+    await client.end()
+    assert not client.is_over
+    await go_on(at)
     assert packets(client.answer)[-1] == (b"c", b"")
     assert client.is_over

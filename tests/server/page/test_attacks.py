@@ -207,6 +207,8 @@ def guesses(it):
         yield Attack(f"the token {token[:20]}", request, 403, told)
         request = it.request("POST", "/login", f"token={token[:9000]}", **head)
         yield Attack(f"the token {token[:20]} in a form", request, 403, told)
+    request = it.request("POST", "/login", "&".join(["a=b"] * 100), Origin=f"http://{it.host}")
+    yield Attack("a login of 100 fields", request, 403, "not the token")
     for key in (
         "../../m.nbspam", "/etc/passwd", "..%2f..%2fm.nbspam", "%00", "new/0.M1.host", "%ff",
         "", "gone", "#x", "{{7*7}}", "'OR'1'='1", "a" * 9000,
