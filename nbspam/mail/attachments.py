@@ -66,7 +66,9 @@ _STARTS = {
     b"MSCF": "cab",
     b"ID3": "mp3",
     b"<svg": "svg",
+    b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d": "one",
 }
+_DISK_IMAGE, _DISK_IMAGE_AT = b"CD001", 0x8001  # ECMA-119, section 8.4
 _LONGEST = max(map(len, _STARTS))
 # Other names of what a file is, in its name or its declared type.
 _SAME = {
@@ -79,7 +81,7 @@ _SAME = {
     **dict.fromkeys(("gz", "tgz", "x-gzip"), "gzip"),
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
 }
-_KNOWN = frozenset((*_STARTS.values(), *_SAME))
+_KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso"))
 _OFFICE = (
     (b"word/", "docx"),
     (b"xl/", "xlsx"),
@@ -155,7 +157,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     if archive is not None:
         found = _office(archive) or found
         facts += _facts_of_archive(archive, found)
-    if not found and b"<" in data[:1024]:
+    if found in ("", "svg") and b"<" in data[:1024]:
         small = data.lower()
         facts += {fact for sign, fact in _IN_HTML.items() if sign in small}
     facts.append(f"same-{sha256(data).hexdigest()[:16]}")
@@ -166,6 +168,8 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
 def _type_of_bytes(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
+    if data.startswith(_DISK_IMAGE, _DISK_IMAGE_AT):
+        return "iso"
     start = data[: _LONGEST + 2].lstrip()
     return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
 
@@ -213,7 +217,21 @@ def _measures(kind: str, data: bytes) -> tuple[int, int] | None:
             return struct.unpack_from("<Ii", data, 18)
         if kind == "jpeg":
             return _measures_of_jpeg(data)
+        if kind == "webp":
+            return _measures_of_webp(data)
     return None
+
+
+def _measures_of_webp(data: bytes) -> tuple[int, int] | None:
+    """Return width and height, by the first chunk: RFC 9649, sections 2.5 to 2.7."""
+    if data[12:16] == b"VP8X":
+        wide, high = (int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+        return wide + 1, high + 1
+    if data[12:16] == b"VP8L":
+        bits = struct.unpack_from("<I", data, 21)[0]
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    wide, high = struct.unpack_from("<HH", data, 26)
+    return (wide & 0x3FFF, high & 0x3FFF) if data[12:16] == b"VP8 " else None
 
 
 def _measures_of_jpeg(data: bytes) -> tuple[int, int] | None:

@@ -193,16 +193,13 @@ def _character(text: bytes, stop: int, start: int) -> int:
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
 _AMP = b"text/x-amp-html"
-_HTML_TYPES = (b"text/html", b"application/xhtml+xml", _AMP)
+_HTML_TYPES = (b"text/html", b"application/xhtml+xml", b"image/svg+xml", _AMP)
 _CARDS = (b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory")
 # Files that are text if they look like it only if their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
     b"txt": b"text/plain",
-    b"htm": b"text/html",
-    b"html": b"text/html",
-    b"xhtml": b"text/html",
-    b"shtml": b"text/html",
+    **dict.fromkeys((b"htm", b"html", b"xhtml", b"shtml", b"svg"), b"text/html"),
     b"eml": b"message/rfc822",
     b"ics": b"text/calendar",
     b"vcf": b"text/vcard",

@@ -24,6 +24,7 @@ from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
 SPAM = "cheap pills without prescription"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
 JPEG = b"\xff\xd8\xff\xe0\0\4AA\xff\xc0\0\x11\x08" + struct.pack(">HH", 480, 640)
+WEBP, LOSSLESS = b"RIFF....WEBP", struct.pack("<I", 319 | 239 << 14)
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -58,7 +59,13 @@ def attached(data: bytes, limits=LIMITS) -> dict[str, bytes]:
         (JPEG, b"a.jpeg", {"type-jpeg", "image-640x480"}),
         (b"GIF89a\1\0\2\0", b"", {"type-gif", "image-1x2"}),
         (b"BM" + bytes(16) + struct.pack("<Ii", 3, 4), b"", {"type-bmp", "image-3x4"}),
-        (b"RIFF....WEBP", b"", {"type-webp"}),
+        (b"RIFF....WEBP", b"a.jpg", {"type-webp", "jpg-is-webp"}),
+        (WEBP + b"VP8X" + bytes(8) + b"\x3f\1\0\xef\0\0", b"", {"image-320x240"}),
+        (WEBP + b"VP8L" + bytes(4) + b"/" + LOSSLESS, b"", {"image-320x240"}),
+        (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 320, 240), b"", {"image-320x240"}),
+        (b"\xe4R\\{\x8c\xd8\xa7M", b"a.pdf", {"type-one", "pdf-is-one"}),
+        (bytes(0x8001) + b"CD001", b"a.pdf", {"type-iso", "pdf-is-iso"}),
+        (b"<svg><script>eval(atob('x'))", b"a.svg", {"type-svg", "script-atob"}),
         (OLE + "_VBA_PROJECT".encode("utf-16-le"), b"a.xls", {"type-ole", "macros"}),
         (OLE + "EncryptedPackage".encode("utf-16-le"), b"a.docx", {"encrypted", "docx-is-ole"}),
         (zipped("word/document.xml", "word/vbaProject.bin"), b"a.docm", {"type-docx", "macros"}),
@@ -68,6 +75,17 @@ def attached(data: bytes, limits=LIMITS) -> dict[str, bytes]:
 )
 def test_facts(data, name, expected):
     assert expected <= facts(data, name)
+
+
+def test_a_drawing_is_read_as_its_texts():
+    drawing = b"<svg><title>no</title><text>cheap pills</text><a href='http://x.example/'/></svg>"
+    for kind in (
+        b"image/svg+xml",
+        b"application/octet-stream; name=a.svg",
+        b"image/x; name=a.SVG",
+    ):
+        found = dict(parse_message(b"Content-Type: " + kind + b"\n\n" + drawing).fields)
+        assert (found["body"].strip(), found["url"]) == (b"cheap pills", b"http://x.example/")
 
 
 def test_honest_names_are_no_facts():
