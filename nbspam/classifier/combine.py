@@ -128,14 +128,14 @@ class Combination(NamedTuple):
 
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
         """Return documents over columns of the table with what its counts say of them."""
-        groups = table.vocabulary.groups[documents.tokens]
-        odds = log_odds(table.feature_count[documents.tokens], table.class_count)
+        groups = table.vocabulary.groups.take(documents.tokens)
+        odds = log_odds(table.feature_count.take(documents.tokens, axis=0), table.class_count)
         return WeighedEvidence(
             documents,
             groups,
             odds.take(documents.columns),
-            IN_LAYER[groups],
-            self.correction[documents.tokens],
+            IN_LAYER.take(groups),
+            self.correction.take(documents.tokens),
             limits_for(limits_of(table), documents, groups, table.vocabulary.keys),
         )
 
@@ -236,7 +236,9 @@ def strongest(
     if limits is None:
         return EvidenceCounting(entry, cell, odds)
     place = 2 * cell + (odds > 0)
-    order = (_ABOVE_ALL * place - np.abs(odds)).argsort(kind="stable")
+    # Equally strong ones add up to the same in any order; those of one document may be shown.
+    kind: Any = "stable" if documents.n_docs == 1 else None
+    order = (_ABOVE_ALL * place - np.abs(odds)).argsort(kind=kind)
     number = np.bincount(place)
     rank = np.arange(len(order)) - (number.cumsum() - number).repeat(number)
     counts = order[rank < limits.ravel().take(place.take(order) % limits.size)]

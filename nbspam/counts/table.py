@@ -151,7 +151,7 @@ class CountTable(NamedTuple):
 
         The frequency of a token becomes 0 when all messages that had it have been un-learned.
         """
-        is_met = self.document_frequency[documents.tokens] > 0
+        is_met = self.document_frequency.take(documents.tokens) > 0
         return documents.on(np.where(is_met, documents.tokens, -1))
 
     def evidence(self, column: int, share: float) -> Evidence:

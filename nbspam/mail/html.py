@@ -485,7 +485,11 @@ class _Walk:
         for i in places:
             tag, now = tags[i], look
             if tag.start is not None:
-                style = reduced(path.enter(tag.start), hiding) if path else changing.get(tag.start)
+                style = path.enter(tag.start) if path else changing.get(tag.start)
+                if path:
+                    if style not in less:
+                        less[style] = reduced(style, hiding)
+                    style = less[style]
                 if tag.is_start:
                     if style is not None and len(outside) < _MAX_DEPTH:
                         now = look_of(look, style)

@@ -162,15 +162,16 @@ def style_of(
     """
     if not attributes and not blocks and name not in _OWN:  # of most tags
         return None
-    normal, important = {**_OWN.get(name, {}), **read_hints(name, attributes)}, Declared()
+    normal = read_hints(name, attributes)
+    if name in _OWN:
+        normal = {**_OWN[name], **normal}
+    if b"style" in attributes:
+        blocks = (*blocks, read_block(attributes[b"style"]))
+    important: Declared = {}
     for block in blocks:
         normal.update(block.normal)
         important.update(block.important)
-    if b"style" in attributes:
-        own = read_block(attributes[b"style"])
-        normal.update(own.normal)
-        important.update(own.important)
-    declared = {**normal, **important}
+    declared = {**normal, **important} if important else normal
     if name == b"details" and b"open" not in attributes:
         declared["closes"] = 1.0
     if name in _DRAWN:

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import chain, groupby, repeat
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +17,11 @@ from nbspam.workers import Engine, Workers, ordered_map
 
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
 _LAST_ITEMS = 64  # items in these
+# Modules that are imported late, because a single message may not need them.
+_FOR_MAIL = (
+    *("nbspam.mail.html", "nbspam.mail.sheets", "nbspam.mail.attachments"),
+    *("nbspam.mail.wrappings", "nbspam.tokens.forms", "selectolax.lexbor"),
+)
 _NOT_WORD = re.compile(r"[^\w]")
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
 Result = TypeVar("Result")
@@ -58,7 +64,11 @@ def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
     if isinstance(jobs, Engine):
         items = map(with_data, items)
     last: deque[Chunk] = deque()
-    for chunk in chunks(items):
+    for number, chunk in enumerate(chunks(items)):
+        if number == 1 and jobs != 1 and not chunk[0].is_text:
+            # Processes are forked for the second chunk: what mail needs is imported once.
+            for name in _FOR_MAIL:
+                import_module(name)
         last.append(chunk)
         if len(last) > _LAST_CHUNKS:
             yield last.popleft()
