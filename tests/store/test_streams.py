@@ -54,6 +54,7 @@ def plain(whole):
 
 @examples(200)
 @given(RUNS, st.integers(1, 12), st.integers(2, 4))
+@example([{1: (1, 0, rank, 0)} for rank in (0, 9, 5)], 12, 2)  # two are added first
 def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
     expected = {}
     together = defaultdict(list)
