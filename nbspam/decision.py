@@ -90,6 +90,9 @@ def risks(posterior: Mapping[str, float], rule: Rule) -> dict[str, float]:
 def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> Integers:
     """Return the action of least expected loss, shape (n_docs,); on a tie the first.
 
+    Bayes decision rule, Zhou Zhihua's eq. 7.3.  Under 0/1 loss it is the likeliest class, eq. 7.6:
+    notes that print it as the class of the greatest risk mean the least.
+
     >>> bayes_actions([[0.4, 0.6], [0.3, 0.7]], [[0, 2], [1, 0]])
     array([0, 1])
     """

@@ -146,7 +146,8 @@ def settings_from_dict(values: dict[str, Any]) -> Settings:
 
 
 # As in scikit-learn's tutorial on 20 newsgroups: every file is Latin-1 text, words have two
-# or more word characters, counts are scaled to unit length, and alpha is Laplace's.
+# or more word characters, counts are scaled to unit length, and alpha is Laplace's.  Some notes
+# call these weights tf-idf, but no document frequency takes part.
 _TUTORIAL = Settings(
     TokenSettings(punctuation="_", min_length=2, max_length=4096, raw=True),
     reading="latin1",

@@ -430,6 +430,11 @@ def output_option(text: str) -> Decorator:
     return click.option("-o", "--output", "output_path", required=True, metavar="FILE", help=text)
 
 
+def picture_option(text: str) -> Decorator:
+    """Return the option that names a file for a picture; text: its help."""
+    return click.option("--plot", metavar="FILE", help=text + "  FILE ends in .svg or .png.")
+
+
 def seed_option(thing: str) -> Decorator:
     """Return the option that makes another run draw the same random numbers."""
     return click.option(

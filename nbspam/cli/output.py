@@ -14,6 +14,9 @@ from nbspam.cli.frame import is_quiet
 from nbspam.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from xml.etree import ElementTree
+
     from nbspam.counts.counting import Outcome
     from nbspam.counts.shards import Share
     from nbspam.counts.table import Loss
@@ -371,6 +374,16 @@ def check_page(path: str | None, per_week: int | None = None) -> None:
 
     check_page_path(path)
     check_place("--report", path)
+
+
+def write_picture(path: str, make: "Callable[[], ElementTree.Element]") -> None:
+    """Draw a picture into a file; raises InputError, and UsageError for another ending."""
+    from nbspam.evaluation.drawings import check_picture_path, write
+
+    check_place("--plot", path)
+    check_picture_path(path)
+    if note := write(make(), path):
+        warn(note)
 
 
 def write_page(path: str, page: str) -> None:

@@ -14,8 +14,8 @@ import click
 from nbspam.cli.frame import Command
 from nbspam.cli.inputs import loaded_model
 from nbspam.cli.looking import NetworkQuestion, ask_network, question_options
-from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import columns_text, counts_text, json_line
+from nbspam.cli.options import json_option, model_option, picture_option
+from nbspam.cli.output import columns_text, counts_text, json_line, write_picture
 from nbspam.printing import (
     clipped,
     display_width,
@@ -36,10 +36,11 @@ _HEAD = 12  # columns for what stands before a fact
 _MAX_LINES, _MAX_ROWS = 60, 12  # of all distributions, and rows of each
 
 
-@click.command("info", cls=Command, group="table", first=("--model-file", "--json"))
+@click.command("info", cls=Command, group="table", first=("--model-file", "--plot", "--json"))
 @model_option
+@picture_option("Draw the graph of the columns, and the normal distributions.")
 @json_option
-def table_info_command(model_path: str, as_json: bool) -> None:
+def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None:
     """Verify the model of a table, and show its training data and its estimates.
 
     The estimates are class priors, tables of categories with their counts, means and standard
@@ -47,9 +48,13 @@ def table_info_command(model_path: str, as_json: bool) -> None:
 
     \b
     nbspam table info
-    nbspam table info -m iris.nbspam --json
+    nbspam table info -m iris.nbspam --plot iris.svg
     """
     classifier = cast("TableClassifier", loaded_model(model_path))
+    if plot is not None:
+        from nbspam.evaluation.model_drawings import model_picture
+
+        write_picture(plot, lambda: model_picture(classifier))
     n_bytes = os.path.getsize(model_path)
     if as_json:
         first = {"model": model_path, "bytes": n_bytes}

@@ -275,8 +275,13 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     help="Smoothing: a number added to every count.",
 )
 @training_options.cluster_columns_options
+@options.picture_option("Draw the normal distribution of each number in each cluster.")
 def table_cluster_command(
-    rows: inputs.Rows, form: ClusterForm, alpha: float, columns: training_options.ClusterColumns
+    rows: inputs.Rows,
+    form: ClusterForm,
+    alpha: float,
+    columns: training_options.ClusterColumns,
+    plot: str | None,
 ) -> None:
     """Sort rows without a class into K clusters, and print what is typical of each.
 
@@ -293,6 +298,10 @@ def table_cluster_command(
         *(inputs.records_of(*rows), form.k, alpha, *columns),
         *(form.restarts, form.hard, form.seed, stopping(form.rounds, form.epsilon)),
     )
+    if plot is not None:
+        from nbspam.evaluation.model_drawings import clusters_picture
+
+        output.write_picture(plot, lambda: clusters_picture(found))
     if form.trace:
         output.echo_rows(rounds_rows(found.fit.steps))
     if form.assignments:

@@ -111,7 +111,7 @@ vocabulary_option = click.option(
     "--vocabulary",
     metavar="FILE",
     callback=_read_vocabulary,
-    help="Count the tokens that FILE lists, one a line, and no others.  They are written as nbspam"
+    help="Count only the tokens in FILE.  It has one a line, written as nbspam"
     " tokens prints them.  A model of these does not learn on.",
 )
 characters_option = click.option(
@@ -186,7 +186,7 @@ training_options = filling(
     click.option(
         "--authserv-id",
         metavar="NAME",
-        help="Believe your server NAME on SPF, DKIM, DMARC, ARC.  It says so in"
+        help="Believe server NAME on SPF, DKIM, DMARC, ARC.  It says so in"
         " the topmost header Authentication-Results that begins with NAME, and must remove those"
         " that others wrote in its name.",
     ),

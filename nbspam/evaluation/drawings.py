@@ -44,7 +44,7 @@ class _Axis:
         return round(self._start + (value - self.low) * self._scale, 1)
 
 
-class _Canvas:
+class Canvas:
     """A picture with two axes, to which elements are added."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], label: str) -> None:
@@ -69,22 +69,26 @@ class _Canvas:
             kind=kind, x=self.x.at(x), y=self.y.at(y), r=r,
         )  # fmt: skip
 
+    def label(self, x: float, y: float, text: str) -> None:
+        """Add a text above a point in the units of the axes."""
+        self._elements.append(text_at(self.x.at(x), self.y.at(y) - 3, text, "middle", "title"))
+
     def ticks_below(self, ticks: Iterable[tuple[float, str]], title: str) -> None:
         """Add the labels of the lower axis, and its title."""
         base = self.y.at(self.y.low)
         for value, text in ticks:
             x = self.x.at(value)
             self.add('<path class="tick" d="M{x:g} {y:g}v4"/>', x=x, y=base)
-            self._elements.append(_text(x, base + 16, text, "middle"))
+            self._elements.append(text_at(x, base + 16, text, "middle"))
         middle = (_LEFT + WIDTH - _RIGHT) / 2
-        self._elements.append(_text(middle, HEIGHT - 6, shown(title), "middle", "title"))
+        self._elements.append(text_at(middle, HEIGHT - 6, shown(title), "middle", "title"))
 
     def ticks_left(self, ticks: Iterable[tuple[float, str]]) -> None:
         """Add the labels of the left axis, and lines across at their values."""
         for value, text in ticks:
             y = self.y.at(value)
             self.add('<path class="grid" d="M{x} {y:g}H{end}"/>', x=_LEFT, y=y, end=WIDTH - _RIGHT)
-            self._elements.append(_text(_LEFT - 5, y + 4, text, "end"))
+            self._elements.append(text_at(_LEFT - 5, y + 4, text, "end"))
 
     def drawn(self) -> Markup:
         """Return the picture; a screen reader reads its label."""
@@ -94,7 +98,8 @@ class _Canvas:
         ).format(label=shown(self._label), width=WIDTH, height=HEIGHT, inside=inside)
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> Markup:
+def text_at(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> Markup:
+    """Return a text at a place of a picture; kind: its class in the style."""
     return Markup('<text{kind} x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>').format(
         kind=kind and Markup(' class="{}"').format(kind), x=x, y=y, anchor=anchor, text=text
     )
@@ -106,7 +111,7 @@ def tradeoff_figure(runs: Sequence[Tradeoff], views: Views) -> Markup:
     first, second = views.classes
     label = f"Shares of {first} called {second} and of {second} called {first}, by cutoff"
     ends = _logit(np.array([least, 0.5]), least).tolist()
-    canvas = _Canvas((ends[0], ends[1]), (ends[0], ends[1]), label)
+    canvas = Canvas((ends[0], ends[1]), (ends[0], ends[1]), label)
     percents = [p for p in _PERCENTS if p / 100 >= least]
     places = [(float(_logit(np.array([p / 100]), least)[0]), f"{p:g} %") for p in percents]
     canvas.ticks_left(places)
@@ -126,7 +131,7 @@ def _logit(rate: Floats, least: float) -> Floats:
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def _steps(canvas: _Canvas, x: Floats, y: Floats) -> str:
+def _steps(canvas: Canvas, x: Floats, y: Floats) -> str:
     """Return the path of a curve of steps, without those too small to be seen."""
     points = [(canvas.x.at(a), canvas.y.at(b)) for a, b in zip(x, y, strict=True)]
     path, (last_x, last_y) = f"M{points[0][0]:g} {points[0][1]:g}", points[0]
@@ -151,7 +156,7 @@ def reliability_figure(bins: ReliabilityBins, what: str) -> Markup:
     """
     n_docs, confidence, frequency = bins
     low, high = wilson_interval(np.rint(frequency * n_docs), n_docs)
-    canvas = _Canvas((0, 1), (0, 1), f"Probability of {what}, predicted and observed")
+    canvas = Canvas((0, 1), (0, 1), f"Probability of {what}, predicted and observed")
     canvas.ticks_left([(value / 4, f"{25 * value} %") for value in range(5)])
     canvas.ticks_below(
         [(value / 4, f"{25 * value} %") for value in range(5)], f"probability of {what}"
@@ -168,20 +173,21 @@ def histogram_figure(histogram: Histogram) -> Markup:
     counts, edges = np.log1p(histogram.counts), histogram.edges
     top = max(float(counts.max()), 1e-9)
     first, second = histogram.names
-    canvas = _Canvas((edges[0], edges[-1]), (-top, top), f"Scores of {first} and {second}")
+    canvas = Canvas((edges[0], edges[-1]), (-top, top), f"Scores of {first} and {second}")
     most = int(histogram.counts.max())
     marks = [n for n in (1, 10, 100, 1_000, 10_000, 100_000) if n <= most][-2:]
     ticks = [(sign * float(np.log1p(n)), f"{n:,}") for n in marks for sign in (1, -1)]
     canvas.ticks_left([(0.0, "0"), *ticks])
     canvas.ticks_below(
-        [(value, _number(value)) for value in _round(edges[0], edges[-1])], histogram.what
+        [(value, number_text(value)) for value in round_values(edges[0], edges[-1])],
+        histogram.what,
     )
     for kind, row, sign in (("second", counts[1], 1), ("first", counts[0], -1)):
         canvas.add('<path class="{kind}" d="{path}"/>', kind=kind, path=_bars(canvas, row * sign))
     return canvas.drawn()
 
 
-def _bars(canvas: _Canvas, heights: Floats) -> str:
+def _bars(canvas: Canvas, heights: Floats) -> str:
     """Return the path of the bars of a histogram, which has as many as it has heights."""
     zero = canvas.y.at(0)
     width = (WIDTH - _LEFT - _RIGHT) / len(heights)
@@ -201,8 +207,8 @@ def days_figure(days: Sequence[str], counts: Integers, kinds: Sequence[str], lab
     """
     ends = counts.cumsum(axis=1)
     top = max(int(ends.max(initial=0)), 1)
-    canvas = _Canvas((0, len(days)), (0, top), label)
-    canvas.ticks_left((v, f"{v:,.0f}") for v in _round(0, top) if v.is_integer())
+    canvas = Canvas((0, len(days)), (0, top), label)
+    canvas.ticks_left((v, f"{v:,.0f}") for v in round_values(0, top) if v.is_integer())
     step = -(-len(days) // _MAX_LABELS)
     chosen = range(len(days) - 1 - step // 2, -1, -step)
     canvas.ticks_below(((k + 0.5, days[k]) for k in chosen), "day")
@@ -222,8 +228,8 @@ def learning_figure(learning: Learning, noun: str) -> Markup:
     n_learned, wrong, low, high = learning
     x = np.log10(np.maximum(n_learned, 1))
     top = max(100 * float(high.max()), 1e-6)
-    canvas = _Canvas((x[0], x[-1]), (0, top), f"Share of wrong answers by {noun} learned")
-    canvas.ticks_left([(value, f"{_number(value)} %") for value in _round(0, top)])
+    canvas = Canvas((x[0], x[-1]), (0, top), f"Share of wrong answers by {noun} learned")
+    canvas.ticks_left([(value, f"{number_text(value)} %") for value in round_values(0, top)])
     shown_at = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MAX_LABELS)).round().astype(int))
     labels: list[tuple[float, str]] = []
     for k in shown_at.tolist():
@@ -266,7 +272,7 @@ def _lines(start: int, end: int, columns: int, size: int) -> str:
     return path
 
 
-def _round(low: float, high: float) -> Iterator[float]:
+def round_values(low: float, high: float) -> Iterator[float]:
     """Yield about four round values between two."""
     step = 10.0 ** np.floor(np.log10((high - low) / 3))
     for factor in (5, 2, 1):
@@ -279,15 +285,16 @@ def _round(low: float, high: float) -> Iterator[float]:
         value += step
 
 
-def _number(value: float) -> str:
-    return f"{value:g}".replace("-", "\N{MINUS SIGN}")
+def number_text(value: float) -> str:
+    """Return a number as a label of an axis."""
+    return f"{value + 0.0:g}".replace("-", "\N{MINUS SIGN}")
 
 
 # --- a picture of a trial in a file -----------------------------------------------------------
 
 _ENDINGS = (".png", ".svg")
-_GAP, _HEAD = 20.0, 24.0  # around pictures, and above them for their titles
-_SHEET = 2 * WIDTH + 3 * _GAP  # units wide
+GAP, HEAD = 20.0, 24.0  # around pictures, and above them for their titles
+SHEET = 2 * WIDTH + 3 * GAP  # units wide
 _PIXELS = 1200  # of a PNG as wide
 _TITLE = 80  # characters of the title
 _NAMES = 24  # columns of a class name beside the matrix
@@ -310,6 +317,12 @@ _LOOKS = {
     "second": {"fill": _RED},
     **{f"m{n}": {"fill": c} for n, c in enumerate(("#dbe9f7", "#a9cdf0", "#5f9fd8", _BLUE), 1)},
     **{f"on{n}": {"fill": c} for n, c in enumerate((_BLACK, _BLACK, _BLACK, "#fff"), 1)},
+    "node": {"fill": "#e0eefb", "stroke": _BLUE},
+    "tip": {"fill": _GREY},
+    **{
+        f"curve{n}": {"fill": "none", "stroke": colour, "stroke-width": "2"}
+        for n, colour in enumerate((_RED, "#2f7d32", "#8a5a00"), 1)
+    },
     "title": {"fill": _BLACK},
     "head": {"fill": _BLACK, "font-size": "15"},
 }
@@ -331,11 +344,15 @@ def check_picture_path(path: str) -> None:
 
 
 def draw(views: Views, path: str, what: str) -> str | None:
-    """Write the picture of a trial, PNG or SVG by the ending of its path; raises InputError.
+    """Write the picture of a trial; what: the judged sources, for the title.  See `write`."""
+    return write(sheet(views, what), path)
 
-    what: the judged sources, for the title.  Returns a note if no font has all of its letters.
+
+def write(picture: ElementTree.Element, path: str) -> str | None:
+    """Write a picture, PNG or SVG by the ending of its path; raises InputError.
+
+    Returns a note if no font has all of its letters.
     """
-    picture = sheet(views, what)
     try:
         if path.lower().endswith(".svg"):
             ElementTree.ElementTree(picture).write(path, "utf-8")
@@ -370,24 +387,29 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
         printable(shortened_text(what, _TITLE)),
         f"{n_right:,} of {views.n_docs:,} {views.noun} right ({n_right / views.n_docs:.2%})",
     ]
-    elements = [_text(_GAP, _GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
-    top = 3 * _GAP
+    elements = [text_at(GAP, GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
+    top = 3 * GAP
     for number, (title, picture) in enumerate(panels):
-        x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
-        elements += [_text(x, y + 16, title, kind="title"), _placed(picture, x, y + _HEAD)]
-    height = top + -(-len(panels) // 2) * (_HEAD + HEIGHT + _GAP)
+        x, y = GAP + number % 2 * (WIDTH + GAP), top + number // 2 * (HEAD + HEIGHT + GAP)
+        elements += [text_at(x, y + 16, title, kind="title"), placed(picture, x, y + HEAD)]
+    height = top + -(-len(panels) // 2) * (HEAD + HEIGHT + GAP)
     if len(views.classes) > 2:
         title = "Confusion matrix: class down, answer across"
         elements += [
-            _text(_GAP, height + 16, title, kind="title"),
-            *_matrix(views, height + 2 * _HEAD),
+            text_at(GAP, height + 16, title, kind="title"),
+            *_matrix(views, height + 2 * HEAD),
         ]
-        height += 2 * _HEAD + len(views.answers) * _row(views) + _GAP
+        height += 2 * HEAD + len(views.answers) * _row(views) + GAP
+    return in_file(elements, height)
+
+
+def in_file(elements: Iterable[Markup], height: float) -> ElementTree.Element:
+    """Return elements as a picture SHEET wide, in the colours of a file."""
     inside = Markup("").join(elements)
     root = ElementTree.fromstring(
-        f'<svg viewBox="0 0 {_SHEET} {height:g}" width="{_SHEET}"'
+        f'<svg viewBox="0 0 {SHEET} {height:g}" width="{SHEET}"'
         f' height="{height:g}" font-family="system-ui, sans-serif" font-size="11.5">'
-        f'<path class="ground" d="M0 0H{_SHEET}V{height:g}H0z"/>{inside}</svg>'
+        f'<path class="ground" d="M0 0H{SHEET}V{height:g}H0z"/>{inside}</svg>'
     )
     root.set("xmlns", "http://www.w3.org/2000/svg")
     for element in root.iter():
@@ -398,7 +420,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
     return root
 
 
-def _placed(picture: Markup, x: float, y: float) -> Markup:
+def placed(picture: Markup, x: float, y: float) -> Markup:
     """Return a picture as an element of a larger one."""
     place = f'<svg x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}"'
     return Markup(picture.replace("<svg", Markup(place), 1))
@@ -413,7 +435,7 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
     """Yield the confusion matrix: numbered answers, darker cells for larger shares of a class."""
     counts, row, left = views.confusion, _row(views), 220
     shade = -(-4 * counts // np.maximum(counts.sum(axis=1, keepdims=True), 1))
-    column = (_SHEET - _GAP - left) / len(views.answers)
+    column = (SHEET - GAP - left) / len(views.answers)
     for n in range(1, 5):
         cells = (
             f"M{left + x * column:.1f} {top + y * row:.1f}h{column - 1:.1f}v{row - 1:.1f}"
@@ -423,13 +445,13 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
         yield Markup('<path class="m{n}" d="{d}"/>').format(n=n, d="".join(cells))
     for n in range(0, len(views.answers), int(np.ceil(_LETTERS / row))):
         name = f"{shortened(printable(views.answers[n]), _NAMES)} {n + 1}"
-        yield _text(left - 6, top + (n + 0.5) * row + 4, name, "end")
+        yield text_at(left - 6, top + (n + 0.5) * row + 4, name, "end")
     for n in range(0, len(views.answers), int(np.ceil(2 * _LETTERS / column))):
-        yield _text(left + (n + 0.5) * column, top - 6, str(n + 1), "middle")
+        yield text_at(left + (n + 0.5) * column, top - 6, str(n + 1), "middle")
     if len(views.answers) <= _MAX_NUMBERED:
         for y, x in np.argwhere(counts).tolist():
             middle = left + (x + 0.5) * column, top + (y + 0.5) * row + 4
-            yield _text(*middle, f"{counts[y, x]:,}", "middle", f"on{shade[y, x]}")
+            yield text_at(*middle, f"{counts[y, x]:,}", "middle", f"on{shade[y, x]}")
 
 
 # --- the same picture in dots ---------------------------------------------------------------
@@ -442,7 +464,7 @@ def _write_png(root: ElementTree.Element, path: str) -> str:
 
     size = float(root.attrib["width"]), float(root.attrib["height"])
     families, lacking = families_for("".join(root.itertext()))
-    figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72 * _PIXELS / _SHEET)
+    figure = Figure(figsize=(size[0] / 72, size[1] / 72), dpi=72 * _PIXELS / SHEET)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, size[0]), ylim=(size[1], 0))
     axes.set_axis_off()
     with rc_context({"font.family": families}), warnings.catch_warnings():

@@ -318,7 +318,8 @@ def _by_column(values: Array, levels: Levels) -> Array:
 class AODE(PairModel):
     """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i) for all j.
 
-    Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  A value
+    Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  The product
+    leaves out j = i, which eq. 7.23 does not: smoothed, that factor would not be 1.  A value
     is a parent only if at least min_support documents have it, and if its column has other
     values; numbers are no parents.  A row without a parent is
     classified by naive Bayes.  Nothing is chosen: only counts are learnt.

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 #
 # All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha. Hence
 # the mode under alpha equals the mean under alpha - 1.
+#
+# Where notes print something else, their own numbers decide: the density of the prior begins with
+# Gamma(sum of alpha) / product of Gamma(alpha_i), not with its inverse; maximum likelihood is
+# N_jc / N_c, not their product; and Laplace's rule (Zhou Zhihua's eq. 7.20) has + 1 in the
+# numerator in every print of it.
 
 ESTIMATES = ("mle", "map", "mean")
 
