@@ -7,6 +7,7 @@ into items, into the rows of tables, and into what a model is asked.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from glob import glob
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -59,9 +60,13 @@ class Labels(NamedTuple):
 
     @property
     def paths(self) -> list[tuple[str, str]]:
-        """Every class and path."""
+        """Every class and path; a quoted pattern stands for the files that it matches."""
         spam, ham = (("spam", path) for path in self.spam), (("ham", path) for path in self.ham)
-        return [*spam, *ham, *self.named]
+        return [
+            (name, path)
+            for name, given in chain(spam, ham, self.named)
+            for path in sorted(() if os.path.lexists(given) else glob(given)) or [given]
+        ]
 
 
 NO_LABELS = Labels()

@@ -226,3 +226,12 @@ def test_a_full_disk_for_waiting_items_is_one_line(trained, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert complains((done.returncode, done.stdout, done.stderr), 1, "too large", "TMPDIR")
+
+
+def test_a_quoted_pattern_stands_for_the_files_that_it_matches(nbspam, model, tmp_path):
+    write_files(tmp_path, {"a/1x.txt": HAM, "a/spm1": SPAM, "b/spm2": SPAM + b"2\n", "b/o": HAM})
+    labels = "--label", f"spam={tmp_path}/*/spm*", "--label", f"ham={tmp_path}/a/[0-9]*"
+    assert "read 3 messages (1 ham, 2 spam)" in nbspam("train", *labels)[1]
+    (tmp_path / "[x]").write_bytes(SPAM + b"x\n")  # the name of a file is no pattern
+    assert nbspam("update", "--spam", tmp_path / "[x]")[1] == "learned 1\n"
+    assert complains(nbspam("update", "--spam", tmp_path / "no*"), 1, "no*: no such file")

@@ -8,7 +8,7 @@ import nbspam
 from nbspam.errors import UsageError
 from nbspam.evaluation.drawings import write
 from nbspam.evaluation.model_drawings import clusters_picture, model_picture
-from nbspam.store.library import rows_given
+from nbspam.store import library
 from nbspam.tables.em import cluster_rows
 from support import MELONS, ROOT, complains
 
@@ -20,11 +20,17 @@ def melons(**how):
     return model_picture(nbspam.train(MELONS, target="好瓜", **how).classifier)
 
 
+def clusters():
+    return cluster_rows(library.rows_given(MELONS), 2, drop=NAMES)
+
+
 DRAWN = {
     "tan.svg": lambda: melons(model="tan"),
     "network.svg": lambda: melons(model="network"),
     "mixed.svg": melons,
-    "mixture.svg": lambda: clusters_picture(cluster_rows(rows_given(MELONS), 2, drop=NAMES)),
+    "mixture.svg": lambda: clusters_picture(
+        cluster_rows(library.rows_given(MELONS), 2, drop=NAMES)
+    ),
 }
 
 
