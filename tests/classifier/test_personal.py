@@ -112,6 +112,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
 
 
 @given(LABELLED, LABELLED, WORDS, st.sampled_from([1, 99]))
+@example([("a", "ham")], [("b", "spam")], "b", 99)
 @examples(40)
 def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text, strength):
     site = site_of(everybodys)
