@@ -13,7 +13,7 @@ import click
 from nbspam.cli import options
 from nbspam.cli.frame import Call, Command, titled
 from nbspam.cli.output import at_terminal, warn
-from nbspam.errors import NbspamError, UsageError
+from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.server.metrics import FORMATS
 
 if TYPE_CHECKING:
@@ -88,6 +88,10 @@ class Serve(Command):
 )
 @titled(
     MAIL,
+    click.option("--subject-tag", metavar="TEXT", help="Put TEXT before the subject of spam."),
+    click.option(
+        "--bogosity", is_flag=True, help="Write bogofilter's header into mail, too: X-Bogosity."
+    ),
     click.option(
         "--reject-above",
         type=click.FloatRange(0, 1),
@@ -174,6 +178,8 @@ def service_options(
     allow_tell: bool,
     report_teaches: bool,
     password_file: str | None,
+    subject_tag: str | None,
+    bogosity: bool,
     reject_above: float | None,
     quarantine_above: float | None,
     when_busy: str,
@@ -186,12 +192,16 @@ def service_options(
     **_: Any,
 ) -> "ServerChoices":
     """Return the choices for the service; raises UsageError and InputError."""
+    from nbspam.mail.head import checked_tag
+    from nbspam.mail.verdict_headers import HeaderChoices
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
 
     _check_page(model_path, web, review, move, users)
     if report_teaches and not allow_tell:
         raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
+    if subject_tag is not None:
+        checked_tag(subject_tag)
     password = None if password_file is None else password_in(password_file)
     return ServerChoices(
         model_path,
@@ -202,6 +212,7 @@ def service_options(
         report_teaches,
         password,
         when_busy == PASS,
+        HeaderChoices(bogosity, spam_status=True, subject_tag=subject_tag),
         reject_above,
         quarantine_above,
         review,
@@ -243,7 +254,13 @@ def listeners_of(values: dict[str, Any], choices: "ServerChoices") -> "Listeners
         for name in listeners.sockets:
             protocol(name)
         if "web" in listeners.sockets:
-            click.echo(page_of(listeners.sockets["web"], values["model_path"]), err=True)
+            try:
+                click.echo(page_of(listeners.sockets["web"], values["model_path"]), err=True)
+            except ModelFileError as error:  # of its secret
+                if len(listeners.sockets) == 1:
+                    raise
+                warn(f"{error}; until then there is no page")
+                listeners.sockets.pop("web").close()
     except NbspamError:
         listeners.close()
         raise

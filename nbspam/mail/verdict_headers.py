@@ -12,7 +12,7 @@ from nbspam.verdicts import Explanation, Verdict
 
 VERDICT, EXPLANATION = "X-Nbspam", "X-Nbspam-Explanation"
 BOGOSITY = "X-Bogosity"
-SPAM_FLAG, SPAM_STATUS = "X-Spam-Flag", "X-Spam-Status"
+SPAM_FLAG, SPAM_LEVEL, SPAM_STATUS = "X-Spam-Flag", "X-Spam-Level", "X-Spam-Status"
 
 # SpamAssassin calls a message spam from this score on; our log-odds, in nats, are shifted to it.
 REQUIRED = 5.0
@@ -39,7 +39,7 @@ class HeaderChoices:
         """The names of the headers we write; those found in the message are removed."""
         names = [VERDICT, EXPLANATION]
         names += [BOGOSITY] * self.bogosity
-        return names + [SPAM_FLAG, SPAM_STATUS] * self.spam_status
+        return names + [SPAM_FLAG, SPAM_LEVEL, SPAM_STATUS] * self.spam_status
 
 
 def check_wanted(wanted: HeaderChoices, labels: tuple[str, ...]) -> None:
@@ -121,13 +121,14 @@ def _spam_headers(verdict: Verdict, rule: Rule, learned: str) -> list[Header]:
 
     learned: the class as which the message is learned, or "no".
     """
-    is_spam = verdict.label == "spam"
+    is_spam, score = verdict.label == "spam", score_of(verdict, rule)
     status = (
-        f"{'Yes' if is_spam else 'No'}, score={score_of(verdict, rule):.1f}"
+        f"{'Yes' if is_spam else 'No'}, score={score:.1f}"
         f" required={REQUIRED:.1f} tests={bayes_rule(verdict)} autolearn={learned}"
         f" version={__version__}"
     )
-    return [(SPAM_FLAG, "YES")] * is_spam + [(SPAM_STATUS, status)]
+    level = [(SPAM_LEVEL, "*" * int(score))] * (score >= 1)
+    return [*[(SPAM_FLAG, "YES")] * is_spam, *level, (SPAM_STATUS, status)]
 
 
 def bayes_rule(verdict: Verdict) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
+from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.page.access import Access
 
@@ -50,6 +51,7 @@ class ServerChoices(NamedTuple):
     reports_teach: bool = False  # so does a report to a network, like that of spamc -C
     password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
     passes: bool = False  # mail passes unjudged when there is no room; else: try again
+    headers: HeaderChoices = HeaderChoices(spam_status=True)  # written into mail
     reject_above: float | None = None  # probability of spam
     quarantine_above: float | None = None
     review: str | None = None  # the mailbox on the page; with users, the folder of all mailboxes

@@ -7,7 +7,8 @@ several messages; the server gathers head and body of each, judges it at its end
 import struct
 from collections.abc import Iterator
 
-from nbspam.mail.verdict_headers import HeaderChoices, headers_of
+from nbspam.mail.head import checked_tag
+from nbspam.mail.verdict_headers import headers_of
 from nbspam.server.connection import Connection
 from nbspam.server.desk import BusyError, Desk
 from nbspam.server.judge import Judgement
@@ -52,7 +53,7 @@ _ANSWERED = {
     _HEADER: 0x80,
 }
 _REJECTED = b"550 5.7.1 The message is spam\0"
-_WANTED = HeaderChoices(spam_status=True)
+_FORGED = b"x-spam-"  # the beginning of names that only a filter should write
 
 
 def packet(command: bytes, data: bytes = b"") -> bytes:
@@ -68,7 +69,8 @@ class MilterConnection(Connection):
         self.buffer = bytearray()
         self.actions = 0
         self.unanswered = 0  # flags of commands to which no answer is expected
-        self.ours: list[str] = []  # names of headers in the message that are ours to write
+        self.ours: list[bytes] = []  # names in lower case of headers that only filters write
+        self.subject = b""
         self.queue = ""
         self.is_refused = False  # there was no room for the message; its end is told so
         self.recipients: set[str] = set()  # two at most
@@ -171,7 +173,12 @@ class MilterConnection(Connection):
             value = value.removesuffix(b"\0")
             space = b"" if self.unanswered & _SPACE else b" "
             self.add(name + b":" + space + value + b"\n")
-            self.ours += [n for n in _WANTED.names if n.lower().encode() == name.lower()]
+            name = name.lower()
+            filters = {each.lower().encode() for each in self.desk.choices.headers.names}
+            if name in filters or name.startswith(_FORGED):
+                self.ours.append(name)
+            if name == b"subject" and not self.subject:
+                self.subject = value.strip()
         elif command == _END_OF_HEAD:
             self.add(b"\n")
         elif command == _BODY:
@@ -193,7 +200,7 @@ class MilterConnection(Connection):
     def forget(self) -> None:
         """Forget the message: it was answered, or will not be sent to its end."""
         self.let_go()
-        self.ours, self.queue = [], ""
+        self.ours, self.queue, self.subject = [], "", b""
         self.recipients.clear()
         self.rests, self.is_refused = True, False
 
@@ -204,14 +211,16 @@ class MilterConnection(Connection):
         self.finish(b"".join(self.orders(judgement)))
 
     def fate(self, judgement: Judgement) -> str | None:
-        """Return whether the message is rejected or held."""
+        """Return whether the message is rejected, held, or its subject tagged."""
         choices, spam = self.desk.choices, judgement.verdict.posterior["spam"]
         if choices.reject_above is not None and spam > choices.reject_above:
             return "rejected"
         above = choices.quarantine_above
         if above is not None and spam > above and self.actions & _QUARANTINE:
             return "held"
-        return None
+        is_spam = judgement.verdict.label == "spam"
+        is_tagged = choices.headers.subject_tag and is_spam and self.actions & _CHANGE_HEADERS
+        return "tagged" if is_tagged else None
 
     def orders(self, judgement: Judgement) -> Iterator[bytes]:
         """Yield the packets that answer a message's end."""
@@ -219,22 +228,32 @@ class MilterConnection(Connection):
         if fate == "rejected":
             yield packet(_REPLY, _REJECTED)
             return
-        if self.actions & _CHANGE_HEADERS:
-            for name in set(self.ours):
-                # From the last one on, because the numbers of those behind it change.
-                for number in range(self.ours.count(name), 0, -1):
-                    yield packet(_CHANGE, _LENGTH.pack(number) + name.encode() + b"\0\0")
+        yield from self.removals()
+        wanted = self.desk.choices.headers
+        if fate == "tagged":
+            text = checked_tag(wanted.subject_tag or "") + self.subject
+            yield self.written(_CHANGE, 1, b"Subject", text)
         if self.actions & _ADD_HEADERS:
-            space = b" " if self.unanswered & _SPACE else b""
-            for place, (name, value) in enumerate(
-                headers_of(judgement.verdict, judgement.rule, _WANTED)
-            ):
-                pair = name.encode() + b"\0" + space + value.encode() + b"\0"
-                yield packet(_INSERT, _LENGTH.pack(place) + pair)
+            headers = headers_of(judgement.verdict, judgement.rule, wanted)
+            for place, (name, value) in enumerate(headers):
+                yield self.written(_INSERT, place, name.encode(), value.encode())
         if fate == "held":
             spam = judgement.verdict.posterior["spam"]
             yield packet(_HOLD, f"nbspam: spam, probability {spam:.4f}\0".encode())
         yield packet(_CONTINUE)
+
+    def removals(self) -> Iterator[bytes]:
+        """Yield the packets that remove headers which the sender has forged."""
+        if self.actions & _CHANGE_HEADERS:
+            for name in sorted(set(self.ours)):
+                # From the last one on, because the numbers of those behind it change.
+                for number in range(self.ours.count(name), 0, -1):
+                    yield packet(_CHANGE, _LENGTH.pack(number) + name.title() + b"\0\0")
+
+    def written(self, command: bytes, place: int, name: bytes, value: bytes) -> bytes:
+        """Return the packet that writes a header."""
+        space = b" " if self.unanswered & _SPACE else b""
+        return packet(command, _LENGTH.pack(place) + name + b"\0" + space + value + b"\0")
 
     def finish(self, answer: bytes) -> None:
         """Answer a message's end, and go on with the next one."""
@@ -252,4 +271,7 @@ class MilterConnection(Connection):
         if kind in {"malformed", "idle"}:
             self.close()
         else:
-            self.finish(packet(_ACCEPT if self.desk.choices.passes else _TEMPFAIL))
+            passes = self.desk.choices.passes
+            self.finish(
+                b"".join(self.removals()) + packet(_ACCEPT) if passes else packet(_TEMPFAIL)
+            )

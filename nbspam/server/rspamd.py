@@ -35,6 +35,7 @@ from nbspam.server.connection import (
 from nbspam.server.desk import BusyError, Desk
 from nbspam.server.judge import Judgement
 from nbspam.server.metrics import VERDICTS, open_metrics, what_became
+from nbspam.server.users import known_as
 
 _STATUS = {
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -115,10 +116,13 @@ class HttpConnection(Connection):
         self._grow(len(name) + len(value))
         if len(self.headers) >= self.desk.limits.head_lines:
             raise ValueError("too many headers")
-        known_as = name.decode("latin-1").lower()
-        if known_as == "host" and known_as in self.headers:
+        field = name.decode("latin-1").lower()
+        if field == "host" and field in self.headers:
             raise ValueError("two hosts")
-        self.headers[known_as] = value.decode("utf-8", "replace")
+        text = value.decode("utf-8", "replace")
+        if field == "rcpt" and field in self.headers:  # a header for each recipient
+            text = f"{self.headers[field]},{text}"
+        self.headers[field] = text
 
     def _grow(self, size: int) -> None:
         self.head_size += size
@@ -208,8 +212,10 @@ class RspamdConnection(HttpConnection):
 
     @property
     def user(self) -> str | None:
-        """The recipient of the message; of outgoing mail, its sender."""
-        return self.headers.get("deliver-to") or self.headers.get("user")
+        """The recipient of the message, if there is only one; of outgoing mail, its sender."""
+        named = self.headers.get("deliver-to") or self.headers.get("user")
+        recipients = {known_as(each) for each in self.headers.get("rcpt", "").split(",")} - {""}
+        return named or (min(recipients) if len(recipients) == 1 else None)
 
     def handle(self, method: str, path: str) -> None:
         """Answer a whole request by its method and path."""
@@ -326,6 +332,7 @@ class RspamdConnection(HttpConnection):
         return {
             "scanned": sum(map(total, VERDICTS)),
             "learned": learned,
+            "total_learns": learned,
             "spam_count": total("spam"),
             "ham_count": total("ham") + total("unsure"),
             "actions": actions,

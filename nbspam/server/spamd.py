@@ -136,7 +136,6 @@ def lesson_of(request: Request, reports_teach: bool = False) -> TellRequest | No
 
 
 _END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
-_WANTED = HeaderChoices(spam_status=True)
 _STATUS = {
     "busy": Status.TEMPFAIL,
     "late": Status.TIMEOUT,
@@ -250,7 +249,8 @@ class SpamdConnection(Connection):
             }
 
             def answer(judgement: Judgement) -> None:
-                self._safely(lambda: self._write(reply(request, judgement, data, whole)))
+                wanted = self.desk.choices.headers
+                self._safely(lambda: self._write(reply(request, judgement, data, whole, wanted)))
 
             user = request.headers.get("user")
             self.ask(data, request.command in EXPLAINED, answer, user, **facts)
@@ -323,12 +323,14 @@ def _taught(done: bytes) -> bytes:
     return b"SPAMD/1.1 0 EX_OK\r\n" + done + b"Content-length: 0\r\n\r\n"
 
 
-def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+def reply(
+    request: Request, judgement: Judgement, data: bytes, whole: bool, wanted: HeaderChoices
+) -> list[bytes]:
     """Return the pieces of the answer to a request for a verdict.
 
-    data: the message, or its beginning if it is not whole.
+    data: the message, or its beginning if it is not whole.  wanted: headers that it gets.
     """
-    body = _body(request, judgement, data, whole)
+    body = _body(request, judgement, data, whole, wanted)
     return told(request, is_spam(judgement), score(judgement), rules(judgement), body)
 
 
@@ -356,7 +358,9 @@ def told(
     return [head.encode(), *body]
 
 
-def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+def _body(
+    request: Request, judgement: Judgement, data: bytes, whole: bool, wanted: HeaderChoices
+) -> list[bytes]:
     if request.command == "CHECK":
         return []
     if request.command == "SYMBOLS":
@@ -365,7 +369,7 @@ def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> l
     if request.command in REWRITING:
         if request.command == "PROCESS" and not whole:
             raise RequestError(Status.DATAERR, "the message is too large to be sent back")
-        pieces = with_verdict(data, judgement.verdict, judgement.rule, _WANTED, whole=whole)
+        pieces = with_verdict(data, judgement.verdict, judgement.rule, wanted, whole=whole)
         if request.command == "PROCESS":
             return pieces
         text = b"".join(pieces)

@@ -185,7 +185,7 @@ class Users:
     def _read(self, path: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None, and a note, if the model cannot be used."""
         try:
-            model = StoredModel(path)
+            model = StoredModel(path, is_copied=True)
             if model.base.classes != HAM_AND_SPAM or model.settings.weighting != PRESENCE:
                 raise ModelFileError(f"{path}: not a user's model; move it away")
             table, documents, y = model.lessons()

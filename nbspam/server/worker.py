@@ -11,13 +11,14 @@ import os
 import signal
 import socket
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.errors import UsageError
+from nbspam.errors import ModelWarning, UsageError
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.server.choices import Service
 from nbspam.server.connection import Connection
@@ -47,7 +48,8 @@ def open_served(path: str) -> StoredModel:
 
     If there is none, the first lesson makes one.
     """
-    model = StoredModel(path, new=chosen_settings(SettingsChoices(), is_text=False))
+    new = chosen_settings(SettingsChoices(), is_text=False)
+    model = StoredModel(path, new=new, is_copied=True)
     classifier = model.classifier()
     if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
         raise UsageError(
@@ -102,9 +104,13 @@ class _EventLoopWorker:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
         service, choices, limits = self.service, self.service.choices, self.service.limits
 
+        told: dict[str, str] = {}  # the last trouble of each kind; it comes again with each batch
+
         def on_trouble(what: str, error: Exception) -> None:
             service.tally.add("trouble model")
-            service.log.failed(what, error)
+            if told.get(what) != str(error):
+                service.log.failed(what, error)
+            told[what] = str(error)
 
         users = None
         if choices.users is not None:
@@ -126,6 +132,7 @@ class _EventLoopWorker:
         loop, tally = asyncio.get_running_loop(), self.service.tally
         desk = self.furnish(model)
         loop.set_exception_handler(self.failed)
+        warnings.showwarning = self.warned  # type: ignore[assignment]
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
         # Blocked so far: a worker told to end before it listens must still answer waiting clients.
@@ -199,6 +206,11 @@ class _EventLoopWorker:
         self.accepting.discard(task)
         if not task.cancelled() and isinstance(task.exception(), OSError):
             self.service.tally.add("trouble gone")
+
+    def warned(self, message: Warning | str, kind: type[Warning], *_: Any) -> None:
+        """Log what is wrong with a model's journal."""
+        self.service.tally.add("trouble model")
+        self.service.log.told(str(message) if issubclass(kind, ModelWarning) else kind.__name__)
 
     def failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log an error of the loop in one line, unless a client has only gone."""

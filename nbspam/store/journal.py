@@ -296,26 +296,27 @@ def read_more(path: str, model: Identity, journal: Journal) -> Journal | None:
     return more._replace(size=start + more.size, end=start + more.end)
 
 
-def snapshot_and_journal(path: str) -> tuple[Snapshot, Journal]:
+def snapshot_and_journal(path: str, is_copied: bool = False) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; never waits for a writer.
 
     If a writer replaces the model and removes its journal between the two reads, both are read
     again.  The journal may be another model's.  Raises ModelFileError.
     """
     while True:
-        snapshot = read_snapshot(path)
+        snapshot = read_snapshot(path, is_copied)
         journal = read_journal(path)
         if stamp_of(path) == snapshot.stamp:
             return snapshot, journal
 
 
-def read_model(path: str) -> tuple[Snapshot, Journal]:
+def read_model(path: str, is_copied: bool = False) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; warns of what is not used.
 
     A journal of another model is returned without its changes.  path: from `disk.resolved`.
-    Raises ModelFileError.
+    is_copied: whether the model is to be whole even if its file is changed in its place.  Raises
+    ModelFileError.
     """
-    snapshot, journal = snapshot_and_journal(path)
+    snapshot, journal = snapshot_and_journal(path, is_copied)
     if problem := problem_of(path, snapshot.identity, journal):
         warnings.warn(f"{problem}; see: nbspam doctor", ModelWarning, stacklevel=2)
     if journal.owner != snapshot.identity:

@@ -7,6 +7,7 @@ at once would have made.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -21,7 +22,7 @@ from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_le
 from nbspam.counts.memory import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
 from nbspam.decision import HAM_AND_SPAM, POLICIES, Cutoffs, is_worth_learning
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
-from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
+from nbspam.errors import ModelFileError, ModelWarning, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
@@ -43,6 +44,7 @@ from nbspam.store.journal import (
     NOBODY,
     Journal,
     append,
+    journal_path,
     read_journal,
     read_model,
     read_more,
@@ -94,14 +96,16 @@ class StoredModel:
         path: str,
         just_read: tuple[Snapshot, Journal] | None = None,
         new: Settings | None = None,
+        is_copied: bool = False,
     ) -> None:
         """Open a model; raises ModelFileError.
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
-        the model that the first message makes, if there is none.
+        the model that the first message makes, if there is none.  is_copied: for a process that
+        lives long: the model stays as it was read even if its file is changed in its place.
         """
         self.name, self.path = path, resolved(path)
-        self._new = new
+        self._new, self._is_copied = new, is_copied
         self._load(just_read)
 
     @classmethod
@@ -425,11 +429,22 @@ class StoredModel:
             self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
             self._begin(begun(self._new))
             return
-        snapshot, journal = just_read or read_model(self.path)
+        snapshot, journal = just_read or read_model(self.path, self._is_copied)
         base = base_of(self.path, snapshot.state)
+        self._check_lost(snapshot.identity, journal)
         self._identity, self.stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
         self._take_in(journal)
+
+    def _check_lost(self, identity: Identity, journal: Journal) -> None:
+        """Warn if lessons have gone with a journal that somebody has removed or replaced."""
+        before = getattr(self, "_journal", NO_JOURNAL)
+        had = (
+            before.n_records if before.owner == getattr(self, "_identity", None) == identity else 0
+        )
+        if journal.n_records < had and not journal.is_damaged:
+            text = f"{journal_path(self.path)}: it has vanished, and {had} changes with it"
+            warnings.warn(f"{text}; put it back", ModelWarning, stacklevel=2)
 
     def _take_in(self, journal: Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""

@@ -38,6 +38,9 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY
 ROWS, COLUMNS = 256, 512
 CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
 
+# Bytes of a model that a server reads into memory.  A larger one is mapped: then each process of
+# the machine shares it, and dies of SIGBUS when somebody cuts the file off in its place.
+MAX_COPIED = 64 << 20
 MAX_DEPTH = 16  # of nested lists and dicts; also the number of axes of an array
 MAX_VALUES = 1_000_000  # bounds the memory that a hostile file can make us use
 ALIGNMENT = 16  # joblib's, in bytes
@@ -373,9 +376,9 @@ def load_state(path: str) -> State:
     return read_snapshot(path).state
 
 
-def read_snapshot(path: str) -> Snapshot:
+def read_snapshot(path: str, is_copied: bool = False) -> Snapshot:
     """Return the state in a model file with its identity; raises ModelFileError."""
-    memory, stamp = _map(path)
+    memory, stamp = _map(path, is_copied)
     identity = _check_header(path, memory)
     try:
         return Snapshot(read_plain_dict(memory, HEADER.size), identity, stamp)
@@ -398,8 +401,21 @@ def identity_at(path: str) -> Identity | None:
     return Identity(length, checksum)
 
 
-def _map(path: str) -> tuple[mmap.mmap, Stamp]:
-    """Return a read-only memory map of a model file, and its stamp; raises ModelFileError."""
+def _memory(descriptor: int, size: int, is_copied: bool) -> mmap.mmap:
+    """Return a map of a file, or memory with its contents, zeros where it has become shorter."""
+    if not is_copied or size > MAX_COPIED:
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+    memory = mmap.mmap(-1, size)
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        view, at = memoryview(memory), 0
+        while count := file.readinto(view[at:]):
+            at += count
+        view.release()
+    return memory
+
+
+def _map(path: str, is_copied: bool) -> tuple[mmap.mmap, Stamp]:
+    """Return a map or a copy of a model file, and its stamp; raises ModelFileError."""
     try:
         _check_kind(path, os.stat(path))  # before it is opened: opening a device can do harm
         descriptor = os.open(path, _OPEN_FLAGS)
@@ -410,7 +426,7 @@ def _map(path: str) -> tuple[mmap.mmap, Stamp]:
                 raise ModelFileError(
                     f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
                 )
-            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), stamp_of_status(status)
+            return _memory(descriptor, status.st_size, is_copied), stamp_of_status(status)
         finally:
             os.close(descriptor)
     except FileNotFoundError:

@@ -34,6 +34,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
+        ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
         ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
         ("--spamd 0 --review box", 2, "--review box: shown on a page; give --web"),
         ("--web 0 --review none", 1, "--review none: no such mailbox; give a Maildir"),
@@ -64,6 +65,20 @@ def test_a_model_of_other_classes_or_of_texts_is_refused(nbspam, model, tmp_path
     (tmp_path / "t.tsv").write_text(rows * 3)
     assert nbspam("train", tmp_path / "t.tsv")[0] == 0
     assert complains(nbspam("serve", "--spamd", "0"), 2, "serve a model of mail, of ham and spam")
+
+
+def test_a_damaged_secret_stops_the_page_only(nbspam, trained, monkeypatch):
+    trained.with_name(f"{trained.name}.secret").write_text("no secret\n")
+    trained.with_name(f"{trained.name}.secret").chmod(0o600)
+    shown = []
+    monkeypatch.setattr(
+        supervisor.Supervisor, "run", lambda self: shown.extend(self.service.sockets)
+    )
+    why = f"{trained}.secret: not a secret; remove it, and a new one is made"
+    assert complains(nbspam("serve", "-m", trained, "--web", "0"), 1, why)
+    status, _, err = nbspam("serve", "-m", trained, "--web", "0", "--spamd", "0")
+    assert (status, shown) == (0, ["spamd"])
+    assert f"{why}; until then there is no page" in err
 
 
 def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, trained, monkeypatch):

@@ -47,6 +47,7 @@ def test_headers_have_their_exact_forms():
         ("X-Nbspam-Explanation", r"spam 0.9800: subject:b\xfcy now +2.5"),
         ("X-Bogosity", f"Spam, tests=bogofilter, spamicity=0.980000, version={__version__}"),
         ("X-Spam-Flag", "YES"),
+        ("X-Spam-Level", "********"),
         (
             "X-Spam-Status",
             # log(.98/.02) nats, less those of the cutoff 2/3, and 5

@@ -10,7 +10,7 @@ import pytest
 
 import nbspam
 from nbspam.counts.memory import NOT_FILED
-from nbspam.errors import ModelFileError, NbspamError, UsageError
+from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.server.choices import LIMITS
 from nbspam.server.judge import BATCH, Judge, Teacher
 from nbspam.server.metrics import ServerTally
@@ -277,3 +277,35 @@ async def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_pa
         assert outcome(await teacher.teach(SPAM, None, "", "spam")) == "already_known"
         assert outcome(await teacher.teach(HAM, None, "", "ham")) == "unlearned"
     assert StoredModel(str(path)).filed(SPAM).label == "ham"
+
+
+# ---- files that change under the server ----
+
+
+def label_of(model):
+    (verdict,) = model.classifier().classify([Item("-", None, SPAM)])
+    return verdict.label
+
+
+def test_a_model_that_is_overwritten_in_its_place_is_noticed_and_breaks_nothing(own_model):
+    model = open_served(str(own_model))
+    held = model.classifier()
+    data = own_model.read_bytes()
+    for written in (b"", data[:5000], bytes(len(data))):  # as cp writes it, after cutting it off
+        own_model.write_bytes(written)
+        with pytest.raises(ModelFileError):
+            model.classifier()
+        (verdict,) = held.classify([Item("-", None, SPAM)])  # a map would end the process
+        assert verdict.label == "spam"
+    own_model.write_bytes(data)
+    assert label_of(model) == "spam"
+
+
+def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_model):
+    model = open_served(str(own_model))
+    model.learn([Item("-", "ham", SPAM, told=True)], day=1)
+    label_of(model)
+    own_model.with_name("m.nbspam.journal").unlink()
+    with pytest.warns(ModelWarning, match=r"m\.nbspam\.journal: it has vanished, and 1 changes"):
+        label_of(model)
+    label_of(model)  # it is told once

@@ -1,9 +1,13 @@
 """The milter protocol, without a network: packets and what becomes of mail."""
 
 import asyncio
+import json
 import struct
 
+import pytest
+
 import scripted
+from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.milter import MilterConnection
 from protocols import OFFER, milter_mail, offer, packet, packets
 from scripted import Client, desk, go_on
@@ -43,7 +47,7 @@ def test_a_mail_system_that_wants_answers_gets_them():
     found = answered(*steps, to=offer(steps=0))
 
     # Connect, HELO, DATA, MAIL, RCPT, header, end of head, body; none for the macros.
-    assert commands(found) == b"c" * 8 + b"iiic"
+    assert commands(found) == b"c" * 8 + b"iiiic"
     # Without the flag for spaces values come, and go, without the space.
     assert found[8][1].startswith(struct.pack(">I", 0) + b"X-Nbspam\0spam")
 
@@ -51,9 +55,14 @@ def test_a_mail_system_that_wants_answers_gets_them():
 def test_spam_gets_headers_at_the_top():
     found = answered(milter_mail(PILLS))
 
-    assert commands(found) == b"iiic"
+    assert commands(found) == b"iiiic"
     for place, (_, data) in enumerate(found[:-1]):
-        name = (b"X-Nbspam\0 spam, probability=0.900000", b"X-Spam-Flag\0", b"X-Spam-Status\0")
+        name = (
+            b"X-Nbspam\0 spam, probability=0.9",
+            b"X-Spam-Flag",
+            b"X-Spam-Level",
+            b"X-Spam-Stat",
+        )
         assert data.startswith(struct.pack(">I", place) + name[place])
     # A mail system that lets nothing be changed is only told to go on.
     assert answered(milter_mail(PILLS), to=offer(actions=0)) == [(b"c", b"")]
@@ -71,7 +80,7 @@ def test_headers_of_our_names_are_removed_from_the_last_one_on():
 def test_spam_above_a_probability_is_rejected_or_held():
     rejected = [(b"y", b"550 5.7.1 The message is spam\0")]
     assert answered(milter_mail(PILLS), reject_above=0.89) == rejected
-    assert commands(answered(milter_mail(PILLS), reject_above=0.9)) == b"iiic"
+    assert commands(answered(milter_mail(PILLS), reject_above=0.9)) == b"iiiic"
     held = answered(milter_mail(PILLS), quarantine_above=0.89)
     assert held[-2:] == [(b"q", b"nbspam: spam, probability 0.9000\0"), (b"c", b"")]
     for data, to, above in (
@@ -80,6 +89,54 @@ def test_spam_above_a_probability_is_rejected_or_held():
         (PILLS, offer(actions=0x11), 0.89),  # it cannot hold mail
     ):
         assert b"q" not in commands(answered(milter_mail(data), to=to, quarantine_above=above))
+
+
+def test_headers_that_only_filters_write_are_removed_even_if_the_message_is_not_judged():
+    forged = (b"X-Spam-Level", b"*"), (b"x-spam-score", b"-9"), (b"X-Spammy", b"stays")
+    removed = [
+        struct.pack(">I", 1) + name + b"\0\0" for name in (b"X-Spam-Level", b"X-Spam-Score")
+    ]
+    for more in ({}, {"prepare": scripted.full, "passes": True}):
+        found = answered(milter_mail(LUNCH, *forged), **more)
+        assert [data for command, data in found if command == b"m"] == removed
+    assert commands(found) == b"mma"
+
+
+@pytest.mark.parametrize(
+    ("data", "to", "subject"),
+    [
+        (PILLS, OFFER, b"\0\0\0\x01Subject\0 [SPAM] cheap pills\0"),
+        (b"From: x@y.example\n\ncheap pills\n", OFFER, b"\0\0\0\x01Subject\0 [SPAM] \0"),
+        (LUNCH, OFFER, None),
+        (PILLS, offer(actions=0x01), None),  # it may not change headers
+    ],
+)
+def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(tmp_path, data, to, subject):
+    wanted = HeaderChoices(spam_status=True, subject_tag="[SPAM] ")
+    with open(tmp_path / "log", "wb") as log:
+        told = {"log": "json", "descriptor": log.fileno()}
+        found = answered(milter_mail(data), to=to, headers=wanted, **told)
+    assert [each for command, each in found if command == b"m"] == [subject] * bool(subject)
+    action = json.loads((tmp_path / "log").read_text()).get("action")
+    assert action == ("tagged" if subject else None)
+
+
+@pytest.mark.parametrize(
+    ("choices", "action"),
+    [
+        ({"reject_above": 0.8, "quarantine_above": 0.8}, "rejected"),
+        ({"quarantine_above": 0.8}, "held"),
+        ({"quarantine_above": 0.95}, None),
+    ],
+)
+def test_the_log_says_what_becomes_of_a_message_and_how_it_is_known(tmp_path, choices, action):
+    data = b"Message-ID: <m1@x.example>\n" + PILLS
+    with open(tmp_path / "log", "wb") as log:
+        answered(milter_mail(data), log="json", descriptor=log.fileno(), **choices)
+    line = json.loads((tmp_path / "log").read_text())
+    assert line.get("action") == action
+    assert (line["queue"], line["id"]) == ("4XyZ", "m1@x.example")
+    assert abs(line["bytes"] - len(data)) < 10  # a space less after each colon
 
 
 def test_a_connection_carries_message_after_message():
@@ -153,7 +210,7 @@ def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end():
     assert (commands(packets(client.answer)), client.desk.held) == (b"O", 0)
 
     client = talk(OFFER, *pieces, packet(b"E"), milter_mail(PILLS), limits=limits)
-    assert commands(packets(client.answer)) == b"Otiiic"
+    assert commands(packets(client.answer)) == b"Otiiiic"
     assert client.desk.tally.total("trouble busy") == 1
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import scripted
 from nbspam.server.rspamd import RspamdConnection
 from protocols import get, parsed, post
@@ -254,3 +256,23 @@ async def test_a_connection_beyond_the_limit_is_answered_and_closed():
     assert (first.answer[:12], first.is_over) == (b"HTTP/1.1 200", False)
     assert (second.answer[:12], second.is_over) == (b"HTTP/1.1 503", True)
     assert third.wire.is_aborted
+
+
+# ---- recipients ----
+
+
+@pytest.mark.parametrize(
+    ("lines", "user"),
+    [
+        (["Rcpt: <Ann@Example.org>"], "ann@example.org"),
+        (["Rcpt: ann@example.org", "Rcpt: ANN@example.org"], "ann@example.org"),
+        (["Rcpt: ann@example.org", "Rcpt: bob@example.org"], ""),  # nobody decides for others
+        (["Rcpt: ann@example.org, bob@example.org"], ""),
+        (["Rcpt: ann@example.org", "Deliver-To: bob"], "bob"),
+        (["Rcpt: ann@example.org", "User: eve"], "eve"),
+        (["Rcpt: "], ""),
+    ],
+)
+def test_the_only_recipient_is_the_user(lines, user):
+    client = talk(post("/checkv2", SPAM, *lines))
+    assert client.desk.judge.users == [user]

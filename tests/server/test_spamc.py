@@ -18,7 +18,10 @@ pytestmark = [
 PAGE = (ROOT / "docs" / "howto" / "spamc.md").read_text()
 SPAM_SCORE = rb"\d+\.\d/5\.0\n"
 HAM_SCORE = rb"(-\d+|[0-4])\.\d/5\.0\n"
-MARKED = rb"X-Nbspam: spam, .*\nX-Spam-Flag: YES\nX-Spam-Status: Yes, (?s:.*)" + re.escape(SPAM)
+MARKED = (
+    rb"X-Nbspam: spam, .*\nX-Spam-Flag: YES\nX-Spam-Level: \*+\nX-Spam-Status: Yes, (?s:.*)"
+    + re.escape(SPAM)
+)
 BY_HAND = rb"X-Nbspam: ham, .*\nX-Spam-Status: No, (?s:.*)" + re.escape(HAM)
 REPORT = rb"(?s)\d+\.\d/5\.0\nspam, probability of spam 0\.9.*\r\n  \+1\.9  http\r\n.*"
 ENVELOPE = b"MAIL FROM:<a@b.example>\nRCPT TO:<c@d.example>\nDATA\n%s.\nQUIT\n"

@@ -152,6 +152,8 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l report-teaches -d 'With --allow-tell: a report (spamc -C) is a lesson, too'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l password-file -r -d 'Let clients of --http teach the model if they know the password, FILE\'s first line'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l users -x -d 'Let each user teach a model of their own in DIR, which counts on top of -m'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l subject-tag -x -d 'Put TEXT before the subject of spam'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l bogosity -d 'Write bogofilter\'s header into mail, too: X-Bogosity'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l reject-above -x -d 'Reject mail through --milter whose probability of spam is above P'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l quarantine-above -x -d 'Let Postfix hold mail whose probability of spam is above P'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l when-busy -x -a 'pass tempfail' -d 'Beyond the limits: let mail pass unjudged, or ask its sender to try again'
