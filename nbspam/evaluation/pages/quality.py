@@ -33,6 +33,7 @@ N_MATRIX = 30  # classes, with more of which only the most frequent confusions a
 N_CONFUSIONS = 20
 _OFTEN = 3  # times that a class gets the same wrong answer
 _FINE = 1_000  # of hams: so few of them are lost that a hundred would not show it
+_FEW = 10  # documents of a class
 
 
 class Rate(NamedTuple):
@@ -87,6 +88,14 @@ def rate_of(part: int, whole: int, scale: int) -> Rate | None:
     )
 
 
+def _of_few(rate: Rate | None) -> Rate | None:
+    """Return a rate of so few documents that nothing can be said of a hundred as one of these."""
+    if rate is None or rate.whole >= _FEW:
+        return rate
+    values = (value * rate.whole / rate.scale for value in rate[3:])
+    return Rate(rate.part, rate.whole, rate.whole, *values)
+
+
 def quality_page(
     trial: Trial,
     witness: Witness,
@@ -111,8 +120,8 @@ def quality_page(
         n_docs=views.n_docs,
         n_folds=len(np.unique(trial.fold)),
         n_of_class=confusion.sum(axis=1).tolist(),
-        right=rate_of(int(np.trace(confusion)), views.n_docs, 100),
-        **headline(confusion),
+        right=_of_few(rate_of(int(np.trace(confusion)), views.n_docs, 100)),
+        **{name: _of_few(rate) for name, rate in headline(confusion).items()},
         week=week_of(confusion, per_week or PER_WEEK),
         is_stated=per_week is not None,
         cutoffs=_cutoffs(trial, views) if len(trial.classes) == 2 else [],
@@ -148,8 +157,8 @@ def headline(confusion: Integers) -> dict[str, Rate | None]:
 
 def drawn(views: Views) -> dict[str, object]:
     """Return the pictures of a page; None where one does not apply."""
-    caught, tradeoff, learning = headline(views.confusion), views.tradeoff, views.learning
-    many, fine = caught["missed"], caught["lost"]
+    rates, tradeoff, learning = headline(views.confusion), views.tradeoff, views.learning
+    many, fine = _of_few(rates["missed"]), _of_few(rates["lost"])
     return {
         "many_missed": many and drawings.of_many(_of(many), many.scale, 20),
         "many_lost": fine and drawings.of_many(_of(fine), fine.scale, 50),

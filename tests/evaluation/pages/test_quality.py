@@ -147,6 +147,13 @@ def test_where_a_class_is_missing_nothing_is_said_of_it(y, named, missing):
     assert "Both errors at every cutoff" not in page.text
 
 
+def test_fewer_than_ten_are_not_of_a_hundred():
+    _, page = bare(trial_of([0] * 8 + [1] * 5, [-1.0] * 8 + [-1.0] * 3 + [1.0] * 2))
+    assert "2 of 5 spams are caught" in page.text
+    assert "0 of 8 hams are lost" in page.text
+    assert "between 0.59 and 3.8 of 5" in page.text  # Wilson: .118 to .769
+
+
 def test_pages_of_no_errors_of_a_single_message_and_of_ten_thousand():
     _, page = bare(trial_of([0, 1] * 50, [-3.0, 3.0] * 50))
     assert "Nothing: no answer was wrong." in page.text
