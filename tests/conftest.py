@@ -45,10 +45,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_the_user(monkeypatch):
+def no_settings_of_the_user(monkeypatch, tmp_path_factory, request):
     """Let neither the user's files nor their environment decide anything."""
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
-    monkeypatch.setenv("XDG_DATA_HOME", "/nonexistent")
+    # What a test leaves in the default place, no other finds.
+    own = tmp_path_factory.getbasetemp() / f"data-{id(request.node):x}"
+    monkeypatch.setenv("XDG_DATA_HOME", str(own))
     for name in [name for name in os.environ if name.startswith("NBSPAM_")]:
         monkeypatch.delenv(name)
 

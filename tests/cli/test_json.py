@@ -79,6 +79,8 @@ def fits(value, kind):
         if value is None:
             return bool(null)
         return isinstance(value, list) and all(fits(each, one(kind)) for each in value)
+    if kind.endswith(" by class or null"):
+        return value is None or fits(value, kind.removesuffix(" or null"))
     if kind.endswith(" by class"):
         kinds = kind.removesuffix(" by class")
         return isinstance(value, dict) and all(fits(v, one(kinds)) for v in value.values())
