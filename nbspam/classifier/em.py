@@ -286,7 +286,10 @@ def cluster_documents(
     corpus, skipped = read_corpus(_without_labels(items), settings, jobs)
     n_docs = len(corpus.names)
     if not 2 <= k <= n_docs:
-        raise UsageError(f"-k {k}: there are {n_docs} documents; give 2 to that many clusters")
+        raise UsageError(
+            f"-k {k}: not from 2 to the number of documents, {n_docs}; give another k, or more of"
+            " them: a table of texts has one in each row"
+        )
     vocabulary, (X,) = _matrices((corpus,), settings)
     names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
     data = _PartlyLabelled(names, np.empty(0, np.int64), vocabulary, X[:0], X)

@@ -71,13 +71,6 @@ def test_names_of_kinds_of_models():
     assert (*TOKEN_MODELS, *FEATURES) == settings.MODELS
 
 
-@pytest.mark.parametrize("name", FEATURES)
-def test_models_of_chosen_tokens_take_their_presence_without_levels(name):
-    model = new_column_model(name, {}).fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
-
-    assert model.levels_.tolist() == [2, 2]
-
-
 def test_the_package_exports_every_estimator_by_its_class_name():
     assert set(nbspam.models.__all__) == {e.class_name for e in ESTIMATORS.values()}
     assert set(nbspam.models.__all__) <= set(dir(nbspam.models))
