@@ -94,7 +94,10 @@ def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
     assert nbspam("update", tickets)[1] == "already known 4\n"
     (tmp_path / "one.csv").write_text("body,title\nit does not start,broken\n")
     assert nbspam("unlearn", tmp_path / "one.csv")[1] == "un-learned 1\n"
-    assert nbspam("relabel", "--to", "sales", tmp_path / "one.csv")[1] == "learned 1\n"
+    assert (
+        nbspam("relabel", "--to", "sales", tmp_path / "one.csv")[1]
+        == "learned 1 that the model did not know\n"
+    )
     assert nbspam("update", tickets)[1] == "already known 3, moved 1\n"
 
 
