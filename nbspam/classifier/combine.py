@@ -41,8 +41,12 @@ from nbspam.tokens.documents import Documents
 from nbspam.verdicts import joint_of_log_odds
 
 # E-002 chose the constants of groups and corrections, the same for all corpora; E-119 STRONGEST.
-ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
-BAND = 2.0  # nats; tokens with weaker log-odds are ignored
+# Words are what other people's mail has in common with one's own, and the common ones move less
+# than the rare ones: so of words rare ones are believed less, and weak ones more (E-260).
+_IS_WORD = np.isin(GROUPS, ["text", "subject"])
+# Lidstone's addend to the presence of a token in a class, (n_groups,)
+ALPHA = np.where(_IS_WORD, 0.1, 0.03)
+BAND = np.where(_IS_WORD, 1.0, 2.0)  # nats, (n_groups,); tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 RIDGE = 10.0  # strength of the prior on the worth of groups: E-149
 PRIOR_WORTH = 0.5  # prior worth of each group's mean
@@ -129,7 +133,8 @@ class Combination(NamedTuple):
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
         """Return documents over columns of the table with what its counts say of them."""
         groups = table.vocabulary.groups.take(documents.tokens)
-        odds = log_odds(table.feature_count.take(documents.tokens, axis=0), table.class_count)
+        counts = table.feature_count.take(documents.tokens, axis=0)
+        odds = log_odds(counts, table.class_count, groups)
         return WeighedEvidence(
             documents,
             groups,
@@ -170,13 +175,15 @@ class Combination(NamedTuple):
         return self
 
 
-def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
+def log_odds(
+    feature_count: Floats, class_count: Floats, groups: Octets, left_out: int | None = None
+) -> Floats:
     """Return log P(token | class 1) / P(token | class 0), nats, shape (n_features,).
 
     feature_count: (n_features, 2) documents.  class_count: (2,), or (n_features, 2) where each
-    token is of another table.  left_out: 0 or 1, to leave a counted document of
-    this class out: each token gets the log-odds that it has without one document of the class
-    that has the token.  Log-odds weaker than BAND are 0.
+    token is of another table.  groups: (n_features,).  left_out: 0 or 1, to leave a counted
+    document of this class out: each token gets the log-odds that it has without one document of
+    the class that has the token.  Log-odds weaker than the BAND of their group are 0.
     """
     n = np.array(class_count, np.float64).T.reshape(2, -1)
     count = np.array(feature_count.T, np.float64, order="C")  # contiguous for each class
@@ -185,9 +192,10 @@ def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = 
         count[left_out] -= 1
         np.maximum(count[left_out], 0, out=count[left_out])
     known = count.any(axis=0)
-    likelihood = np.log(count + ALPHA) - np.log(n + 2 * ALPHA)
+    alpha = ALPHA.take(groups)
+    likelihood = np.log(count + alpha) - np.log(n + 2 * alpha)
     odds = likelihood[1] - likelihood[0]
-    odds[(np.abs(odds) < BAND) | ~known] = 0.0
+    odds[(np.abs(odds) < BAND.take(groups)) | ~known] = 0.0
     return np.asarray(odds)
 
 
@@ -301,7 +309,7 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
     """Return each message's group means by the counts of all others, shape (n_docs, n_groups)."""
     count, groups = table.feature_count[documents.tokens], table.vocabulary.groups
     groups = groups[documents.tokens]
-    odds = _odds_left_out(count, table.class_count)
+    odds = _odds_left_out(count, table.class_count, groups)
     limits = limits_for(limits_of(table), documents, groups, table.vocabulary.keys)
     # Four of five entries have tokens whose log-odds are 0 for both classes.
     is_telling: Any = odds.any(axis=0)
@@ -317,7 +325,7 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
     return means
 
 
-def _odds_left_out(count: Floats, class_count: Floats) -> Floats32:
+def _odds_left_out(count: Floats, class_count: Floats, groups: Octets) -> Floats32:
     """Return each token's log-odds without one message of class 0, or of class 1, that has it.
 
     count: (n_features, 2).  Shape (2, n_features), nats.
@@ -327,7 +335,8 @@ def _odds_left_out(count: Floats, class_count: Floats) -> Floats32:
     known = np.flatnonzero((first + second > 1) | ((first > 0) & (second > 0)))
     odds = np.zeros((2, len(count)), np.float32)
     for label in (0, 1):
-        odds[label, known] = log_odds(count.take(known, axis=0), class_count, label)
+        of_known = count.take(known, axis=0), class_count, groups.take(known)
+        odds[label, known] = log_odds(*of_known, left_out=label)
     return odds
 
 

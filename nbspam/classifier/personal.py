@@ -150,14 +150,15 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
     """Return documents over keys with what the counts of all, and of their users, say."""
     groups = groups_of(documents.tokens)
     columns, rows = documents.columns, documents.rows()
-    odds = log_odds(shared.counts, shared.class_count).take(columns)
+    odds = log_odds(shared.counts, shared.class_count, groups).take(columns)
     mine = np.flatnonzero(own.is_own.take(rows))
     if len(mine):
         weight = max(1.0, float(shared.class_count.sum()) / SHARED)
         count = shared.counts.take(columns.take(mine), axis=0)
         count += weight * own.values.take(mine, axis=0)[:, :2]
         total = shared.class_count + weight * own.class_count
-        odds[mine] = log_odds(count, total.take(rows.take(mine), axis=0))
+        of_mine = groups.take(columns.take(mine))
+        odds[mine] = log_odds(count, total.take(rows.take(mine), axis=0), of_mine)
     in_layer = IN_LAYER[groups] & shared.is_met
     limits = limits_for(shared.limits, documents, groups)
     return WeighedEvidence(documents, groups, odds, in_layer, shared.correction, limits)

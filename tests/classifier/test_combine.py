@@ -53,7 +53,7 @@ def test_a_score_is_a_sum_over_tokens(documents):
     rng = np.random.default_rng(documents.n_docs)
     correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
     combination = combine.Combination(rng.normal(size=len(GROUPS) + 1), correction)
-    odds = combine.log_odds(table.feature_count, table.class_count)
+    odds = combine.log_odds(table.feature_count, table.class_count, table.vocabulary.groups)
 
     found = log_odds_of(combination, table, documents)
     for row in range(documents.n_docs):
@@ -130,8 +130,8 @@ def means_of_others(documents, row):
     table, *_ = counted(rest)
     batch = tokenize([message(**{"subject": subject, "from": sender})], TokenSettings(pairs=True))
     known = table.known(batch.documents)
-    odds = combine.log_odds(table.feature_count[known.tokens], table.class_count)
     groups = table.vocabulary.groups[known.tokens]
+    odds = combine.log_odds(table.feature_count[known.tokens], table.class_count, groups)
     return combine.group_means(known, groups, odds.take(known.columns), combine.limits_of(table))[
         0
     ]
@@ -216,27 +216,29 @@ def score_of(means, worth, correction, own):
     return means @ worth[:-1] + worth[-1] + max(-combine.MOST, min(total, combine.MOST))
 
 
-def test_log_odds_worked_by_hand():
-    # 10 ham and 20 spam; one token in 0 ham and 4 spam, one in 5 and 10, one in none.
-    odds = combine.log_odds(np.array([[0, 4], [5, 10], [0, 0]]), np.array([10, 20]))
+@pytest.mark.parametrize(("group", "alpha", "weak"), [("text", 0.1, 0), ("route", 0.03, 2)])
+def test_log_odds_worked_by_hand(group, alpha, weak):
+    # 10 ham and 20 spam; tokens in 0 ham and 4 spam, in 5 and 10, in 2 and 14, and in none.
+    groups = np.full(4, GROUPS.index(group), np.uint8)
+    count, n = np.array([[0, 4], [5, 10], [2, 14], [0, 0]]), np.array([10, 20])
+    strong = np.log((4 + alpha) / (20 + 2 * alpha) / (alpha / (10 + 2 * alpha)))
+    middle = np.log((14 + alpha) / (20 + 2 * alpha) / ((2 + alpha) / (10 + 2 * alpha)))
 
-    strong = np.log(
-        (4 + combine.ALPHA) / (20 + 2 * combine.ALPHA) / (combine.ALPHA / (10 + 2 * combine.ALPHA))
-    )
-    assert strong > combine.BAND
-    assert odds == pytest.approx([strong, 0, 0])
+    assert strong > 2 > middle > 1  # a word may be as weak as 1 nat, any other token as 2
+    found = combine.log_odds(count, n, groups)
+    assert found == pytest.approx([strong, 0, 0 if weak > middle else middle, 0])
 
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_leaving_a_document_out_is_counting_without_it(label):
     # Tokens of either class alone, of mostly one, and of that document alone.
     count, n = np.array([[1, 19], [9, 1], [1, 1]]), np.array([10, 20])
-    own = np.eye(2, dtype=int)[label]
-    without = combine.log_odds(count - own, n - own)
+    own, groups = np.eye(2, dtype=int)[label], np.zeros(3, np.uint8)
+    without = combine.log_odds(count - own, n - own, groups)
 
-    assert (np.abs(without[:2]) > combine.BAND).all()
-    assert (combine.log_odds(count, n, left_out=label) == without).all()
-    assert (without != combine.log_odds(count, n)).all()
+    assert (np.abs(without[:2]) > combine.BAND[0]).all()
+    assert (combine.log_odds(count, n, groups, left_out=label) == without).all()
+    assert (without != combine.log_odds(count, n, groups)).all()
     assert count.tolist() == [[1, 19], [9, 1], [1, 1]]
 
 

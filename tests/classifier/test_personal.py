@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.combine import BAND, DAMPING, MOST, STRONGEST, Combination
+from nbspam.classifier.combine import DAMPING, MOST, STRONGEST, Combination
 from nbspam.classifier.training import learn_items
 from nbspam.decision import UNDECIDED, cutoffs
 from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_settings
@@ -87,8 +87,10 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
         (column,), (place,) = table.vocabulary.columns(key[None]), own.columns(key[None])
         shared_count = table.feature_count[column] if column >= 0 else np.zeros(2)
         ham, spam = shared_count + (weight * own.values[place, :2] if place >= 0 else 0)
-        odds = log((spam + 0.03) / (total[1] + 0.06)) - log((ham + 0.03) / (total[0] + 0.06))
-        if ham + spam and abs(odds) >= BAND:
+        alpha, band = (0.1, 1) if group in (TEXT, SUBJECT) else (0.03, 2)
+        present = [(x + alpha) / (n_c + 2 * alpha) for x, n_c in ((ham, total[0]), (spam, total[1]))]
+        odds = log(present[1]) - log(present[0])
+        if ham + spam and abs(odds) >= band:
             by_group[TEXT if group == SUBJECT else group].append(odds)
         if group != PAIRS and column >= 0:
             plain.append(fit.correction[column])
