@@ -79,7 +79,7 @@ def learn_items(
     at all messages several times; raises UsageError.
     """
     if bounds.vocabulary is not None:
-        return _learn_vocabulary(items, settings, jobs, bounds)
+        return learn_vocabulary(items, settings, jobs, bounds)
     if settings.model not in FEATURES:
         training = count_items(items, settings, jobs, bounds=bounds)
         return TrainingResult(
@@ -94,7 +94,7 @@ def learn_items(
     return TrainingResult(train_features(data, settings), 0, skipped)
 
 
-def _learn_vocabulary(
+def learn_vocabulary(
     items: Iterable[Item], settings: Settings, jobs: Workers, bounds: Bounds
 ) -> TrainingResult:
     """Return a plain classifier over exactly these tokens, which does not learn on."""

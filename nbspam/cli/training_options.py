@@ -14,11 +14,13 @@ from nbspam.cli.options import (
     PARTS,
     PLAIN_ALPHA,
     WEIGHT,
+    Value,
     filling,
     seed_option,
 )
 from nbspam.models import ESTIMATORS
 from nbspam.settings import MODELS, PRESETS, WEIGHTINGS, Bounds, SettingsChoices, TableChoices
+from nbspam.sources.files import read_tokens
 
 
 class UnlabelledSources(NamedTuple):
@@ -42,14 +44,6 @@ UNLABELLED = "Documents without labels"
 COLUMNS = "What the columns hold"
 
 # --- which model -----------------------------------------------------------------------------
-
-
-def _read_vocabulary(
-    context: click.Context, parameter: click.Parameter, path: str | None
-) -> list[str] | None:
-    from nbspam.sources.files import read_tokens
-
-    return None if path is None else read_tokens(path)
 
 
 preset_option = click.option(
@@ -109,8 +103,8 @@ _dependent_options = (
 )
 vocabulary_option = click.option(
     "--vocabulary",
+    type=Value("tokens", read_tokens, ""),
     metavar="FILE",
-    callback=_read_vocabulary,
     help="Count only the tokens in FILE.  It has one a line, written as nbspam"
     " tokens prints them.  A model of these does not learn on.",
 )

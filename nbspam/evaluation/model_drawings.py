@@ -108,14 +108,14 @@ def _picture(
     elements = [text_at(GAP, 1.5 * GAP, printable(title), kind="head")]
     top = 2.5 * GAP
     if edges:
-        layers = _layers(names, edges)
-        elements += _graph(layers, edges, top)
+        layers = layers_of(names, edges)
+        elements += graph_elements(layers, edges, top)
         top += _LAYER * len(layers) - (_LAYER - _NODE) + GAP
     for number, (name, of_classes) in enumerate(curves.items()):
         x, y = GAP + number % 2 * (WIDTH + GAP), top + number // 2 * (HEAD + HEIGHT + GAP)
         elements += [
             text_at(x, y + 16, "Density times share", kind="title"),
-            placed(_curves_figure(name, of_classes), x, y + HEAD),
+            placed(curves_figure(name, of_classes), x, y + HEAD),
         ]
     return in_file(elements, top + -(-len(curves) // 2) * (HEAD + HEIGHT + GAP))
 
@@ -123,7 +123,7 @@ def _picture(
 # --- curves ----------------------------------------------------------------------------------
 
 
-def _curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
+def curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
     """Return the densities of a number by class, each times the share of the class."""
     low = min(curve.mean - _WIDTHS * curve.deviation for curve in curves)
     high = max(curve.mean + _WIDTHS * curve.deviation for curve in curves)
@@ -144,7 +144,7 @@ def _curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
 # --- graphs ----------------------------------------------------------------------------------
 
 
-def _layers(names: Sequence[str], edges: Sequence[tuple[str, str, str]]) -> list[list[str]]:
+def layers_of(names: Sequence[str], edges: Sequence[tuple[str, str, str]]) -> list[list[str]]:
     """Return the variables in layers, each variable below all of its parents.
 
     In a layer, variables stand in the order of the mean place of their parents.
@@ -167,7 +167,7 @@ def _layers(names: Sequence[str], edges: Sequence[tuple[str, str, str]]) -> list
     return layers
 
 
-def _graph(
+def graph_elements(
     layers: Sequence[Sequence[str]], edges: Iterable[tuple[str, str, str]], top: float
 ) -> Iterator[Markup]:
     """Yield the arrows of a graph and, over them, its variables."""

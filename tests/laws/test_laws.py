@@ -408,36 +408,6 @@ def test_complement_of_two_classes_is_the_multinomial_model(corpus):
     np.testing.assert_allclose(complement.predict_proba(ask), expected, atol=1e-9)
 
 
-@given(table=tables())
-@some
-def test_aode_is_the_mean_of_the_spodes_of_all_columns(table):
-    X, y, levels = table
-    # A column with a single value is no parent; the last one has several.
-    X, levels = np.column_stack([X, y % 2]), np.append(levels, 2)
-    ask = np.array(list(product(*map(range, levels))), float)
-    aode = trained("aode", (X, y, levels))
-    parents = np.flatnonzero(levels > 1)
-    spodes = [SPODE(levels=levels, parent=p).partial_fit(X, y, [0, 1, 2]) for p in parents]
-    support = aode.own_counts().sum(axis=0)[ask.astype(int) + np.cumsum(levels) - levels]
-
-    # A value that no row has is no parent.
-    known = ask[support.all(axis=1)]
-    mean = np.mean([np.exp(each.predict_joint_log_proba(known)) for each in spodes], axis=0)
-    np.testing.assert_allclose(np.exp(aode.predict_joint_log_proba(known)), mean, rtol=1e-9)
-
-
-@given(table=tables())
-@some
-def test_a_spode_with_a_constant_parent_is_naive_bayes(table):
-    X, y, levels = table
-    X, levels = np.column_stack([np.zeros(len(y)), X]), np.append(1, levels)
-    spode, naive = (
-        trained(name, (X, y, levels)).predict_proba(questions(X, levels))
-        for name in ("spode", "categorical")
-    )
-    np.testing.assert_allclose(spode, naive, atol=1e-12)
-
-
 @given(table=tables(missing=False))
 @some
 def test_joint_probabilities_of_all_rows_and_classes_sum_to_one(table):
@@ -449,14 +419,3 @@ def test_joint_probabilities_of_all_rows_and_classes_sum_to_one(table):
         joint = trained(name, table).predict_joint_log_proba(rows)
         found = np.exp(logsumexp(joint.reshape(1, -1)))[0, 0]
         assert found == pytest.approx(total, rel=1e-9)
-
-
-@pytest.mark.parametrize("Class", [TAN, AODE, SPODE])
-def test_for_independent_columns_every_model_is_naive_bayes(Class):
-    # Every combination of two columns occurs equally often in each class.
-    rows = np.array(list(product(range(3), range(2))) * 4, float)
-    y = np.repeat([0, 1], 12)
-    model = Class(levels=[3, 2], estimate="mle").fit(rows, y)
-    naive = CategoricalNB(levels=[3, 2], estimate="mle").fit(rows, y)
-
-    np.testing.assert_allclose(model.predict_proba(rows), naive.predict_proba(rows), atol=1e-12)
