@@ -60,7 +60,7 @@ _BOXES = dict.fromkeys(
 )
 _BOXES |= dict.fromkeys(b"tbody td tfoot th thead tr".split(), b"cell")
 # What overflows them is seen.
-_BOXES |= dict.fromkeys(b"table html body".split(), b"table")
+_BOXES |= {b"table": b"table", b"html": b"page", b"body": b"page"}
 # Attributes that decide about the style of an element; of `href` only whether it is there.
 _STYLING = frozenset(b"style hidden open href color bgcolor background text link fill".split())
 # The attribute that carries the marks of an element, and all attributes that decide about styles.
@@ -232,14 +232,16 @@ def _is_away(declared: Declared, box: bytes) -> bool:
     if not is_inline and (declared.get("transform") or declared.get("translate")):
         return True
     is_block = not is_inline and box in (b"block", b"inline")
-    if is_block and declared.get("skips"):
+    if (is_block or box == b"page") and declared.get("skips"):
         return True
     if is_block and declared.get("overflow"):
         if any(declared.get(side) for side in _TINY):
             return True
         if declared.get("text-indent") == RIGHT:
             return True
-    if box != b"cell" and LEFT in (declared.get("margin-left"), declared.get("margin-top")):
+    if box != b"cell" and declared.get("margin-left") == LEFT:
+        return True
+    if box != b"cell" and not is_inline and declared.get("margin-top") == LEFT:
         return True
     if not is_inline and declared.get("text-indent") == LEFT:
         return True
