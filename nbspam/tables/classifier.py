@@ -157,12 +157,13 @@ class TableClassifier(AnyClassifier):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "TableClassifier":
-        """Return the classifier that `to_state` described; raises an error of `DAMAGE`."""
+        """Return the classifier that `to_state` described; raises an error of `DAMAGE`.
+
+        state: whose fields `store.fields.check_state` has found to fit together.
+        """
         schema = schema_from_dict(state)
         nothing = np.full((1, len(schema.columns)), np.nan)
         model = restored(state["model"], state, schema.classes, nothing)
-        if state["counts"].shape != (len(schema.classes), schema.entries.total):
-            raise ValueError("its columns and counts differ in number")
         return cls(schema, state["model"], model, state["counts"], state["by_em"])
 
     def _coded_rows(self, records: Sequence[Record]) -> tuple[Floats, dict[int, Skipped]]:

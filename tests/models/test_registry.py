@@ -22,6 +22,7 @@ from nbspam.models import (
     TOKEN_MODELS,
     column_class,
     estimator_class,
+    model_state,
     new_column_model,
     restored,
 )
@@ -111,3 +112,6 @@ def test_unknown_parameters_and_models_are_refused():
         new_column_model("tan", {"min_support": 2})
     with pytest.raises(ValueError, match="no model of columns, but 'oracle'"):
         restored("oracle", {"parameters": {}, "learnt": {}}, ["a"], [[0]])
+    state = model_state(CategoricalNB().fit([[0], [1]], ["a", "b"]))
+    with pytest.raises(ValueError, match="classes and sums differ in number"):
+        restored("categorical", state, ["a"], [[0]])
