@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -137,12 +137,23 @@ class JudgedChunk(NamedTuple):
 Weighed = tuple[tuple[Evidence, ...], float]
 
 
+class VerdictLists(Protocol):
+    """Lists that say of some inputs what they are; see `mail.address_lists`."""
+
+    def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
+        """Return the verdict on an input with what the lists say."""
+
+    def explanation(self, item: Any, found: Explanation, rule: Rule) -> Explanation:
+        """Return the explanation of an input with what the lists say."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnyClassifier(ABC):
     """A trained classifier.  Its inputs are `Item`s or, for tables, `Record`s."""
 
     # (n_classes,), nats: added to every joint log-probability when another prior is assumed
     shift: Floats | float = field(default=0.0, kw_only=True)
+    lists: VerdictLists | None = field(default=None, kw_only=True, compare=False)
 
     @property
     @abstractmethod
@@ -268,6 +279,8 @@ class AnyClassifier(ABC):
         for given in inputs:
             try:
                 explanation = self.explain(given, rule)
+                if self.lists is not None:
+                    explanation = self.lists.explanation(given, explanation, rule or self.rule)
             except InputError as error:
                 yield Skipped(given.name, str(error))
             else:
@@ -300,7 +313,14 @@ class AnyClassifier(ABC):
     def _verdict_chunk(self, rule: Rule | None, inputs: Sequence[Any]) -> list[Verdict | Skipped]:
         answers = self._answer_chunk(inputs)
         verdicts = self.verdicts([a for a in answers if isinstance(a, Answer)], rule)
-        return [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
+        found = [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
+        lists = self.lists
+        if lists is None:
+            return found
+        return [
+            each if isinstance(each, Skipped) else lists.verdict(given, each, rule or self.rule)
+            for given, each in zip(inputs, found, strict=True)
+        ]
 
 
 _Classifier = TypeVar("_Classifier", bound=AnyClassifier)

@@ -300,6 +300,11 @@ def mark_from_group(
     explanation = None
     if wanted.explain:
         explanation = classifier.explain_message(message, "-", rule)
+    if classifier.lists is not None:
+        item = Item("-", None, data)
+        verdict = classifier.lists.verdict(item, verdict, rule)
+        if explanation is not None:
+            explanation = classifier.lists.explanation(item, explanation, rule)
     return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)
 
 

@@ -438,9 +438,9 @@ def loaded_model(model_path: str) -> "AnyClassifier":
 
     Raises ModelFileError and UsageError.
     """
-    from nbspam.store.open import load_classifier
+    from nbspam.store.open import load_classifier, with_lists
 
-    classifier = load_classifier(model_path)
+    classifier = with_lists(load_classifier(model_path), model_path)
     check_kind(model_path, schema_of(classifier) is not None)
     return classifier
 

@@ -36,7 +36,7 @@ from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
 # The commands as help lists them, and below where each stands: `classify_command` of judging.
 GROUPS = {
     "Daily use": ("classify", "predict", "explain", "filter", "sort", "serve"),
-    "Learning": ("train", "update", "unlearn", "relabel", "prune"),
+    "Learning": ("train", "update", "unlearn", "relabel", "prune", "allow", "deny"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),
     "Exchanging": ("export", "import", "vectorize", "shard", "merge"),
@@ -57,6 +57,7 @@ _MODULES = {
     "serving": ("serve",),
     "training": ("train", "shard", "lazy"),
     "learning": ("update", "unlearn", "relabel", "prune"),
+    "listing": ("allow", "deny"),
     "measuring": ("eval", "tune", "doubts"),
     "comparing": ("compare",),
     "looking": ("info", "words", "tokens", "doctor", "query", "cluster"),

@@ -18,7 +18,7 @@ from nbspam.mail.headers import (
 
 _WANTED = frozenset(
     b"from to cc bcc message-id in-reply-to references date received"
-    b" authentication-results".split()
+    b" authentication-results list-id".split()
 )
 _MAX_IDS = 200  # that a message answers
 _ID = re.compile(rb"<([^<>\s]{1,998})>")

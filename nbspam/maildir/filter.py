@@ -46,9 +46,9 @@ def filter_message(
         nonlocal lesson
         from nbspam.classifier.classifier import mark_from_group
         from nbspam.mail.verdict_headers import HeaderChoices, sure_label
-        from nbspam.store.open import load_tokens
+        from nbspam.store.open import load_tokens, with_lists
 
-        classifier = load_tokens(model_path)
+        classifier = with_lists(load_tokens(model_path), model_path)
         notes.extend([classifier.lack] if classifier.lack else [])
         least = sure if whole else None
         wanted = HeaderChoices(**additions._asdict(), sure=least)

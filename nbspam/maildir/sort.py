@@ -35,7 +35,7 @@ from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.assembly import begun, check_ledger
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load_tokens
+from nbspam.store.open import load_tokens, with_lists
 from nbspam.verdicts import Skipped, Verdict
 
 _SEEN = "S"  # the Maildir flag of a message that was read
@@ -251,7 +251,7 @@ class _Sorter:
         if not chosen:
             return
         if os.path.exists(self.model_path):
-            classifier = load_tokens(self.model_path)
+            classifier = with_lists(load_tokens(self.model_path), self.model_path)
         else:  # a model that knows nothing
             classifier = begun(PRESETS["mail"])
         self.report.lack = classifier.lack

@@ -228,6 +228,7 @@ class Connection(asyncio.Protocol):
                 **facts,
                 verdict=verdict.label,
                 probability=round(verdict.posterior["spam"], 6),
+                listed=judgement.listed,
                 action=self.fate(judgement),
                 ms=round(1000 * seconds, 2),
                 **known,
@@ -343,6 +344,8 @@ def report(judgement: Judgement) -> str:
         f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}",
         f"{score(judgement):.1f} points, {REQUIRED:.1f} required",
     ]
+    if judgement.listed is not None:
+        lines.append(judgement.listed)
     if judgement.lack is not None:
         lines.append(judgement.lack)
     if judgement.explanation is not None:

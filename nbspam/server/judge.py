@@ -8,6 +8,7 @@ on disk, and only then acknowledged.  The judge reads it there.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
@@ -20,9 +21,15 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.personal import OwnCounts, n_learned
 from nbspam.counts.counting import Outcome
 from nbspam.decision import Rule
-from nbspam.errors import NbspamError
+from nbspam.errors import InputError, NbspamError
+from nbspam.mail.address_lists import (
+    ListMatch,
+    ListsInUse,
+    listed_explanation,
+    listed_verdict,
+)
 from nbspam.server.metrics import ServerTally
-from nbspam.server.users import Users
+from nbspam.server.users import UserError, Users
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
@@ -41,6 +48,7 @@ class Judgement(NamedTuple):
     lack: str | None = None  # the lessons a model needs before it can judge at all
     n_learned: float = 0.0  # messages that it had learned; those of users count on top
     is_known: bool = False  # with an explanation: whether it, not a user's, had learned this one
+    listed: str | None = None  # the line of a list that the message fits
 
 
 class WaitingMessage:
@@ -92,6 +100,7 @@ class Judge:
         self._rule_of = rule_of
         self._on_trouble = on_trouble
         self._tally = tally
+        self._lists = ListsInUse()
         self._cases: SimpleQueue[WaitingMessage | None] = SimpleQueue()
         self._began: float | None = None  # when the batch under way was taken, monotonic seconds
         self._loop = asyncio.get_running_loop()
@@ -183,19 +192,35 @@ class Judge:
             verdicts = classifier.classify(items, rule=rule)
         found: list[Judgement | Exception] = []
         for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
+            match = self._match(case)
             is_known = case.explain and self._model.filed(case.data).label is not None
             if isinstance(verdict, Skipped):
                 found.append(NbspamError(verdict.reason))
             elif own is None:
                 why = classifier.explain(item, rule) if case.explain else None
                 learned = float(classifier.table.n_docs)
-                found.append(Judgement(verdict, rule, why, classifier.lack, learned, is_known))
+                given = Judgement(verdict, rule, why, classifier.lack, learned, is_known)
+                found.append(_listed(given, match))
             else:
                 why = personal.explain(classifier, item, own, rule) if case.explain else None
                 own_rule = personal.rule_for(classifier, own, rule)
                 lack, learned = personal.lack_of_own(classifier, own), n_learned(classifier, own)
-                found.append(Judgement(verdict, own_rule, why, lack, learned, is_known))
+                given = Judgement(verdict, own_rule, why, lack, learned, is_known)
+                found.append(_listed(given, match))
         return found
+
+    def _match(self, case: WaitingMessage) -> ListMatch | None:
+        """Return the line that a message fits, in its user's lists or the site's."""
+        models = [self._model.path]
+        if self._users is not None:
+            with contextlib.suppress(UserError):
+                models.insert(0, self._users.path(case.user))
+        trusted = self._classifier.settings.authserv_id
+        try:
+            return self._lists.match(models, case.data, case.user, trusted)
+        except InputError as error:
+            self._on_trouble(error)
+            return None
 
     def _owners(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
         """Return the lessons of each message's user."""
@@ -207,6 +232,16 @@ class Judge:
         self._tally.put("users", len(users))
         self._tally.put("users_bytes", users.n_bytes)
         return owners
+
+
+def _listed(given: Judgement, match: ListMatch | None) -> Judgement:
+    if match is None:
+        return given
+    explanation = given.explanation
+    if explanation is not None:
+        explanation = listed_explanation(explanation, match, given.rule)
+    verdict = listed_verdict(given.verdict, match, given.rule)
+    return given._replace(verdict=verdict, explanation=explanation, listed=match.line)
 
 
 def _settle(cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Exception]") -> None:

@@ -1,11 +1,13 @@
 """Opening, saving and replacing models of all kinds, and opening them from text."""
 
+import os
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +40,7 @@ _KINDS = {
     "features": ("nbspam.classifier.features", "FeatureClassifier"),
     "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
+_Classifier = TypeVar("_Classifier", bound=AnyClassifier)
 PART = "part"  # the kind of a part of a training
 _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
@@ -57,6 +60,19 @@ def load_classifier(path: str, whole: bool = False) -> AnyClassifier:
 
     taken_in = assembly.compacted if whole else assembly.with_changes
     return taken_in(classifier, journal.changes)
+
+
+def with_lists(classifier: _Classifier, path: str) -> _Classifier:
+    """Return a classifier with the lists beside its model, if it judges mail; InputError."""
+    if not os.path.lexists(f"{resolved(path)}.lists"):  # no start waits for imports
+        return classifier
+    from nbspam.mail.address_lists import ListsBeside, read_lists
+
+    if not isinstance(classifier, Classifier) or classifier.settings.reading != "mail":
+        return classifier
+    if classifier.classes != HAM_AND_SPAM or (lists := read_lists(path)) is None:
+        return classifier
+    return replace(classifier, lists=ListsBeside(lists, classifier.settings.authserv_id))
 
 
 def load_tokens(path: str) -> Classifier:

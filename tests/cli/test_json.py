@@ -15,6 +15,7 @@ SECTION = re.compile(r"^## (.*)\n((?:(?!^## ).*\n)*)", re.MULTILINE)
 SECTIONS = dict(SECTION.findall(PAGE))
 # What is run for each section.  FOLDER has mail of two classes, and MODEL has learned it.
 RUNS = {
+    "allow": "allow news@shop.example --trust mx.example.org",
     "train": "train FOLDER",
     "table train": "table train LIHANG --target Y -m OTHER",
     "train --unlabelled": "train TEXTS --unlabelled TEXTS --unlabelled-weight 0.5",
@@ -51,7 +52,10 @@ RUNS = {
 # Each is described with another command.
 ALIKE = {
     *("lazy", "unlearn", "relabel"),
-    *(f"table {name}" for name in ("classify", "predict", "lazy", "eval", "compare", "query")),
+    *(
+        f"table {name, 'deny'}"
+        for name in ("classify", "predict", "lazy", "eval", "compare", "query")
+    ),
     *("table update", "table unlearn"),
 }
 SCALARS = {

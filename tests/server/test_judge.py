@@ -9,11 +9,13 @@ from threading import Event
 import pytest
 
 import nbspam
+from nbspam.classifier.classifier import Classifier
 from nbspam.counts.memory import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.server.choices import LIMITS
 from nbspam.server.judge import BATCH, Judge, Teacher
 from nbspam.server.metrics import ServerTally
+from nbspam.server.users import Users
 from nbspam.server.worker import open_served
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
@@ -31,6 +33,7 @@ class Model:
         self.now = classifier
         self.error = None
         self.stamp = None
+        self.path = "/nonexistent/model"  # without lists beside it
 
     def classifier(self):
         if self.error is not None:
@@ -48,7 +51,7 @@ class Gated:
 
     def __init__(self, classifier, is_open=True):
         self.classifier = classifier
-        self.table = classifier.table
+        self.table, self.settings = classifier.table, classifier.settings
         self.gate = Event()
         self.has_begun = Event()
         self.sizes = []
@@ -277,6 +280,39 @@ async def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_pa
         assert outcome(await teacher.teach(SPAM, None, "", "spam")) == "already_known"
         assert outcome(await teacher.teach(HAM, None, "", "ham")) == "unlearned"
     assert StoredModel(str(path)).filed(SPAM).label == "ham"
+
+
+# ---- lists of senders ----
+
+
+async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_once(
+    own_model, tmp_path
+):
+    def write(text, model=own_model):
+        path = model.with_name(f"{model.name}.lists")
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+
+    model, troubles = open_served(str(own_model)), []
+    users = Users(str(tmp_path / "users"), 1 << 20, troubles.append)
+    judge = Judge(model, Classifier.rule.fget, troubles.append, ServerTally(1), users)
+
+    async def label(user=""):
+        found = await judge.judge(SPAM, explain=True, user=user)
+        return found.verdict.label, found.listed
+
+    sender = "x@example.com"
+    assert SPAM.startswith(b"From: " + sender.encode())
+    assert await label() == ("spam", None)
+    write("allow to:ann@example.org\n")
+    assert await label("ann@example.org") == ("ham", "allow to:ann@example.org")
+    assert await label("bob") == ("spam", None)
+    write(f"deny {sender}\n", tmp_path / "users" / "ann@example.org" / "model")
+    assert await label("ann@example.org") == ("spam", f"deny {sender}")
+    write("nonsense\n")
+    assert await label("bob") == ("spam", None)
+    assert "neither allow nor deny ADDRESS" in str(troubles[0])
+    judge.end()
 
 
 # ---- files that change under the server ----

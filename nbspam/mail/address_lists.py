@@ -1,0 +1,223 @@
+"""Lists of senders, domains, mailing lists and recipients whose mail is allowed or denied.
+
+A file of lines beside a model, MODEL.lists:
+
+    trust mail.example.org         the server whose Authentication-Results are believed
+    allow ann@example.org          a sender
+    deny example.com               all senders of a domain, and of those below it
+    allow list:dev.example.org     a mailing list, by its List-Id
+    deny to:old@example.org        a recipient, where the mail system names it
+
+Anybody can write any sender.  So a sender, domain or list is allowed if the trusted server says
+that the mail is genuine (an aligned DKIM or SPF result); otherwise the line is only a hint.  A
+line is a reason of fixed strength beside all others: it is added to the score of a message.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.disk import Stamp, parent_folder, read_own, replace_file, resolved, stamp_of
+from nbspam.errors import InputError, ModelFileError
+from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
+from nbspam.verdicts import Evidence, Explanation, Verdict
+
+CERTAIN = 40.0  # nats: more than any evidence of a message's words
+HINT = 2.0  # nats, of an allowed sender that nobody vouches for
+_VERBS = ("allow", "deny", "trust")
+_ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:]*@?[^\s@:]+\.?[^\s@:]*\Z")
+_MAX_LINES = 100_000
+_LEAST = 1e-15  # probabilities are kept this far from 0 and 1
+_LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|([^<>\s]++)\s*+\Z")
+
+
+class ListMatch(NamedTuple):
+    """The line of a list that a message fits."""
+
+    line: str  # as "allow ann@example.org"
+    shift: float  # nats for spam
+    why: str  # it counts so much
+
+
+class AddressLists(NamedTuple):
+    """The lines of a file: what becomes of each address, and the server that is trusted."""
+
+    verbs: dict[str, str]  # "allow" or "deny", by address
+    trusted: str | None = None  # an authserv-id of RFC 8601
+
+    def match(
+        self, data: bytes, recipient: str = "", trusted: str | None = None
+    ) -> ListMatch | None:
+        """Return the line that says most exactly what becomes of a message, None without one.
+
+        recipient: as the mail system names it, from `users.known_as`.  trusted: the server that
+        the model trusts, if the lists name none.
+        """
+        head = read_correspondence(data)
+        senders = head.mailboxes(b"from")
+        hosts = [_host(sender) for sender in senders]
+        list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
+        exact = [sender.address.decode("utf-8", "replace") for sender in senders]
+        keys = [f"to:{recipient}", *exact, *(f"list:{each}" for each in list_ids)]
+        keys += [above for host in hosts for above in _with_parents(host)]
+        key = next((key for key in keys if key in self.verbs), None)
+        if key is None:
+            return None
+        line = f"{self.verbs[key]} {key}"
+        if self.verbs[key] == "deny":
+            return ListMatch(line, CERTAIN, "denied")
+        if key.startswith("to:"):
+            return ListMatch(line, -CERTAIN, "the mail system names the recipient")
+        server = self.trusted or trusted
+        if server is None:
+            return ListMatch(line, -HINT, "a hint: no server is trusted to say who sends")
+        checks = head.checks(server) or []
+        if key.startswith("list:"):  # DMARC tells of the sender, who is not the list
+            senders = [Mailbox(b"", f"list@{key[5:]}".encode())]
+            checks = [check for check in checks if check.method != "dmarc"]
+        if are_genuine(senders, checks):
+            return ListMatch(line, -CERTAIN, f"{server} says that it is genuine")
+        return ListMatch(line, -HINT, f"a hint: {server} does not say that it is genuine")
+
+
+def _host(sender: Mailbox) -> str:
+    return sender.address.rpartition(b"@")[2].decode("utf-8", "replace")
+
+
+def _list_id(value: bytes) -> str:
+    found = _LIST_ID.search(value)
+    return (found[1] or found[2]).decode("utf-8", "replace").lower() if found else ""
+
+
+def _with_parents(host: str) -> list[str]:
+    """Return a domain and those above it, the longest first."""
+    labels = host.split(".")
+    return [".".join(labels[start:]) for start in range(len(labels))]
+
+
+# ---- verdicts ----
+
+
+def listed_verdict(verdict: Verdict, match: ListMatch, rule: Rule) -> Verdict:
+    """Return a verdict of ham and spam with the line of a list as a further reason."""
+    spam = min(max(verdict.posterior["spam"], _LEAST), 1 - _LEAST)
+    log_odds = math.log(spam / (1 - spam)) + match.shift
+    spam = 1 / (1 + math.exp(-log_odds))
+    (label,) = rule.labels(np.array([[1 - spam, spam]]))
+    score = None if verdict.score is None else verdict.score + match.shift
+    posterior = dict(zip(HAM_AND_SPAM, (1 - spam, spam), strict=True))
+    return verdict._replace(label=label, posterior=posterior, score=score)
+
+
+def listed_explanation(found: Explanation, match: ListMatch, rule: Rule) -> Explanation:
+    """Return an explanation of ham and spam with the line of a list as a further reason."""
+    shift = match.shift if found.towards == "spam" else -match.shift
+    reason = Evidence(f"{match.line} ({match.why})", shift, "people", ())
+
+    def with_reason(rows: Iterable[Evidence]) -> tuple[Evidence, ...]:
+        return tuple(sorted([reason, *rows], key=lambda row: -abs(row.contribution)))
+
+    return replace(
+        found,
+        verdict=listed_verdict(found.verdict, match, rule),
+        score=found.score + shift,
+        evidence=with_reason(found.evidence),
+        tokens=None if found.tokens is None else with_reason(found.tokens),
+    )
+
+
+# ---- the file ----
+
+
+def lists_path(model: str) -> str:
+    """Return the path of the lists beside a model."""
+    return f"{resolved(model)}.lists"
+
+
+def read_lists(model: str) -> AddressLists | None:
+    """Return the lists beside a model, None if there are none; raises InputError."""
+    path = lists_path(model)
+    try:
+        text = read_own(path, parent_folder(path)).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    except (OSError, ModelFileError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    verbs, trusted = {}, None
+    for number, line in enumerate(text.splitlines()[:_MAX_LINES], start=1):
+        verb, _, key = line.partition("#")[0].strip().partition(" ")
+        key = key.strip().lower()
+        if verb == "trust" and key:
+            trusted = key
+        elif verb in _VERBS and _ADDRESS.match(key):
+            verbs[key] = verb
+        elif verb:
+            raise InputError(f"{path}:{number}: neither allow nor deny ADDRESS, nor trust SERVER")
+    return AddressLists(verbs, trusted)
+
+
+def checked_address(text: str) -> str:
+    """Return an address as lists have it; raises InputError."""
+    key = text.strip().lower().removeprefix("@")
+    if not _ADDRESS.match(key):
+        raise InputError(
+            f"{text}: no address; write ann@example.org, example.org, list:ID or to:ADDRESS"
+        )
+    return key
+
+
+def write_lists(model: str, lists: AddressLists) -> None:
+    """Write the lists beside a model; raises OSError.  The caller holds the model's lock."""
+    path = lists_path(model)
+    lines = [f"trust {lists.trusted}"] if lists.trusted else []
+    lines += [f"{verb} {key}" for key, verb in sorted(lists.verbs.items())]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    replace_file(path, lambda file: file.writelines([data]), like=parent_folder(path))
+
+
+class ListsInUse:
+    """The lists beside models, read again when they change; for one thread."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Stamp | None, AddressLists | None]] = {}
+
+    def match(
+        self, models: Iterable[str], data: bytes, recipient: str, trusted: str | None
+    ) -> ListMatch | None:
+        """Return the line that a message fits, in the lists of the first model that has one.
+
+        Raises InputError.
+        """
+        for model in models:
+            stamp = stamp_of(lists_path(model))
+            if model not in self._held or self._held[model][0] != stamp:
+                if len(self._held) > 1000:
+                    self._held.clear()
+                self._held[model] = stamp, None
+                self._held[model] = stamp, read_lists(model) if stamp else None
+            lists = self._held[model][1]
+            if lists is not None and (found := lists.match(data, recipient, trusted)):
+                return found
+        return None
+
+
+class ListsBeside(NamedTuple):
+    """The lists beside a classifier, which change its verdicts and explanations."""
+
+    lists: AddressLists
+    trusted: str | None  # the server that the model trusts
+
+    def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
+        """Return the verdict on a message with what the lists say."""
+        match = self.lists.match(item.read(), trusted=self.trusted)
+        return verdict if match is None else listed_verdict(verdict, match, rule)
+
+    def explanation(self, item: Any, found: Explanation, rule: Rule) -> Explanation:
+        """Return the explanation of a message with what the lists say."""
+        match = self.lists.match(item.read(), trusted=self.trusted)
+        return found if match is None else listed_explanation(found, match, rule)

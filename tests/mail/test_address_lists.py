@@ -1,0 +1,161 @@
+"""Lists of senders, domains, mailing lists and recipients: what a line needs to count."""
+
+import math
+
+import pytest
+
+from nbspam.decision import Cutoffs
+from nbspam.errors import InputError
+from nbspam.mail.address_lists import (
+    CERTAIN,
+    HINT,
+    AddressLists,
+    ListMatch,
+    ListsInUse,
+    checked_address,
+    listed_explanation,
+    listed_verdict,
+    lists_path,
+    read_lists,
+    write_lists,
+)
+from nbspam.verdicts import Evidence, Explanation, Verdict
+
+RULE = Cutoffs(0.5, 0.5)
+DKIM = "dkim=pass header.d=shop.example"
+SPF = "spf=pass smtp.mailfrom=news@shop.example"
+
+
+def mail(*results, sender="Shop <news@shop.example>", server="mx.example.org", more=""):
+    checks = f"Authentication-Results: {'; '.join([server, *results])}\n" if results else ""
+    return f"{checks}From: {sender}\n{more}Subject: hi\n\nhello\n".encode()
+
+
+def shift(lines, data, recipient="", trusted="mx.example.org"):
+    """Return the nats that lists of lines add; lines: as "allow a@b"."""
+    verbs = {key: verb for verb, key in (line.split() for line in lines)}
+    match = AddressLists(verbs, trusted).match(data, recipient)
+    return 0.0 if match is None else match.shift
+
+
+@pytest.mark.parametrize(
+    ("lines", "data", "nats"),
+    [
+        # A sender or domain is allowed if the trusted server vouches for its domain ...
+        (["allow news@shop.example"], mail(DKIM), -CERTAIN),
+        (["allow news@shop.example"], mail(SPF), -CERTAIN),
+        (["allow shop.example"], mail(DKIM), -CERTAIN),
+        (["allow shop.example"], mail(DKIM, sender="a@mail.shop.example"), -CERTAIN),
+        (["allow news@shop.example"], mail("dmarc=pass header.from=shop.example"), -CERTAIN),
+        # ... and anything else is a hint: no result, a failed one, another domain's, a stranger's.
+        (["allow news@shop.example"], mail(), -HINT),
+        (["allow news@shop.example"], mail("dkim=fail header.d=shop.example"), -HINT),
+        (["allow news@shop.example"], mail("dkim=pass header.d=evil.example"), -HINT),
+        (["allow news@shop.example"], mail("dkim=pass header.d=op.example"), -HINT),
+        (["allow news@shop.example"], mail(DKIM, server="mx.evil.example"), -HINT),
+        (["allow news@shop.example"], mail(DKIM, "dmarc=fail header.from=shop.example"), -HINT),
+        (
+            ["allow news@shop.example"],
+            mail(DKIM, sender="news@shop.example, x@evil.example"),
+            -HINT,
+        ),
+        # Others are not meant.
+        (["allow news@shop.example"], mail(DKIM, sender="other@shop.example"), 0),
+        (["allow shop.example"], mail(DKIM, sender="a@myshop.example"), 0),
+        (["allow shop.example"], mail(DKIM, sender='"news@shop.example" <x@evil.example>'), 0),
+        # What is denied needs no proof, and the more exact line counts.
+        (["deny shop.example"], mail(), CERTAIN),
+        (["deny shop.example", "allow news@shop.example"], mail(DKIM), -CERTAIN),
+        (["allow shop.example", "deny news@shop.example"], mail(DKIM), CERTAIN),
+        (["allow example", "deny shop.example"], mail(DKIM), CERTAIN),
+        # A mailing list is known by its List-Id, and by who signs for its domain.
+        (["allow list:dev.l.example"], mail(more="List-Id: Dev <dev.l.example>\n"), -HINT),
+        (
+            ["allow list:dev.l.example"],
+            mail("dkim=pass header.d=l.example", more="List-Id: Dev <Dev.L.example>\n"),
+            -CERTAIN,
+        ),
+        (
+            ["allow list:dev.l.example"],
+            mail("dmarc=pass header.from=shop.example", more="List-Id: <dev.l.example>\n"),
+            -HINT,
+        ),
+        (["deny list:dev.l.example"], mail(more="List-Id: dev.l.example\n"), CERTAIN),
+    ],
+)
+def test_what_a_line_adds(lines, data, nats):
+    assert shift(lines, data) == nats
+
+
+def test_a_recipient_is_whom_the_mail_system_names():
+    data = mail(more="To: old@example.org\n")
+    assert shift(["deny to:old@example.org"], data) == 0
+    assert shift(["deny to:old@example.org"], data, "old@example.org") == CERTAIN
+    assert shift(["allow to:old@example.org"], data, "old@example.org") == -CERTAIN
+
+
+def test_without_a_trusted_server_nobody_is_allowed_for_certain():
+    assert shift(["allow news@shop.example"], mail(DKIM), trusted=None) == -HINT
+    lists = AddressLists({"news@shop.example": "allow"})
+    assert lists.match(mail(DKIM), trusted="mx.example.org").shift == -CERTAIN  # the model's
+
+
+@pytest.mark.parametrize("spam", [0.0, 0.3, 0.999999, 1.0])
+def test_a_line_is_one_more_reason_and_the_sum_still_adds_up(spam):
+    verdict = Verdict("-", "spam", {"ham": 1 - spam, "spam": spam}, score=1.5)
+    rows = (Evidence("pills", 1.0, "text", (0.0, 9.0)),)
+    found = Explanation(verdict, "spam", "ham", 1.5, 0.5, rows)
+    for match in (ListMatch("allow a@b", -CERTAIN, "because"), ListMatch("deny b", CERTAIN, "so")):
+        told = listed_explanation(found, match, RULE)
+        assert told.verdict == listed_verdict(verdict, match, RULE)
+        assert told.verdict.label == ("ham" if match.shift < 0 else "spam")
+        assert told.score == told.constant + sum(row.contribution for row in told.evidence)
+        assert told.evidence[0].token.startswith(match.line)
+
+
+def test_a_hint_moves_the_odds_by_its_nats_and_no_more():
+    verdict = Verdict("-", "spam", {"ham": 0.1, "spam": 0.9})
+    told = listed_verdict(verdict, ListMatch("allow a@b", -HINT, "a hint"), RULE)
+    odds = told.posterior["spam"] / told.posterior["ham"]
+    assert math.isclose(math.log(9) - math.log(odds), HINT)
+
+
+def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
+    model = str(tmp_path / "m.nbspam")
+    assert read_lists(model) is None
+    lists = AddressLists({"a@b.example": "allow", "list:x.example": "deny"}, "mx.example")
+    write_lists(model, lists)
+    assert read_lists(model) == lists
+    (tmp_path / "m.nbspam.lists").write_text("# mine\n\nallow  Ann@Example.org  # a friend\n")
+    assert read_lists(model) == AddressLists({"ann@example.org": "allow"})
+
+
+@pytest.mark.parametrize("line", ["permit a@b", "allow", "allow a b", "deny a@b@c", "trust"])
+def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
+    (tmp_path / "m.lists").write_text(f"allow a@b\n{line}\n")
+    with pytest.raises(InputError, match=r"m\.lists:2: neither allow nor deny ADDRESS"):
+        read_lists(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a@b@c", "list:", "@"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(InputError, match=r"no address; write ann@example\.org"):
+        checked_address(text)
+    assert checked_address(" @Shop.Example ") == "shop.example"
+
+
+def test_lists_in_use_are_read_again_when_they_change(tmp_path):
+    in_use, site, own = ListsInUse(), str(tmp_path / "site"), str(tmp_path / "own")
+
+    def line():
+        found = in_use.match([own, site], mail(), "", None)
+        return found and found.line
+
+    assert line() is None
+    write_lists(site, AddressLists({"shop.example": "deny"}))
+    assert line() == "deny shop.example"
+    write_lists(own, AddressLists({"shop.example": "allow"}))  # a user's come first
+    assert line() == "allow shop.example"
+    (tmp_path / "own.lists").unlink()
+    assert line() == "deny shop.example"
+    assert lists_path(own).endswith("own.lists")
