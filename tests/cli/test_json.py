@@ -51,7 +51,7 @@ RUNS = {
 }
 # Each is described with another command.
 ALIKE = {
-    *("lazy", "unlearn", "relabel"),
+    *("lazy", "unlearn", "relabel", "deny"),
     *(
         f"table {name, 'deny'}"
         for name in ("classify", "predict", "lazy", "eval", "compare", "query")
