@@ -52,10 +52,7 @@ RUNS = {
 # Each is described with another command.
 ALIKE = {
     *("lazy", "unlearn", "relabel", "deny"),
-    *(
-        f"table {name, 'deny'}"
-        for name in ("classify", "predict", "lazy", "eval", "compare", "query")
-    ),
+    *(f"table {name}" for name in ("classify", "predict", "lazy", "eval", "compare", "query")),
     *("table update", "table unlearn"),
 }
 SCALARS = {
