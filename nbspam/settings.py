@@ -358,7 +358,7 @@ def settings_for(
 
 
 class Bounds(NamedTuple):
-    """What training counts of a stream of messages, and what it remembers.
+    """Limits on the tokens that training counts of a stream, and on what it remembers.
 
     They are no settings: they change neither what a token is nor how much it counts.
     """
