@@ -60,27 +60,6 @@ def naive(X, y, prior, row, label):
     return class_share(y, prior, label) * others(X, y, prior, row, label, {})
 
 
-def aode(X, y, prior, row, label):
-    parents = [j for j, v in enumerate(row) if len(prior[j]) > 1 and count(X, y, None, {j: v})]
-    if not parents:
-        return naive(X, y, prior, row, label)
-    return sum(spode(X, y, prior, row, label, j) for j in parents) / len(parents)
-
-
-def a2de(X, y, prior, row, label):
-    found = []
-    for i, j in combinations(range(len(row)), 2):
-        fixed = {i: row[i], j: row[j]}
-        if 1 not in (len(prior[i]), len(prior[j])) and count(X, y, None, fixed):
-            # What is added to a pair is the mean of what is added to its values.
-            added = [Fraction(a + b, 2) for a in prior[i] for b in prior[j]]
-            own = added[int(row[i]) * len(prior[j]) + int(row[j])]
-            n = count(X, y, None, {}, [i, j]) + sum(added)
-            share = (count(X, y, label, fixed) + own) / n
-            found.append(share * others(X, y, prior, row, label, fixed))
-    return sum(found) / len(found) if found else aode(X, y, prior, row, label)
-
-
 def akde(X, y, prior, row, label, order):
     """Return the mean over all sets of `order` columns as parents, or that of a lower order."""
     found = []
@@ -140,9 +119,9 @@ def test_models_agree_with_their_definitions_on_all_rows(is_uneven, table):
     models = {
         naive: CategoricalNB(**how),
         lambda *of: naive(*of): BayesianNetwork(start="naive", climb=False, **how),
-        aode: AODE(**how),
         **{partial(spode, parent=j): SPODE(parent=j, **how) for j in range(len(levels))},
-        a2de: A2DE(**how),
+        partial(akde, order=1): AODE(**how),
+        partial(akde, order=2): A2DE(**how),
         **{partial(akde, order=k): AKDE(order=k, **how) for k in (1, 2, 3, 4)},
         lambda *of: tan(*of, tree.parents_): tree,
     }

@@ -302,16 +302,6 @@ def test_an_invalid_document_is_refused_with_the_reason(rows, words):
         from_json({"variables": rows})
 
 
-def test_unknown_variables_and_values_are_refused_with_the_known_ones():
-    network = uniform({"a": "01", "b": "xy"}, {"b": "a"})
-
-    assert (network.index("b"), network.state(1, "y")) == (1, 1)
-    with pytest.raises(UsageError, match="target 'c': no such variable; choose from: a, b"):
-        network.index("c", "target")
-    with pytest.raises(UsageError, match="evidence b=z: no such value; choose from: x, y"):
-        network.state(1, "z")
-
-
 def test_counts_beyond_the_limit_of_memory_are_refused_with_their_size():
     with pytest.raises(UsageError, match=r"a table of 2 parents would need 4\.47 GiB"):
         structure.family_counts(np.zeros((1, 3), int), (20, 10_000, 3_000), 0, (1, 2))

@@ -31,7 +31,7 @@ TEXT = """id,colour,size,weight,good
 """
 
 
-def test_kinds_are_told_from_cells():
+def test_kinds_are_told_from_cells_or_said():
     schema, empty = detect(records(TEXT), "good")
 
     # A few whole numbers are category names; all others are numbers.
@@ -43,13 +43,9 @@ def test_kinds_are_told_from_cells():
     ]
     assert schema.classes == ("no", "yes")
     assert empty == ()
-
-
-def test_kinds_can_be_said():
-    schema, _ = detect(records(TEXT), "good", categorical=["weight"], numeric=["size", "id"])
-
-    assert schema.levels.tolist() == [0, 2, 0, 3]
-    assert schema.columns[3].levels == ("0.5", "1.5", "2.5")
+    said, _ = detect(records(TEXT), "good", categorical=["weight"], numeric=["size", "id"])
+    assert said.levels.tolist() == [0, 2, 0, 3]
+    assert said.columns[3].levels == ("0.5", "1.5", "2.5")
 
 
 @pytest.mark.parametrize(("n", "levels"), [(10, tuple("0123456789")), (11, None)])
