@@ -71,7 +71,7 @@ def dependent_codes(rng, n_rows, n_columns):
 # --- graphs ------------------------------------------------------------------------------
 
 
-def test_the_five_independences_of_figure_7_4():
+def test_the_five_independences_of_figure_7_4_and_the_v_structure():
     for a, b, c in ((2, 3, 0), (3, 4, 1), (2, 1, 0), (2, 4, 0), (2, 4, 1)):
         assert structure.separated(MELON, [a], [b], [c])
     assert structure.ancestors(MELON, [3]) == {0, 1, 3}
@@ -79,9 +79,6 @@ def test_the_five_independences_of_figure_7_4():
     assert structure.topological_order(((1,), (2,), ())) == [2, 1, 0]
     with pytest.raises(UsageError, match=r"\[0, 1\] are in a cycle"):
         structure.topological_order(((1,), (0,), ()))
-
-
-def test_causes_are_independent_unless_their_effect_is_known():
     assert structure.separated(MELON, [0], [1])  # eq. 7.27
     assert not structure.separated(MELON, [0], [1], [3])
     assert not structure.separated(MELON, [2], [4], [3])
