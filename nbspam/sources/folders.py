@@ -271,9 +271,11 @@ def _scan(path: str, follows: bool = True) -> Folder:
                 has_sequences |= name == SEQUENCES
             elif not follows and entry.is_symlink():
                 continue
+            elif _is(entry.is_file):
+                files.append(name)
             elif _is(entry.is_dir):
                 folders.append(name)
-            elif _is(entry.is_file) or _is_dead_or_barred(entry):
+            elif _is_dead_or_barred(entry):
                 files.append(name)
     return visible_folder(files, folders, has_sequences)
 
