@@ -391,7 +391,7 @@ def _unescape(text: bytes) -> bytes:
 
 
 def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
-    """Return what counts of a tag, without its brackets, and its links and titles by name."""
+    """Return the counted bytes of a tag without brackets, and its links and titles by name."""
     is_raw, content = written.endswith(_RAW), b""
     if is_raw:
         written, _, content = written.partition(b">")

@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
         self.wait(judged, answered, user=user, **facts, **known)
 
     def fate(self, judgement: Judgement) -> str | None:
-        """Return what becomes of a message, if that is not for the client to say."""
+        """Return the action for a judged message, None if its client decides."""
         return None
 
     def teach(

@@ -75,7 +75,7 @@ def _facts(head: Correspondence, sent: SentMail, checks: list[Check] | None) -> 
 
 
 def _reply(head: Correspondence, sent: SentMail, senders: list[Mailbox]) -> str | None:
-    """Return what an answer to the user is, if its sender is a stranger.
+    """Return the fact of an answer to the user, if a stranger sent it.
 
     An answer to others' messages is no fact: anybody can write to the members of a list, and
     training would take it for evidence of ham.

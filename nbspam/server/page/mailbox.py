@@ -453,7 +453,7 @@ class Mailboxes:
         raise RemovedError("nothing here has your name any more")
 
     def newly_sent(self, user: str) -> Iterator[Item]:
-        """Yield what a user's Maildir has got in Sent or .Sent since it was last asked for.
+        """Yield the mail that came into Sent or .Sent of a user's Maildir since the last call.
 
         Raises UserError.  Only the newest MOST count, and what cannot be read tells nothing.
         """
