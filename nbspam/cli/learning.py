@@ -73,13 +73,13 @@ def update_command(
         settings, items = settings_for(items, SettingsChoices(), reading.listener)
         model = StoredModel(model_path, new=settings)
     known = learn_sent_mail(model, sent, corpus)
-    if known is not None and not as_json:
-        echo_summary([(f"learned {known}",)])
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
     outcome = model.learn(
         items, day=options.today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class
     )
-    return report_outcome(outcome, model_path, as_json)
+    return report_outcome(
+        outcome, model_path, as_json, besides="" if known is None else f"learned {known}"
+    )
 
 
 def learn_sent_mail(
@@ -151,12 +151,15 @@ def unlearn_command(
     nbspam unlearn ~/Maildir/.Trash
     """
     model = living_model(model_path)
+    besides = ""
     if sent:
-        model.unlearn_sent_mail(read_items(sent))
+        if model.unlearn_sent_mail(read_items(sent)):
+            left = model.settings.sent_mail
+            besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
         sources = inputs.Listed(sources)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
     outcome = model.unlearn(items, day=options.today(), jobs=jobs)
-    return report_outcome(outcome, model_path, as_json)
+    return report_outcome(outcome, model_path, as_json, besides=besides)
 
 
 @click.command("relabel", cls=Command, first=("--to", "--new-class", "--model-file", "--json"))

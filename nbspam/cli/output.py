@@ -314,11 +314,12 @@ def columns_json(schema: "Schema") -> object:
 
 
 def report_outcome(
-    outcome: "Outcome", model_path: str, as_json: bool, of_learned: str = ""
+    outcome: "Outcome", model_path: str, as_json: bool, of_learned: str = "", besides: str = ""
 ) -> int:
     """Print how many messages an update learned, moved and so on; return the exit status.
 
-    of_learned: what text says of the learned ones besides.
+    of_learned: what text says of the learned ones besides.  besides: what changed before, in a
+    line of its own.
     """
     report_skipped(outcome.skipped)
     for note in outcome.notes:
@@ -340,7 +341,8 @@ def report_outcome(
     else:
         remarks = {"learned": of_learned}
         said = ", ".join(f"{name} {n:,}{remarks.get(name, '')}" for name, n in counts.items() if n)
-        echo_summary([(said or "nothing to do",)])
+        lines = [line for line in (besides, said) if line]
+        echo_summary([(line,) for line in lines or ["nothing to do"]])
     return 1 if outcome.skipped else 0
 
 

@@ -118,12 +118,11 @@ def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model):
 
     more = maildir.parent / "more.eml"
     more.write_bytes(sent(7).data)
-    assert (
-        nbspam("update", "--sent", more)[1]
-        == "learned 7 sent messages, 7 correspondents\nnothing to do\n"
-    )
+    assert nbspam("update", "--sent", more)[1] == "learned 7 sent messages, 7 correspondents\n"
     assert nbspam("update", "--sent", more, "--spam", "-", stdin=SPAM)[1] == "learned 1\n"
-    assert nbspam("unlearn", "--sent", more)[0] == 0
+    left = "forgot sent mail; 6 sent messages, 6 correspondents left\n"
+    assert nbspam("unlearn", "--sent", more) == (0, left, "")
+    assert nbspam("unlearn", "--sent", more) == (0, "nothing to do\n", "")
     assert "6 sent messages" in nbspam("info")[1]
     assert library.load(Path(model)).learn_sent_mail([sent(8)])
     assert "7 sent messages" in nbspam("info")[1]
