@@ -176,17 +176,19 @@ def serving(
 ):
     """Run `nbspam serve` until the block ends; yields a Served.
 
-    spamd: a port; None: a path in the folder.  limits: other bounds than the program's own, by
+    spamd: a port; None: a path in the folder; False: none.  limits: other bounds than the own, by
     name.  uvloop: whether the server may use it.  errors: a descriptor in the place of the file
     that takes standard error.
     """
-    spamd, http, milter = spamd or str(folder / "spamd"), free_port(), free_port()
+    spamd = str(folder / "spamd") if spamd is None else spamd
+    http, milter = free_port(), free_port()
     notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notices.bind(str(folder / "notices"))
     notices.settimeout(0.2)
     start = _START.format(limits=limits or {}, uvloop=uvloop)
     command = [sys.executable, "-c", start, "serve", "-m", model]
-    command += ["--spamd", str(spamd), "--http", str(http), "--milter", str(milter)]
+    command += ["--spamd", str(spamd)] * (spamd is not False)
+    command += ["--http", str(http), "--milter", str(milter)]
     path = folder / "errors"
     with open(path, "ab") as file:
         process = subprocess.Popen(

@@ -4,7 +4,7 @@ The options become what the server is to do, and are read again while it runs: b
 """
 
 import os
-from contextlib import closing
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from nbspam.server.metrics import FORMATS
 if TYPE_CHECKING:
     from nbspam.server.addresses import Listeners
     from nbspam.server.choices import ServerChoices
+    from nbspam.server.supervisor import Reread, Sockets
 
 PASS, TEMPFAIL = "pass", "tempfail"
 
@@ -27,6 +28,20 @@ LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of
 PAGE = "What the page shows"
 TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
+
+
+class Mode(click.ParamType[int]):
+    """The mode of a file, in octal."""
+
+    name = "mode"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the mode as a number."""
+        if isinstance(value, int) and not isinstance(value, bool):  # of the configuration: 660
+            value = str(value)
+        if not (isinstance(value, str) and re.fullmatch("[0-7]{3,4}", value)):
+            self.fail(f"{value!r} is not a mode; write it as 660", param, ctx)
+        return int(value, 8)
 
 
 class Serve(Command):
@@ -42,16 +57,35 @@ class Serve(Command):
 @options.model_option
 @titled(
     LISTENING,
-    click.option("--spamd", metavar="ADDRESS", help="Speak the protocol of SpamAssassin's spamd."),
-    click.option("--http", metavar="ADDRESS", help="Speak rspamd's protocol, over HTTP."),
     click.option(
-        "--milter", metavar="ADDRESS", help="Speak the milter protocol of Postfix and Sendmail."
+        "--spamd",
+        metavar="ADDRESS",
+        multiple=True,
+        help="Speak the protocol of SpamAssassin's spamd.",
+    ),
+    click.option(
+        "--http", metavar="ADDRESS", multiple=True, help="Speak rspamd's protocol, over HTTP."
+    ),
+    click.option(
+        "--milter",
+        metavar="ADDRESS",
+        multiple=True,
+        help="Speak the milter protocol of Postfix and Sendmail.",
     ),
     click.option(
         "--web",
         metavar="ADDRESS",
         help="Show a page to users of this machine who have the token that is printed first.",
     ),
+    click.option(
+        "--socket-mode",
+        metavar="MODE",
+        type=Mode(),
+        default="666",
+        show_default=True,
+        help="Who may connect to sockets at paths: the mode of their files.",
+    ),
+    click.option("--socket-group", metavar="GROUP", help="The group of sockets at paths."),
 )
 @titled(
     PAGE,
@@ -79,6 +113,11 @@ class Serve(Command):
         "--password-file",
         metavar="FILE",
         help="Let clients of --http teach the model if they know the password, FILE's first line.",
+    ),
+    click.option(
+        "--peer-users",
+        is_flag=True,
+        help="At a socket's path, the user is the one who connects, unless that is root.",
     ),
     click.option(
         "--users",
@@ -137,15 +176,24 @@ def serve_command(**values: Any) -> None:
     context = click.get_current_context()
     choices = service_options(**values)
     is_new = _is_new(values["model_path"])
-    with closing(listeners_of(values, choices)) as listeners:
+    used = [listeners_of(values, choices)]
+
+    def again() -> "Reread":
+        values = values_again(context)
+        choices = service_options(**values)
+
+        def listening() -> "Sockets":
+            used[0] = listeners_of(values, choices, used[0])
+            return used[0].sockets
+
+        return choices, listening, values["jobs"]
+
+    try:
         if is_new and values["log"] == "text":  # another log has lines of its own form only
             warn(f"{values['model_path']}: there is no model yet; the first lesson begins one")
-        serve(
-            choices,
-            listeners.sockets,
-            values["jobs"],
-            lambda: service_options(**values_again(context)),
-        )
+        serve(choices, used[0].sockets, values["jobs"], again)
+    finally:
+        used[0].close()
 
 
 def _is_new(model: str) -> bool:
@@ -185,6 +233,7 @@ def service_options(
     when_busy: str,
     log: str,
     users: str | None,
+    peer_users: bool,
     web: str | None,
     review: str | None,
     move: bool,
@@ -207,6 +256,7 @@ def service_options(
         model_path,
         partial(options.rule_of, decision),
         log,
+        peer_users,
         users,
         allow_tell,
         report_teaches,
@@ -239,33 +289,40 @@ def _check_page(
             mailbox.check_movable()
 
 
-def listeners_of(values: dict[str, Any], choices: "ServerChoices") -> "Listeners":
+def listeners_of(
+    values: dict[str, Any], choices: "ServerChoices", before: "Listeners | None" = None
+) -> "Listeners":
     """Listen on the addresses that options name, and warn of those where others may teach.
+
+    before: sockets that are used already.
 
     The first line that is printed is the address of the page, if there is to be one.  Raises
     NbspamError.
     """
-    from nbspam.server.addresses import listen
+    from nbspam.server.addresses import SocketRights, listen
     from nbspam.server.page.access import page_of
     from nbspam.server.worker import PROTOCOLS, protocol
 
-    listeners = listen({name: values[name] for name in PROTOCOLS})
+    web = values["web"]
+    texts = {name: values[name] for name in PROTOCOLS} | {"web": [web] if web is not None else []}
+    rights = SocketRights(values["socket_mode"], values["socket_group"])
+    listeners = listen(texts, rights, before)
     try:
         for name in listeners.sockets:
             protocol(name)
-        if "web" in listeners.sockets:
+        for key in [key for key in listeners.opened if key[0] == "web"]:
             try:
-                click.echo(page_of(listeners.sockets["web"], values["model_path"]), err=True)
+                click.echo(page_of(listeners.opened[key], values["model_path"]), err=True)
             except ModelFileError as error:  # of its secret
-                if len(listeners.sockets) == 1:
+                if len(listeners.opened) == 1:
                     raise
                 warn(f"{error}; until then there is no page")
-                listeners.sockets.pop("web").close()
+                listeners.opened.pop(key).close()
     except NbspamError:
-        listeners.close()
+        listeners.close(before)
         raise
     teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}
-    for name, address in listeners.open_to_others.items():
+    for name, address in listeners.open_to_others:
         if teaching.get(name):
             warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")
     return listeners

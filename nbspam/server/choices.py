@@ -1,7 +1,7 @@
 """A server's inputs: its owner's choices, its bounds, and the state that processes share."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
@@ -46,6 +46,7 @@ class ServerChoices(NamedTuple):
     model_path: str
     rule_of: Callable[[Classifier], Rule] = own_rule
     log: str = "text"  # one of metrics.FORMATS
+    peer_users: bool = False  # who connects to a socket at a path is the user
     users: str | None = None  # the folder of users' own models; None: all share one model
     allows_tell: bool = False  # clients of spamd may teach
     reports_teach: bool = False  # so does a report to a network, like that of spamc -C
@@ -62,11 +63,16 @@ class Service(NamedTuple):
     """The inputs of a worker."""
 
     choices: ServerChoices
-    sockets: Mapping[str, socket.socket]  # listening, by protocol
+    sockets: Mapping[str, Sequence[socket.socket]]  # listening, by protocol
     limits: ServerLimits
     log: Log
     tally: ServerTally
     access: Access | None = None  # to the page; None: there is none
+
+    @property
+    def listeners(self) -> list[tuple[str, socket.socket]]:
+        """The protocol of each listening socket, and the socket."""
+        return [(name, each) for name, some in self.sockets.items() for each in some]
 
     @property
     def has_mail(self) -> bool:

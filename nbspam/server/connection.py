@@ -29,6 +29,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self.peer: str | None = None  # the user who has connected, if that is who is meant
         self.due = float("inf")  # in the loop's time
         self.rests = True  # no request is under way
         self.closes = False  # all is said; what still comes is not read
@@ -214,6 +215,7 @@ class Connection(asyncio.Protocol):
         user: whose mail it is, as the client writes the name.  facts: about the request, for the
         log.
         """
+        user = self.peer or user
         known = {"id": message_id(data), "bytes": self.size or len(data)}
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
@@ -255,7 +257,7 @@ class Connection(asyncio.Protocol):
         whole: whether `data` is the whole message; its beginning alone is refused, as it would be
         another message.  user: the teacher, as the client writes the name.
         """
-        teacher = self.desk.teacher
+        teacher, user = self.desk.teacher, self.peer or user
         assert teacher is not None
         if not whole:
             self.trouble("large")

@@ -37,6 +37,7 @@ from nbspam.tokens.people import learned_sent_mail
 from nbspam.verdicts import Explanation, Skipped, Verdict
 
 BATCH = 128  # messages that are judged together at most
+BATCH_BYTES = 1 << 20  # after which a batch takes no more: its arrays stay with the process
 
 
 class Judgement(NamedTuple):
@@ -153,11 +154,13 @@ class Judge:
         ends = False
         while not ends:
             cases = [self._cases.get()]
-            while len(cases) < BATCH:
+            n_bytes = 0
+            while len(cases) < BATCH and n_bytes < BATCH_BYTES:
                 try:
                     cases.append(self._cases.get_nowait())
                 except Empty:
                     break
+                n_bytes += len(cases[-1].data) if cases[-1] is not None else 0
             ends = None in cases
             waiting = [case for case in cases if case is not None and not case.done.cancelled()]
             if waiting:

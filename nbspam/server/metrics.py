@@ -170,6 +170,7 @@ class ServerTally:
         memory = mmap.mmap(-1, 8 * n_rows * len(_SLOTS))  # shared by all that are forked
         self._counts = np.frombuffer(memory, np.float64).reshape(n_rows, len(_SLOTS))
         self._own = self._counts[0]
+        self.n_workers = n_rows - 1
 
     def take_row(self, number: int) -> None:
         """Make a row this process's own; earlier counts in it stay."""

@@ -12,11 +12,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
-from nbspam.errors import InputError, NbspamError
+from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.addresses import listened
 from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
@@ -48,8 +48,8 @@ class SupervisedWorker:
 class Supervisor:
     """Keeps as many workers at work as were asked for.
 
-    reread: returns the service and the model by the choices of now, or raises NbspamError; sockets
-    and tally stay the same.
+    reread: returns the service, the model and the number of workers by the choices of now, or
+    raises NbspamError; the tally stays the same.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Supervisor:
         service: Service,
         model: StoredModel,
         n_workers: int,
-        reread: Callable[[], tuple[Service, StoredModel]],
+        reread: Callable[[], tuple[Service, StoredModel, int]],
     ) -> None:
         self.service = service
         self.model = model
@@ -67,7 +67,7 @@ class Supervisor:
         self.workers: dict[int, SupervisedWorker] = {}  # by process
         self.leaving: dict[int, SupervisedWorker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
-        self.rows = 2 * n_workers  # new workers begin before old ones end
+        self.rows = service.tally.n_workers  # new workers begin before old ones end
         self.stops_by: float | None = None
         self.renews = False  # the choices are to be read again
         self.is_told = False  # that all workers answer
@@ -159,7 +159,7 @@ class Supervisor:
         if self.is_told or len(began) < self.n_workers:
             return
         self.is_told = True
-        for name, listener in self.service.sockets.items():
+        for name, listener in self.service.listeners:
             address = str(listened(listener))
             self.service.log.listens(name, address, self.n_workers, self.model.name)
         notify("READY=1")
@@ -174,7 +174,7 @@ class Supervisor:
 
         Once they have closed their sockets, new connections are refused.
         """
-        for listener in self.service.sockets.values():
+        for _, listener in self.service.listeners:
             listener.close()
         self.stops_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
         self.leave()
@@ -188,10 +188,10 @@ class Supervisor:
 
     def renew(self) -> None:
         """Read the choices again, and replace the workers."""
-        self.renews = False
+        self.renews, before = False, self.service
         notify("RELOADING=1")
         try:
-            self.service, self.model = self.reread()
+            self.service, self.model, self.n_workers = self.reread()
         except NbspamError as error:
             self.service.log.failed("the options as they were stay", error)
             notify("READY=1")
@@ -199,6 +199,9 @@ class Supervisor:
             self.is_told = False
             self.waiting.clear()
             self.leave()
+            for name, listener in before.listeners:
+                if (name, listener) not in self.service.listeners:
+                    listener.close()
             for _ in range(self.n_workers):
                 self.start()
 
@@ -246,6 +249,9 @@ def notify(state: str) -> None:
 
 # ---- from choices to a service ----
 
+Sockets = Mapping[str, Sequence[socket.socket]]  # listening, by protocol
+Reread = tuple[ServerChoices, Callable[[], Sockets], int]  # which listens, and number of workers
+_MOST_WORKERS = 64  # that a running server can be given
 _FILES = 100  # besides connections: models, sockets, pipes
 _MAX_PASSWORD = 1000  # bytes
 # Judged before workers are forked: what is loaded at the first message is then shared by all.
@@ -276,29 +282,36 @@ def _allow_files(number: int) -> None:
 
 def serve(
     choices: ServerChoices,
-    sockets: Mapping[str, socket.socket],
+    sockets: Sockets,
     n_workers: int,
-    reread: Callable[[], ServerChoices],
+    reread: Callable[[], Reread],
     limits: ServerLimits = LIMITS,
 ) -> None:
     """Answer clients until SIGTERM or SIGINT; raises NbspamError.
 
-    sockets: listening, by protocol.  reread: reads the choices again, upon SIGHUP.
+    sockets: listening, by protocol.  reread: reads all of this again, upon SIGHUP.
     """
-    tally = ServerTally(2 * n_workers + 1)
+    most = max(n_workers, _MOST_WORKERS)
+    tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
     _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
-    for name in sockets:
-        protocol(name)  # imported once, before workers are forked
 
-    def service(choices: ServerChoices) -> tuple[Service, StoredModel]:
+    def service(
+        choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int
+    ) -> tuple[Service, StoredModel, int]:
+        if n_workers > most:
+            raise UsageError(f"--jobs {n_workers}: more than {most} need a restart of the server")
         model = open_served(choices.model_path)
         if choices.users is not None:
             check_folder(choices.users)
             check_site(model)
         rule = choices.rule_of(model.classifier())
         list(model.classifier().classify([_FIRST], rule=rule))
+        sockets = listening()  # the last that can fail: no socket is left without workers
+        for name in sockets:
+            protocol(name)  # imported once, before workers are forked
         access = access_beside(choices.model_path) if "web" in sockets else None
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
-        return Service(choices, sockets, limits, log, tally, access), model
+        return Service(choices, sockets, limits, log, tally, access), model, n_workers
 
-    Supervisor(*service(choices), n_workers, lambda: service(reread())).run()
+    first = service(choices, lambda: sockets, n_workers)
+    Supervisor(*first, lambda: service(*reread())).run()

@@ -20,6 +20,7 @@ from typing import Any
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import ModelWarning, UsageError
 from nbspam.mail.attachments import limits_with_documents
+from nbspam.server.addresses import connected_user
 from nbspam.server.choices import Service
 from nbspam.server.connection import Connection
 from nbspam.server.desk import Desk
@@ -137,7 +138,7 @@ class _EventLoopWorker:
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
         # Blocked so far: a worker told to end before it listens must still answer waiting clients.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
-        for name, listener in self.service.sockets.items():
+        for name, listener in self.service.listeners:
             listener.setblocking(False)
             self.listen(listener, name, desk)
         tally.put("beat", time.monotonic())
@@ -195,8 +196,10 @@ class _EventLoopWorker:
             self.rest(_SWEEP, listener, name, desk)
             return False
         loop = asyncio.get_running_loop()
-        make = partial(protocol(name), desk)
-        task = loop.create_task(loop.connect_accepted_socket(make, client))
+        connection = protocol(name)(desk)
+        if self.service.choices.peer_users:
+            connection.peer = connected_user(client)
+        task = loop.create_task(loop.connect_accepted_socket(lambda: connection, client))
         self.accepting.add(task)
         task.add_done_callback(self.accepted)
         return True
@@ -227,7 +230,7 @@ class _EventLoopWorker:
         A failing worker leaves those that wait to its successor.
         """
         loop = asyncio.get_running_loop()
-        for name, listener in self.service.sockets.items():
+        for name, listener in self.service.listeners:
             loop.remove_reader(listener)
             while not desk.is_failing and self.accept(listener, name, desk):
                 pass

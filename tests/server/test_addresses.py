@@ -1,14 +1,26 @@
 """Where a server listens: how addresses are spelt, and sockets that systemd hands over."""
 
+import grp
 import os
+import pwd
 import socket
+import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from nbspam.errors import InputError, UsageError
-from nbspam.server.addresses import Address, address_of, listen, listened, listening
+from nbspam.server.addresses import (
+    Address,
+    SocketRights,
+    address_of,
+    connected_user,
+    listen,
+    listened,
+    listening,
+)
 from support import ROOT
 
 
@@ -37,7 +49,7 @@ def test_what_is_no_address_is_refused():
         with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
             address_of("--spamd", text)
     with pytest.raises(UsageError, match="no address to listen on; give --spamd ADDRESS or --h"):
-        listen({"spamd": None, "http": None})
+        listen({"spamd": [], "http": []})
 
 
 def test_an_address_that_cannot_be_had_is_told(tmp_path):
@@ -77,12 +89,51 @@ def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
 
 
 def test_addresses_that_others_reach_are_known():
-    found = listen({"spamd": "0.0.0.0:0", "http": "127.0.0.1:0", "milter": None})
+    found = listen({"spamd": ["0.0.0.0:0", "127.0.0.1:0"], "http": ["127.0.0.1:0"], "milter": []})
 
-    assert set(found.sockets) == {"spamd", "http"}
-    assert set(found.open_to_others) == {"spamd"}
-    for each in found.sockets.values():
-        each.close()
+    assert {name: len(some) for name, some in found.sockets.items()} == {"spamd": 2, "http": 1}
+    assert [name for name, _ in found.open_to_others] == ["spamd"]
+    found.close()
+
+
+def test_addresses_that_stay_keep_their_socket_and_others_are_closed(tmp_path):
+    stays, goes, comes = (str(tmp_path / name) for name in ("stays", "goes", "comes"))
+    before = listen({"spamd": [stays, goes], "http": []})
+    after = listen({"spamd": [stays, comes], "http": []}, before=before)
+    before.close(after)
+    assert after.opened["spamd", stays] is before.opened["spamd", stays]
+    for path, is_there in ((stays, True), (comes, True), (goes, False)):
+        with socket.socket(socket.AF_UNIX) as client:
+            assert (client.connect_ex(path) == 0) == is_there
+    with pytest.raises(InputError, match="No such file"):
+        listen({"spamd": [stays, str(tmp_path / "none" / "x")]}, before=after)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(stays)  # as before
+    after.close()
+
+
+def test_a_socket_at_a_path_has_the_mode_and_the_group_that_are_asked_for(tmp_path):
+    path = str(tmp_path / "spamd")
+    group = grp.getgrgid(os.getgid()).gr_name
+    with listening("--spamd", Address(path=path), SocketRights(0o660, group)):
+        found = os.stat(path)
+        assert (found.st_mode & 0o777, found.st_gid) == (0o660, os.getgid())
+    with pytest.raises(InputError, match="no group nobody-has-it; give another by --socket-group"):
+        listening("--spamd", Address(path=path), SocketRights(0o660, "nobody-has-it"))
+
+
+def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(monkeypatch):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        uid = os.getuid()
+        assert connected_user(ours) == (pwd.getpwuid(uid).pw_name if uid else None)
+        told = struct.pack("3i", 1, 65_534, 65_534)
+        client = SimpleNamespace(family=socket.AF_UNIX, getsockopt=lambda *_: told)
+        assert connected_user(client) == pwd.getpwuid(65_534).pw_name
+        client.getsockopt = lambda *_: struct.pack("3i", 1, 3_999_999, 1)
+        assert connected_user(client) == "3999999"
+    with socket.socket() as tcp:
+        assert connected_user(tcp) is None
 
 
 PASSED = """
@@ -92,8 +143,8 @@ os.environ["LISTEN_PID"] = str(os.getpid())
 from nbspam.errors import UsageError
 from nbspam.server.addresses import listen
 try:
-    found = listen({"spamd": None, "http": None})
-    print({name: each.getsockname() for name, each in found.sockets.items()})
+    found = listen({"spamd": [], "http": []})
+    print({name: each.getsockname() for name, (each,) in found.sockets.items()})
 except UsageError as error:
     print(error)
 """

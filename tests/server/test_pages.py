@@ -145,20 +145,32 @@ def test_the_table_of_metrics_is_that_of_the_program():
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
 )
 def test_units_are_what_systemd_understands(tmp_path):
-    for name in ("nbspam.service", "nbspam.socket"):
-        text = (ROOT / "contrib" / name).read_text()
+    units = [path for path in (ROOT / "contrib").iterdir() if path.suffix != ".yml"]
+    assert len(units) == 6
+    for name, text in ((path.name, path.read_text()) for path in units):
         # The program and its manual need not be installed here.
         text = text.replace("/usr/local/bin/nbspam", "/bin/true")
         text = re.sub("^Documentation=.*\n", "", text, flags=re.M)
         (tmp_path / name).write_text(text)
     done = subprocess.run(
-        ["systemd-analyze", "verify", tmp_path / "nbspam.service"],
+        ["systemd-analyze", "verify", *(tmp_path / path.name for path in units)],
         capture_output=True,
         check=False,
         env={"SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
     )
     assert done.returncode == 0, done.stderr
     assert str(tmp_path).encode() not in done.stderr, done.stderr
+
+
+def test_alerts_ask_for_metrics_that_there_are():
+    text = (ROOT / "contrib" / "nbspam.rules.yml").read_text()
+    asked = set(re.findall(r"\bnbspam_\w+", text))
+    reference = (ROOT / "docs" / "reference" / "serving.md").read_text()
+    known = set(re.findall(r"`(nbspam_\w+)", reference)) | {"nbspam_answer_seconds_bucket"}
+    assert len(asked) > 5
+    assert asked <= known
+    kinds = re.search(r'kind=~"([\w|]+)"', text)[1].split("|")
+    assert {*kinds, "model"} <= set(TROUBLES)
 
 
 def test_the_unit_gives_the_server_the_time_it_takes():

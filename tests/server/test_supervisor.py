@@ -33,7 +33,7 @@ def lives(monkeypatch):
     blank = dict.fromkeys(Service._fields)
     limits, log, tally = ServerLimits(), Log("none"), ServerTally(9)
     service = Service(**{**blank, "sockets": {}, "limits": limits, "log": log, "tally": tally})
-    found = Supervisor(service, None, 2, lambda: (service, None))
+    found = Supervisor(service, None, 2, lambda: (service, None, 2))
     found.start()
     found.start()
     return found, sent
@@ -175,7 +175,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
         os.fdopen(write),
     ):
         log = Log("text", write)
-        found.service = found.service._replace(sockets={"spamd": listener}, log=log)
+        found.service = found.service._replace(sockets={"spamd": [listener]}, log=log)
         found.model = SimpleNamespace(name="m.nbspam")
         tally.take_row(1)
         tally.put("beat", 5)
@@ -190,7 +190,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
         shown = f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model m.nbspam\n"
         assert lines.readline() == shown
 
-        found.reread = lambda: (found.service, SimpleNamespace(name="other.nbspam"))
+        found.reread = lambda: (found.service, SimpleNamespace(name="other.nbspam"), 2)
         found.renew()
         assert notices[-1] == "RELOADING=1"
         found.tick()
@@ -260,6 +260,29 @@ def test_sigterm_answers_who_was_accepted_and_ends_with_success(tmp_path, own_mo
                 assert b"SPAMD/1.1 0 EX_OK" in rest_of(client)
             assert rest_of(rests) == b""
         assert served.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.slow
+def test_sighup_takes_other_addresses_and_another_number_of_workers(tmp_path, own_model, config):
+    second, third = str(tmp_path / "second"), str(tmp_path / "third")
+    more = f'jobs = 1\nspamd = ["{second}"]\nsocket-mode = 660\n'
+    config.write_text(f"[serve]\n{more}")
+    with serving(own_model, tmp_path, spamd=False) as served:
+        assert b"Spam: True" in ask(second, check(SPAM))
+        assert os.stat(second).st_mode & 0o777 == 0o660
+        config.write_text(f'[serve]\njobs = 2\nspamd = ["{second}", "{third}"]\n')
+        served.process.send_signal(signal.SIGHUP)
+        until(lambda: len(served.pids) == 2 and os.path.exists(third))
+        for address in (second, third):
+            until(lambda address=address: b"Spam: True" in ask(address, check(SPAM)))
+        config.write_text(f'[serve]\njobs = 65\nspamd = ["{third}"]\n')
+        served.process.send_signal(signal.SIGHUP)
+        until(lambda: "more than 64 need a restart of the server" in served.errors.read_text())
+        assert b"Spam: True" in ask(second, check(SPAM))  # all is as it was
+        config.write_text(f'[serve]\njobs = 2\nspamd = ["{third}"]\n')
+        served.process.send_signal(signal.SIGHUP)
+        until(lambda: is_refused(second))
+        assert b"Spam: True" in ask(third, check(SPAM))
 
 
 @pytest.mark.slow
