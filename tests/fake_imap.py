@@ -273,7 +273,7 @@ class _Handler(socketserver.StreamRequestHandler):
         window, _, rest = words.partition(" ")
         first, _, last = window.partition(":")
         found = self.selected.messages[int(first) - 1 : None if last == "*" else int(last)]
-        found = [m for m in found if "\\Deleted" not in m.flags]
+        found = [m for m in found if ("\\Deleted" in m.flags) == (rest.split()[0] == "DELETED")]
         if "UNSEEN" in rest:
             found = [m for m in found if "\\Seen" not in m.flags]
         wanted = {word.lower() for word in re.findall(r"KEYWORD (\S+?)\)?(?= |$)", rest)}
@@ -324,9 +324,12 @@ class _Handler(socketserver.StreamRequestHandler):
         total = sum(len(f.messages) for f in self.server.folders.values())
         if self.server.most is not None and total + len(chosen) > self.server.most:
             return b"", "NO [OVERQUOTA] full"
-        for message in chosen:
-            place.add(message.data, message.flags)
-        return b"".join(self.expunged(chosen)) if moves else b""
+        old = ",".join(str(message.uid) for message in chosen)
+        new = ",".join(str(place.add(message.data, message.flags)) for message in chosen)
+        said = f"OK [COPYUID {place.validity} {old} {new}] done" if chosen else "OK nothing"
+        if not moves:
+            return b"", said
+        return f"* {said}\r\n".encode() + b"".join(self.expunged(chosen)), "OK moved"
 
     def do_uid_move(self, words):
         assert self.writes

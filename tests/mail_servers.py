@@ -5,14 +5,20 @@ import grp
 import imaplib
 import os
 import pwd
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
+from imapclient.imap_utf7 import decode, encode
+
+from fake_imap import PASSWORD
 from serving import PATIENCE, free_port, until
 
-PASSWORD = "s3cret-pässword"
 _CONFIG = """
 base_dir = {place}/run
 state_dir = {place}/run
@@ -93,6 +99,7 @@ class MailServer:
         mechanisms="plain login",
         sets="",
     ):
+        self.user = "ann"  # whose account is meant
         is_root = os.getuid() == 0
         owner = pwd.getpwnam("nobody") if is_root else pwd.getpwuid(os.getuid())
         self.place, self.port, self.tls_port = place, free_port(), free_port()
@@ -121,66 +128,92 @@ class MailServer:
         (place / "dovecot.conf").write_text(text + sets)
         for path in (place, *place.rglob("*")):
             os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
-        command = ["dovecot", "-F", "-c", place / "dovecot.conf"]
+        self._start()
+
+    def _start(self):
+        n_starts = self.log().count("starting up")
+        command = ["dovecot", "-F", "-c", self.place / "dovecot.conf"]
         self.process = subprocess.Popen(command, **self.rights)
-        until(lambda: "starting up" in self.log())
+        until(lambda: self.log().count("starting up") > n_starts)
+
+    def restart(self):
+        self.stop()
+        self._start()
 
     def log(self):
         path = self.place / "log"
         return path.read_text() if path.exists() else ""
 
-    def url(self, user="ann", folder=""):
-        return f"imap://{user}@127.0.0.1:{self.port}/{folder}"
+    def url(self, user=None, folder="", port=None):
+        return f"imap://{user or self.user}@127.0.0.1:{port or self.port}/{folder}"
 
     @contextlib.contextmanager
-    def client(self, user="ann", folder=None):
+    def client(self, user=None, folder=None):
         """Yield another client of an account, that of its user."""
         client = imaplib.IMAP4("127.0.0.1", self.port, timeout=PATIENCE)
-        client.authenticate("PLAIN", lambda _: f"\0{user}\0{PASSWORD}".encode())
+        client.authenticate("PLAIN", lambda _: f"\0{user or self.user}\0{PASSWORD}".encode())
         if folder is not None:
-            assert client.select(f'"{folder}"')[0] == "OK"
+            assert client.select(quoted(folder))[0] == "OK"
         try:
             yield client
         finally:
             client.logout()
 
-    def put(self, folder, *messages, user="ann", flags=""):
+    def put(self, folder, *messages, user=None, flags=""):
         """Append messages to a folder, which is made if there is none."""
         with self.client(user) as client:
-            client.create(f'"{folder}"')
+            client.create(quoted(folder))
             for data in messages:
-                answer = client.append(f'"{folder}"', f"({flags})", None, crlf(data))
+                answer = client.append(quoted(folder), f"({flags})", None, crlf(data))
                 assert answer[0] == "OK", answer
 
-    def contents(self, folder, user="ann"):
+    def contents(self, folder, user=None):
         """Return (data with plain line ends, flags) of the messages in a folder."""
         with self.client(user) as client:
-            if client.select(f'"{folder}"', readonly=True)[0] != "OK":
+            if client.select(quoted(folder), readonly=True)[0] != "OK":
+                return []
+            if not int(client.response("EXISTS")[1][-1]):
                 return []
             answer = client.fetch("1:*", "(FLAGS BODY.PEEK[])")[1]
         parts = [part for part in answer if isinstance(part, tuple)]
         return [
-            (data.replace(b"\r\n", b"\n"), set(imaplib.ParseFlags(head)) - {b"\\Recent"})
+            (
+                data.replace(b"\r\n", b"\n"),
+                {f.decode() for f in imaplib.ParseFlags(head)} - {"\\Recent"},
+            )
             for head, data in parts
         ]
 
-    def bodies(self, folder, user="ann"):
+    def bodies(self, folder, user=None):
         return [data for data, _ in self.contents(folder, user)]
 
-    def move(self, data, source, target, user="ann"):
+    @property
+    def folders(self):
+        """The names of the folders that somebody's account has."""
+        with self.client() as client:
+            lines = [line for line in client.list()[1] if line and b"\\Noselect" not in line]
+        names = [re.fullmatch(rb'.*? "."? (?:"(.*)"|(.*))', line).groups() for line in lines]
+        return [decode((quotes or bare).replace(b"\\", b"")) for quotes, bare in names]
+
+    def delete(self, data, folder, user=None):
+        with self.client(user, folder) as client:
+            client.uid("STORE", self.uid_of(client, data), "+FLAGS", "(\\Deleted)")
+            client.expunge()
+
+    def move(self, data, source, target, user=None):
         """Move a message as its user does."""
         with self.client(user, source) as client:
             found = self.uid_of(client, data)
-            assert client.uid("MOVE", found, f'"{target}"')[0] == "OK"
+            assert client.uid("MOVE", found, quoted(target))[0] == "OK"
 
-    def flag(self, data, folder, flags, user="ann", change="+FLAGS"):
+    def flag(self, data, folder, flags, user=None, change="+FLAGS"):
         with self.client(user, folder) as client:
             assert client.uid("STORE", self.uid_of(client, data), change, f"({flags})")[0] == "OK"
 
     def uid_of(self, client, data):
         for uid in client.uid("SEARCH", "ALL")[1][0].split():
             answer = client.uid("FETCH", uid.decode(), "(BODY.PEEK[])")[1]
-            if answer[0][1].replace(b"\r\n", b"\n") == data:
+            if isinstance(answer[0], tuple) and answer[0][1].replace(b"\r\n", b"\n") == data:
                 return uid.decode()
         raise AssertionError(f"{data!r} is not there")
 
@@ -194,6 +227,10 @@ _ANNOUNCED = """
     IMAP4rev1 SASL-IR LOGIN-REFERRALS ID ENABLE IDLE NAMESPACE LITERAL+ UIDPLUS LIST-EXTENDED
     CHILDREN MOVE SPECIAL-USE UNSELECT LIST-STATUS
 """
+
+
+def quoted(folder):
+    return '"' + encode(folder).decode().replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def crlf(data):
@@ -214,3 +251,67 @@ def mail_server(**options):
             yield server
         finally:
             server.stop()
+
+
+class Proxy:
+    """Passes bytes to a server, and cuts, delays or garbles what one asks for.
+
+    cut_line: the number of a line of the client before which the connection ends.  cut_byte: bytes
+    of the server after which it ends.  Each does so once.  garbled: bytes of the server that are
+    exchanged.  delay: seconds for each answer.
+    """
+
+    def __init__(self, port):
+        self.target = port
+        self.cut_line = self.cut_byte = None
+        self.garbled, self.delay = None, 0.0
+        self.n_lines = self.n_bytes = self.n_trips = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client = self._listener.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self.target))
+                for each in (client, server):
+                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for run in (self._from_client, self._from_server):
+                    threading.Thread(target=run, args=(client, server), daemon=True).start()
+
+    def _end(self, *sockets):
+        for each in sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _from_client(self, client, server):
+        with contextlib.suppress(OSError), client.makefile("rb") as lines:
+            for line in lines:
+                if self.n_lines == self.cut_line:
+                    self.cut_line = None
+                    break
+                self.n_lines += 1
+                self.n_trips += 1
+                time.sleep(self.delay)
+                server.sendall(line)
+        self._end(client, server)
+
+    def _from_server(self, client, server):
+        with contextlib.suppress(OSError):
+            while data := server.recv(1 << 16):
+                if self.garbled:
+                    data = data.replace(*self.garbled)
+                self.n_bytes += len(data)
+                if self.cut_byte is not None and self.n_bytes > self.cut_byte:
+                    self.n_bytes, kept = 0, len(data) - (self.n_bytes - self.cut_byte)
+                    self.cut_byte = None
+                    client.sendall(data[:kept])
+                    break
+                client.sendall(data)
+        self._end(client, server)
+        client.close()
+        server.close()
+
+    def close(self):
+        self._listener.close()

@@ -28,6 +28,7 @@ ROOMS = (
     {"classifier"},
     {"store", "evaluation"},
     {"maildir"},
+    {"account"},
     {"server"},
     {"cli"},
 )

@@ -1,7 +1,13 @@
-"""Mail accounts on the command line: the tables [account.NAME] of the configuration file."""
+"""Mail accounts on the command line: the tables [account.NAME] of the configuration file.
+
+An account is named by such a table, or by its URL.
+"""
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +19,12 @@ from nbspam.cli.frame import (
     near,
     running_call,
 )
+from nbspam.cli.options import Decision, rule_of
+from nbspam.errors import UsageError
+from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
+    from nbspam.account.accounts import SortedAccount
     from nbspam.imap.secrets import AccessBook
 
 # Of a table [account.NAME].
@@ -66,3 +76,64 @@ def access_book(
         for each in accounts().values()
     }
     return AccessBook(AccountAccess(password_command, token_command, tls_ca), own)
+
+
+def is_account_name(name: str) -> bool:
+    """Return whether a word means an account: by its URL, or by its name in the file."""
+    return is_account(name) or (not os.path.exists(name) and name in accounts())
+
+
+def accounts_of(
+    names: Sequence[str],
+    model_path: str,
+    spam_folder: str | None,
+    unsure_folder: str | None,
+    tag: bool,
+    learn: str,
+    dry_run: bool,
+    decision: Decision,
+    password_command: str | None,
+    token_command: str | None,
+    tls_ca: str | None,
+    **_: Any,
+) -> "list[SortedAccount]":
+    """Return the accounts that are named, or all of the file; raises UsageError.
+
+    What the table of an account says counts more than what is said for all.
+    """
+    from nbspam.account.accounts import SortedAccount
+    from nbspam.account.sort import AccountChoices
+    from nbspam.imap.urls import imap_url
+
+    book, known = access_book(password_command, token_command, tls_ca), accounts()
+    if not names and not known:
+        raise UsageError(
+            "no mailbox; give a Maildir or imaps://USER@HOST/, or write [account.NAME] into"
+            f" {config_path()}"
+        )
+    found = []
+    for name in names or known:
+        table = known.get(name, {"url": name})
+        choices = AccountChoices(
+            table.get("spam-folder", spam_folder),
+            table.get("unsure-folder", unsure_folder),
+            tag,
+            learn == "folders",
+            dry_run,
+        )
+        url, model = imap_url(table["url"]), table.get("model-file", model_path)
+        found.append(SortedAccount(url, book, model, choices, partial(rule_of, decision)))
+    return found
+
+
+def watch_accounts(accounts: "list[SortedAccount]", log: str, metrics: str | None) -> None:
+    """Watch accounts until a signal; raises NbspamError."""
+    from nbspam.server.addresses import address_of, listening
+    from nbspam.server.metrics import Log
+    from nbspam.server.watch import watch
+
+    if metrics is None:
+        watch(accounts, Log(log), None)
+        return
+    with closing(listening("--metrics", address_of("--metrics", metrics))) as listener:
+        watch(accounts, Log(log), listener)

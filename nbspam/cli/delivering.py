@@ -1,6 +1,7 @@
 """nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -9,7 +10,7 @@ import click
 
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
-from nbspam.errors import InputError
+from nbspam.errors import InputError, UsageError
 from nbspam.maildir.filter import Additions
 
 if TYPE_CHECKING:
@@ -113,27 +114,32 @@ def filter_command(
 
 
 @click.command(
-    "sort", cls=Command, first=("--model-file", "--dry-run", "--spam-folder", "--unsure-cost")
+    "sort", cls=Command, first=("--model-file", "--dry-run", "--watch", "--spam-folder")
 )
-@click.argument("maildir")
+@click.argument("mailboxes", nargs=-1, metavar="[MAILDIR|ACCOUNT]...")
 @options.model_option
 @click.option(
     "--spam-folder",
     metavar="NAME",
-    help="Folder for spam.  [default: .Spam, or .Junk if it exists]",
+    help="Folder for spam.  [default: found by its use or usual name]  In a Maildir, .Spam, or"
+    " .Junk if it exists; in an account, the folder that its server or its name calls junk.",
 )
 @click.option(
     "--unsure-folder",
     metavar="NAME",
-    default=".Unsure",
-    show_default=True,
-    help="Folder for mail that the model is unsure of.",
+    help="Folder for mail that the model is unsure of.  [default: .Unsure in a Maildir]  In an"
+    " account such mail stays where it is by default.",
 )
 @click.option(
     "--flag",
     metavar="LETTER",
     type=options.LETTER,
-    help="Set this flag on spam instead of moving it.",
+    help="Set this flag on spam in a Maildir instead of moving it.",
+)
+@click.option(
+    "--tag",
+    is_flag=True,
+    help="Set the keyword $Junk on spam in an account instead of moving it.",
 )
 @click.option(
     "--learn",
@@ -143,36 +149,93 @@ def filter_command(
     help="Learn from the messages that the user moved, or learn nothing.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Stay connected to accounts, and sort whenever something changes, until a signal.",
+)
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json", "none"]),
+    default="text",
+    show_default=True,
+    help="How --watch tells of each message on standard error.",
+)
+@click.option(
+    "--metrics",
+    metavar="ADDRESS",
+    help="HOST:PORT on which --watch answers with its counts, in OpenMetrics' format.",
+)
+@options.access_options
 @options.decision_options
 @options.json_option
-def sort_command(
-    maildir: str,
-    model_path: str,
-    spam_folder: str | None,
-    unsure_folder: str,
-    flag: str | None,
-    learn: str,
-    dry_run: bool,
-    decision: options.Decision,
-    as_json: bool,
-) -> int:
-    """Sort the new mail of a Maildir, and learn from the messages that its user moved.
+def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
+    """Sort new mail, and learn from the messages that its user moved.
 
-    A message is new if no earlier run saw it and nobody has read it.  Spam goes to a folder
-    of its own (or gets a flag), and mail that the model is unsure of goes to .Unsure.  A user
-    teaches the model by moving a message into the spam folder or out of it (or by setting or
-    removing the flag).  MAILDIR/nbspam-sorted keeps the place of every message.
+    A mailbox is a Maildir, an account (imaps://USER@HOST/, or the NAME of a table [account.NAME]
+    in the configuration file), or, without any, all accounts in that file.  A message is new if
+    no earlier run saw it and nobody has read it.  Spam goes to a folder of its own (or gets a
+    flag or keyword), and so does mail that the model is unsure of.  A user teaches the model by
+    moving a message into the spam folder or out of it, by the flag, or in an account by the
+    keywords that mail programs set.  MAILDIR/nbspam-sorted, or MODEL.accounts, keeps the place
+    of every message.
 
     \b
     nbspam sort ~/Maildir
     nbspam sort --dry-run --unsure-cost 0.2 ~/Maildir
+    nbspam sort --watch imaps://ann@mail.example.org/
     """
+    from nbspam.cli.accounts import accounts_of, is_account_name, watch_accounts
+
+    names = [name for name in mailboxes if is_account_name(name)]
+    if names == list(mailboxes):
+        if values["flag"] is not None:
+            raise UsageError("--flag: for Maildirs; an account has --tag")
+        accounts = accounts_of(names, **values)
+        if values["watch"]:
+            if values["dry_run"]:
+                raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
+            watch_accounts(accounts, values["log"], values["metrics"])
+            return 0
+        from nbspam.account.accounts import sort_account
+
+        reports: Iterator[tuple[str, SortingReport]]
+        reports = ((str(a.url), sort_account(a, options.today())) for a in accounts)
+    elif names or values["watch"] or values["tag"]:
+        raise UsageError(
+            "--watch, --tag: for accounts; sort Maildirs and accounts in calls of their own"
+        )
+    else:
+        reports = _sorted_maildirs(mailboxes, **values)
+    statuses = [
+        _tell(mailbox, report, values["dry_run"], values["as_json"]) for mailbox, report in reports
+    ]
+    return max(statuses, default=0)
+
+
+def _sorted_maildirs(
+    maildirs: Sequence[str],
+    model_path: str,
+    spam_folder: str | None,
+    unsure_folder: str | None,
+    flag: str | None,
+    learn: str,
+    dry_run: bool,
+    decision: options.Decision,
+    **_: Any,
+) -> "Iterator[tuple[str, SortingReport]]":
+    from nbspam.maildir.maildir import UNSURE
     from nbspam.maildir.sort import SortingChoices, sort_maildir
 
-    choices = SortingChoices(spam_folder, unsure_folder, flag, learn == "folders", dry_run)
-    report = sort_maildir(
-        maildir, model_path, choices, options.today(), partial(options.rule_of, decision)
-    )
+    unsure = UNSURE if unsure_folder is None else unsure_folder
+    choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)
+    rule = partial(options.rule_of, decision)
+    for maildir in maildirs:
+        yield maildir, sort_maildir(maildir, model_path, choices, options.today(), rule)
+
+
+def _tell(mailbox: str, report: "SortingReport", is_dry: bool, as_json: bool) -> int:
+    """Print what was done with a mailbox, or would be done; return the exit status."""
     output.report_skipped(report.skipped)
     for note in report.notes:
         if note != report.lack:
@@ -181,11 +244,11 @@ def sort_command(
         output.warn(f"{report.lack}; new mail stays where it is")
     if as_json:
         values = {**asdict(report), "skipped": output.skipped_json(report.skipped)}
-        output.echo_json({"maildir": maildir, "dry_run": dry_run, **values})
+        output.echo_json({"maildir": mailbox, "dry_run": is_dry, **values})
     else:
-        if dry_run:
+        if is_dry:
             output.echo_rows(map(_row, (*report.learned, *report.judged)))
-        output.echo_summary([(_summary(report, dry_run),)])
+        output.echo_summary([(_summary(report, is_dry),)])
     return 1 if report.skipped else 0
 
 

@@ -194,7 +194,7 @@ reading_options = filling(
     click.option("--label-column", metavar="NAME", help="Column of a table that holds classes."),
     _id_column_option,
     _encoding_option,
-    *access_options,
+    access_options,
 )
 row_options = filling(
     _reading_of_rows,

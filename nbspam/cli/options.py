@@ -278,7 +278,7 @@ def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> 
     return decorated
 
 
-access_options = (
+access_options = titled(
     ACCOUNTS,
     click.option(
         "--password-command",

@@ -10,7 +10,7 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -97,11 +97,12 @@ class AccountSession:
         self.url = url
         access = book.access_to(url)
         secret = book.secret_of(url)
-        context = _tls_context(access.tls_ca)
+        # Made only where it is needed: reading the system's certificates takes a while.
+        context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
         with self._asking("connect", is_first=True):
-            self._client = wire.connected(url.host, url.port, context, url.is_tls)
+            self._client = wire.connected(url.host, url.port, context if url.is_tls else None)
         try:
-            self._secure(context, is_wanted=access.tls_ca is not None)
+            self._secure(context)
             self._log_in(secret)
         except BaseException:
             self.close()
@@ -130,13 +131,13 @@ class AccountSession:
 
     # ---- beginning ----
 
-    def _secure(self, context: ssl.SSLContext, is_wanted: bool) -> None:
+    def _secure(self, context: ssl.SSLContext | None) -> None:
         """Begin TLS, unless the server is this very machine."""
         if self.url.is_tls:
             return
         with self._asking("connect"):
             peer = self._client.socket().getpeername()[0]
-        if ipaddress.ip_address(peer.partition("%")[0]).is_loopback and not is_wanted:
+        if ipaddress.ip_address(peer.partition("%")[0]).is_loopback and context is None:
             return
         with self._asking("STARTTLS"):
             offered = self._client.has_capability("STARTTLS")
@@ -146,7 +147,7 @@ class AccountSession:
                 " passwords never go over a network without it"
             )
         with self._asking("STARTTLS", is_first=True):
-            self._client.starttls(context)
+            self._client.starttls(context or _tls_context(None))
 
     def _log_in(self, secret: AccountSecret) -> None:
         client, user = self._client, self.url.user
@@ -224,6 +225,31 @@ class AccountSession:
             messages, validity, following = (int(found.get(w.encode(), 0)) for w in wanted)
         return messages, validity, following
 
+    def numbers(self, folders: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Return UIDVALIDITY and UIDNEXT of folders; those that are not there are left out."""
+        if "LIST-STATUS" not in self.abilities:
+            found = {}
+            for folder in folders:
+                with suppress(AccountRefusedError):
+                    found[folder] = self.status(folder)[1:]
+            return found
+        from imapclient.imap_utf7 import decode
+        from imapclient.response_parser import parse_response
+
+        with self._asking("LIST"):
+            imap = self._client.wire
+            imap.untagged_responses.pop("STATUS", None)
+            words = '""', "*", "RETURN (STATUS (UIDVALIDITY UIDNEXT))"
+            imap._untagged_response(*imap._simple_command("LIST", *words), "LIST")
+            parsed = list(parse_response(imap.untagged_responses.pop("STATUS", [])))
+            found = {}
+            for name, pairs in zip(parsed[::2], parsed[1::2], strict=True):
+                values = dict(zip(pairs[::2], pairs[1::2], strict=True))
+                folder = decode(str(name).encode() if isinstance(name, int) else name)
+                if folder in folders:
+                    found[folder] = int(values[b"UIDVALIDITY"]), int(values[b"UIDNEXT"])
+        return found
+
     def make_folder(self, folder: str) -> None:
         """Make a folder, and have mail programs show it."""
         with self._asking("CREATE", folder):
@@ -248,10 +274,10 @@ class AccountSession:
 
     # ---- messages ----
 
-    def uids(self, *criteria: str) -> list[int]:
+    def uids(self, *criteria: str, deleted: bool = False) -> list[int]:
         """Return the UIDs in the open folder that fit, in the order of arrival.
 
-        Messages that are marked as deleted are gone.
+        deleted: of messages that are marked as deleted; otherwise these count as gone.
         """
         assert self.folder is not None
         found: set[int] = set()
@@ -261,7 +287,8 @@ class AccountSession:
         while first > 0 and self.folder.n_messages:
             last = "*" if first + _WINDOW > self.folder.n_messages else first + _WINDOW - 1
             with self._asking("SEARCH"):
-                uids = self._client.search([f"{first}:{last}", "UNDELETED", *criteria])
+                mark = "DELETED" if deleted else "UNDELETED"
+                uids = self._client.search([f"{first}:{last}", mark, *criteria])
                 found.update(uid for uid in map(int, uids) if 0 < uid < 1 << 32)
             first -= _WINDOW
         return sorted(found)
@@ -314,19 +341,20 @@ class AccountSession:
         """Whether a message can be moved without removing what others have marked."""
         return "MOVE" in self.abilities or "UIDPLUS" in self.abilities
 
-    def copy(self, uids: Sequence[int], folder: str) -> None:
-        """Copy messages to a folder."""
-        with self._asking("COPY", folder):
-            self._client.copy(list(uids), folder)
+    def move(self, uids: Sequence[int], folder: str) -> dict[int, tuple[int, int]]:
+        """Move messages to a folder, by a server that can; see `can_move`.
 
-    def move(self, uids: Sequence[int], folder: str) -> None:
-        """Move messages to a folder, by a server that can; see `can_move`."""
-        if "MOVE" in self.abilities:
-            with self._asking("MOVE", folder):
-                self._client.move(list(uids), folder)
-            return
-        self.copy(uids, folder)
-        self.remove(uids)
+        Returns UIDVALIDITY and UID that they have there, as far as the server says so.
+        """
+        how = "MOVE" if "MOVE" in self.abilities else "COPY"
+        with self._asking(how, folder):
+            said = self._client.wire.untagged_responses
+            said.pop("COPYUID", None)
+            (self._client.move if how == "MOVE" else self._client.copy)(list(uids), folder)
+            placed = _placed(b" ".join(w for w in said.pop("COPYUID", []) if isinstance(w, bytes)))
+        if how == "COPY":
+            self.remove(uids)
+        return placed
 
     def remove(self, uids: Sequence[int]) -> None:
         """Remove messages, and no others that are marked as deleted."""
@@ -487,6 +515,23 @@ def _tls_context(tls_ca: str | None) -> ssl.SSLContext:
             f"--tls-ca {tls_ca}: {getattr(error, 'strerror', None) or error}; give a file of"
             " certificates (PEM)"
         ) from None
+
+
+def _placed(said: bytes) -> dict[int, tuple[int, int]]:
+    """Return UIDVALIDITY and new UIDs by old ones, as COPYUID says: `17 3:4,6 10:12`."""
+    words = said.split()
+    if len(words) != 3:
+        return {}
+    old, new = map(_expanded, words[1:])
+    return {was: (int(words[0]), uid) for was, uid in zip(old, new, strict=False)}
+
+
+def _expanded(numbers: bytes) -> list[int]:
+    found: list[int] = []
+    for part in numbers.split(b","):
+        first, _, last = part.partition(b":")
+        found += range(int(first), min(int(last or first), int(first) + HEADS) + 1)
+    return found
 
 
 def _text(value: object) -> str:

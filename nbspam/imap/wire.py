@@ -122,11 +122,11 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
         return cast("Wire", self._imap)
 
 
-def connected(host: str, port: int, context: ssl.SSLContext, is_tls: bool) -> WireClient:
+def connected(host: str, port: int, context: ssl.SSLContext | None) -> WireClient:
     """Return a connected client; raises OSError and imaplib's errors.
 
-    is_tls: TLS begins with the first byte.
+    context: of TLS from the first byte on; None: without.
     """
-    client = WireClient(host, port, ssl=is_tls, ssl_context=context)
+    client = WireClient(host, port, ssl=context is not None, ssl_context=context)
     client.wire.debug = 0  # else every line is formatted for a log
     return client

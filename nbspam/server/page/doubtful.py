@@ -23,8 +23,9 @@ from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.evaluation.doubts import Doubt, find_doubts
 from nbspam.mail.digest import digest_of
+from nbspam.mail.heading import heading
 from nbspam.server.metrics import Log
-from nbspam.server.page.mailbox import ReviewMailbox, heading
+from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.server.page.memory import Database
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item

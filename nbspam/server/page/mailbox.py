@@ -19,7 +19,6 @@ from urllib.parse import quote, unquote_to_bytes
 
 from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
-from nbspam.mail.headers import after_envelope, decode_value, header_lines, read_head, unfold
 from nbspam.maildir.maildir import (
     INBOX,
     MOVING,
@@ -35,7 +34,6 @@ from nbspam.maildir.maildir import (
     spam_folder,
     write_note,
 )
-from nbspam.printing import printable
 from nbspam.server.page.memory import Database
 from nbspam.server.users import model_in, user_folder_name, users_in
 from nbspam.sources.files import (
@@ -52,9 +50,7 @@ from nbspam.sources.items import Item, SourceOptions, read_items
 from nbspam.store.model import StoredModel
 
 MOST = 10_000  # messages of a mailbox that are shown
-_HEAD_BYTES = 1 << 16
 _PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
-_MAX_VALUE = 200  # characters of a sender or subject
 _SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
 _PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
 
@@ -359,27 +355,6 @@ def _written(file: str, follows: bool) -> float | None:
     except OSError:
         return None
     return status.st_mtime if stat.S_ISREG(status.st_mode) else None
-
-
-class Heading(NamedTuple):
-    """Sender and subject of a message; printable, whatever strangers have written."""
-
-    sender: str
-    subject: str
-
-
-def heading(data: bytes) -> Heading:
-    """Return the sender and the subject of a message, each "" if it has none."""
-    head = data[:_HEAD_BYTES].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    head = b"\n" + head[after_envelope(head) :]
-    stop, _, _ = read_head(head)
-    found: dict[bytes, str] = {}
-    for name, value in header_lines(head[:stop]):
-        kind = name.strip().lower()
-        if kind in (b"from", b"subject") and kind not in found:
-            text = decode_value(unfold(value)).decode("utf-8", "replace")
-            found[kind] = printable(" ".join(text[: 2 * _MAX_VALUE].split()))[:_MAX_VALUE]
-    return Heading(found.get(b"from", ""), found.get(b"subject", ""))
 
 
 class RemovedError(NbspamError):

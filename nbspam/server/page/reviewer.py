@@ -16,12 +16,13 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
+from nbspam.mail.heading import heading
 from nbspam.server.choices import ServerLimits
 from nbspam.server.judge import Judge, Judgement, Teacher
 from nbspam.server.metrics import Log
 from nbspam.server.page.course import Course, course
 from nbspam.server.page.doubtful import Doubting, State, settle, state
-from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox, heading
+from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox
 from nbspam.server.page.memory import MessageFilter, PersonLabel, SeenMessage, class_before
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation

@@ -8,6 +8,7 @@ import pytest
 
 from maildirs import key_of, put, written
 from nbspam.errors import InputError
+from nbspam.mail.heading import heading
 from nbspam.server.page.mailbox import (
     Mailboxes,
     NoMailError,
@@ -15,7 +16,6 @@ from nbspam.server.page.mailbox import (
     RemovedError,
     ReviewMailbox,
     check_mailboxes,
-    heading,
 )
 from nbspam.server.users import UserError
 

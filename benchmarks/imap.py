@@ -1,0 +1,106 @@
+"""How fast an account is read: time, round trips and memory, beside the same mail in files.
+
+    python benchmarks/imap.py [--messages 10000] [--round-trip 0.02] [--no-files]
+
+A private Dovecot of this machine holds made mail of 5 KB, half of it spam, written straight into
+its Maildir.  A proxy counts the commands of the client and waits for a round trip before each.
+"""
+
+import argparse
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+# The tests have no types.
+from fake_imap import PASSWORD  # type: ignore[import-not-found]  # noqa: E402
+from mail_servers import Proxy, mail_server  # type: ignore[import-not-found]  # noqa: E402
+
+_BYTES = 5000  # of a message
+_WORDS = 20_000
+
+
+def message(number: int, is_spam: bool) -> bytes:
+    """Return made mail; each class has words of its own among common ones."""
+    rng = random.Random(number)
+    first = _WORDS // 2 if is_spam else 0
+    words, size = [], 0
+    while size < _BYTES - 200:
+        half = rng.random() < 0.2
+        word = f"w{(first if half else 0) + int(rng.paretovariate(0.7)) % (_WORDS // 2):x}"
+        words.append(word)
+        size += len(word) + 1
+    lines = [" ".join(words[n : n + 12]) for n in range(0, len(words), 12)]
+    head = f"Message-ID: <{number}@x.example>\nFrom: a{number % 500}@x.example\n"
+    return f"{head}Subject: {' '.join(words[:5])}\n\n".encode() + "\n".join(lines).encode() + b"\n"
+
+
+def fill(server: Any, files: Path, n_messages: int) -> None:
+    """Write the messages into files and into the Maildir of ann."""
+    box = server.place / "box" / "ann" / "Maildir"
+    for number in range(n_messages):
+        is_spam = bool(number % 2)
+        data = message(number, is_spam)
+        place = (box / ".Junk" if is_spam else box) / "cur"
+        own = files / ("spam" if is_spam else "ham")
+        for folder, name in ((place, f"{number}.x:2,S"), (own, f"{number}.eml")):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+    for path in (server.place / "box").rglob("*"):
+        if server.rights:
+            os.chown(path, server.rights["user"], server.rights["group"])
+    with server.client("ann") as client:  # Dovecot makes its index once
+        for name in ("INBOX", "Junk"):
+            client.select(name)
+
+
+def trained(*words: str) -> tuple[float, float, float]:
+    """Return seconds, processor seconds and MB of `nbspam train`."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "SECRET": PASSWORD}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    line = [sys.executable, "-m", "nbspam", "train", "-q", "--no-config", *words]
+    process = subprocess.Popen(line, env=env)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--round-trip", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--no-files", action="store_true")
+    given = parser.parse_args()
+    with mail_server() as server, tempfile.TemporaryDirectory() as place:
+        files, model = Path(place) / "files", str(Path(place) / "m.nbspam")
+        fill(server, files, given.messages)
+        print("from          seconds  processor    MB  round trips")
+        if not given.no_files:
+            seconds, cpu, mb = trained("-m", model, str(files))
+            print(f"files       {seconds:9.2f} {cpu:10.2f} {mb:5.0f}")
+        proxy = Proxy(server.port)
+        proxy.delay = given.round_trip
+        account = server.url("ann", port=proxy.port)
+        secret = ("--password-command", "printf %s $SECRET")
+        seconds, cpu, mb = trained(
+            "-m", model, "--spam", f"{account}Junk", "--ham", f"{account}INBOX", *secret
+        )
+        per_100 = 100 * proxy.n_trips / given.messages
+        trips = f"{proxy.n_trips} ({per_100:.2f} per 100 messages)"
+        print(f"account     {seconds:9.2f} {cpu:10.2f} {mb:5.0f}  {trips}")
+        proxy.close()
+
+
+if __name__ == "__main__":
+    main()

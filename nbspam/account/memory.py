@@ -1,0 +1,234 @@
+"""Where the messages of accounts were left: a file of SQLite beside the model, MODEL.accounts.
+
+A message is known by a digest of a few of its headers, because UIDs change with every move and
+with UIDVALIDITY.  What is known to have happened is on disk before the next command is sent.  The
+model never needs this file: without it, messages that nobody has read are judged again.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from hashlib import blake2b
+from typing import NamedTuple
+
+from nbspam.disk import adopt, locked, make_folder, open_own, parent_folder, resolved
+from nbspam.errors import ModelFileError
+
+# Headers by which a message is known.  Servers return them byte by byte as they came.
+FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
+MOVING = "moving"  # the place of a message of which it is not known whether it was moved
+_KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
+_WAIT = 10.0  # seconds for another account's sorter that writes
+_VERSION = 1
+_TABLES = f"""
+CREATE TABLE uids (
+    account TEXT, folder TEXT, validity INTEGER, uid INTEGER, digest INTEGER,
+    PRIMARY KEY (account, folder, uid)
+) WITHOUT ROWID;
+CREATE INDEX uids_digest ON uids (account, digest);
+CREATE TABLE left (
+    account TEXT, digest INTEGER, place TEXT, keyword TEXT, label TEXT, probability REAL,
+    day INTEGER, PRIMARY KEY (account, digest)
+) WITHOUT ROWID;
+CREATE TABLE others (
+    account TEXT, folder TEXT, validity INTEGER, following INTEGER,
+    PRIMARY KEY (account, folder)
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+"""
+
+
+class LeftMessage(NamedTuple):
+    """Where a message was left, and what its user, or we, had said of it by a keyword."""
+
+    place: str  # ham, spam, unsure or MOVING
+    keyword: str = ""  # ham, spam or ""
+    label: str | None = None  # of the verdict, if there was one
+    probability: float | None = None
+
+
+def head_digest(fields: bytes) -> int | None:
+    """Return the digest of a message's FIELDS, 63 bits; None if they have no Message-ID."""
+    if b"message-id:" not in fields.lower():
+        return None
+    return bytes_digest(b"\n".join(sorted(line for line in fields.split(b"\r\n") if line)))
+
+
+def bytes_digest(data: bytes) -> int:
+    """Return a digest of 63 bits, which SQLite can keep."""
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") >> 1
+
+
+class AccountMemory:
+    """The memory of one account beside a model; for one thread.
+
+    Every method raises ModelFileError if the file cannot be used.  writes: otherwise a copy in
+    memory is used, and nothing is kept.
+    """
+
+    def __init__(self, model: str, account: str, writes: bool = True) -> None:
+        self.model, self.account = resolved(model), account
+        self.path = f"{self.model}.accounts"
+        self._writes = writes
+        with self._careful():
+            self._connection = self._connected()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Return the lock of the account, so that two programs do not sort it at once."""
+        if not self._writes:
+            return contextlib.nullcontext()
+        name = f"{self.path}.{bytes_digest(self.account.encode()):016x}"
+        return locked(name, like=self.model if os.path.exists(self.model) else None)
+
+    # ---- the file ----
+
+    @contextlib.contextmanager
+    def _careful(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise ModelFileError(
+                f"{self.path}: {error}; sorting keeps its notes there; free it, or remove it"
+            ) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        beside = self.model if os.path.exists(self.model) else parent_folder(self.model)
+        is_there = os.path.lexists(self.path)
+        if is_there:
+            os.close(open_own(self.path, beside))  # SQLite would follow a link
+        elif self._writes:
+            make_folder(parent_folder(self.path))
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            adopt(descriptor, parent_folder(self.path))
+            os.close(descriptor)
+        place = self.path if self._writes else ":memory:"
+        connection = sqlite3.connect(place, timeout=_WAIT, isolation_level="IMMEDIATE")
+        try:
+            if is_there and not self._writes:
+                with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT)) as kept:
+                    kept.backup(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:  # new, or its maker was killed
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+            elif version != _VERSION:
+                raise sqlite3.DatabaseError("not the notes of an account")
+            connection.execute("SELECT digest FROM uids LIMIT 1")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection; the changes are on disk when the block has ended."""
+        with self._careful(), self._connection:
+            yield self._connection
+
+    # ---- UIDs ----
+
+    def known(self, folder: str, validity: int) -> dict[int, int]:
+        """Return the digests of a folder's messages by UID; none if it was numbered again."""
+        if not validity:
+            return {}
+        with self._careful():
+            return dict(
+                self._connection.execute(
+                    "SELECT uid, digest FROM uids WHERE account = ? AND folder = ? AND"
+                    " validity = ?",
+                    (self.account, folder, validity),
+                )
+            )
+
+    def note(self, folder: str, validity: int, found: Iterable[tuple[int, int]]) -> None:
+        """Note UIDs and digests of messages in a folder, as it is numbered now."""
+        rows = [(self.account, folder, validity, uid, digest) for uid, digest in found]
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM uids WHERE account = ? AND folder = ? AND validity != ?",
+                (self.account, folder, validity),
+            )
+            connection.executemany("INSERT OR REPLACE INTO uids VALUES (?, ?, ?, ?, ?)", rows)
+
+    def forget(self, folder: str, uids: Iterable[int]) -> None:
+        """Forget UIDs that are not in a folder any more."""
+        rows = [(self.account, folder, uid) for uid in uids]
+        with self._writing() as connection:
+            connection.executemany(
+                "DELETE FROM uids WHERE account = ? AND folder = ? AND uid = ?", rows
+            )
+
+    # ---- messages ----
+
+    def left(self, digests: Collection[int]) -> dict[int, LeftMessage]:
+        """Return where messages were left, by digest; unknown ones are missing."""
+        found: dict[int, LeftMessage] = {}
+        with self._careful():
+            for digest in digests:
+                row = self._connection.execute(
+                    "SELECT place, keyword, label, probability FROM left WHERE account = ? AND"
+                    " digest = ?",
+                    (self.account, digest),
+                ).fetchone()
+                if row is not None:
+                    found[digest] = LeftMessage(*row)
+        return found
+
+    def with_keyword(self) -> dict[int, str]:
+        """Return the keywords of messages that had one, by digest."""
+        with self._careful():
+            return dict(
+                self._connection.execute(
+                    "SELECT digest, keyword FROM left WHERE account = ? AND keyword != ''",
+                    (self.account,),
+                )
+            )
+
+    def moving(self) -> set[int]:
+        """Return the digests of messages of which it is not known whether they were moved."""
+        with self._careful():
+            rows = self._connection.execute(
+                "SELECT digest FROM left WHERE account = ? AND place = ?", (self.account, MOVING)
+            )
+            return {digest for (digest,) in rows}
+
+    def leave(self, messages: Iterable[tuple[int, LeftMessage]], day: int) -> None:
+        """Note where messages are left; day: today, in days since 1970-01-01."""
+        rows = [(self.account, digest, *message, day) for digest, message in messages]
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO left VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+            )
+
+    def forget_gone(self, day: int) -> None:
+        """Forget messages that have long been in no folder."""
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM left WHERE account = ?1 AND day < ?2 AND digest NOT IN"
+                " (SELECT digest FROM uids WHERE account = ?1)",
+                (self.account, day - _KEPT_DAYS),
+            )
+
+    # ---- other folders ----
+
+    def following(self) -> dict[str, tuple[int, int]]:
+        """Return UIDVALIDITY and UIDNEXT of other folders at the last look."""
+        with self._careful():
+            rows = self._connection.execute(
+                "SELECT folder, validity, following FROM others WHERE account = ?", (self.account,)
+            )
+            return {folder: (validity, following) for folder, validity, following in rows}
+
+    def keep_following(self, seen: dict[str, tuple[int, int]]) -> None:
+        """Note UIDVALIDITY and UIDNEXT of other folders."""
+        rows = [(self.account, folder, *numbers) for folder, numbers in seen.items()]
+        with self._writing() as connection:
+            connection.execute("DELETE FROM others WHERE account = ?", (self.account,))
+            connection.executemany("INSERT INTO others VALUES (?, ?, ?, ?)", rows)

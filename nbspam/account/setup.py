@@ -1,0 +1,160 @@
+"""The first day of an account: what is in it, a model of it, and what that would do.
+
+Nothing in the account changes.  The newest messages of the inbox are kept from the training, so
+that the verdicts on them show what is to be expected.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.training import train_classifier
+from nbspam.errors import InputError
+from nbspam.evaluation.evaluation import Trial
+from nbspam.evaluation.judging import fold_trial, labelled_corpus
+from nbspam.imap.session import INBOX, AccountSession
+from nbspam.imap.urls import ImapUrl
+from nbspam.mail.heading import Heading, heading
+from nbspam.settings import PRESETS
+from nbspam.sources.files import MAX_MESSAGE
+from nbspam.sources.items import Item
+from nbspam.tokens.people import learned_sent_mail
+from nbspam.verdicts import Explanation, Skipped
+
+MOST_OF_CLASS = 2500  # messages of a class that are learned on the first day
+MOST_SENT = 1000
+_HELD_OUT = 100  # newest messages of the inbox that are judged instead of learned
+_FEWEST = 10  # messages of a class, for ten folds
+FOLDS = 10
+
+
+class SurveyedFolder(NamedTuple):
+    """A folder that matters, and how many messages it has."""
+
+    use: str  # inbox, junk, archive or sent
+    name: str
+    n_messages: int
+    n_unread: int
+
+
+class AccountSurvey(NamedTuple):
+    """The folders of an account that matter."""
+
+    url: ImapUrl
+    folders: tuple[SurveyedFolder, ...]
+
+    def of_use(self, use: str) -> SurveyedFolder | None:
+        """Return the folder for a use, None if there is none."""
+        return next((each for each in self.folders if each.use == use), None)
+
+
+class LearnedSample(NamedTuple):
+    """How many messages of a class were learned, of how many."""
+
+    label: str
+    n_learned: int
+    n_there: int
+    folders: tuple[str, ...]
+
+
+class FirstDay(NamedTuple):
+    """A model of an account, how good it is, and its verdicts on the newest mail."""
+
+    classifier: Classifier
+    samples: tuple[LearnedSample, ...]
+    trial: Trial
+    verdicts: tuple[tuple[Explanation, Heading], ...]  # on the newest messages of the inbox
+    skipped: tuple[Skipped, ...]
+
+
+def surveyed(session: AccountSession, spam_folder: str | None = None) -> AccountSurvey:
+    """Return what an account has; raises InputError without enough junk to learn from.
+
+    spam_folder: its name; None: found by its use or usual name.
+    """
+    uses = {each.use: each.name for each in reversed(session.folders()) if each.use}
+    uses["inbox"] = session.url.folder or INBOX
+    if spam_folder is not None:
+        uses["junk"] = spam_folder
+    found = []
+    for use in ("inbox", "junk", "archive", "sent"):
+        if use in uses:
+            n_messages = session.open(uses[use]).n_messages
+            n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
+            found.append(SurveyedFolder(use, uses[use], n_messages, n_unread))
+    survey = AccountSurvey(session.url, tuple(found))
+    where, junk, inbox = session.url.account, survey.of_use("junk"), survey.of_use("inbox")
+    if junk is None:
+        raise InputError(f"{where}: no junk folder; name one by --spam-folder")
+    if junk.n_messages < _FEWEST:
+        raise InputError(
+            f"{where}: {junk.name} has {junk.n_messages} messages, too few to learn from; put"
+            f" {_FEWEST} or more there, or begin with: nbspam sort {session.url}"
+        )
+    assert inbox is not None
+    if inbox.n_messages < 2 * _FEWEST:
+        raise InputError(
+            f"{where}: {inbox.name} has {inbox.n_messages} messages, too few to learn from; begin"
+            f" with: nbspam sort {session.url}"
+        )
+    return survey
+
+
+def first_day(session: AccountSession, survey: AccountSurvey, day: int) -> FirstDay:
+    """Return a model of a sample of an account by date, and what it would do.
+
+    day: today, in days since 1970-01-01.
+    """
+    uids: dict[str, Sequence[int]] = {}
+    for folder in survey.folders:
+        session.open(folder.name)
+        uids[folder.use] = session.uids()
+    newest = uids["inbox"][-min(_HELD_OUT, len(uids["inbox"]) // 4) :]
+    uids["inbox"] = uids["inbox"][: -len(newest)]
+    wanted = {use: uids.get(use, ()) for use in ("inbox", "archive")}
+    n_ham = sum(map(len, wanted.values()))
+    chosen = [("junk", "spam", spread(uids["junk"], MOST_OF_CLASS))]
+    chosen += [
+        (use, "ham", spread(there, -(-MOST_OF_CLASS * len(there) // max(n_ham, MOST_OF_CLASS))))
+        for use, there in wanted.items()
+        if there
+    ]
+    names = {folder.use: folder.name for folder in survey.folders}
+
+    def items(parts: Sequence[tuple[str, str | None, Sequence[int]]]) -> Iterator[Item]:
+        for use, label, some in parts:
+            folder = session.open(names[use])
+            url = session.url.of_folder(folder.name)
+            for batch in session.messages(some, MAX_MESSAGE):
+                for uid, data in batch.data.items():
+                    yield Item(str(url.of_message(folder.validity, uid)), label, data)
+
+    settings = PRESETS["mail"]
+    if "sent" in uids:
+        sent = learned_sent_mail(items([("sent", None, uids["sent"][-MOST_SENT:])]))
+        settings = replace(settings, sent_mail=sent)
+    data, skipped = labelled_corpus(items(chosen), settings, 1)
+    trial = fold_trial(data, settings, FOLDS, 0)
+    every = data.training(np.arange(len(data.y)), settings.weighting)
+    classifier = train_classifier(every, settings, day)
+    verdicts = []
+    for item in items([("inbox", None, newest)]):
+        (explanation,) = classifier.explanations([item])
+        if isinstance(explanation, Explanation):
+            verdicts.append((explanation, heading(item.read())))
+    of_ham = tuple(names[use] for use, there in wanted.items() if there)
+    samples = (
+        LearnedSample("spam", len(chosen[0][2]), len(uids["junk"]), (names["junk"],)),
+        LearnedSample("ham", sum(len(some) for _, _, some in chosen[1:]), n_ham, of_ham),
+    )
+    return FirstDay(classifier, samples, trial, tuple(verdicts), skipped)
+
+
+def spread(uids: Sequence[int], most: int) -> Sequence[int]:
+    """Return at most so many UIDs, evenly spread over the time in which they arrived."""
+    if len(uids) <= most:
+        return uids
+    return [uids[number * len(uids) // most] for number in range(most)]

@@ -1,0 +1,450 @@
+"""Sorting an account: moves new mail by its verdict, and learns from what its user does.
+
+One look compares the folders with what is remembered of them (`AccountMemory`): messages that lie
+elsewhere than they were left, and keywords that mail programs have set, are lessons of the user.
+A connection may end at any step.  The next look finds by itself what was done, and does the rest.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from os.path import exists
+from typing import NamedTuple
+
+from nbspam.account.memory import (
+    FIELDS,
+    MOVING,
+    AccountMemory,
+    LeftMessage,
+    bytes_digest,
+    head_digest,
+)
+from nbspam.classifier.classifier import Classifier
+from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.errors import InputError
+from nbspam.imap.session import INBOX, AccountRefusedError, AccountSession, OpenFolder
+from nbspam.mail.verdict_headers import check_labels
+from nbspam.maildir.sort import Sorted, SortingReport
+from nbspam.settings import PRESETS
+from nbspam.sources.files import MAX_MESSAGE
+from nbspam.sources.items import Item
+from nbspam.store.assembly import begun, check_ledger
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load_tokens
+from nbspam.verdicts import Skipped, Verdict
+
+# Keywords that mail programs set (Thunderbird, Apple Mail, RFC 9051), in small letters.
+KEYWORDS = {
+    "spam": frozenset({"$junk", "junk"}),
+    "ham": frozenset({"$notjunk", "nonjunk", "notjunk"}),
+}
+JUNK, NOT_JUNK = "$Junk", "$NotJunk"
+_SEEN = "\\seen"
+_BATCH = 100  # messages that are moved at once
+_NO_LESSON = ("trash", "drafts", "all")  # folders that say nothing when spam is moved there
+_MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
+_MOST_NEW = 5000  # messages in each of them
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChoices:
+    """How to sort an account."""
+
+    spam_folder: str | None = None  # None: by its use, or its usual name
+    unsure_folder: str | None = None  # None: such mail stays
+    tags: bool = False  # spam is not moved but gets the keyword $Junk
+    learns: bool = True
+    dry_run: bool = False
+
+
+class PlacedMessage(NamedTuple):
+    """A message, and where it is now."""
+
+    folder: str
+    validity: int
+    uid: int
+    digest: int
+    place: str  # ham, spam or unsure: what its folder stands for
+    keyword: str  # ham, spam or "": what a keyword says
+    is_read: bool
+
+
+class AccountSorter:
+    """One look at an account.
+
+    session: to the account; its URL may name the folder in which new mail arrives.  day: today,
+    in days since 1970-01-01.  rule_of: returns the rule by which a classifier's probabilities
+    become labels.
+    """
+
+    def __init__(
+        self,
+        session: AccountSession,
+        memory: AccountMemory,
+        model_path: str,
+        choices: AccountChoices,
+        day: int,
+        rule_of: Callable[[Classifier], Rule] = lambda classifier: classifier.rule,
+    ) -> None:
+        self.session, self.memory = session, memory
+        self.model_path, self.choices, self.rule_of = model_path, choices, rule_of
+        self._day = day
+        self.report = SortingReport()
+        self.inbox = session.url.folder or INBOX
+        self._places: dict[str, str] = {}  # of the folders that are looked at
+        self._found: list[PlacedMessage] = []  # new here, or with another keyword
+        self._gone: list[tuple[str, int, int]] = []  # folder, UID and digest
+        self._places_of: dict[int, set[str]] = defaultdict(set)  # by digest, now
+        self._lessons: list[tuple[PlacedMessage, str]] = []
+        self._put_there: list[PlacedMessage] = []
+        self._new: list[PlacedMessage] = []
+        self._copied: list[PlacedMessage] = []  # that are to be removed, as their copies are there
+        self._numbers: dict[str, tuple[int, int]] | None = None  # of other folders
+
+    def sort(self) -> SortingReport:
+        """Learn what the user has said, then judge and move new mail; raises NbspamError."""
+        with self.memory.alone():
+            self._find_folders()
+            for folder in self._places:
+                self._look(folder)
+            left = self.memory.left({each.digest for each in self._found})
+            settled = [e for e in self._found if self._consider(e, left.get(e.digest))]
+            self._look_elsewhere()
+            self._learn()
+            if self._copied and not self.choices.dry_run:
+                self._open(self.inbox)
+                self.session.remove([each.uid for each in self._copied])
+            self._judge()
+            self._open(self.inbox)
+            # What changed nothing comes last: until here, another look would begin like this one.
+            for folder, group in groupby(self._gone, lambda gone: gone[0]):
+                self.memory.forget(folder, [uid for _, uid, _ in group])
+            unjudged = LeftMessage("")
+            self._settle(
+                (e, left.get(e.digest, unjudged)._replace(place=e.place, keyword=e.keyword))
+                for e in settled
+            )
+            if self._numbers is not None:
+                self.memory.keep_following(self._numbers)
+            self.memory.forget_gone(self._day)
+        return self.report
+
+    # ---- looking ----
+
+    def _find_folders(self) -> None:
+        """Find the folders that stand for spam, unsure and ham; the last one stays open."""
+        folders = self.session.folders()
+        names = {each.name for each in folders}
+        used = {each.name: each.use for each in folders}
+        self.spam = self.choices.spam_folder or next((n for n in used if used[n] == "junk"), None)
+        if self.spam is None and not self.choices.tags:
+            raise InputError(
+                f"{self.session.url.account}: no junk folder; name one by --spam-folder, or give"
+                " --tag"
+            )
+        for folder, place in ((self.spam, "spam"), (self.choices.unsure_folder, "unsure")):
+            if folder is not None and folder in names:
+                self._places[folder] = place
+        self._places[self.inbox] = "ham"
+        others = [
+            e.name for e in folders if e.use not in _NO_LESSON and e.name not in self._places
+        ]
+        self._others = others[:_MOST_OTHERS]
+
+    def _look(self, folder: str) -> None:
+        """Find the messages of a folder that are new in it, that have gone, or are marked."""
+        session, place = self.session, self._places[folder]
+        opened = session.open(folder, writes=folder == self.inbox and not self.choices.dry_run)
+        known = self.memory.known(folder, opened.validity)
+        present = session.uids()
+        self._gone += [(folder, uid, known[uid]) for uid in known.keys() - set(present)]
+        unknown = [uid for uid in present if uid not in known]
+        found = [
+            *self._heads(opened, unknown, place),
+            *self._marked(opened, known, present, place),
+        ]
+        self._found += found
+        if folder == self.inbox and (moving := self.memory.moving()):
+            # Copied and marked as deleted, but not removed when a connection ended.
+            marked = self._heads(opened, session.uids(deleted=True), place)
+            there = moving & self._places_of.keys()
+            self._copied += [each for each in marked if each.digest in there]
+        for digest in (*(known[u] for u in present if u in known), *(e.digest for e in found)):
+            self._places_of[digest].add(place)
+
+    def _heads(
+        self, opened: OpenFolder, uids: Sequence[int], place: str
+    ) -> Iterator[PlacedMessage]:
+        """Yield messages with the digests of their heads, or of all of them without Message-ID."""
+        without: dict[int, PlacedMessage] = {}
+        for head in self.session.heads(uids, FIELDS):
+            digest = head_digest(head.fields)
+            said = [name for name, words in KEYWORDS.items() if words & head.flags]
+            message = PlacedMessage(
+                opened.name,
+                opened.validity,
+                head.uid,
+                digest or 0,
+                place,
+                said[0] if len(said) == 1 else "",
+                _SEEN in head.flags,
+            )
+            if digest is None:
+                without[head.uid] = message
+            else:
+                yield message
+        for batch in self.session.messages(list(without), MAX_MESSAGE):
+            for uid, data in batch.data.items():
+                yield without[uid]._replace(digest=bytes_digest(data))
+
+    def _marked(
+        self, opened: OpenFolder, known: dict[int, int], present: list[int], place: str
+    ) -> Iterator[PlacedMessage]:
+        """Yield known messages whose keywords say something else than before."""
+        before = self.memory.with_keyword()
+        now: dict[int, str] = {}
+        for name, words in KEYWORDS.items():
+            if words & opened.keywords:
+                either = [w for word in words for w in ("OR", "KEYWORD", _spelt(word))]
+                for uid in self.session.uids(*either, "KEYWORD", _spelt(min(words))):
+                    now[uid] = "" if uid in now else name
+        if not before and not now:
+            return
+        for uid in present:
+            if uid in known and now.get(uid, "") != before.get(known[uid], ""):
+                digest, keyword = known[uid], now.get(uid, "")
+                yield PlacedMessage(
+                    opened.name, opened.validity, uid, digest, place, keyword, is_read=True
+                )
+
+    def _consider(self, each: PlacedMessage, left: LeftMessage | None) -> bool:
+        """Decide what a message needs; return whether nothing."""
+        says = each.keyword
+        places = self._places_of[each.digest]
+        if left is not None and left.place == MOVING:
+            if each.place != "ham" or says == "spam":
+                return True  # it was moved, or marked, before this could be noted
+            is_copied = bool(places - {"ham"}) and not self.choices.tags
+            (self._copied if is_copied else self._new).append(each)
+        elif says and (left is None or says != left.keyword):
+            self._lessons.append((each, says))
+        elif left is not None and left.keyword == "spam" and not says:
+            self._lessons.append((each, "ham"))
+        elif left is None and each.place == "spam":
+            self._put_there.append(each)
+        elif left is None and each.place == "ham" and not each.is_read:
+            self._new.append(each)
+        elif left is None or left.place == each.place:
+            return True
+        elif left.place not in places:
+            if each.place == "unsure":
+                return True
+            self._lessons.append((each, each.place))
+        # Else it is on its way: it lies where it was left, too.  The next look knows more.
+        return False
+
+    def _look_elsewhere(self) -> None:
+        """Find messages that the user has moved from the junk folder to any other one."""
+        gone = {digest for folder, _, digest in self._gone if folder == self.spam}
+        gone -= self._places_of.keys()
+        left = self.memory.left(gone)
+        gone = {digest for digest in gone if digest in left and left[digest].place == "spam"}
+        before = self.memory.following()
+        if before and not gone:
+            return
+        self._numbers = self.session.numbers(self._others)
+        for folder, (validity, following) in self._numbers.items():
+            was_validity, first = before.get(folder, (validity, following))
+            if not gone or was_validity != validity or following <= first:
+                continue
+            opened = self.session.open(folder)
+            uids = [uid for uid in self.session.uids("UID", f"{first}:*") if uid >= first]
+            moved = self._heads(opened, uids[-_MOST_NEW:], "ham")
+            self._lessons += [(each, "ham") for each in moved if each.digest in gone]
+
+    # ---- learning ----
+
+    def _learn(self) -> None:
+        """Learn what the user has said, and unknown spam that is not judged spam.
+
+        A label that a person gave such a message, on the server's page or by `relabel`, counts
+        more than its folder.
+        """
+        agreed: list[tuple[PlacedMessage, LeftMessage]] = []
+        if not self.choices.learns:
+            agreed = [(e, LeftMessage(e.place, e.keyword)) for e in self._put_there]
+        elif self._put_there:
+            model = self._model()
+            for each, verdict, data in self._verdicts(self._put_there):
+                if verdict.label == "spam" or model.filed(data).told:
+                    label, p = verdict.label, verdict.probability
+                    agreed.append((each, LeftMessage("spam", each.keyword, label, p)))
+                else:
+                    self._lessons.append((each, "spam"))
+        taught = self._lessons
+        if taught and self.choices.learns and not self.choices.dry_run:
+            taught = self._teach()
+        if self.choices.learns:
+            self.report.learned = [Sorted(self._name(e), label, None, None) for e, label in taught]
+        agreed += [(e, LeftMessage(e.place, e.keyword)) for e, _ in taught]
+        self._settle(agreed)
+
+    def _model(self) -> StoredModel:
+        model = StoredModel(self.model_path, new=PRESETS["mail"])
+        check_ledger(model.base, self.model_path)
+        return model
+
+    def _teach(self) -> list[tuple[PlacedMessage, str]]:
+        """Teach the model the lessons; return those whose messages were still there."""
+        taught = []
+
+        def items() -> Iterator[Item]:
+            lessons = sorted(self._lessons, key=lambda lesson: lesson[0].folder)
+            for folder, group in groupby(lessons, lambda lesson: lesson[0].folder):
+                by_uid = {each.uid: (each, label) for each, label in group}
+                self._open(folder)
+                for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
+                    for uid, data in batch.data.items():
+                        each, label = by_uid[uid]
+                        taught.append((each, label))
+                        yield Item(self._name(each), label, data, told=True)
+
+        outcome = self._model().learn(items(), day=self._day, classes=HAM_AND_SPAM)
+        self.report.skipped += outcome.skipped
+        self.report.notes += outcome.notes
+        self._open(self.inbox)
+        return taught
+
+    # ---- judging ----
+
+    def _judge(self) -> None:
+        """Move or mark new mail by the verdicts of the model, which has learned the lessons."""
+        waiting: dict[str, list[tuple[PlacedMessage, Verdict]]] = defaultdict(list)
+        self._open(self.inbox)
+        for each, verdict, _ in self._verdicts(self._new):
+            waiting[verdict.label].append((each, verdict))
+            if len(waiting[verdict.label]) == _BATCH:
+                self._act(verdict.label, waiting.pop(verdict.label))
+        for label, judged in waiting.items():
+            self._act(label, judged)
+
+    def _act(self, label: str, judged: list[tuple[PlacedMessage, Verdict]]) -> None:
+        """Move or mark messages of one verdict, and note it before and after."""
+        tags = label == "spam" and (self.choices.tags or not self.session.can_move)
+        folder = {"spam": self.spam, "unsure": self.choices.unsure_folder}.get(label)
+        if not self.session.can_move and label != "spam":
+            folder = None
+        stays = self.report.lack is not None or (folder is None and not tags)
+        target = None if stays else JUNK if tags else folder
+        done = [Sorted(self._name(e), v.label, v.probability, target) for e, v in judged]
+        if target is not None and not self.choices.dry_run:
+            try:
+                self._carry([each for each, _ in judged], target, tags)
+            except AccountRefusedError as error:
+                self.report.skipped += [Skipped(each.name, str(error)) for each in done]
+                return
+        self.report.judged += done
+        place = label if target is not None and not tags else "ham"
+        keyword = "spam" if tags and target is not None else ""
+        left = [(e, LeftMessage(place, keyword, label, v.probability)) for e, v in judged]
+        if place == "ham":
+            self._settle(left)
+        else:
+            self.memory.leave([(e.digest, message) for e, message in left], self._day)
+
+    def _carry(self, messages: list[PlacedMessage], target: str, tags: bool) -> None:
+        """Move messages to a folder, or mark them, after it is noted that this may happen."""
+        uids = [each.uid for each in messages]
+        self.memory.leave([(each.digest, LeftMessage(MOVING)) for each in messages], self._day)
+        if tags:
+            if not self.choices.tags:
+                self.report.notes.append(
+                    f"{self.session.url.account}: the server cannot move a message alone, so spam"
+                    f" gets the keyword {JUNK}"
+                )
+            assert self.session.folder is not None
+            if not self.session.folder.takes_keywords:
+                raise AccountRefusedError(
+                    f"{self.session.url.account}: {self.inbox} takes no keywords; sort without"
+                    " --tag"
+                )
+            self.session.mark(uids, JUNK, NOT_JUNK)
+            return
+        if target not in self._places:
+            with suppress(AccountRefusedError):  # somebody else was faster
+                self.session.make_folder(target)
+        placed = self._moved(uids, target)
+        # Noted now, so that it is seen when the user moves it before the next look.
+        for validity in {validity for validity, _ in placed.values()}:
+            there = [(placed[e.uid][1], e.digest) for e in messages if e.uid in placed]
+            self.memory.note(target, validity, there)
+
+    def _moved(self, uids: list[int], target: str) -> dict[int, tuple[int, int]]:
+        """Move messages; one by one if another client has removed some of them just now."""
+        try:
+            return self.session.move(uids, target)
+        except AccountRefusedError as error:
+            if error.code != "EXPUNGEISSUED":
+                raise
+        placed: dict[int, tuple[int, int]] = {}
+        for uid in uids:
+            try:
+                placed |= self.session.move([uid], target)
+            except AccountRefusedError as error:
+                if error.code != "EXPUNGEISSUED":
+                    raise
+        return placed
+
+    def _verdicts(
+        self, messages: list[PlacedMessage]
+    ) -> Iterator[tuple[PlacedMessage, Verdict, bytes]]:
+        """Yield messages with their verdicts and bytes; reports unreadable ones."""
+        if not messages:
+            return
+        there = exists(self.model_path)
+        classifier = load_tokens(self.model_path) if there else begun(PRESETS["mail"])
+        self.report.lack = classifier.lack
+        rule = self.rule_of(classifier)
+        check_labels("nbspam sort", (*classifier.classes, *rule.actions))
+        for folder, group in groupby(messages, attrgetter("folder")):
+            by_uid = {each.uid: each for each in group}
+            self._open(folder)
+            for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
+                items = [Item(self._name(by_uid[u]), None, d) for u, d in batch.data.items()]
+                verdicts = classifier.classify(items, rule=rule)
+                for (uid, data), verdict in zip(batch.data.items(), verdicts, strict=True):
+                    if isinstance(verdict, Skipped):
+                        self.report.skipped.append(verdict)
+                    else:
+                        yield by_uid[uid], verdict, data
+
+    # ---- both ----
+
+    def _open(self, folder: str) -> None:
+        """Select a folder, unless it is."""
+        if self.session.folder is None or self.session.folder.name != folder:
+            writes = folder == self.inbox and not self.choices.dry_run
+            self.session.open(folder, writes=writes)
+
+    def _settle(self, messages: Iterable[tuple[PlacedMessage, LeftMessage]]) -> None:
+        """Note messages that stay where they are: how they were left, and their UIDs."""
+        messages = list(messages)
+        self.memory.leave([(each.digest, left) for each, left in messages], self._day)
+        seen = (each for each, _ in messages if each.folder in self._places)
+        ordered = sorted(seen, key=attrgetter("folder"))
+        for (folder, validity), group in groupby(ordered, attrgetter("folder", "validity")):
+            self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
+
+    def _name(self, each: PlacedMessage) -> str:
+        url = self.session.url.of_folder(each.folder)
+        return str(url.of_message(each.validity, each.uid))
+
+
+def _spelt(word: str) -> str:
+    """Return a keyword as programs write it; servers compare without case."""
+    return {"$junk": JUNK, "junk": "Junk", "$notjunk": NOT_JUNK, "nonjunk": "NonJunk"}.get(
+        word, "NotJunk"
+    )

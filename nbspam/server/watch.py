@@ -1,0 +1,197 @@
+"""Watching accounts: a thread and a connection for each, which waits until something changes.
+
+A connection that ends is made again after a pause, which grows from a second to five minutes.
+Between changes nothing runs: a server with IDLE is asked again after 28 minutes only, since
+connections that are silent for 30 may be cut.
+"""
+
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from nbspam.account.accounts import SortedAccount
+from nbspam.errors import LostError, NbspamError, UsageError
+from nbspam.imap.session import AccountSession
+from nbspam.maildir.sort import SortingReport
+from nbspam.server.metrics import VERDICTS, Log, ServerTally, open_metrics
+from nbspam.server.supervisor import notify
+
+_IDLE_SECONDS = 28 * 60.0
+_POLL_SECONDS = 60.0  # where a server has no IDLE
+_PAUSES = (1.0, 300.0)  # seconds before a connection is made again: at first, and at most
+_SECONDS_A_DAY = 24 * 60 * 60
+
+
+class AccountTally:
+    """The counts of all accounts, as a server counts."""
+
+    def __init__(self) -> None:
+        self._tally, self._lock = ServerTally(1), threading.Lock()
+
+    def add(self, name: str) -> None:
+        """Count one."""
+        with self._lock:
+            self._tally.add(name)
+
+    def text(self) -> bytes:
+        """Return all counts in OpenMetrics' format."""
+        return open_metrics(self._tally, {})
+
+
+class AccountWatcher(threading.Thread):
+    """Sorts one account again and again.
+
+    on_end: called when it ends.  error: why it has ended, if it was not asked to.
+    """
+
+    def __init__(
+        self, account: SortedAccount, log: Log, tally: AccountTally, on_end: Callable[[], None]
+    ) -> None:
+        super().__init__(name=account.url.account, daemon=True)
+        self._account, self._log, self._tally, self._on_end = account, log, tally, on_end
+        self._wake, self._woken = socket.socketpair()
+        self._has_sorted = self._is_asked_to_end = False
+        self._pause = _PAUSES[0]
+        self.error: BaseException | None = None
+
+    def end(self) -> None:
+        """Ask it to end after what it does now."""
+        self._is_asked_to_end = True
+        with suppress(OSError):  # it has ended
+            self._wake.send(b"x")
+
+    def run(self) -> None:
+        """Connect, and sort until it is asked to end or cannot go on."""
+        try:
+            while not self._is_asked_to_end:
+                try:
+                    with AccountSession(self._account.url, self._account.book) as session:
+                        self._stay(session)
+                except NbspamError as error:
+                    # What is wrong from the beginning is for its owner to mend.
+                    if not self._has_sorted and not isinstance(error, LostError):
+                        self.error = error
+                        return
+                    if not self._is_asked_to_end:
+                        self._log.failed(self.name, error)
+                        self._tally.add("trouble failed")
+                    self._rest()
+        except BaseException as error:  # a bug: `watch` raises it
+            self.error = error
+        finally:
+            self._wake.close()
+            self._woken.close()
+            self._on_end()
+
+    def _rest(self) -> None:
+        """Wait before the next connection, the next time longer; not if it is asked to end."""
+        self._woken.settimeout(self._pause * random.uniform(0.7, 1.3))  # not all clients at once
+        with suppress(TimeoutError):
+            self._woken.recv(1)
+        self._pause = min(2 * self._pause, _PAUSES[1])
+
+    def _stay(self, session: AccountSession) -> None:
+        """Sort whenever something has changed, over one connection."""
+        while not self._is_asked_to_end:
+            start = time.perf_counter()
+            report = self._account.sort_by(session, int(time.time()) // _SECONDS_A_DAY)
+            self._has_sorted, self._pause = True, _PAUSES[0]
+            self._tell(report, time.perf_counter() - start)
+            has_idle = "IDLE" in session.abilities
+            session.wait(_IDLE_SECONDS if has_idle else _POLL_SECONDS, self._woken)
+
+    def _tell(self, report: SortingReport, seconds: float) -> None:
+        """Write a line for each message that was judged or learned, and count it."""
+        name, ms = self.name, round(seconds * 1000, 1)
+        for one in report.judged:
+            place = one.moved_to
+            self._log.answered(
+                account=name, verdict=one.label, probability=one.probability, moved=place, ms=ms
+            )
+            self._tally.add(one.label if one.label in VERDICTS else "unsure")
+        for one in report.learned:
+            self._log.answered(account=name, taught=one.label, ms=ms)
+            self._tally.add("lesson learned")
+        for failed in report.skipped:
+            self._log.told(f"skipped {failed.name}: {failed.reason}")
+            self._tally.add("trouble failed")
+        for note in report.notes:
+            self._log.told(f"{name}: {note}")
+
+
+def watch(
+    accounts: Sequence[SortedAccount],
+    log: Log,
+    metrics: socket.socket | None,
+) -> None:
+    """Watch accounts until SIGTERM or SIGINT; raises what ended one for good.
+
+    metrics: a listening socket, on which counts are told in OpenMetrics.
+    """
+    tally, asked = AccountTally(), threading.Event()
+    watchers = [AccountWatcher(account, log, tally, asked.set) for account in accounts]
+    before = {
+        each: signal.signal(each, lambda *_: asked.set())
+        for each in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        with _told_on(metrics, tally):
+            for watcher in watchers:
+                watcher.start()
+            notify("READY=1")
+            asked.wait()  # for a signal, or for a thread that ends by itself: its owner must know
+    finally:
+        for watcher in watchers:
+            watcher.end()
+        for watcher in watchers:
+            watcher.join()
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    for watcher in watchers:
+        if watcher.error is not None:
+            raise watcher.error
+
+
+@contextmanager
+def _told_on(listener: socket.socket | None, tally: AccountTally) -> Iterator[None]:
+    """Answer whoever connects to a listener with the counts, until the block ends."""
+    if listener is None:
+        yield
+        return
+    try:
+        tally.text()
+    except ImportError as error:
+        raise UsageError(
+            f"--metrics: needs {error.name}; install it with: pip install 'nbspam[serve]'"
+        ) from None
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 10.0
+
+        def do_GET(self) -> None:
+            text = tally.text()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

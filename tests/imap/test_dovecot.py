@@ -1,0 +1,375 @@
+"""A real Dovecot: reading, sorting, faults on the way, another client, a full account, OAuth2."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from accounts import Box, H, S, assert_sorted, fill, letter
+from fake_imap import PASSWORD
+from mail_servers import Proxy, is_there, mail_server
+from maildirs import ham, spam
+from serving import PATIENCE, ask, free_port, until
+from support import ROOT, complains
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not is_there(), reason="needs Dovecot"),
+]
+CHINESE = '垃圾 & "Spam"'
+
+
+@pytest.fixture(scope="module")
+def dovecot():
+    with mail_server() as found:
+        yield found
+
+
+@pytest.fixture
+def user(dovecot, request):
+    """An account of its own for each test."""
+    dovecot.user = f"user{abs(hash(request.node.nodeid)) % 10**9}"
+    return dovecot
+
+
+def boxes(server, trained_well, tmp_path):
+    """Yield accounts with a model each, for ever."""
+    for number in range(10**6):
+        server.user = f"u{number}x{random.randrange(10**9)}"
+        model = tmp_path / f"{number}" / "m.nbspam"
+        shutil.copytree(trained_well, model.parent)
+        yield Box(server, model)
+
+
+def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, tmp_path):
+    user.put("INBOX", *map(ham, range(5)))
+    user.put("Junk", *map(spam, range(5)))
+    folders = ["--spam", user.url(folder="Junk"), "--ham", user.url(folder="INBOX")]
+    assert nbspam("train", "-m", tmp_path / "a", *folders)[0] == 0
+    for n in range(5):
+        for make in (ham, spam):
+            (tmp_path / "mails" / make.__name__).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "mails" / make.__name__ / f"{n}.eml").write_bytes(make(n))
+    assert nbspam("train", "-m", tmp_path / "b", tmp_path / "mails")[0] == 0
+
+    assert nbspam("export", "-m", tmp_path / "a")[1] == nbspam("export", "-m", tmp_path / "b")[1]
+    names = [
+        line.split("\t")[2]
+        for line in nbspam("classify", "-m", tmp_path / "a", folders[1])[1].splitlines()
+    ]
+    assert nbspam("explain", "--brief", "-m", tmp_path / "a", names[2])[1].startswith("spam ")
+    assert all(flags == set() for name in ("INBOX", "Junk") for _, flags in user.contents(name))
+
+
+@pytest.mark.parametrize("hides", [(), ("MOVE",), ("LIST-STATUS", "SPECIAL-USE", "LIST-EXTENDED")])
+def test_lessons_are_learned_once_and_mail_is_moved_once(hides, trained_well, tmp_path):
+    with mail_server(hides=hides) as server:
+        box = next(boxes(server, trained_well, tmp_path))
+        fill(box)
+        before = sum(box.learned())
+        assert_sorted(box, box.sort().learned, before)
+
+
+def test_without_move_and_uidplus_spam_gets_a_keyword(trained_well, tmp_path):
+    with mail_server(hides=("MOVE", "UIDPLUS")) as server:
+        box = next(boxes(server, trained_well, tmp_path))
+        box.put("INBOX", S[0], H[0])
+        box.put("INBOX", H[1], flags="\\Deleted")
+        report = box.sort()
+        assert "gets the keyword $Junk" in report.notes[0]
+        assert dict(server.contents("INBOX")) == {
+            S[0]: {"$Junk"},
+            H[0]: set(),
+            H[1]: {"\\Deleted"},
+        }
+        assert (box.sort().learned, box.sort().judged) == ([], [])
+
+
+def test_another_uidvalidity_and_other_names_of_folders(user, trained_well, tmp_path):
+    box = next(boxes(user, trained_well, tmp_path))
+    box.put("INBOX", S[0], H[0])
+    box.sort()
+    home = user.place / "box" / user.user / "Maildir"
+    for path in home.rglob("dovecot*"):
+        path.unlink()
+    assert (box.sort().learned, box.sort().judged) == ([], [])
+    with user.client(user.user) as client:
+        client.create("Old")
+        client.rename("Junk", "Old/Junk2")
+    box.put("INBOX", S[1])
+    report = box.sort(spam_folder=CHINESE)
+    assert report.judged == [("spam", CHINESE)]
+    assert (box.sort(spam_folder=CHINESE).learned, report.learned) == ([], [])
+
+
+# ---- faults on the way ----
+
+
+class ByProxy(Box):
+    """An account that is sorted through a proxy; its user is not."""
+
+    def __init__(self, server, model, proxy):
+        super().__init__(server, model)
+        self.proxy = proxy
+
+    def url(self):
+        return self.server.url(port=self.proxy.port)
+
+
+@pytest.mark.parametrize("where", ["cut_line", "cut_byte"])
+def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(
+    where, dovecot, trained_well, tmp_path
+):
+    proxy = Proxy(dovecot.port)
+    supply = boxes(dovecot, trained_well, tmp_path)
+    for number in range(0, 40, 2) if where == "cut_line" else range(20, 9000, 431):
+        plain = next(supply)
+        box = ByProxy(dovecot, plain.model, proxy)
+        fill(plain)
+        before = sum(box.learned())
+        proxy.n_lines = proxy.n_bytes = 0
+        setattr(proxy, where, number)
+        learned = box.sort_on()
+        setattr(proxy, where, None)
+        assert_sorted(plain, learned, before)
+    proxy.close()
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [(b"FETCH (", b"FETCH ))"), (b"UID ", b"UID x"), (b"SEARCH ", b"SEARCH -"), (b"OK ", b"KO ")],
+)
+def test_garbled_answers_change_nothing(garbled, dovecot, trained_well, tmp_path, nbspam):
+    proxy = Proxy(dovecot.port)
+    box = next(boxes(dovecot, trained_well, tmp_path))
+    fill(box)
+    before = sum(box.learned())
+    proxy.garbled = garbled
+    url = dovecot.url(port=proxy.port)
+    assert complains(nbspam("sort", "-m", box.model, url), 1, "127.0.0.1")
+    proxy.close()
+    assert_sorted(box, box.sort().learned, before)
+
+
+def command(box, *words, secret=PASSWORD):
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_CONFIG_HOME": "/nonexistent",
+        "SECRET": secret,
+    }
+    line = [sys.executable, "-m", "nbspam", *words, "-m", str(box.model)]
+    return [*line, "--password-command", "printf %s $SECRET"], env
+
+
+def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
+    dovecot, trained_well, tmp_path
+):
+    supply = boxes(dovecot, trained_well, tmp_path)
+    n_killed = 0
+    for number in range(16):
+        box = next(supply)
+        fill(box)
+        before = sum(box.learned())
+        words, env = command(box, "sort", dovecot.url())
+        n_logins = dovecot.log().count(f"Login: user=<{dovecot.user}>")
+        process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # From the login on: starting takes longer than all of the work.
+        while process.poll() is None and n_logins == dovecot.log().count(
+            f"Login: user=<{dovecot.user}>"
+        ):
+            time.sleep(0.005)
+        time.sleep(0.02 * number)
+        process.kill()
+        n_killed += process.wait(PATIENCE) == -signal.SIGKILL
+        process.communicate()
+        box.sort()
+        assert_sorted(box, [], before)
+    assert n_killed > 2
+
+
+def test_another_client_moves_and_deletes_while_mail_is_sorted(dovecot, trained_well, tmp_path):
+    box = next(boxes(dovecot, trained_well, tmp_path))
+    spams = [letter(spam, n) for n in range(200, 240)]
+    box.put("INBOX", *spams, *H)
+    box.put("Other")
+
+    def disturb():
+        for n in range(0, 40, 4):
+            with contextlib.suppress(AssertionError):  # sorted already
+                dovecot.move(spams[n], "INBOX", "Other")
+            with contextlib.suppress(AssertionError):
+                dovecot.delete(spams[n + 1], "INBOX")
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    for _ in range(6):
+        assert box.sort().learned == []
+    thread.join()
+    box.sort()
+    where = box.where()
+    everything = [data for bodies in where.values() for data in bodies]
+    assert len(everything) == len(set(everything))
+    kept = {*H, *(data for n, data in enumerate(spams) if n % 4 != 1)}
+    assert kept <= set(everything)
+    assert set(where["INBOX"]) == set(H)
+
+
+def test_a_full_account_is_one_line(trained_well, tmp_path, nbspam):
+    with mail_server(most=3, hides=("MOVE",)) as server:
+        box = next(boxes(server, trained_well, tmp_path))
+        box.put("INBOX", S[0], H[0], H[1])
+        result = nbspam("sort", "-m", box.model, server.url())
+        assert complains((result[0], "", result[2]), 1, "the account is full; delete some mail")
+        assert sorted(box.where()["INBOX"]) == sorted([S[0], H[0], H[1]])
+        server.delete(H[1], "INBOX")
+        assert box.sort().judged == [("spam", "Junk")]
+
+
+# ---- OAuth2, TLS ----
+
+
+class Introspection(BaseHTTPRequestHandler):
+    """Answers as an authorization server does (RFC 7662)."""
+
+    def do_POST(self):
+        data = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        active = "good" in data
+        said = json.dumps({"active": active, "username": "ann", "email": "ann"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("mechanism", ["xoauth2", "oauthbearer"])
+def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained, tmp_path):
+    authority = HTTPServer(("127.0.0.1", 0), Introspection)
+    threading.Thread(target=authority.serve_forever, daemon=True).start()
+    oauth = tmp_path / "oauth2.conf.ext"
+    oauth.write_text(
+        f"introspection_mode = post\nintrospection_url = http://127.0.0.1:{authority.server_port}/\n"
+        "username_attribute = username\nactive_attribute = active\nactive_value = true\n"
+    )
+    place = f"/tmp/nbspam-oauth2-{os.getpid()}"
+    shutil.copy(oauth, place)
+    os.chmod(place, 0o644)
+    passdb = f"driver = oauth2\n  mechanisms = {mechanism}\n  args = {place}"
+    plain = f"}}\npassdb {{\n  driver = static\n  args = password={PASSWORD}\n"
+    try:
+        with mail_server(passdb=passdb + plain, mechanisms=f"plain {mechanism}") as server:
+            server.put("INBOX", S[0])
+            url = server.url(folder="INBOX")
+            assert nbspam("classify", "--token-command", "echo good", url)[1].startswith("spam")
+            result = nbspam("classify", "--token-command", "echo old", url)
+            assert complains(result, 1, "the access token is refused or has expired")
+    finally:
+        authority.shutdown()
+        authority.server_close()
+        os.unlink(place)
+
+
+def test_tls_is_verified(nbspam, trained, tmp_path):
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    key, certificate = folder / "key", folder / "cert"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    done = subprocess.run(["openssl", *words, *names], capture_output=True, check=False)
+    assert done.returncode == 0, done
+    for path in (key, certificate):
+        shutil.copy(path, f"/tmp/nbspam-{path.name}-{os.getpid()}")
+    files = [f"/tmp/nbspam-{name}-{os.getpid()}" for name in ("cert", "key")]
+    os.chmod(files[1], 0o644)
+    try:
+        with mail_server(tls=files) as server:
+            server.put("INBOX", S[0])
+            secure = f"imaps://ann@127.0.0.1:{server.tls_port}/INBOX"
+            plain = server.url(folder="INBOX")
+            assert complains(
+                nbspam("classify", secure), 1, "is not to be trusted", "--tls-ca FILE"
+            )
+            for url in (secure, plain):  # by STARTTLS
+                assert nbspam("classify", "--tls-ca", certificate, url)[1].startswith("spam")
+            other = secure.replace("127.0.0.1", "localhost")
+            assert complains(
+                nbspam("classify", "--tls-ca", certificate, other), 1, "check the name"
+            )
+    finally:
+        for path in files:
+            os.unlink(path)
+
+
+# ---- watching ----
+
+
+@contextlib.contextmanager
+def watching(box, *words):
+    """Run `nbspam sort --watch` until the block ends; yields the process and its errors."""
+    line, env = command(box, "sort", "--watch", box.server.url(), *words)
+    path = box.model.parent / "errors"
+    with open(path, "wb") as errors:
+        process = subprocess.Popen(line, env=env, stderr=errors)
+    try:
+        yield process, path
+    finally:
+        process.terminate()
+        assert process.wait(PATIENCE) == 0, path.read_text()
+
+
+@pytest.mark.parametrize("hides", [(), ("IDLE",)])
+def test_new_mail_is_sorted_while_the_account_is_watched(hides, trained_well, tmp_path):
+    with mail_server(hides=hides) as server:
+        box = next(boxes(server, trained_well, tmp_path))
+        port = free_port()
+        box.put("INBOX", S[0], H[0])
+        with watching(box, "--metrics", str(port)) as (process, errors):
+            until(lambda: "verdict=ham" in errors.read_text())
+            assert server.bodies("Junk") == [S[0]]
+            line = next(x for x in errors.read_text().splitlines() if "verdict=spam" in x)
+            name = f"account={server.user}@127.0.0.1 verdict=spam probability=0.9"
+            assert line.startswith(name)
+            assert " moved=Junk ms=" in line
+            if not hides:
+                time.sleep(0.5)
+                box.put("INBOX", S[1])
+                until(lambda: server.bodies("Junk") == [S[0], S[1]])
+                box.move(H[0], "INBOX", "Junk")
+                until(lambda: "taught=spam" in errors.read_text())
+                metrics = ask(port, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
+                assert 'nbspam_messages_total{verdict="spam"} 2.0' in metrics
+                assert 'nbspam_lessons_total{outcome="learned"} 1.0' in metrics
+            assert process.poll() is None
+
+
+def test_a_watched_account_comes_back_after_its_server(trained_well, tmp_path):
+    with mail_server() as server:
+        box = next(boxes(server, trained_well, tmp_path))
+        box.put("INBOX", H[0])
+        with watching(box) as (_, errors):
+            until(lambda: "verdict=ham" in errors.read_text())
+            server.restart()
+            until(lambda: "connection lost" in errors.read_text())
+            box.put("INBOX", S[0])
+            until(lambda: server.bodies("Junk") == [S[0]])
+
+
+def test_a_wrong_password_ends_watching_at_once(dovecot, trained_well, tmp_path):
+    box = next(boxes(dovecot, trained_well, tmp_path))
+    line, env = command(box, "sort", "--watch", dovecot.url(), secret="wrong")
+    done = subprocess.run(line, env=env, capture_output=True, timeout=PATIENCE, check=False)
+    assert complains((done.returncode, "", done.stderr.decode()), 1, "password is refused")

@@ -1,0 +1,406 @@
+"""Sorting an account: the guarantees of `sort` for Maildirs, whatever ends the connection."""
+
+import json
+import shutil
+
+import pytest
+
+from accounts import DAY, Box, H, S, assert_sorted, fill, letter
+from fake_imap import AFTER, FakeFolder
+from maildirs import ham, spam
+from nbspam.account import memory as account_memory
+from nbspam.errors import NbspamError
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from support import complains, json_lines
+
+
+@pytest.fixture
+def box(server, trained, quick_disk):
+    return Box(server, trained)
+
+
+def test_spam_is_moved_and_nothing_is_marked_or_learned(box):
+    box.put("INBOX", S[0], H[0], S[1])
+    before = box.learned()
+
+    assert box.sort().judged == [("spam", "Junk"), ("spam", "Junk"), ("ham", None)]
+    assert box.where() == {"INBOX": [H[0]], "Junk": [S[0], S[1]], "Trash": []}
+    assert all(not flags for name in box.where() for _, flags in box.server.contents(name))
+    again = box.sort()
+    assert (again.judged, again.learned, box.learned()) == ([], [], before)
+
+
+def test_what_was_read_is_not_judged_unless_it_comes_again(box):
+    box.put("INBOX", S[0], flags="\\Seen")
+
+    assert box.sort().judged == []
+    box.move(S[0], "INBOX", "Junk")
+    assert box.sort().learned == ["spam"]
+
+
+@pytest.mark.parametrize(
+    ("data", "source", "target", "label"),
+    [
+        (H[0], "INBOX", "Junk", "spam"),
+        (S[0], "Junk", "INBOX", "ham"),
+        (S[0], "Junk", "Archive", "ham"),
+        (S[0], "Junk", "Trash", None),
+        (H[0], "INBOX", "Trash", None),
+        (H[0], "INBOX", "Archive", None),
+    ],
+)
+def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, box):
+    box.put("Archive", H[5], flags="\\Seen")
+    box.put("INBOX", S[0], H[0])
+    box.sort()
+    box.move(data, source, target)
+    before = sum(box.learned())
+
+    assert box.sort().learned == [label] * (label is not None)
+    assert box.label_of(data) == label
+    assert sum(box.learned()) == before + (label is not None)
+    assert box.sort().learned == []
+    box.server.after = AFTER.replace("LIST-STATUS", "")
+    assert (box.sort().learned, box.sort().judged) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("word", "data", "folder", "label"),
+    [
+        ("$Junk", H[0], "INBOX", "spam"),
+        ("Junk", H[0], "INBOX", "spam"),
+        ("$NotJunk", S[0], "Junk", "ham"),
+        ("NonJunk", S[0], "Junk", "ham"),
+    ],
+)
+def test_keywords_of_mail_programs_are_lessons(word, data, folder, label, box):
+    box.put("INBOX", S[0], H[0])
+    box.sort()
+    box.flag(data, folder, word)
+
+    assert box.sort().learned == [label]
+    assert box.sort().learned == []
+    assert box.label_of(data) == label
+    new = letter(ham, 50) if label == "spam" else letter(spam, 50)
+    box.put("INBOX", new, flags=word)
+    assert (box.sort().learned, box.label_of(new)) == ([label], label)
+
+
+def test_spam_that_the_model_did_not_know_is_learned_from_the_junk_folder(box):
+    box.put("Junk", S[0], H[0])
+    model = StoredModel(str(box.model))
+    told = [Item("-", "ham", H[1].replace(b"\n", b"\r\n"), told=True)]
+    model.learn(told, day=DAY, classes=["ham"])
+    box.put("Junk", H[1])
+
+    assert box.sort().learned == ["spam"]
+    assert [box.label_of(each) for each in (S[0], H[0], H[1])] == [None, "spam", "ham"]
+    assert box.sort().learned == []
+
+
+def test_a_tag_is_set_instead_of_moving_and_taking_it_away_teaches(box):
+    box.put("INBOX", S[0], H[0])
+
+    assert box.sort(tags=True).judged == [("spam", "$Junk"), ("ham", None)]
+    assert dict(box.server.contents("INBOX")) == {S[0]: {"$Junk"}, H[0]: set()}
+    assert box.sort(tags=True).learned == []
+    box.flag(S[0], "INBOX", "$Junk", "-FLAGS")
+    assert box.sort(tags=True).learned == ["ham"]
+    assert box.sort(tags=True).learned == []
+
+
+@pytest.mark.parametrize("abilities", ["UIDPLUS", "MOVE", ""])
+def test_a_server_moves_as_it_can_and_never_removes_what_others_marked(abilities, box):
+    kept = [word for word in AFTER.split() if word not in ("MOVE", "UIDPLUS")]
+    box.server.after = " ".join([*kept, abilities])
+    box.put("INBOX", S[0], H[0])
+    box.put("INBOX", H[1], flags="\\Deleted \\Seen")
+    report = box.sort()
+
+    if abilities:
+        assert box.where()["Junk"] == [S[0]]
+        assert report.judged[0] == ("spam", "Junk")
+    else:
+        assert dict(box.server.contents("INBOX"))[S[0]] == {"$Junk"}
+        assert "cannot move a message alone, so spam gets the keyword $Junk" in report.notes[0]
+    assert H[1] in box.where()["INBOX"]
+    assert box.sort().learned == []
+
+
+def test_unsure_mail_stays_unless_there_is_a_folder_for_it(box, nbspam):
+    unsure = b"Message-ID: <u@x>\nSubject: zzz\n\nqqq\n"
+    for options, folder in [((), "INBOX"), (("--unsure-folder", "Perhaps"), "Perhaps")]:
+        box.put("INBOX", unsure)
+        arguments = ["--unsure-cost", "0.001", *options, box.server.url()]
+        assert nbspam("sort", *arguments) == (
+            0,
+            "new: 1 unsure; learned from moves: nothing\n",
+            "",
+        )
+        assert box.server.bodies(folder) == [unsure]
+        box.server.folders["INBOX"].messages.clear()
+        unsure = unsure.replace(b"<u@", b"<v@")
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(box, nbspam):
+    box.put("INBOX", S[0], H[0])
+    box.put("Junk", H[1])
+    before = box.learned()
+    url = box.server.url(folder="INBOX;UIDVALIDITY=11/;UID=")
+    junk = box.server.url(folder="Junk;UIDVALIDITY=12/;UID=1")
+
+    out = nbspam("sort", "--dry-run", box.server.url())[1]
+    assert out.splitlines() == [
+        f"learn\tspam\t{junk}",
+        f"move\tspam\t{url}1\tJunk",
+        f"leave\tham\t{url}2\t",
+        "new: 1 ham, 1 spam; would be learned from moves: 1 spam",
+    ]
+    status, out, _ = nbspam("sort", "--dry-run", "--json", box.server.url())
+    assert (status, len(json_lines(out)[0]["judged"])) == (0, 2)
+    assert box.where()["INBOX"] == [S[0], H[0]]
+    assert box.learned() == before
+    assert not any(asked.startswith(("SELECT", "UID STORE")) for asked in box.server.asked)
+    assert not list(box.model.parent.glob("*.accounts"))
+
+
+def test_messages_are_known_again_when_a_folder_is_numbered_again_or_renamed(box):
+    box.put("INBOX", S[0], H[0])
+    box.sort()
+    box.server.renumber("INBOX")
+    box.server.renumber("Junk")
+    assert (box.sort().judged, box.sort().learned) == ([], [])
+    box.server.rename("Junk", "Müll & Co")
+    assert (box.sort().judged, box.sort().learned) == ([], [])
+    box.server.renumber("INBOX")
+    box.move(S[0], "Müll & Co", "INBOX")
+    box.flag(S[0], "INBOX", "\\Seen")
+    assert box.sort().learned == ["ham"]
+    box.server.folders["INBOX"].validity = 0  # the server states none
+    assert [box.sort().judged for _ in range(2)] == [[], []]
+
+
+def test_messages_without_message_id_are_known_by_their_bytes(box):
+    box.put("INBOX", spam(1), ham(1), ham(2))
+    box.sort()
+    box.move(ham(2), "INBOX", "Junk")
+
+    assert box.sort().learned == ["spam"]
+    assert box.label_of(ham(2)) == "spam"
+    assert box.label_of(ham(1)) is None
+
+
+def test_a_copy_of_a_message_in_two_folders_is_no_lesson(box):
+    box.put("INBOX", H[0])
+    box.sort()
+    box.put("Junk", H[0])
+
+    assert [box.sort().learned for _ in range(2)] == [[], []]
+    box.server.delete(H[0], "INBOX")
+    assert [box.sort().learned for _ in range(2)] == [["spam"], []]
+
+
+def test_nothing_is_learned_if_the_user_says_so(box):
+    box.put("INBOX", H[0], H[1])
+    box.sort()
+    box.move(H[0], "INBOX", "Junk")
+
+    assert [box.sort(learns=False).learned, box.sort().learned] == [[], []]
+
+
+def test_without_a_model_the_first_lessons_begin_one(box):
+    box.model.unlink()
+    box.put("INBOX", S[0], H[0])
+    report = box.sort()
+
+    assert "the model knows no mail yet" in report.lack
+    assert box.where()["INBOX"] == [S[0], H[0]]
+    box.move(S[0], "INBOX", "Junk")
+    assert box.sort().learned == ["spam"]
+
+
+# ---- faults: lost 0, doubled 0, marked read 0, lessons lost 0, learned twice 0 ----
+
+
+@pytest.mark.parametrize("abilities", ["MOVE UIDPLUS", "UIDPLUS"])
+@pytest.mark.parametrize("place", ["cut_before", "cut_after"])
+def test_whatever_command_ends_the_connection_nothing_is_lost_or_done_twice(
+    abilities, place, server, trained_well, tmp_path, quick_disk
+):
+    kept = [word for word in AFTER.split() if word not in ("MOVE", "UIDPLUS")]
+    server.after = " ".join([*kept, abilities])
+    number, n_commands = 0, 1
+    while number < n_commands:
+        model = tmp_path / str(number) / "m.nbspam"
+        shutil.copytree(trained_well, model.parent)
+        server.folders = {"INBOX": FakeFolder(11), "Junk": FakeFolder(12, "\\Junk")}
+        server.cut_before, server.cut_after = set(), set()
+        box = Box(server, model)
+        fill(box)
+        server.asked.clear()
+        before = sum(box.learned())
+        setattr(server, place, {number})
+        learned = box.sort_on()
+        n_commands = number + 1 + (number in range(len(server.asked)))
+        server.cut_before, server.cut_after = set(), set()
+        assert_sorted(box, learned, before)
+        number += 1
+        if number > 60:
+            break
+    assert number > 15
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
+    server, trained_well, tmp_path, quick_disk, monkeypatch
+):
+    steps = [
+        (account_memory.AccountMemory, name)
+        for name in ("note", "leave", "forget", "keep_following")
+    ]
+    n_killed = 0
+    for owner, name in steps:
+        for nth in range(8):
+            for after in (False, True):
+                model = tmp_path / f"{name}{nth}{after}" / "m.nbspam"
+                shutil.copytree(trained_well, model.parent)
+                server.folders = {"INBOX": FakeFolder(11), "Junk": FakeFolder(12, "\\Junk")}
+                box = Box(server, model)
+                fill(box)
+                before = sum(box.learned())
+                calls, real = [], getattr(owner, name)
+
+                def call(*arguments, calls=calls, real=real, after=after, nth=nth):
+                    calls.append(arguments)
+                    if len(calls) == nth + 1 and not after:
+                        raise Killed
+                    real(*arguments)
+                    if len(calls) == nth + 1:
+                        raise Killed
+
+                with monkeypatch.context() as patch:
+                    patch.setattr(owner, name, call)
+                    try:
+                        box.sort()
+                    except Killed:
+                        n_killed += 1
+                box.sort()
+                assert_sorted(box, [], before)
+    assert n_killed > 10
+
+
+def test_a_full_account_is_one_line_and_the_rest_goes_on(box, nbspam):
+    box.server.after = AFTER.replace("MOVE", "")
+    box.put("INBOX", S[0], H[0])
+    box.server.most = 2
+    result = nbspam("sort", box.server.url())
+
+    assert complains((result[0], "", result[2]), 1, "skipped", "the account is full; delete some")
+    assert result[1] == "new: 1 ham; learned from moves: nothing\n"
+    assert box.where()["INBOX"] == [S[0], H[0]]
+    box.server.most = None
+    assert box.sort().judged == [("spam", "Junk")]
+
+
+def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
+    from nbspam.account import sort
+
+    box.put("INBOX", *S[:4], *H[:4])
+    real = sort.AccountSorter._carry
+
+    def carry(self, messages, target, tags):
+        box.move(S[0], "INBOX", "Archive")
+        box.server.delete(S[1], "INBOX")
+        real(self, messages, target, tags)
+
+    monkeypatch.setattr(sort.AccountSorter, "_carry", carry)
+    box.sort()
+    monkeypatch.setattr(sort.AccountSorter, "_carry", real)
+    assert box.where() == {
+        "INBOX": H[:4],
+        "Junk": S[2:4],
+        "Trash": [],
+        "Archive": [S[0]],
+    }
+    assert (box.sort().learned, box.sort().judged) == ([], [])
+
+
+# ---- errors, each in one line ----
+
+
+def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path):
+    url = box.server.url()
+    for words, status, *said in [
+        (("--watch", "--dry-run", url), 2, "--watch: stays connected and sorts; leave --dry-run"),
+        (("--flag", "F", url), 2, "--flag: for Maildirs; an account has --tag"),
+        (("--tag", tmp_path), 2, "--watch, --tag: for accounts"),
+        ((tmp_path, url), 2, "sort Maildirs and accounts in calls of their own"),
+        ((), 2, "no mailbox; give a Maildir or imaps://USER@HOST/"),
+        ((str(tmp_path / "none"),), 1, "not a Maildir"),
+        (("--metrics", "x", "--watch", url), 2, "--metrics x: not an address"),
+    ]:
+        assert complains(nbspam("sort", *words), status, *said), words
+    box.server.folders["Junk"].use = ""
+    box.server.rename("Junk", "J")
+    assert complains(nbspam("sort", url), 1, "no junk folder; name one by --spam-folder, or give")
+
+
+def test_a_folder_that_takes_no_keywords_is_one_line(box, nbspam):
+    box.put("INBOX", S[0])
+    said = b"* 1 EXISTS\r\n* OK [PERMANENTFLAGS ()] x\r\n* OK [UIDVALIDITY 11] x\r\n"
+    real = box.server.__class__
+    box.server.answers["SELECT"] = b""
+    assert real
+    from nbspam.imap import session
+
+    opened = session.AccountSession.open
+
+    def without(self, *words, **more):
+        self.folder = opened(self, *words, **more)._replace(takes_keywords=False)
+        return self.folder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session.AccountSession, "open", without)
+        assert complains(nbspam("sort", "--tag", box.server.url()), 1, "takes no keywords") or said
+
+
+def test_damaged_notes_are_one_line(box, nbspam):
+    box.sort()
+    path = box.model.with_name(box.model.name + ".accounts")
+    path.write_bytes(b"no database" * 1000)
+
+    assert complains(
+        nbspam("sort", box.server.url()), 1, "sorting keeps its notes there", "remove"
+    )
+    path.unlink()
+    for name in ("-wal", "-shm"):
+        path.with_name(path.name + name).unlink(missing_ok=True)
+    import sqlite3
+
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA user_version = 9")
+    other.close()
+    assert complains(nbspam("sort", box.server.url()), 1, "not the notes of an account")
+
+
+def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
+    box, nbspam, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "nbspam").mkdir(parents=True)
+    (tmp_path / "config" / "nbspam" / "config.toml").write_text(
+        f'[account.home]\nurl = "{box.server.url()}"\n'
+        f'[account.work]\nurl = "{box.server.url("bob")}"\nmodel-file = "{tmp_path / "other"}"\n'
+    )
+    box.put("INBOX", S[0])
+
+    assert "1 spam" in nbspam("sort", "home")[1]
+    out = nbspam("sort", "--json")[1]
+    found = [json.loads(line)["maildir"] for line in out.splitlines()]
+    assert found == [box.server.url(), box.server.url("bob")]
+    assert (tmp_path / "other.accounts").exists()
+    assert NbspamError
