@@ -71,7 +71,7 @@ class FirstDay(NamedTuple):
 
 
 def surveyed(session: AccountSession, spam_folder: str | None = None) -> AccountSurvey:
-    """Return what an account has; raises InputError without enough junk to learn from.
+    """Return the folders that matter; raises InputError if there is too little mail to learn from.
 
     spam_folder: its name; None: found by its use or usual name.
     """

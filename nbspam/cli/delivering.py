@@ -235,7 +235,7 @@ def _sorted_maildirs(
 
 
 def _tell(mailbox: str, report: "SortingReport", is_dry: bool, as_json: bool) -> int:
-    """Print what was done with a mailbox, or would be done; return the exit status."""
+    """Print a report on a mailbox; return the exit status."""
     output.report_skipped(report.skipped)
     for note in report.notes:
         if note != report.lack:

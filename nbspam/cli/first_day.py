@@ -70,7 +70,7 @@ def setup_command(
 
 
 def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
-    """Say what was learned as which class, and what nobody has looked at."""
+    """Print how many messages of each class were learned, and how many nobody has opened."""
     for sample in found.samples:
         places = " and ".join(map(printable, sample.folders))
         how = "" if sample.n_learned == sample.n_there else ", evenly by date"
