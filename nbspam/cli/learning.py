@@ -9,12 +9,13 @@ import click
 
 from nbspam.cli import inputs, options
 from nbspam.cli.frame import Command
-from nbspam.cli.output import echo_json, echo_summary, report_outcome
+from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
 from nbspam.settings import SettingsChoices, settings_for
 from nbspam.sources.files import holds_many
 from nbspam.sources.items import Item, SourceOptions, read_items
 
 if TYPE_CHECKING:
+    from nbspam.counts.counting import Outcome
     from nbspam.store.model import StoredModel
 
 
@@ -77,9 +78,16 @@ def update_command(
     outcome = model.learn(
         items, day=options.today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class
     )
-    return report_outcome(
+    status = report_outcome(
         outcome, model_path, as_json, besides="" if known is None else f"learned {known}"
     )
+    _ask_for_classes(outcome)
+    return status
+
+
+def _ask_for_classes(outcome: "Outcome") -> None:
+    if outcome.skipped and all(skipped.reason == "no label" for skipped in outcome.skipped):
+        warn("update: state their class by --spam PATH, --ham PATH or --label NAME=PATH")
 
 
 def learn_sent_mail(

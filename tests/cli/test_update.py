@@ -45,7 +45,10 @@ def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, train
 
     status, out, err = nbspam("update", "-", stdin=SPAM)
     assert (status, out) == (1, "skipped 1\n")
-    assert "no label" in err
+    assert err == (
+        "nbspam: skipped -: no label\n"
+        "nbspam: update: state their class by --spam PATH, --ham PATH or --label NAME=PATH\n"
+    )
 
 
 def test_a_message_alone_in_a_mailbox_is_filed_and_not_told(nbspam, trained, tmp_path):
