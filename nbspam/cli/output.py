@@ -65,6 +65,9 @@ def check_place(option: str, path: str) -> None:
         raise UsageError(f"{option} {path}: a folder; give a file's name")
     if not os.path.isdir(folder):
         raise UsageError(f"{option} {path}: there is no folder {folder}; create it")
+    place = path if os.path.exists(path) else folder
+    if path != "-" and not os.access(place, os.W_OK):
+        raise UsageError(f"{option} {path}: cannot be written; give another name")
 
 
 def echo_json(values: Mapping[str, object]) -> None:

@@ -195,3 +195,13 @@ def test_shards_are_numbered_from_one(nbspam, shard, folder, tmp_path):
     result = nbspam("shard", "-o", tmp_path / "x", "--", shard, folder)
     words = f"{shard}: not I/N; shards are numbered from 1: the first of four is 1/4"
     assert complains(result, 2, words)
+
+
+@pytest.mark.parametrize("option", ["--report", "--errors"])
+def test_a_place_where_nothing_can_be_written_is_refused_before_work(
+    option, nbspam, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("os.access", lambda path, mode: path != str(tmp_path))
+    page = tmp_path / "page.html"
+    done = nbspam("eval", folder, "--cv", "2", option, page)
+    assert complains(done, 2, f"{option} {page}: cannot be written; give another name")
