@@ -111,8 +111,8 @@ class SentMail:
     @property
     def in_words(self) -> str:
         """How much is known."""
-        n = len(self.messages)
-        return f"{n:,} sent messages, {self.n_correspondents:,} correspondents"
+        counts = {"sent message": len(self.messages), "correspondent": self.n_correspondents}
+        return ", ".join(f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file; the inverse is `SentMail(**values)`."""
