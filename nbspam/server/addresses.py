@@ -20,7 +20,7 @@ _PASSED = "socket of systemd"
 
 
 class SocketRights(NamedTuple):
-    """Who may connect to a socket at a path."""
+    """The rights to connect to a socket at a path."""
 
     mode: int  # of its file
     group: str | None = None  # that the file gets

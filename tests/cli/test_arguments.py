@@ -60,7 +60,7 @@ def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
 
 def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
     typing, terminal = pty.openpty()
-    os.write(typing, b"cheap pills\n\x04")
+    os.write(typing, b"Subject: cheap pills\n\nBuy now.\n\x04")
     command = [sys.executable, "-m", "nbspam", "classify"]
     done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
 
