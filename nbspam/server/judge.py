@@ -35,6 +35,7 @@ from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.tokens.people import learned_sent_mail
 from nbspam.verdicts import Explanation, Skipped, Verdict
+from nbspam.workers import return_freed_memory
 
 BATCH = 128  # messages that are judged together at most
 BATCH_BYTES = 1 << 20  # after which a batch takes no more: its arrays stay with the process
@@ -173,10 +174,13 @@ class Judge:
 
     def _judgements(self, cases: Sequence[WaitingMessage]) -> "list[Judgement | Exception]":
         """Return the judgement of each message, or the error that prevented it."""
+        before = self._model.stamp
         try:
             self._classifier = self._model.classifier()
         except Exception as error:  # even if memory ran out: the thread must not end
             self._on_trouble(error)
+        if self._model.stamp != before:
+            return_freed_memory()
         try:
             return list(self._of_batch(cases))
         except Exception as error:  # one message must not keep the others from their verdicts
@@ -314,10 +318,14 @@ class Teacher:
         if instead_of is not None and model.filed_now(data).label != instead_of:
             return Outcome(already_known=1)
         item = Item("-", label, data, told=label is not None)  # a person has told it
-        day = int(time() // 86_400)
+        day, before = int(time() // 86_400), model.stamp
         if label is None:
-            return model.unlearn([item], day=day)
-        return model.learn([item], day=day, classes=[label])
+            outcome = model.unlearn([item], day=day)
+        else:
+            outcome = model.learn([item], day=day, classes=[label])
+        if model.stamp != before:
+            return_freed_memory()
+        return outcome
 
     def end(self) -> None:
         """End the thread once it has learned all waiting messages."""

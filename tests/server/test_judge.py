@@ -1,6 +1,7 @@
 """The judge, who judges all that waits in one batch, and the teacher, who writes first."""
 
 import asyncio
+import os
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -335,6 +336,20 @@ def test_a_model_that_is_overwritten_in_its_place_is_noticed_and_breaks_nothing(
         assert verdict.label == "spam"
     own_model.write_bytes(data)
     assert label_of(model) == "spam"
+
+
+async def test_memory_goes_back_to_the_system_when_a_model_was_read_again(own_model, monkeypatch):
+    returned = []
+    monkeypatch.setattr(nbspam.server.judge, "return_freed_memory", lambda: returned.append(1))
+    model = open_served(str(own_model))
+    judge = Judge(model, lambda _: RULE, lambda _: None, ServerTally(1))
+    await judge.judge(SPAM)
+    assert returned == []
+    own_model.write_bytes(own_model.read_bytes())
+    os.utime(own_model, (1, 1))
+    await judge.judge(SPAM)
+    assert returned == [1]
+    judge.end()
 
 
 def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_model):
