@@ -79,6 +79,7 @@ def change_lists(
     keys = [address_lists.checked_address(text) for text in addresses]
     path = address_lists.lists_path(model_path)
     lists = address_lists.read_lists(model_path) or address_lists.AddressLists({})
+    unknown = [key for key in keys if forgets and key not in lists.verbs]
     if keys or trust is not None:
         with locked(resolved(model_path)):
             lists = address_lists.read_lists(model_path) or lists
@@ -95,6 +96,10 @@ def change_lists(
     for key, each in sorted(lists.verbs.items()):
         if each == verb or not keys:
             click.echo(f"{each}\t{key}")
+    if lists.trusted is not None and not keys:
+        click.echo(f"trust\t{lists.trusted}")
+    for key in unknown:
+        warn(f"--forget {key}: not on the lists")
     if verb == "allow" and keys and not forgets and lists.trusted is None:
         warn("no server is trusted, so that allowed senders are a hint only; give --trust SERVER")
 

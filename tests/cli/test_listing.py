@@ -32,7 +32,12 @@ def test_an_allowed_sender_is_ham_if_the_trusted_server_says_that_it_is_genuine(
     assert shown["lists"] == f"{trained}.lists"
     assert (shown["trust"], shown["allow"], shown["deny"]) == ("mx.example.org", [SENDER], [])
 
+    assert nbspam("deny")[1] == f"allow\t{SENDER}\ntrust\tmx.example.org\n"
+
     assert nbspam("allow", "--forget", SENDER)[0] == 0
+    assert complains(
+        nbspam("allow", "--forget", SENDER), 0, f"--forget {SENDER}: not on the lists"
+    )
     assert label(nbspam, SIGNED) == "spam"
 
 
