@@ -269,7 +269,7 @@ def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained, tmp_path):
     shutil.copy(oauth, place)
     os.chmod(place, 0o644)
     passdb = f"driver = oauth2\n  mechanisms = {mechanism}\n  args = {place}"
-    plain = f"}}\npassdb {{\n  driver = static\n  args = password={PASSWORD}\n"
+    plain = f"\n}}\npassdb {{\n  driver = static\n  args = password={PASSWORD}\n"
     try:
         with mail_server(passdb=passdb + plain, mechanisms=f"plain {mechanism}") as server:
             server.put("INBOX", S[0])
