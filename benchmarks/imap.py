@@ -1,6 +1,6 @@
 """How fast an account is read: time, round trips and memory, beside the same mail in files.
 
-    python benchmarks/imap.py [--messages 10000] [--round-trip 0.02] [--no-files]
+    python benchmarks/imap.py [--messages 10000] [--round-trip 0.02] [--no-files] [--setup]
 
 A private Dovecot of this machine holds made mail of 5 KB, half of it spam, written straight into
 its Maildir.  A proxy counts the commands of the client and waits for a round trip before each.
@@ -62,13 +62,13 @@ def fill(server: Any, files: Path, n_messages: int) -> None:
             client.select(name)
 
 
-def trained(*words: str) -> tuple[float, float, float]:
-    """Return seconds, processor seconds and MB of `nbspam train`."""
+def timed(*words: str) -> tuple[float, float, float]:
+    """Return seconds, processor seconds and MB of a command."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "SECRET": PASSWORD}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    line = [sys.executable, "-m", "nbspam", "train", "-q", "--no-config", *words]
-    process = subprocess.Popen(line, env=env)
+    line = [sys.executable, "-m", "nbspam", *words, "-q", "--no-config"]
+    process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -81,24 +81,27 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--round-trip", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--no-files", action="store_true")
+    parser.add_argument("--setup", action="store_true", help="run `nbspam setup`, too")
     given = parser.parse_args()
     with mail_server() as server, tempfile.TemporaryDirectory() as place:
         files, model = Path(place) / "files", str(Path(place) / "m.nbspam")
         fill(server, files, given.messages)
         print("from          seconds  processor    MB  round trips")
         if not given.no_files:
-            seconds, cpu, mb = trained("-m", model, str(files))
+            seconds, cpu, mb = timed("train", "-m", model, str(files))
             print(f"files       {seconds:9.2f} {cpu:10.2f} {mb:5.0f}")
         proxy = Proxy(server.port)
         proxy.delay = given.round_trip
         account = server.url("ann", port=proxy.port)
         secret = ("--password-command", "printf %s $SECRET")
-        seconds, cpu, mb = trained(
-            "-m", model, "--spam", f"{account}Junk", "--ham", f"{account}INBOX", *secret
-        )
+        folders = ("--spam", f"{account}Junk", "--ham", f"{account}INBOX")
+        seconds, cpu, mb = timed("train", "-m", model, *folders, *secret)
         per_100 = 100 * proxy.n_trips / given.messages
         trips = f"{proxy.n_trips} ({per_100:.2f} per 100 messages)"
         print(f"account     {seconds:9.2f} {cpu:10.2f} {mb:5.0f}  {trips}")
+        if given.setup:
+            seconds, cpu, mb = timed("setup", "-m", model, account, *secret)
+            print(f"setup       {seconds:9.2f} {cpu:10.2f} {mb:5.0f}")
         proxy.close()
 
 

@@ -59,7 +59,6 @@ def setup_command(
     output.report_skipped(found.skipped)
     _show_learned(found, survey)
     _show_quality(found)
-    _show_verdicts(found)
     output.save_model(found.classifier, model_path)
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
     named = account if account in accounts() else str(url)
@@ -85,7 +84,7 @@ def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
 
 
 def _show_quality(found: "FirstDay") -> None:
-    """Say how good models of nine tenths were at the other tenth."""
+    """Print how good the model is in ten folds, and what it would move of the newest mail."""
     from nbspam.account.setup import FOLDS
     from nbspam.evaluation.evaluation import evaluation_of
 
@@ -97,11 +96,7 @@ def _show_quality(found: "FirstDay") -> None:
         f"in {FOLDS} folds: {int(confusion[ham, spam]):,} of {n_ham:,} ham called spam,"
         f" {n_spam - int(confusion[spam, spam]):,} of {n_spam:,} spam missed"
     )
-
-
-def _show_verdicts(found: "FirstDay") -> None:
-    """Show which of the newest messages would be moved, and why."""
-    spam = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]
-    click.echo(f"of the newest {len(found.verdicts):,} in the inbox it would move {len(spam):,}")
-    for each, of in spam:
+    moved = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]
+    click.echo(f"of the newest {len(found.verdicts):,} in the inbox it would move {len(moved):,}")
+    for each, of in moved:
         click.echo(f"  {of.sender}: {of.subject}\n    {each.brief(_REASONS)}")

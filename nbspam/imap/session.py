@@ -6,6 +6,7 @@ is lost, and a server that is busy, are LostErrors, after which the caller may c
 
 import imaplib
 import ipaddress
+import re
 import select
 import socket
 import ssl
@@ -207,7 +208,7 @@ class AccountSession:
                 name
                 for known in names
                 for _, delimiter, name in held
-                if name not in uses and _last_part(name, delimiter).lower() == known
+                if name not in uses and name.lower().split(delimiter or None)[-1:] == [known]
             ]
             for name in (told or usual)[:1]:
                 uses.setdefault(name, use)
@@ -465,15 +466,10 @@ def _first_line(error: Exception) -> str:
     return " ".join(str(text).split())[:_MOST_WORDS]
 
 
-def _code(error: Exception) -> str:
-    """Return the word in brackets of a refusal, in capitals: OVERQUOTA."""
-    _, bracket, rest = str(error).partition("[")
-    word = rest.partition("]")[0].partition(" ")[0].upper()
-    return word if bracket and word.replace("-", "").isalnum() and len(word) < 40 else ""
-
-
 def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:
-    code = _code(error)
+    # The word in brackets, such as OVERQUOTA.
+    found = re.search(r"\[([A-Z0-9-]{1,40})[] ]", str(error).upper())
+    code = found[1] if found else ""
     where = f"{url.account}: {folder}" if folder else url.account
     grows = what in ("COPY", "MOVE", "CREATE")
     is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
@@ -536,10 +532,6 @@ def _expanded(numbers: bytes) -> list[int]:
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _last_part(name: str, delimiter: str) -> str:
-    return name.rpartition(delimiter)[2] if delimiter else name
 
 
 class _Batch(NamedTuple):
