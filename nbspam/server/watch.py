@@ -134,15 +134,16 @@ def watch(
     metrics: a listening socket, on which counts are told in OpenMetrics.
     """
     tally, asked = AccountTally(), threading.Event()
-    watchers = [AccountWatcher(account, log, tally, asked.set) for account in accounts]
+    watchers: list[AccountWatcher] = []
     before = {
         each: signal.signal(each, lambda *_: asked.set())
         for each in (signal.SIGTERM, signal.SIGINT)
     }
     try:
         with _told_on(metrics, tally):
-            for watcher in watchers:
-                watcher.start()
+            for account in accounts:
+                watchers.append(AccountWatcher(account, log, tally, asked.set))
+                watchers[-1].start()
             notify("READY=1")
             asked.wait()  # for a signal, or for a thread that ends by itself: its owner must know
     finally:

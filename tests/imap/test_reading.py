@@ -219,12 +219,14 @@ def test_wrong_secrets_are_one_line(option, command, words, server, nbspam, trai
     assert complains(asked_with(nbspam, server, option, command), 1, words)
 
 
-def test_without_any_way_the_command_says_which_there_are(server, nbspam, trained, monkeypatch):
+def test_without_any_way_the_command_says_which_there_are(
+    server, nbspam, trained, tmp_path, monkeypatch
+):
     monkeypatch.delenv("NBSPAM_CLASSIFY_PASSWORD_COMMAND")
     assert complains(asked_with(nbspam, server), 2, "no password; give --password-command")
-    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/dev")
-    name = server.url().replace("imap://ann@", "imap://null/../full@")
-    assert complains(nbspam("classify", f"{name}INBOX"), 2, "no password")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    (tmp_path / "ann@127.0.0.1").mkdir()
+    assert complains(asked_with(nbspam, server), 1, "Is a directory; check its rights")
 
 
 @pytest.mark.parametrize("before", ["IMAP4rev1 AUTH=XOAUTH2", "IMAP4rev1 AUTH=OAUTHBEARER"])
@@ -284,6 +286,11 @@ def test_what_a_server_does_wrong_is_one_line(
     token = ["--token-command", "echo good-token"] if "before" in changes else []
 
     assert complains(asked_with(nbspam, server, *token, folder=folder), 1, words)
+
+
+def test_a_server_that_never_ends_an_answer_is_one_line(server, nbspam, trained, monkeypatch):
+    monkeypatch.setattr(wire, "ANSWER_SECONDS", -1.0)
+    assert complains(asked_with(nbspam, server), 1, "an answer of more than -1 seconds")
 
 
 def test_a_server_that_is_not_there_is_one_line(nbspam, trained):
