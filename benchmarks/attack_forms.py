@@ -3,12 +3,13 @@
 A form is a function of a spam and of what its sender knows about ham, and returns a message.
 """
 
+import inspect
 import re
 from collections.abc import Callable
 from functools import cache, partial
 
 from attack_hidden import HIDDEN
-from attack_mail import NOT_TEXT, Good, Mail, as_html, lines, multipart, part, text_part
+from attack_mail import NOT_TEXT, Good, Mail, as_html, as_text, lines, multipart, part, text_part
 
 Form = Callable[[Mail, Good], bytes]
 
@@ -98,9 +99,9 @@ def _alternative_words(mail: Mail, good: Good) -> bytes:
     return mail.message(multipart(words, text_part(mail.html, "html"), kind="alternative"))
 
 
-def _mixed(mail: Mail, good: Good, *, spam_first: bool) -> bytes:
+def _mixed(mail: Mail, good: Good, *, spam_first: bool, kind: str = "mixed") -> bytes:
     parts = [text_part(mail.html, "html"), text_part(mail.ham(good))]
-    return mail.message(multipart(*(parts if spam_first else parts[::-1])))
+    return mail.message(multipart(*(parts if spam_first else parts[::-1]), kind=kind))
 
 
 def _related(mail: Mail, good: Good) -> bytes:
@@ -137,7 +138,46 @@ def _preamble(mail: Mail, good: Good) -> bytes:
     return mail.message(head + b"\n\n" + mail.ham(good).encode() + b"\n" + body)
 
 
+def _in_charset(mail: Mail, _: Good, name: str, declared: str = "") -> bytes:
+    """Write the spam in an odd charset, or in one that is not declared."""
+    kind = "html" if mail.is_html else "plain"
+    data = mail.text.encode(name, "xmlcharrefreplace")
+    return mail.message(part(f"text/{kind}; charset={declared or name}", data, "base64"))
+
+
+def _flowed(mail: Mail, _: Good) -> bytes:
+    """Break words at soft ends of lines, which a mail program joins without a blank."""
+    text = as_text(mail.text) if mail.is_html else mail.text
+    broken = re.sub(r"(?<=\w\w)(?=\w\w)", " \n", text)
+    return mail.message(
+        part("text/plain; charset=utf-8; format=flowed; delsp=yes", broken.encode())
+    )
+
+
+def _quoted_printable(mail: Mail, _: Good) -> bytes:
+    """Write every byte of the spam as =XX, in lines that end within words."""
+    coded = "".join(
+        f"={byte:02X}" + "=\n" * (i % 3 == 0) for i, byte in enumerate(mail.text.encode())
+    )
+    kind = "html" if mail.is_html else "plain"
+    return mail.message(part(f"text/{kind}; charset=utf-8", coded.encode(), "quoted-printable"))
+
+
 PLACE: dict[str, Form] = {
+    **{
+        f"in {name}": partial(_in_charset, name=name)
+        for name in ("utf-7", "utf-16", "utf-16le", "utf-32", "cp037", "cp500")
+    },
+    **{
+        f"declared as {declared}": partial(_in_charset, name="utf-8", declared=declared)
+        for declared in ("unknown-8bit", "iso-2022-jp", '"utf-8')
+    },
+    "flowed words": _flowed,
+    "all bytes quoted": _quoted_printable,
+    **{
+        f"behind ham in multipart/{kind}": partial(_mixed, spam_first=False, kind=kind)
+        for kind in ("report", "signed", "parallel", "digest", "x-mixed-replace")
+    },
     "behind 512 KB": partial(_behind, kb=512),
     "behind 2 MB": partial(_behind, kb=2048),
     "between 400 and 600 KB": partial(_behind, kb=400, after=600),
@@ -201,6 +241,15 @@ def _letters(first_small: int, first_capital: int) -> dict[int, int]:
 
 
 _BOLD, _CIRCLED = _letters(0x1D41A, 0x1D400), _letters(0x24D0, 0x24B6)
+_UNSEEN = (
+    *(0x34F, 0x61C, 0x115F, 0x17B4, 0x180E, 0x200E, 0x2062, 0x2800, 0x3164),
+    *(0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0x1BCA0, 0x1D173, 0xE0061, 0xE0100),
+)
+_SQUARED = {ord("A") + i: 0x1F130 + i for i in range(26)}
+_ARMENIAN = str.maketrans("houqnSOULg", "հօսզոՏՕՍԼց")
+_CHEROKEE = str.maketrans("ABCDEGHIJKLMPRSTVWYZ", "ᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᎩᏃ")
+_NUMERALS = str.maketrans("ivxlcdm", "ⅰⅴⅹⅼⅽⅾⅿ")
+_RAISED = str.maketrans("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 _SANS = _letters(0x1D5BA, 0x1D5A0)
 
 
@@ -270,6 +319,23 @@ UNICODE: dict[str, Callable[[str], str]] = {
     "doubled letters": lambda word: _once(word[len(word) // 2])(word),
     "no vowel in the middle": lambda word: word[0] + re.sub("[aeiou]", "", word[1:-1]) + word[-1],
     "right to left": lambda word: f"\u202e{word[::-1]}\u202c",
+    "isolated, reversed": lambda word: f"\u2067\u202e{word[::-1]}\u202c\u2069",
+    "fraktur": lambda word: word.translate(_letters(0x1D586, 0x1D56C)),
+    "script": lambda word: word.translate(_letters(0x1D4EA, 0x1D4D0)),
+    "double-struck": lambda word: word.lower().translate(_letters(0x1D552, 0x1D552)),
+    "typewriter": lambda word: word.translate(_letters(0x1D68A, 0x1D670)),
+    "in parentheses": lambda word: word.lower().translate(_letters(0x249C, 0x249C)),
+    "squared letters": lambda word: word.upper().translate(_SQUARED),
+    "Armenian letters": lambda word: word.translate(_ARMENIAN),
+    "Cherokee letters": lambda word: word.upper().translate(_CHEROKEE),
+    "numerals for letters": lambda word: word.translate(_NUMERALS),
+    "raised letters": lambda word: word.translate(_RAISED),
+    "accents that stand alone": _between("\u0301\u0300"),
+    **{f"U+{code:04X} in words": _between(chr(code)) for code in _UNSEEN},
+    **{
+        f"U+{code:04X} for blanks": _once(chr(code))
+        for code in (0xB7, 0x2009, 0x2010, 0x2027, 0x2044, 0x30FB)
+    },
 }
 MARKED_UP: dict[str, Callable[[str], str]] = {
     "tags in words": _once("<b></b>"),
@@ -324,6 +390,14 @@ def _quoted(mail: Mail, good: Good) -> bytes:
     return _stuffed(mail, f"On Tue, 3 Sep 2002, Sam wrote:\n{quoted}")
 
 
+def _forwarded(mail: Mail, good: Good) -> bytes:
+    """Put one line of the spam, with its address if it has one, above a ham that is forwarded."""
+    text = as_text(mail.text) if mail.is_html else mail.text
+    said = max(text.splitlines(), key=lambda line: ("://" in line, len(line)))[:300]
+    ham = mail.ham(good)
+    return mail.message(text_part(f"{said}\n\n---------- Forwarded message ----------\n{ham}\n"))
+
+
 def _in_headers(mail: Mail, good: Good) -> bytes:
     words = good.words
     named = {"Organization": words[:10], "X-Note": words[10:60], "Comments": words[60:110]}
@@ -363,6 +437,33 @@ PLAIN: dict[str, Form] = {
     "ham text below": _ham_text,
     "ham text above": partial(_ham_text, at_the_top=True),
     "quoted ham below": _quoted,
+    "60 KB of ham first": partial(_behind, kb=60),
+    "forwarded ham, a line of spam": _forwarded,
+    "three hams below": lambda mail, good: _stuffed(
+        mail, "\n\n".join(mail.ham(good, i) for i in range(3))
+    ),
+    "first lines of twenty hams": lambda mail, good: _stuffed(
+        mail, "\n".join(mail.ham(good, i)[:80] for i in range(20)), at_the_top=True
+    ),
+    "footer of a list": lambda mail, good: _stuffed(mail, f"{'_' * 47}\n{mail.ham(good)[-200:]}"),
+    "code below": lambda mail, _: _stuffed(mail, inspect.getsource(re.sub) * 9),
+    "words as names of sender": lambda mail, good: mail.message(
+        mail.part(), f"Reply-To: {' '.join(good.words[:20])} <{good.words[0]}@example.org>\n"
+    ),
+    "words as names of files": lambda mail, good: mail.message(
+        multipart(
+            mail.part(),
+            *(
+                part(
+                    "image/gif", _PIXEL, "base64", disposition=f'attachment; filename="{word}.gif"'
+                )
+                for word in good.words[:30]
+            ),
+        )
+    ),
+    "words in addresses": lambda mail, good: _stuffed(
+        mail, "\n".join(f"http://www.kvqx.example/{word}.html" for word in good.words[:60])
+    ),
 }
 
 # --- thread: the spam poses as an answer -------------------------------------------------------
@@ -379,6 +480,10 @@ def _above_quoted_thread(mail: Mail, good: Good) -> bytes:
 THREAD: dict[str, Form] = {
     "headers of a ham thread": _in_thread,
     "reply above a quoted ham thread": _above_quoted_thread,
+    "all heads of a ham": lambda mail, good: mail.in_thread(good, whole=True).message(mail.part()),
+    "all heads of a ham, quoted ham": lambda mail, good: _quoted(
+        mail.in_thread(good, whole=True), good
+    ),
 }
 
 FORMS: dict[str, dict[str, Form]] = {

@@ -25,23 +25,71 @@ class Hiding(NamedTuple):
         return mail.page(element, style, self.body)
 
 
-def styled(style: str, tag: str = "div") -> Hiding:
-    """Return the way to hide words by the style of an element."""
-    return Hiding(f'<{tag} style="{style}">{{}}</{tag}>')
-
-
 _WHITE, _BLACK = 'bgcolor="#ffffff" text="#000000"', 'bgcolor="#000000" text="#eeeeee"'
 
-HIDDEN: dict[str, Hiding] = {
-    # not displayed
-    "display:none": styled("display:none"),
-    "display : NONE !important": styled("color:red; DISPLAY : none !important"),
-    "display, comment in the style": styled("display:/* block */none"),
-    "display, escape in the style": styled(r"d\69splay:no\6e e"),
-    "display, entity in the style": styled("display&#58;n&#111;ne", "span"),
-    "visibility:hidden": styled("visibility:hidden", "p"),
-    "visibility:collapse": styled("visibility:collapse", "span"),
-    "mso-hide, max-height": styled("mso-hide:all;max-height:0;overflow:hidden"),
+# Styles of an element <div>, one a line.
+_STYLES = r"""display:none
+color:red; DISPLAY : none !important
+display:/* block */none
+d\69splay:no\6e e
+display&#58;n&#111;ne
+visibility:hidden
+visibility:collapse
+mso-hide:all;max-height:0;overflow:hidden
+font-size:0
+font-size:1px;line-height:1px
+font-size:.6pt
+font-size:0.05em
+font-size:2%
+font:italic 1px/1px Arial, sans-serif
+color:rgba(10,20,30,0)
+color:transparent
+position:absolute;left:-9999px;top:0
+position:fixed;top:-200em
+text-indent:-5000px;white-space:nowrap;overflow:hidden
+margin-left:-8000px;width:300px
+height:0;overflow:hidden
+display:inline-block; width:0px; height:0px; overflow:hidden
+max-height:0;overflow:hidden
+display:block;max-height:1px;max-width:1px;overflow:hidden
+opacity:0.0
+opacity:.02
+filter:opacity(0%)
+position:absolute;clip:rect(0 0 0 0);width:1px;height:1px
+position:absolute;clip-path:inset(50%)
+transform:scale(0)
+content-visibility:hidden
+display:none;display:bogus
+-webkit-text-fill-color:transparent
+color:#fff0
+color:color-mix(in srgb, white, #fefefe)
+color:oklch(99% 0 0)
+color:hwb(0 99% 0%)
+font-size:calc(1px - 1px)
+font-size:min(0px, 2em)
+font-size:clamp(0px, 1px, 1px)
+--a:none;display:var(--a)
+--s:0;font-size:calc(var(--s) * 1px)
+scale:0
+translate:-9999px
+transform:translateX(-300vw)
+transform:rotateY(90deg)
+transform:matrix(0,0,0,0,0,0)
+clip-path:circle(0)
+clip-path:polygon(0 0,0 0,0 0)
+position:absolute;inset:0 auto auto -9999px
+float:left;margin-left:-200vw
+line-height:0;height:0;overflow:clip
+opacity:1%
+opacity:calc(0 * 1)
+zoom:0.01
+filter:opacity(1%) blur(9px)
+-webkit-mask:linear-gradient(transparent,transparent);mask:linear-gradient(transparent,transparent)
+letter-spacing:-2em;font-size:1px
+all:unset;display:none
+DISPLAY:\6eone"""
+
+_ELEMENTS = {
     "attribute hidden": Hiding("<div hidden>{}</div>"),
     "parent hidden": Hiding(
         '<div style="display:none"><p>so<table><tr><td><b>{}</b></td></tr></table></p></div>'
@@ -52,25 +100,15 @@ HIDDEN: dict[str, Hiding] = {
     "inside iframe": Hiding('<iframe width="0" height="0">{}</iframe>'),
     "comment": Hiding("<!-- {} -->"),
     "comment in <style>": Hiding("", style="/* x */ p { margin:0 } /* \n {} \n */"),
-    # small
-    "font-size:0": styled("font-size:0"),
-    "font-size:1px": styled("font-size:1px;line-height:1px"),
-    "font-size:.6pt": styled("font-size:.6pt", "span"),
-    "font-size:0.05em": styled("font-size:0.05em", "span"),
-    "font-size:2%": styled("font-size:2%", "p"),
-    "font shorthand": styled("font:italic 1px/1px Arial, sans-serif"),
     "font size in parents": Hiding(
         '<div style="font-size:10%"><span style="font-size:10%">{}</span></div>'
     ),
-    # colours
     "font color": Hiding('<font color="#ffffff">{}</font>', body=_WHITE),
     "font color, near": Hiding('<font color="#FDFEFC">{}</font>', body=_WHITE),
     "font color, on black": Hiding('<font color="#010203">{}</font>', body=_BLACK),
     "color in a style": Hiding('<span style="color:white">{}</span>', body=_WHITE),
     "color:rgb()": Hiding('<p style="color: rgb(254, 255, 253)">{}</p>', body=_WHITE),
     "color:hsl()": Hiding('<p style="color:hsl(200, 50%, 99%)">{}</p>', body=_WHITE),
-    "color:rgba(,,,0)": styled("color:rgba(10,20,30,0)"),
-    "color:transparent": styled("color:transparent", "span"),
     "color of a cell": Hiding(
         '<table bgcolor="#224466"><tr><td><font color="#224468">{}</font></td></tr></table>'
     ),
@@ -80,25 +118,10 @@ HIDDEN: dict[str, Hiding] = {
     "color of a parent": Hiding(
         '<div style="background:#fafafa;color:#f9f9f9"><p>,<b><i>{}</i></b></p></div>'
     ),
-    # out of sight
-    "left:-9999px": styled("position:absolute;left:-9999px;top:0"),
-    "position:fixed;top": styled("position:fixed;top:-200em", "span"),
-    "text-indent": styled("text-indent:-5000px;white-space:nowrap;overflow:hidden", "p"),
-    "margin-left": styled("margin-left:-8000px;width:300px"),
-    "height:0": styled("height:0;overflow:hidden"),
-    "width:0": styled("display:inline-block; width:0px; height:0px; overflow:hidden", "span"),
-    "max-height:0": styled("max-height:0;overflow:hidden"),
-    "max-height:1px": styled("display:block;max-height:1px;max-width:1px;overflow:hidden"),
     "cell of no size": Hiding(
         '<table width="0" height="0" style="overflow:hidden"><tr>'
         '<td width="0" height="0" style="font-size:0;overflow:hidden">{}</td></tr></table>'
     ),
-    "opacity:0": styled("opacity:0.0"),
-    "opacity:.02": styled("opacity:.02"),
-    "filter:opacity()": styled("filter:opacity(0%)"),
-    "clip": styled("position:absolute;clip:rect(0 0 0 0);width:1px;height:1px"),
-    "clip-path": styled("position:absolute;clip-path:inset(50%)"),
-    "transform:scale(0)": styled("transform:scale(0)"),
     "z-index, covered": Hiding(
         '<div style="position:relative;height:40px"><div style="position:absolute;z-index:-1">{}'
         '</div><div style="position:absolute;z-index:5;background:#fff;width:100%;height:40px">'
@@ -129,4 +152,33 @@ HIDDEN: dict[str, Hiding] = {
     "title": Hiding('<span title="{}">.</span>'),
     "input type=hidden": Hiding('<form><input type="hidden" name="a" value="{}"></form>'),
     "meta, data-": Hiding('<meta name="keywords" content="{}"><i data-w="{}"></i>'),
+    "title of SVG": Hiding('<svg width="1" height="1"><title>{}</title></svg>'),
+    "script of data": Hiding('<script type="application/ld+json">{}</script>'),
+    "list of an input": Hiding('<input list="a" type="hidden"><select hidden><option>{}</select>'),
+    "comment of mso": Hiding("<!--[if gte mso 9]><p>{}</p><![endif]-->"),
+    "not a comment": Hiding("<!{}>"),
+    "processing instruction": Hiding("<?xml {} ?>"),
+    "class without quotes": Hiding("<p class=zz>{}</p>", style="P.zz{display:none}"),
+    "rule by :not()": Hiding("<u>{}</u>", style="u:not(.k){display:none}"),
+    "rule by :is()": Hiding("<u>{}</u>", style=":is(u,s):first-child, u{opacity:0}"),
+    "rule by :has()": Hiding("<div><u></u>{}</div>", style="div:has(> u){display:none}"),
+    "rule by :nth-child()": Hiding(
+        '<div><b></b><u class="">{}</u></div>', style="div > :nth-child(2n){display:none}"
+    ),
+    "rule by neighbour": Hiding("<i></i><u>{}</u>", style="i + u{font-size:0}"),
+    "rule by part of a value": Hiding('<u id="k77">{}</u>', style='[id^="k7" i]{display:none}'),
+    "rule in a rule": Hiding(
+        '<div class="n"><u>{}</u></div>', style=".n { color: red; & u { display: none } }"
+    ),
+    "rule in @supports": Hiding(
+        '<u class="s">{}</u>', style="@supports (color: red) { .s { display: none } }"
+    ),
+    "rule in @layer": Hiding('<u class="l">{}</u>', style="@layer a { .l { display: none } }"),
+    "rule, variable": Hiding(
+        '<u class="v">{}</u>', style=":root{--none:none} .v{display:var(--x, var(--none))}"
+    ),
+}
+HIDDEN = {
+    **{style[:28]: Hiding(f'<div style="{style}">{{}}</div>') for style in _STYLES.split("\n")},
+    **_ELEMENTS,
 }

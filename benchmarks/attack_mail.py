@@ -39,7 +39,7 @@ class Good(NamedTuple):
 
     words: tuple[str, ...]  # words that only ham has, best first
     texts: tuple[str, ...]  # of ham
-    heads: tuple[bytes, ...] = ()  # headers of ham that answers other ham, from `thread_head`
+    heads: tuple[bytes, ...] = ()  # all headers of ham that answers other ham, except on content
 
 
 class Mail(NamedTuple):
@@ -85,9 +85,17 @@ class Mail(NamedTuple):
         """Return the text of a ham; another one for another turn."""
         return good.texts[(self.number + 31 * turn) % len(good.texts)]
 
-    def in_thread(self, good: Good) -> "Mail":
-        """Return the spam with the headers of a ham thread in place of its own."""
-        thread = good.heads[self.number % len(good.heads)]
+    def in_thread(self, good: Good, *, whole: bool = False) -> "Mail":
+        """Return the spam with the headers of a ham thread in place of its own.
+
+        whole: with all of the ham's headers except the subject.
+        """
+        head = _HEADER.findall(good.heads[self.number % len(good.heads)])
+        if whole:
+            thread = b"".join(line for line in head if not _SUBJECT.match(line))
+            subject = b"".join(line for line in _HEADER.findall(self.head) if _SUBJECT.match(line))
+            return self._replace(head=subject + thread)
+        thread = b"".join(line for line in head if _OF_THREAD.match(line))
         names = set(map(_name, _HEADER.findall(thread)))
         own = (line for line in _HEADER.findall(self.head) if _name(line) not in names)
         return self._replace(head=b"".join(own) + thread)
@@ -124,11 +132,11 @@ def read_mail(data: bytes, number: int = 0) -> Mail | None:
 
 
 def thread_head(data: bytes) -> bytes | None:
-    """Return the headers that put a message into its thread; None if it answers nothing."""
+    """Return a message's headers, except those on content; None if it answers nothing."""
     head = _head(data)
     if not _ANSWERS.search(head):
         return None
-    return b"".join(line for line in _HEADER.findall(head) if _OF_THREAD.match(line))
+    return b"".join(line for line in _HEADER.findall(head) if not _ON_CONTENT.match(line))
 
 
 def _name(line: bytes) -> bytes:
