@@ -307,9 +307,11 @@ def custom_properties(text: bytes, inherited: Mapping[bytes, bytes]) -> Mapping[
 
 def with_values(text: bytes, properties: Mapping[bytes, bytes]) -> bytes:
     """Return declarations with the values of their variables, or the stated fallback."""
-    if b"var(" not in text or len(text) > _MAX_TEXT:
-        return text
-    return _VARIABLE.sub(lambda match: properties.get(match[1]) or match[2] or b"", text)
+    for _ in range(_MAX_STEPS):  # a fallback may be a variable
+        if b"var(" not in text or len(text) > _MAX_TEXT:
+            break
+        text = _VARIABLE.sub(lambda match: properties.get(match[1]) or match[2] or b"", text)
+    return text
 
 
 class Block(NamedTuple):

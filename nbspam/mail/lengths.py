@@ -4,6 +4,7 @@ Numbers are cut to a range in which all arithmetic is finite.
 """
 
 import re
+from math import cos, radians
 
 _LARGEST = 1e6
 VIEW = 1000.0  # assumed width of the window in pixels
@@ -175,6 +176,11 @@ def is_transformed_away(value: bytes) -> bool:
         if name.startswith(b"scale"):
             sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
             hides = any(abs(size) < _MIN_SCALE for size in sizes)
+        elif name in (b"rotatex", b"rotatey") and b"deg" in arguments:  # seen from its edge
+            hides = (
+                abs(cos(radians(read_pixels(arguments.partition(b"deg")[0].strip()) or 0.0)))
+                < _MIN_SCALE
+            )
         elif name == b"matrix" and len(numbers) == 6:
             hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
         else:

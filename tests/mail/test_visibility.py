@@ -50,6 +50,7 @@ def shown_and_hidden(html: str) -> tuple[str, str]:
         "style='position:absolute;clip:rect(1px 1px 1px 1px)'",
         "style='clip-path:inset(50%)'",
         "style='transform:rotate(3deg) scaleY(.01)'",
+        "style='transform:rotateY(-90deg)'",
         "style='position:absolute;left:-9999px'",
         "style='margin-left:-9999px'",
         "style='text-indent:-999em'",
@@ -216,6 +217,7 @@ def test_elements_end_where_a_mail_program_ends_them(html, shown, hidden):
         # Variables.
         (":root {--c:#fff} p {color:var(--c)}", "<p>no", "", "no"),
         ("p {display:var(--d, none)}", "<p>no", "", "no"),
+        (":root {--n:none} p {display:var(--d, var(--n))}", "<p>no", "", "no"),
         ("p {--d:block; display:var(--d, none)}", "<p>a", "a", ""),
         ("p {--a:var(--b); --b:var(--a); display:var(--a)}", "<p>a", "a", ""),
         ("p {--c:#fff}", "<p style='color:var(--c)'>no", "", "no"),
