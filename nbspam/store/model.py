@@ -106,6 +106,7 @@ class StoredModel:
         """
         self.name, self.path = path, resolved(path)
         self._new, self._is_copied = new, is_copied
+        self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
         self._load(just_read)
 
     @classmethod
@@ -431,17 +432,18 @@ class StoredModel:
             return
         snapshot, journal = just_read or read_model(self.path, self._is_copied)
         base = base_of(self.path, snapshot.state)
-        self._check_lost(snapshot.identity, journal)
+        if self.stamp == snapshot.stamp:
+            self._check_lost(journal)
         self._identity, self.stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
         self._take_in(journal)
 
-    def _check_lost(self, identity: Identity, journal: Journal) -> None:
-        """Warn if lessons have gone with a journal that somebody has removed or replaced."""
-        before = getattr(self, "_journal", NO_JOURNAL)
-        had = (
-            before.n_records if before.owner == getattr(self, "_identity", None) == identity else 0
-        )
+    def _check_lost(self, journal: Journal) -> None:
+        """Warn if lessons have gone with a journal that was removed or replaced.
+
+        journal: that of the same model file.  A file that was replaced has taken its journal in.
+        """
+        had = self._journal.n_records if self._journal.owner == self._identity else 0
         if journal.n_records < had and not journal.is_damaged:
             text = f"{journal_path(self.path)}: it has vanished, and {had} changes with it"
             warnings.warn(f"{text}; put it back", ModelWarning, stacklevel=2)

@@ -68,9 +68,9 @@ def test_contributions_and_the_constant_are_the_score_strongest_first(name, path
         assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
     assert not any(row.token.startswith("char:") for row in explanation.evidence)
     counts, columns = model.table.feature_count, columns_of(name)
-    for row in {*explanation.evidence, *explanation.tokens}:
-        known = columns.get(row.token)
-        assert row.counts == (() if known is None else tuple(counts[known]))
+    own = {row.token: tuple(counts[columns[row.token]]) for row in explanation.tokens}
+    for row in (*explanation.evidence, *explanation.tokens):
+        assert row.counts == own.get(row.token, ())
 
 
 def test_a_score_of_combined_evidence_is_that_of_the_last_class():
