@@ -6,6 +6,7 @@ NbspamError
 ├── LostError        a connection to where mail is was lost, and did not come back
 ├── ModelFileError   a file is not a model that we can read, or a model cannot be written
 ├── NotTrainedError  a model was used before it had learned enough
+├── SharedLogError   the log that servers share is away, or is not the one it was
 └── UsageError       options contradict each other, or do not fit the data
 
 Every message reads `where: what is wrong; what to do`.  A fault that does not stop a
@@ -38,6 +39,13 @@ class ModelFileError(NbspamError):
 
 class NotTrainedError(NbspamError):
     """A model was asked for an answer before it had learned enough to give one."""
+
+
+class SharedLogError(NbspamError):
+    """The log of lessons that servers share is away, or is not the one it was.
+
+    Verdicts and lessons go on without it; lessons wait until it can be used again.
+    """
 
 
 class UsageError(NbspamError):

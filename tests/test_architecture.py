@@ -27,7 +27,7 @@ ROOMS = (
     {"counts"},
     {"classifier"},
     {"store", "evaluation"},
-    {"maildir"},
+    {"maildir", "sharing"},
     {"account"},
     {"server"},
     {"cli"},
@@ -57,6 +57,8 @@ ONLY_IN = {
     "PIL": {"mail"},
     "pypdfium2": {"mail"},
     "zxingcpp": {"mail"},
+    "redis": {"sharing"},
+    "psycopg": {"sharing"},
 }
 NAMES_OF_EVERY_MODULE = {"main"}  # of each module that is run as a program
 Function = ast.FunctionDef | ast.AsyncFunctionDef

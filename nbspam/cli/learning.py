@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,17 @@ import click
 from nbspam.cli import inputs, options
 from nbspam.cli.frame import Command
 from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
+from nbspam.cli.sharing import share_choices, share_options, with_sharing
 from nbspam.settings import SettingsChoices, settings_for
 from nbspam.sources.files import holds_many
 from nbspam.sources.items import Item, SourceOptions, read_items
 
 if TYPE_CHECKING:
     from nbspam.counts.counting import Outcome
+    from nbspam.server.choices import ShareChoices
     from nbspam.store.model import StoredModel
+
+sharing_options = options.filling(share_choices, "sharing", share_options)
 
 
 @click.command("update", cls=Command, first=("--spam", "--ham", "--policy", "--model-file"))
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 )
 @options.sent_option
 @options.new_class_option
+@sharing_options
 @options.jobs_option
 @options.json_option
 def update_command(
@@ -39,6 +45,7 @@ def update_command(
     model_path: str,
     policy: str,
     new_class: bool,
+    sharing: "ShareChoices | None",
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -75,9 +82,10 @@ def update_command(
         model = StoredModel(model_path, new=settings)
     known = learn_sent_mail(model, sent, corpus)
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
-    outcome = model.learn(
-        items, day=options.today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class
+    learn = partial(
+        model.learn, items, day=options.today(), policy=policy, jobs=jobs, classes=stated
     )
+    outcome = with_sharing(sharing, model, partial(learn, new_class=new_class))
     status = report_outcome(
         outcome, model_path, as_json, besides="" if known is None else f"learned {known}"
     )
@@ -139,6 +147,7 @@ def _told_one(
 @options.model_option
 @click.option("--sent", multiple=True, metavar="PATH", help="Forget mail at PATH that you sent.")
 @inputs.reading_options
+@sharing_options
 @options.jobs_option
 @options.json_option
 def unlearn_command(
@@ -146,6 +155,7 @@ def unlearn_command(
     model_path: str,
     sent: tuple[str, ...],
     reading: SourceOptions,
+    sharing: "ShareChoices | None",
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -166,7 +176,8 @@ def unlearn_command(
             besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
         sources = inputs.Listed(sources)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
-    outcome = model.unlearn(items, day=options.today(), jobs=jobs)
+    unlearn = partial(model.unlearn, items, day=options.today(), jobs=jobs)
+    outcome = with_sharing(sharing, model, unlearn)
     return report_outcome(outcome, model_path, as_json, besides=besides)
 
 
@@ -176,6 +187,7 @@ def unlearn_command(
 @click.option("--to", required=True, metavar="CLASS", help="The class they belong to.")
 @inputs.reading_options
 @options.new_class_option
+@sharing_options
 @options.jobs_option
 @options.json_option
 def relabel_command(
@@ -184,6 +196,7 @@ def relabel_command(
     to: str,
     reading: SourceOptions,
     new_class: bool,
+    sharing: "ShareChoices | None",
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -200,7 +213,8 @@ def relabel_command(
     """
     model = living_model(model_path)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
-    outcome = model.relabel(items, to, day=options.today(), jobs=jobs, new_class=new_class)
+    relabel = partial(model.relabel, items, to, day=options.today(), jobs=jobs)
+    outcome = with_sharing(sharing, model, partial(relabel, new_class=new_class))
     return report_outcome(outcome, model_path, as_json, " that the model did not know")
 
 

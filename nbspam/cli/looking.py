@@ -204,9 +204,10 @@ def doctor_command(model_path: str, repairs: bool, as_json: bool) -> int:
     nbspam doctor -m mail.nbspam --json
     nbspam doctor --repair
     """
+    from nbspam.sharing.outbox import share_findings
     from nbspam.store.doctor import BAD, examine
 
-    found = examine(model_path, repairs)
+    found = [*examine(model_path, repairs), *share_findings(model_path)]
     if as_json:
         output.echo_json(
             {"model": model_path, "findings": [finding._asdict() for finding in found]}

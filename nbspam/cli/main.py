@@ -39,7 +39,7 @@ GROUPS = {
     "Learning": ("train", "update", "unlearn", "relabel", "prune", "allow", "deny"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),
-    "Exchanging": ("export", "import", "vectorize", "shard", "merge"),
+    "Exchanging": ("export", "import", "vectorize", "shard", "merge", "share"),
     "Networks, clusters and tables": ("query", "lazy", "cluster", "table"),
 }
 TABLE_GROUPS = {
@@ -56,6 +56,7 @@ _MODULES = {
     "delivering": ("filter", "sort"),
     "first_day": ("setup",),
     "serving": ("serve",),
+    "sharing": ("share",),
     "training": ("train", "shard", "lazy"),
     "learning": ("update", "unlearn", "relabel", "prune"),
     "listing": ("allow", "deny"),

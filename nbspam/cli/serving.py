@@ -13,6 +13,7 @@ import click
 from nbspam.cli import options
 from nbspam.cli.frame import Call, Command, titled
 from nbspam.cli.output import at_terminal, warn
+from nbspam.cli.sharing import share_choices, share_options
 from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.server.metrics import FORMATS
 
@@ -151,6 +152,7 @@ class Serve(Command):
         help="Beyond the limits: let mail pass unjudged, or ask its sender to try again.",
     ),
 )
+@share_options
 @click.option(
     "--log",
     type=click.Choice(FORMATS),
@@ -238,6 +240,9 @@ def service_options(
     review: str | None,
     move: bool,
     decision: options.Decision,
+    share: str | None,
+    share_password_command: str | None,
+    share_sync: bool,
     **_: Any,
 ) -> "ServerChoices":
     """Return the choices for the service; raises UsageError and InputError."""
@@ -267,6 +272,7 @@ def service_options(
         quarantine_above,
         review,
         move,
+        share_choices(share, share_password_command, share_sync),
     )
 
 

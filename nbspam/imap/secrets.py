@@ -60,10 +60,12 @@ class AccessBook:
         access = self.access_to(url)
         if access.token_command:
             return AccountSecret(
-                _printed("--token-command", access.token_command, url), is_token=True
+                printed_secret("--token-command", access.token_command, url.account), is_token=True
             )
         if access.password_command:
-            return AccountSecret(_printed("--password-command", access.password_command, url))
+            return AccountSecret(
+                printed_secret("--password-command", access.password_command, url.account)
+            )
         found = _credential(url) or _in_keyring(url)
         if found:
             return AccountSecret(found)
@@ -72,7 +74,7 @@ class AccessBook:
         return self._typed[url.account]
 
 
-def _printed(option: str, command: str, url: ImapUrl) -> str:
+def printed_secret(option: str, command: str, account: str) -> str:
     """Return the first line that a command prints; the command knows NBSPAM_ACCOUNT."""
     try:
         done = subprocess.run(
@@ -80,7 +82,7 @@ def _printed(option: str, command: str, url: ImapUrl) -> str:
             shell=True,  # as with msmtp, mbsync and aerc
             stdout=subprocess.PIPE,
             timeout=_PATIENCE,
-            env={**os.environ, "NBSPAM_ACCOUNT": url.account},
+            env={**os.environ, "NBSPAM_ACCOUNT": account},
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -1,5 +1,7 @@
 """A server's inputs: its owner's choices, its bounds, and the state that processes share."""
 
+import os
+import select
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -40,6 +42,41 @@ def own_rule(classifier: Classifier) -> Rule:
     return classifier.rule
 
 
+class Waker(NamedTuple):
+    """A pipe by which workers tell the courier that there are lessons to send."""
+
+    read: int
+    write: int
+
+    @classmethod
+    def new(cls) -> "Waker":
+        """Return a pipe that nobody waits for."""
+        ends = cls(*os.pipe())
+        for end in ends:
+            os.set_blocking(end, False)
+        return ends
+
+    def wake(self) -> None:
+        """Tell it; a full pipe has told it already."""
+        try:
+            os.write(self.write, b".")
+        except OSError:
+            return
+
+    def wait(self, seconds: float) -> None:
+        """Return when it is told, or after some seconds."""
+        if select.select([self.read], [], [], seconds)[0]:
+            os.read(self.read, 1 << 16)
+
+
+class ShareChoices(NamedTuple):
+    """How lessons are shared with other servers."""
+
+    url: str  # of the log
+    password: str | None = None
+    is_sync: bool = False  # a lesson is acknowledged when the log has it, too
+
+
 class ServerChoices(NamedTuple):
     """The owner's choices, which can change while the server runs."""
 
@@ -57,6 +94,7 @@ class ServerChoices(NamedTuple):
     quarantine_above: float | None = None
     review: str | None = None  # the mailbox on the page; with users, the folder of all mailboxes
     moves: bool = False  # a lesson on the page moves its message between a Maildir's folders
+    share: ShareChoices | None = None
 
 
 class Service(NamedTuple):
@@ -68,6 +106,7 @@ class Service(NamedTuple):
     log: Log
     tally: ServerTally
     access: Access | None = None  # to the page; None: there is none
+    waker: Waker | None = None  # of the courier, if lessons are shared
 
     @property
     def listeners(self) -> list[tuple[str, socket.socket]]:

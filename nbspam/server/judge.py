@@ -31,6 +31,7 @@ from nbspam.mail.address_lists import (
 from nbspam.server.metrics import ServerTally
 from nbspam.server.users import UserError, Users
 from nbspam.settings import Settings
+from nbspam.sharing.sharer import LOG_SECONDS, SharedOutlet
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.tokens.people import learned_sent_mail
@@ -261,7 +262,9 @@ class Teacher:
 
     opened: opens the shared model, when the first lesson comes.  users: whose models are taught
     instead; None: all teach the shared one.  newly_sent: the mail that a user has sent since it
-    was last asked for; it is learned before the user's next lesson.
+    was last asked for; it is learned before the user's next lesson.  outlet: takes the lessons
+    for other servers, if they share them.  waits_for_log: a lesson is acknowledged when their log
+    has it, too.
     """
 
     def __init__(
@@ -269,8 +272,12 @@ class Teacher:
         opened: Callable[[], StoredModel],
         users: Users | None = None,
         newly_sent: Callable[[str], Iterable[Item]] = lambda user: (),
+        outlet: SharedOutlet | None = None,
+        waits_for_log: bool = False,
     ) -> None:
         self._opened = opened
+        self._outlet = outlet
+        self._waits_for_log = waits_for_log
         self._users = users
         self._newly_sent = newly_sent
         self._model: StoredModel | None = None  # the site's
@@ -317,6 +324,8 @@ class Teacher:
                 model.learn_sent_mail(sent)
         if instead_of is not None and model.filed_now(data).label != instead_of:
             return Outcome(already_known=1)
+        if self._outlet is not None:
+            self._outlet.attach(model, user if self._users is not None else "")
         item = Item("-", label, data, told=label is not None)  # a person has told it
         day, before = int(time() // 86_400), model.stamp
         if label is None:
@@ -325,6 +334,8 @@ class Teacher:
             outcome = model.learn([item], day=day, classes=[label])
         if model.stamp != before:
             return_freed_memory()
+        if self._outlet is not None and self._waits_for_log:
+            self._outlet.wait_for_log(LOG_SECONDS)
         return outcome
 
     def end(self) -> None:

@@ -129,6 +129,9 @@ BOUNDS = (
 # because it failed again and again, or with an error.
 ENDS = ("killed", "crashed", "hung", "failing", "failed")
 _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogged")
+# Of the process that shares lessons: whether the log answers, records of the log that were not
+# read yet, lessons that wait for it, records that were read, and those that were no lessons.
+SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
 _GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "users", "users_bytes")
 _SLOTS = (
     *VERDICTS,
@@ -137,6 +140,8 @@ _SLOTS = (
     *(f"ended {name}" for name in ENDS),
     *_COUNTS,
     *_GAUGES,
+    *SHARE_GAUGES,
+    "shares",
     "seconds",
     *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
 )
@@ -264,6 +269,8 @@ def _families(tally: ServerTally, facts: dict[str, float]) -> "Iterator[Metric]"
         "users": tally.total("users"),
         "users_bytes": tally.total("users_bytes"),
     }
+    if tally.total("shares"):
+        gauges.update({name: tally.total(name) for name in SHARE_GAUGES})
     for name, value in {**gauges, **facts}.items():
         yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)
     up_to = np.cumsum([tally.total(f"within {b:g}") for b in (*BOUNDS, float("inf"))])

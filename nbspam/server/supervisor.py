@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.addresses import listened
-from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service
+from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service, Waker
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.page.access import access_beside
 from nbspam.server.users import check_folder, check_site
@@ -26,6 +26,9 @@ from nbspam.server.worker import FAILING, open_served, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.workers import fork
+
+if TYPE_CHECKING:
+    from nbspam.server.courier import Courier
 
 _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: a worker that ends earlier is started again only after them
@@ -60,6 +63,7 @@ class Supervisor:
         reread: Callable[[], tuple[Service, StoredModel, int]],
     ) -> None:
         self.service = service
+        self.courier = _courier(service)
         self.model = model
         self.n_workers = n_workers
         self.reread = reread
@@ -78,6 +82,8 @@ class Supervisor:
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
         for _ in range(self.n_workers):
             self.start()
+        if self.courier is not None:
+            self.courier.tend(time.monotonic())
         while self.stops_by is None or self.workers or self.leaving:
             received = signal.sigwait(_SIGNALS)
             if received in (signal.SIGTERM, signal.SIGINT):
@@ -85,6 +91,8 @@ class Supervisor:
             elif received == signal.SIGHUP:
                 self.renews = True
             self.tick()
+        if self.courier is not None:  # the workers' last lessons are there
+            self.courier.stop()
         notify("STOPPING=1")
 
     def start(self, row: int | None = None) -> None:
@@ -125,6 +133,8 @@ class Supervisor:
             return
         if self.renews and not self.leaving:
             self.renew()
+        if self.courier is not None:
+            self.courier.tend(now)
         for row in [row for row, when in self.waiting.items() if when <= now]:
             del self.waiting[row]
             self.start(row)
@@ -138,6 +148,8 @@ class Supervisor:
 
     def bury(self, pid: int, status: int, now: float) -> None:
         """Note the end of a process, and have it started again unless it was to end."""
+        if self.courier is not None and self.courier.note_end(pid):
+            return
         is_leaving = pid in self.leaving
         worker = self.leaving.pop(pid, None) or self.workers.pop(pid, None)
         if worker is None:
@@ -197,6 +209,9 @@ class Supervisor:
             notify("READY=1")
         else:
             self.is_told = False
+            if self.courier is not None:
+                self.courier.stop()
+            self.courier = _courier(self.service)
             self.waiting.clear()
             self.leave()
             for name, listener in before.listeners:
@@ -209,6 +224,15 @@ class Supervisor:
         """End processes at once."""
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
+
+
+def _courier(service: Service) -> "Courier | None":
+    """Return the process that shares lessons, if they are shared."""
+    if service.choices.share is None:
+        return None
+    from nbspam.server.courier import Courier
+
+    return Courier(service)
 
 
 def _ended() -> tuple[int, int]:
@@ -294,6 +318,7 @@ def serve(
     most = max(n_workers, _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
     _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
+    waker = Waker.new()
 
     def service(
         choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int
@@ -311,7 +336,7 @@ def serve(
             protocol(name)  # imported once, before workers are forked
         access = access_beside(choices.model_path) if "web" in sockets else None
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
-        return Service(choices, sockets, limits, log, tally, access), model, n_workers
+        return Service(choices, sockets, limits, log, tally, access, waker), model, n_workers
 
     first = service(choices, lambda: sockets, n_workers)
     Supervisor(*first, lambda: service(*reread())).run()

@@ -29,6 +29,7 @@ from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.reviewer import Reviewer
 from nbspam.server.users import Users
 from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sharing.sharer import SharedOutlet
 from nbspam.store.model import StoredModel
 
 # The supervisor imports the modules of the protocols that are spoken.
@@ -123,10 +124,17 @@ class _EventLoopWorker:
         if service.may_teach:
             mailboxes = Mailboxes(choices.review, model.path, choices.users)
             opened = partial(open_served, choices.model_path)
-            teacher = Teacher(opened, users, mailboxes.newly_sent)
+            teacher = Teacher(opened, users, mailboxes.newly_sent, *self.outlet())
             if service.has_mail:
                 reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, choices.moves)
         return Desk(service, judge, teacher, reviewer, self.ended.set)
+
+    def outlet(self) -> tuple[SharedOutlet | None, bool]:
+        """Return what takes lessons for other servers, and whether their log must have them."""
+        choices, waker = self.service.choices, self.service.waker
+        if choices.share is None or waker is None:
+            return None, False
+        return SharedOutlet(choices.model_path, waker.wake), choices.share.is_sync
 
     async def run(self, model: StoredModel) -> int:
         """Answer until the end; return the status to exit with."""

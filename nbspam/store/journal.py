@@ -112,7 +112,7 @@ def encoded(changes: list[LabelChange], crc: int) -> bytes:
     """Return the records of changes; crc: the checksum before them."""
     records = []
     for change in changes:
-        body = _encode(change)
+        body = encode_record(change)
         record = _sealed(WORD.pack(len(body)) + body, crc)
         (crc,) = WORD.unpack(record[-WORD.size :])
         records.append(record)
@@ -129,7 +129,7 @@ def _sealed(data: bytes, crc: int) -> bytes:
     return data + WORD.pack(zlib.crc32(data, crc))
 
 
-def _encode(change: LabelChange) -> bytes:
+def encode_record(change: LabelChange) -> bytes:
     """Return a change as the body of a record."""
     before, after = (
         b"" if name is None else name.encode("utf-8", "surrogatepass")

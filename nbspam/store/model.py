@@ -54,6 +54,7 @@ from nbspam.store.journal import (
 )
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of, classifier_of, of_tokens, write_model_file
+from nbspam.tokens.documents import empty_vocabulary, no_documents
 from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
@@ -90,6 +91,8 @@ class StoredModel:
     _journal: Journal
     _current: Classifier | None
     is_on_disk = True
+    # Told each change before it is kept, under the model's lock: it keeps the change for others.
+    outlet: "Callable[[StoredModel, Sequence[LabelChange]], object] | None" = None
 
     def __init__(
         self,
@@ -333,8 +336,37 @@ class StoredModel:
                 )
             changes, outcome = self._decide(lessons, copies, day, to_none)
             if changes:
-                outcome += self._check_classes(changes) + self._keep(changes)
+                outcome += self._check_classes(changes)
+                if self.outlet is not None:
+                    self.outlet(self, changes)
+                outcome += self._keep(changes)
         return outcome
+
+    def take(self, changes_of: "Callable[[StoredModel], list[LabelChange]]") -> None:
+        """Keep changes that were decided elsewhere; raises NbspamError.
+
+        changes_of: returns them, under the model's lock; the texts of tokens that the model file
+        does not know are in them.
+        """
+        with self._alone():
+            if changes := changes_of(self):
+                self._keep(changes)
+
+    def last_change(self, digest: int) -> LabelChange:
+        """Return where and since when the model has a message, and its tokens if they are known.
+
+        The document has no tokens if only their counts are known; `before` says nothing.
+        """
+        if digest in self._known:
+            return self._known[digest]
+        filed = self._filed(digest)
+        change = message_at_hand(self.base, digest) or LabelChange(
+            digest, None, None, 0, no_documents(np.empty(0, np.uint64), False), empty_vocabulary()
+        )
+        ledger = memory_of(self.base).ledger
+        (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
+        day = 0 if place < 0 else int(ledger.days[place])
+        return change._replace(after=filed.label, told=filed.told, day=day)
 
     def _decide(
         self, lessons: Sequence[TokenizedLesson], copies: Copies, day: int, to_none: bool

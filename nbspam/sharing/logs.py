@@ -1,0 +1,332 @@
+"""Shared logs: a stream in Redis or Valkey, or a table in PostgreSQL.
+
+A log is a list of records, each with a position that grows.  It keeps an identifier, by which its
+readers notice that it was replaced, and facts about its hosts.  It knows nothing of lessons.
+"""
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from nbspam.errors import SharedLogError, UsageError
+
+_PATIENCE = 10.0  # seconds for an answer of the log's server
+_SHIFT = 64  # bits of a stream's counter within a millisecond
+_TABLE = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_AGAIN = "lessons wait until it is back"
+
+
+class LogEnd(NamedTuple):
+    """What a log says of itself."""
+
+    identity: str  # of this log; another one if it was replaced
+    n_records: int  # that were ever appended
+    n_trimmed: int  # of them, that are not there any more
+
+
+class SharedLog(ABC):
+    """A log that several hosts append to and read.  Methods raise SharedLogError."""
+
+    name: str  # its address without a password
+
+    @abstractmethod
+    def append(self, records: Sequence[bytes]) -> None:
+        """Append records in this order."""
+
+    @abstractmethod
+    def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return the next records behind a position, at most `limit`, with their positions."""
+
+    @abstractmethod
+    def wait(self, after: int, timeout: float) -> None:
+        """Return when there is a record behind a position, or after `timeout` seconds."""
+
+    @abstractmethod
+    def trim(self, position: int) -> None:
+        """Remove the records up to a position."""
+
+    @abstractmethod
+    def end(self) -> LogEnd:
+        """Return the log's identifier and length; the first caller gives it an identifier."""
+
+    @abstractmethod
+    def report(self, host: str, facts: dict[str, Any]) -> None:
+        """Tell facts about a host."""
+
+    @abstractmethod
+    def hosts(self) -> dict[str, dict[str, Any]]:
+        """Return what hosts have reported."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def open_log(url: str, password: str | None = None) -> SharedLog:
+    """Return the log at an address, without connecting yet; raises UsageError.
+
+    url: redis://[USER@]HOST[:PORT]/KEY, rediss:// for TLS, or postgresql://…/DATABASE/TABLE.
+    """
+    scheme = url.partition("://")[0]
+    kind = {"redis": RedisLog, "rediss": RedisLog, "postgresql": PostgresLog}.get(scheme)
+    if kind is None:
+        raise UsageError(
+            f"--share {url}: not the address of a log; give redis://HOST/KEY or"
+            " postgresql://HOST/DATABASE/TABLE"
+        )
+    try:
+        return kind(url, password)
+    except ImportError as error:
+        raise UsageError(
+            f"--share: needs {error.name}; install it with: pip install 'nbspam[share]'"
+        ) from error
+
+
+def _facts(text: str | bytes) -> dict[str, Any]:
+    """Return what a host has reported; nothing if somebody else has written there."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class RedisLog(SharedLog):
+    """A stream KEY; KEY:log has its identifier, and KEY:hosts what hosts report."""
+
+    def __init__(self, url: str, password: str | None = None) -> None:
+        """See `open_log`."""
+        from urllib.parse import unquote, urlsplit
+
+        import redis
+
+        parts = urlsplit(url)
+        self._key = unquote(parts.path.strip("/"))
+        if not parts.hostname or not self._key:
+            raise UsageError(f"--share {url}: no host, or no key; give redis://HOST:PORT/KEY")
+        if parts.password is not None:
+            raise UsageError("--share: a password in an address; give --share-password-command")
+        self.name = url
+        self._failure = redis.RedisError
+        self._redis: Any = redis.Redis(
+            parts.hostname,
+            parts.port or 6379,
+            username=parts.username,
+            password=password,
+            ssl=parts.scheme == "rediss",
+            socket_timeout=_PATIENCE,
+            socket_connect_timeout=_PATIENCE,
+            health_check_interval=15,
+        )
+
+    @contextmanager
+    def _asked(self) -> Iterator[Any]:
+        try:
+            yield self._redis
+        except (self._failure, OSError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise SharedLogError(f"{self.name}: {reason}; {_AGAIN}") from error
+
+    def append(self, records: Sequence[bytes]) -> None:
+        """Append records in this order."""
+        with self._asked() as server, server.pipeline(transaction=False) as pipeline:
+            for record in records:
+                pipeline.xadd(self._key, {b"lesson": record})
+            pipeline.execute()
+
+    def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return the next records; those of somebody else are empty."""
+        with self._asked() as server:
+            found = server.xrange(self._key, min=f"({_shown(after)}", count=limit)
+        return [(_position(name), fields.get(b"lesson", b"")) for name, fields in found]
+
+    def wait(self, after: int, timeout: float) -> None:
+        """Block until there is a record."""
+        with self._asked() as server:
+            server.xread({self._key: _shown(after)}, count=1, block=max(1, int(1000 * timeout)))
+
+    def trim(self, position: int) -> None:
+        """Remove the records up to a position."""
+        with self._asked() as server:
+            server.xtrim(self._key, minid=_shown(position + 1), approximate=False)
+
+    def end(self) -> LogEnd:
+        """Return identifier and length; see `SharedLog`."""
+        with self._asked() as server:
+            server.hsetnx(f"{self._key}:log", "id", uuid4().hex)
+            identity = server.hget(f"{self._key}:log", "id").decode("ascii", "replace")
+            if not server.exists(self._key):
+                return LogEnd(identity, 0, 0)
+            found = server.xinfo_stream(self._key)
+        # Redis and Valkey count all entries since 7.0.
+        added = int(found.get("entries-added", found["length"]))
+        return LogEnd(identity, added, added - int(found["length"]))
+
+    def report(self, host: str, facts: dict[str, Any]) -> None:
+        """Tell facts about a host."""
+        with self._asked() as server:
+            server.hset(f"{self._key}:hosts", host, json.dumps(facts))
+
+    def hosts(self) -> dict[str, dict[str, Any]]:
+        """Return what hosts have reported."""
+        with self._asked() as server:
+            found = server.hgetall(f"{self._key}:hosts")
+        return {name.decode("utf-8", "replace"): _facts(text) for name, text in found.items()}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._redis.close()
+
+
+def _shown(position: int) -> str:
+    return f"{position >> _SHIFT}-{position & ((1 << _SHIFT) - 1)}"
+
+
+def _position(name: bytes) -> int:
+    milliseconds, _, number = name.partition(b"-")
+    return int(milliseconds) << _SHIFT | int(number)
+
+
+class PostgresLog(SharedLog):
+    """A table TABLE; TABLE_log has its identifier and sequence, and TABLE_hosts the hosts.
+
+    The sequence is a row that an append locks: so records become visible in their order, which
+    numbers of a SEQUENCE do not.
+    """
+
+    def __init__(self, url: str, password: str | None = None) -> None:
+        """See `open_log`."""
+        from urllib.parse import urlsplit
+
+        import psycopg
+
+        parts = urlsplit(url)
+        database, _, self._table = parts.path.rpartition("/")
+        if not database.strip("/") or not _TABLE.fullmatch(self._table):
+            raise UsageError(
+                f"--share {url}: no database, or a table of other signs than a-z, 0-9 and _;"
+                " give postgresql://HOST/DATABASE/TABLE"
+            )
+        if parts.password is not None:
+            raise UsageError("--share: a password in an address; give --share-password-command")
+        self.name = url
+        self._address = parts._replace(path=database).geturl()
+        self._password = password
+        self._psycopg: Any = psycopg
+        self._open: Any = None  # the connection, once there is one
+
+    @contextmanager
+    def _asked(self) -> Iterator[Any]:
+        try:
+            if self._open is None:
+                self._connect()
+            yield self._open
+        except (self._psycopg.Error, OSError) as error:
+            self.close()
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise SharedLogError(f"{self.name}: {reason}; {_AGAIN}") from error
+
+    def _connect(self) -> None:
+        more = {} if self._password is None else {"password": self._password}
+        connection = self._psycopg.connect(
+            self._address,
+            autocommit=True,
+            connect_timeout=int(_PATIENCE),
+            options=f"-c statement_timeout={int(1000 * _PATIENCE)}",
+            keepalives_idle=15,
+            tcp_user_timeout=int(1000 * _PATIENCE),
+            **more,
+        )
+        self._open, table = connection, self._table
+        with connection.transaction():  # several hosts may begin at once
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [table])
+            if connection.execute("SELECT to_regclass(%s)", [f"{table}_log"]).fetchone()[0]:
+                pass
+            else:
+                for statement in (
+                    f"CREATE TABLE {table} (position bigint PRIMARY KEY, record bytea)",
+                    f"CREATE TABLE {table}_log (id text, last bigint, trimmed bigint)",
+                    f"CREATE TABLE {table}_hosts (host text PRIMARY KEY, facts text)",
+                ):
+                    connection.execute(statement)
+                connection.execute(f"INSERT INTO {table}_log VALUES (%s, 0, 0)", [uuid4().hex])
+        connection.execute(f"LISTEN {table}")
+
+    def append(self, records: Sequence[bytes]) -> None:
+        """Append records in this order, all or none of them."""
+        table = self._table
+        with self._asked() as connection, connection.transaction():
+            # Whoever else has written rows there only makes the sequence longer.
+            connection.execute(f"SELECT 1 FROM {table}_log FOR UPDATE")
+            (last,) = connection.execute(
+                f"UPDATE {table}_log SET last = greatest(last, coalesce("
+                f"(SELECT max(position) FROM {table}), 0)) + %s RETURNING last",
+                [len(records)],
+            ).fetchone()
+            first = last - len(records) + 1
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    f"INSERT INTO {table} VALUES (%s, %s)", list(enumerate(records, first))
+                )
+            connection.execute(f"NOTIFY {table}")
+
+    def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return the next records."""
+        with self._asked() as connection:
+            found = connection.execute(
+                f"SELECT position, record FROM {self._table} WHERE position > %s"
+                " ORDER BY position LIMIT %s",
+                [after, limit],
+            ).fetchall()
+        return [(position, bytes(record or b"")) for position, record in found]
+
+    def wait(self, after: int, timeout: float) -> None:
+        """Wait for a notice, unless a record is there."""
+        with self._asked() as connection:
+            there = f"SELECT 1 FROM {self._table} WHERE position > %s LIMIT 1"
+            if connection.execute(there, [after]).fetchone() is None:
+                for _ in connection.notifies(timeout=timeout, stop_after=1):
+                    pass
+
+    def trim(self, position: int) -> None:
+        """Remove the records up to a position."""
+        table = self._table
+        with self._asked() as connection, connection.transaction():
+            connection.execute(f"DELETE FROM {table} WHERE position <= %s", [position])
+            connection.execute(
+                f"UPDATE {table}_log SET trimmed = greatest(trimmed, %s)", [position]
+            )
+
+    def end(self) -> LogEnd:
+        """Return identifier and length; see `SharedLog`."""
+        table = self._table
+        with self._asked() as connection:
+            found = connection.execute(f"SELECT id, last, trimmed FROM {table}_log").fetchone()
+        if found is None:
+            raise SharedLogError(f"{self.name}: its table {table}_log is empty; {_AGAIN}")
+        return LogEnd(*found)
+
+    def report(self, host: str, facts: dict[str, Any]) -> None:
+        """Tell facts about a host."""
+        with self._asked() as connection:
+            connection.execute(
+                f"INSERT INTO {self._table}_hosts VALUES (%s, %s)"
+                " ON CONFLICT (host) DO UPDATE SET facts = excluded.facts",
+                [host, json.dumps(facts)],
+            )
+
+    def hosts(self) -> dict[str, dict[str, Any]]:
+        """Return what hosts have reported."""
+        with self._asked() as connection:
+            found = connection.execute(f"SELECT host, facts FROM {self._table}_hosts").fetchall()
+        return {host: _facts(text or "") for host, text in found}
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another one."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None

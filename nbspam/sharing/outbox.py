@@ -1,0 +1,237 @@
+"""A host's part of a shared log, on disk beside the model: MODEL.share, a database of SQLite.
+
+It holds the position up to which the host has read, and the outbox: the host's own lessons that
+it has not read back yet.  All processes of a host use it at once.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from nbspam.disk import adopt, make_folder, parent_folder, resolved
+from nbspam.errors import ModelFileError, SharedLogError
+from nbspam.store.doctor import BAD, GOOD, NOTE, Finding
+
+MOST = 100_000  # lessons in an outbox; about 1 GB
+SYNCHRONOUS = "FULL"  # an acknowledged lesson survives a crash of the machine
+_PATIENCE = 60.0  # seconds for other processes
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS seen (origin TEXT PRIMARY KEY, number INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS outbox (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, user TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0,
+    settings TEXT NOT NULL, lesson BLOB NOT NULL,
+    before TEXT, told INTEGER NOT NULL, day INTEGER NOT NULL
+);
+"""
+
+
+class LogPosition(NamedTuple):
+    """How far a host has read a log."""
+
+    log: str = ""  # the identifier of the log; "": none was read yet
+    position: int = 0  # of the last record
+    n_read: int = 0  # records
+    day: int = 0  # the highest day of all lessons so far, since 1970-01-01
+    skipped: int = 0  # records that were no lessons
+
+
+class PendingLesson(NamedTuple):
+    """A lesson of this host that it has not read back from the log yet."""
+
+    number: int
+    user: str
+    settings: str  # of the model; see `records.fingerprint`
+    lesson: bytes  # the body of a journal's record, with all texts
+    before: str | None  # the class of the message before it
+    told: bool  # whether a person had told that class; SQLite has 0 and 1
+    day: int  # on which it had been learned as that
+
+
+def share_findings(path: str) -> list[Finding]:
+    """Return what `nbspam doctor` says of a model's part in a shared log; nothing without one."""
+    path = resolved(path)
+    if not os.path.exists(f"{path}.share"):
+        return []
+    try:
+        with closing(Outbox(path)) as outbox:
+            place, n_waiting = outbox.place(), outbox.size()
+    except ModelFileError as error:
+        return [Finding(BAD, "share", str(error))]
+    text = f"{place.n_read:,} records of the log read, {n_waiting:,} lessons in the outbox"
+    skipped = f", {place.skipped:,} records were no lessons" if place.skipped else ""
+    return [Finding(NOTE if n_waiting or skipped else GOOD, "share", text + skipped)]
+
+
+class Outbox:
+    """The database of one host.  Methods raise ModelFileError if it cannot be used."""
+
+    def __init__(self, path: str) -> None:
+        """Open the database, or make it; path: of the model, from `disk.resolved`."""
+        self.path = f"{path}.share"
+        try:
+            make_folder(parent_folder(path))
+            with suppress(FileExistsError):  # it has words of mail
+                descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+                with suppress(FileNotFoundError):
+                    adopt(descriptor, path)
+                os.close(descriptor)
+        except OSError as error:
+            raise ModelFileError(
+                f"{self.path}: {error.strerror}; make its folder writable"
+            ) from error
+        with self._used():
+            self._base = sqlite3.connect(
+                self.path, _PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
+            self._base.executescript(_SCHEMA)
+            self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", [uuid4().hex])
+            self.origin: str = self._fact("origin", "")
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ModelFileError(
+                f"{self.path}: {error}; make room or restore it, or move it away and join again"
+            ) from error
+
+    @contextmanager
+    def _changed(self) -> Iterator[sqlite3.Connection]:
+        """Make several changes at once, durably."""
+        with self._used():
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._base
+            except BaseException:
+                self._base.execute("ROLLBACK")
+                raise
+            self._base.execute("COMMIT")
+
+    def _fact(self, name: str, default: str) -> str:
+        found = self._base.execute("SELECT value FROM fact WHERE name = ?", [name]).fetchone()
+        return default if found is None else str(found[0])
+
+    def keep_users(self, folder: str) -> None:
+        """Remember the folder of users' models, for other commands."""
+        with self._changed() as base:
+            base.execute("INSERT OR REPLACE INTO fact VALUES ('users', ?)", [folder])
+
+    def users_folder(self) -> str | None:
+        """Return the folder of users' models, if there is one."""
+        with self._used():
+            return self._fact("users", "") or None
+
+    def close(self) -> None:
+        """Close the database."""
+        self._base.close()
+
+    # ---- how far the log was read ----
+
+    def place(self) -> LogPosition:
+        """Return how far this host has read."""
+        with self._used():
+            found = dict(self._base.execute("SELECT name, value FROM fact").fetchall())
+        log, *numbers = LogPosition()
+        given = [
+            int(found.get(name, numbers[k])) for k, name in enumerate(LogPosition._fields[1:])
+        ]
+        return LogPosition(found.get("log", log), *given)
+
+    def seen(self) -> dict[str, int]:
+        """Return the number of the last lesson of each origin."""
+        with self._used():
+            return dict(self._base.execute("SELECT origin, number FROM seen").fetchall())
+
+    def move(
+        self, place: LogPosition, seen: dict[str, int], pending: Iterable[PendingLesson] = ()
+    ) -> None:
+        """Note how far this host has read now; own lessons that it has read leave the outbox.
+
+        pending: those that stay, with what the log says now of their messages before them.
+        """
+        facts = [(name, str(value)) for name, value in place._asdict().items()]
+        rows = [(each.before, each.told, each.day, each.number) for each in pending]
+        with self._changed() as base:
+            base.executemany(
+                "UPDATE outbox SET before = ?, told = ?, day = ? WHERE number = ?", rows
+            )
+            base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", facts)
+            base.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", list(seen.items()))
+            if self.origin in seen:
+                base.execute("DELETE FROM outbox WHERE number <= ?", [seen[self.origin]])
+
+    # ---- lessons ----
+
+    def put(self, lessons: Iterable[PendingLesson]) -> int:
+        """Keep lessons durably; return the number of the last one.
+
+        Raises SharedLogError if there is no room for them.
+        """
+        rows = [each[1:] for each in lessons]
+        with self._changed() as base:
+            if self._size() + len(rows) > MOST:
+                raise SharedLogError(
+                    f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back"
+                )
+            base.executemany(
+                "INSERT INTO outbox (user, settings, lesson, before, told, day)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+            (last,) = base.execute("SELECT max(number) FROM outbox").fetchone()
+        return int(last or 0)
+
+    def _size(self) -> int:
+        first, last = self._base.execute("SELECT min(number), max(number) FROM outbox").fetchone()
+        return 0 if first is None else int(last) - int(first) + 1
+
+    def size(self) -> int:
+        """Return the number of lessons in the outbox."""
+        with self._used():
+            return self._size()
+
+    def is_in_log(self, number: int) -> bool:
+        """Return whether the log has a lesson, and all lessons before it."""
+        query = "SELECT 1 FROM outbox WHERE number <= ? AND NOT sent LIMIT 1"
+        with self._used():
+            return self._base.execute(query, [number]).fetchone() is None
+
+    def unsent(self, limit: int) -> list[PendingLesson]:
+        """Return the next lessons to send, in order."""
+        return self._lessons("NOT sent", [limit], "LIMIT ?")
+
+    def pending(self, user: str) -> list[PendingLesson]:
+        """Return the lessons to a user's model that were not read back yet, in order."""
+        return self._lessons("user = ?", [user])
+
+    def _lessons(self, which: str, values: list[Any], limit: str = "") -> list[PendingLesson]:
+        query = (
+            "SELECT number, user, settings, lesson, before, told, day FROM outbox"
+            f" WHERE {which} ORDER BY number {limit}"
+        )
+        with self._used():
+            found: list[Any] = self._base.execute(query, values).fetchall()
+        return [PendingLesson(*row) for row in found]
+
+    def note_sent(self, first: int, last: int) -> None:
+        """Note that the log has lessons."""
+        with self._changed() as base:
+            base.execute("UPDATE outbox SET sent = 1 WHERE number BETWEEN ? AND ?", [first, last])
+
+    def users(self) -> list[str]:
+        """Return the users with lessons in the outbox."""
+        with self._used():
+            found = self._base.execute("SELECT DISTINCT user FROM outbox").fetchall()
+        return [user for (user,) in found]
+
+    def send_again(self) -> None:
+        """Note that the log may have lost what was sent."""
+        with self._changed() as base:
+            base.execute("UPDATE outbox SET sent = 0")

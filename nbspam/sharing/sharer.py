@@ -1,0 +1,281 @@
+"""A host that shares lessons, in both directions.
+
+What it learns goes into its outbox, from there into the log, and from the log into the models of
+all hosts.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+
+from nbspam import __version__
+from nbspam.counts.memory import LabelChange, respelt
+from nbspam.decision import HAM_AND_SPAM
+from nbspam.disk import locked, resolved
+from nbspam.errors import SharedLogError, UsageError
+from nbspam.sharing.logs import LogEnd, SharedLog
+from nbspam.sharing.order import OrderedLessons, in_order
+from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
+from nbspam.sharing.records import (
+    ForeignRecordError,
+    SharedLesson,
+    decode_lesson,
+    encode_lesson,
+    fingerprint,
+    spelt_out,
+)
+from nbspam.store.journal import encode_record
+from nbspam.store.model import StoredModel
+from nbspam.store.text import model_lines
+
+_AT_ONCE = 500  # records that are read or sent together
+_KNOWN_SECONDS = 30 * 86_400.0  # a host that was silent for longer is not waited for
+LOG_SECONDS = 10.0  # in which the log must have a lesson, with --share-sync
+Opener = Callable[[str], StoredModel]
+
+
+class SharedOutlet:
+    """Keeps the lessons of this host for the log; it needs no network.
+
+    woken: called when there are lessons to send.
+    """
+
+    def __init__(self, path: str, woken: Callable[[], object] = lambda: None) -> None:
+        """Open the outbox; path: of the site's model."""
+        self.outbox = Outbox(resolved(path))
+        self._woken = woken
+        self.last = 0  # the number of this process's last lesson
+
+    def attach(self, model: StoredModel, user: str = "") -> StoredModel:
+        """Let a model's lessons go into the outbox, and return it."""
+
+        def put(model: StoredModel, changes: Sequence[LabelChange]) -> None:
+            self.last = self.outbox.put(_pending(model, changes, user))
+            self._woken()
+
+        model.outlet = put
+        return model
+
+    def wait_for_log(self, seconds: float) -> None:
+        """Return when the log has this process's lessons; raises SharedLogError after a time."""
+        end = time.monotonic() + seconds
+        while not self.outbox.is_in_log(self.last):
+            if time.monotonic() > end:
+                raise SharedLogError(
+                    f"--share-sync: learned here, but not in the log within {seconds:g} s; it"
+                    " follows when the log is back"
+                )
+            time.sleep(0.002)
+
+
+def _pending(
+    model: StoredModel, changes: Sequence[LabelChange], user: str
+) -> Iterator[PendingLesson]:
+    settings, known = fingerprint(model.settings), model.base.table.vocabulary
+    filed: dict[int, LabelChange] = {}
+    for change in changes:
+        before = filed.get(change.digest) or model.last_change(change.digest)
+        body = encode_record(spelt_out(change, known))
+        yield PendingLesson(0, user, settings, body, before.after, before.told, before.day)
+        filed[change.digest] = change
+
+
+class _ReadLessons(NamedTuple):
+    """Records that were read together."""
+
+    place: LogPosition  # behind them
+    seen: dict[str, int]
+    lessons: dict[str, list[SharedLesson]]  # by user
+    refusal: SharedLogError | None  # why the next record is not read
+
+
+class Sharer:
+    """Sends a host's lessons to a log, and learns those of all hosts in the log's order.
+
+    opened: returns a user's model, or the site's for "".  Methods raise NbspamError.
+    """
+
+    def __init__(self, path: str, log: SharedLog, host: str, opened: Opener) -> None:
+        """Open the outbox; path: of the site's model."""
+        self.path, self.log = resolved(path), log
+        self.outbox = Outbox(self.path)
+        self.host = f"{host}-{self.outbox.origin[:6]}"  # one host may serve several models
+        self._opened = opened
+        self._digest: tuple[int, str] = (-1, "")
+
+    # ---- sending ----
+
+    def send(self) -> int:
+        """Append the next lessons of the outbox to the log; return how many there were."""
+        with self._alone("sending"):
+            waiting = self.outbox.unsent(_AT_ONCE)
+            if waiting:
+                self.log.append([self._record(each) for each in waiting])
+                self.outbox.note_sent(waiting[0].number, waiting[-1].number)
+        return len(waiting)
+
+    def _record(self, pending: PendingLesson) -> bytes:
+        head = (self.outbox.origin, pending.number, self.host, pending.user, pending.settings)
+        return encode_lesson(head, pending.lesson)
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """Keep other processes of this host from doing the same."""
+        with locked(f"{self.outbox.path}.{what}", like=self.path):
+            yield
+
+    # ---- reading ----
+
+    def at_rest(self) -> AbstractContextManager[None]:
+        """Let no process of this host read the log in the block."""
+        return self._alone("reading")
+
+    def model_of(self, user: str) -> StoredModel:
+        """Return a user's model, or the site's for ""; raises NbspamError."""
+        return self._opened(user)
+
+    def receive(self) -> int:
+        """Learn the next lessons of the log; return the number of records that were read."""
+        with self._alone("reading"):
+            place = self.outbox.place()
+            records = self.log.read(place.position, _AT_ONCE)
+            end = self._checked(place)
+            if not records:
+                if not place.log:
+                    self.outbox.move(place._replace(log=end.identity), {})
+                return 0
+            batch = self._read(place._replace(log=end.identity), records)
+            noted: list[PendingLesson] = []
+            for user, lessons in batch.lessons.items():
+                noted += self._learn(user, lessons)
+            self.outbox.move(batch.place, batch.seen, noted)
+        if batch.refusal is not None:
+            raise batch.refusal
+        return len(records)
+
+    def _checked(self, place: LogPosition) -> LogEnd:
+        """Return the log's end; raises SharedLogError if it is not the one that was read."""
+        end = self.log.end()
+        again = "take a snapshot of another host: nbspam share join"
+        if place.log not in {"", end.identity}:
+            self.outbox.send_again()
+            raise SharedLogError(f"{self.log.name}: not the log that this host has read; {again}")
+        if place.n_read < end.n_trimmed:
+            raise SharedLogError(
+                f"{self.log.name}: {end.n_trimmed - place.n_read:,} records that this host has not"
+                f" read were removed; {again}"
+            )
+        return end
+
+    def _read(self, place: LogPosition, records: Sequence[tuple[int, bytes]]) -> _ReadLessons:
+        before = self.outbox.seen()
+        seen: dict[str, int] = {}
+        lessons: dict[str, list[SharedLesson]] = {}
+        refusal: SharedLogError | None = None
+        for position, record in records:
+            try:
+                lesson = decode_lesson(record)
+                if lesson.number > seen.get(lesson.origin, before.get(lesson.origin, 0)):
+                    self._check(lesson)
+                    # Days never go back, so that all hosts agree on when a token came last.
+                    day = max(lesson.change.day, place.day)
+                    place = place._replace(day=day)
+                    change = lesson.change._replace(day=day)
+                    lessons.setdefault(lesson.user, []).append(lesson._replace(change=change))
+                    seen[lesson.origin] = lesson.number
+            except ForeignRecordError:
+                place = place._replace(skipped=place.skipped + 1)
+            except SharedLogError as error:
+                refusal = error
+                break
+            place = place._replace(position=position, n_read=place.n_read + 1)
+        return _ReadLessons(place, seen, lessons, refusal)
+
+    def _check(self, lesson: SharedLesson) -> None:
+        """Raise for a lesson that the models here cannot learn."""
+        try:
+            model = self._opened(lesson.user)
+        except UsageError as error:  # a name that no user has here
+            raise ForeignRecordError(str(error)) from error
+        if lesson.settings != fingerprint(model.settings):
+            raise SharedLogError(
+                f"host {lesson.host[:100]!r} has a model with other settings; give all hosts the"
+                " same model: nbspam share snapshot"
+            )
+        names = {lesson.change.before, lesson.change.after} - {None}
+        if set(model.base.classes) <= set(HAM_AND_SPAM) and not names <= set(HAM_AND_SPAM):
+            raise ForeignRecordError("a class that the model does not have")
+
+    def _learn(self, user: str, lessons: Sequence[SharedLesson]) -> list[PendingLesson]:
+        found = OrderedLessons([], [])
+
+        def changes_of(model: StoredModel) -> list[LabelChange]:
+            nonlocal found
+            known = model.base.table.vocabulary
+            found = in_order(model, lessons, self.outbox.pending(user), self.outbox.origin)
+            return respelt(found.changes, known, known)
+
+        self._opened(user).take(changes_of)
+        return found.pending
+
+    def exchange(self) -> None:
+        """Send everything, and read the log to its end."""
+        while self.send():
+            pass
+        while self.receive():
+            pass
+
+    # ---- what others see ----
+
+    def facts(self) -> dict[str, Any]:
+        """Return what this host reports to the others."""
+        place, end = self.outbox.place(), self.log.end()
+        return {
+            "version": __version__,
+            "position": str(place.position),
+            "read": place.n_read,
+            "lag": max(end.n_records - place.n_read, 0),
+            "outbox": self.outbox.size(),
+            "skipped": place.skipped,
+            "time": int(time.time()),
+        }
+
+    def report(self, is_quiet: bool = True) -> dict[str, Any]:
+        """Tell the others about this host, and return that.
+
+        is_quiet: the digest of its model is told, too, if everything was read and sent.
+        """
+        facts = self.facts()
+        if is_quiet and not facts["lag"] and not facts["outbox"]:
+            facts["model"] = self.digest()
+        self.log.report(self.host, facts)
+        return facts
+
+    def digest(self) -> str:
+        """Return a digest of the export of the site's model."""
+        place = self.outbox.place().n_read
+        if self._digest[0] != place:
+            total = hashlib.sha256()
+            for line in model_lines(self._opened("").whole()):
+                total.update(line)
+            self._digest = (place, total.hexdigest()[:16])
+        return self._digest[1]
+
+    def trim(self) -> None:
+        """Remove from the log what all hosts have read."""
+        since = time.time() - _KNOWN_SECONDS
+        positions = [
+            int(facts["position"])
+            for facts in self.log.hosts().values()
+            if isinstance(told := facts.get("time"), int) and told > since
+            if str(facts.get("position")).isdecimal()
+        ]
+        if positions and min(positions) > 0:
+            self.log.trim(min(positions))
+
+    def close(self) -> None:
+        """Close log and outbox."""
+        self.log.close()
+        self.outbox.close()

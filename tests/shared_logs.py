@@ -1,0 +1,195 @@
+"""What tests of shared lessons share: logs in memory and of real servers, and hosts."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from glob import glob
+from pathlib import Path
+from typing import ClassVar
+
+from nbspam.errors import SharedLogError
+from nbspam.settings import PRESETS
+from nbspam.sharing.logs import LogEnd, SharedLog, open_log
+from nbspam.sharing.sharer import SharedOutlet, Sharer
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from nbspam.store.text import model_lines
+from serving import PATIENCE, free_port
+
+DAY = 20_000
+WORDS = b"lunch friday meeting pills cheap offer".split()
+
+
+class MemoryLog(SharedLog):
+    """A log that hosts in one process share; `away` says why it cannot be reached."""
+
+    name = "memory://log"
+
+    def __init__(self):
+        self.records, self.identity, self.reports = [], "one", {}
+        self.first, self.away = 0, None
+
+    def check(self):
+        if self.away:
+            raise SharedLogError(f"{self.name}: {self.away}; lessons wait until it is back")
+
+    def append(self, records):
+        self.check()
+        self.records += records
+
+    def read(self, after, limit):
+        self.check()
+        start = max(after, self.first)
+        return list(enumerate(self.records[start : start + limit], start + 1))
+
+    def wait(self, after, timeout):
+        self.check()
+
+    def trim(self, position):
+        self.first = max(self.first, position)
+
+    def end(self):
+        self.check()
+        return LogEnd(self.identity, len(self.records), self.first)
+
+    def report(self, host, facts):
+        self.check()
+        self.reports[host] = facts
+
+    def hosts(self):
+        return self.reports
+
+    def close(self):
+        pass
+
+
+class Host:
+    """A host with a model, which shares its lessons in a log."""
+
+    def __init__(self, folder, name, log, user=""):
+        folder.mkdir(exist_ok=True)
+        self.path = str(folder / name)
+        self.name, self.log = name, log
+        self.start()
+
+    def start(self):
+        """Begin as after a kill: nothing is known but what is on disk."""
+        self.outlet = SharedOutlet(self.path)
+        self.model = self.outlet.attach(self.opened(""))
+        self.sharer = Sharer(self.path, self.log, self.name, cache(self.opened))
+
+    def opened(self, user):
+        path = f"{self.path}-{user}" if user else self.path
+        return StoredModel(path, new=PRESETS["mail"])
+
+    def teach(self, data, label, day=DAY, told=True):
+        """Let the host learn a message, or un-learn it: None."""
+        item = Item("-", label, data, told=told and label is not None)
+        if label is None:
+            return self.model.unlearn([item], day=day)
+        return self.model.learn([item], day=day, classes=[label])
+
+    def export(self):
+        return b"".join(model_lines(self.opened("").whole()))
+
+    def stop(self):
+        self.outlet.outbox.close()
+        self.sharer.outbox.close()
+
+
+def message(n, copy=0):
+    """Return message n; its copies have other words, and are the same message."""
+    words = b" ".join([WORDS[n % 6], WORDS[n * 7 % 5], b"own%d" % n, b"few%d" % (n % 4)])
+    head = b"Received: by host%d\nMessage-ID: <%d@x>\nSubject: copy%d %s" % (copy, n, copy, words)
+    return head + b"\n\n" + words + b"\n"
+
+
+class RealLog:
+    """A server of a log on loopback, which can be killed and started again."""
+
+    user: ClassVar = {}  # as whom it runs
+
+    def __init__(self, folder):
+        self.folder, self.port = folder, free_port()
+        folder.mkdir()
+        self.prepare()
+        self.start()
+
+    def prepare(self):
+        """Make what the server needs on disk."""
+
+    def start(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.folder, **self.user
+            )
+        end = time.monotonic() + PATIENCE
+        while True:
+            with suppress(SharedLogError):
+                shared = open_log(self.url)
+                shared.end()
+                shared.close()
+                return
+            assert time.monotonic() < end, (self.folder / "log").read_text()
+            time.sleep(0.05)
+
+    def remove(self):
+        """Remove what lies outside of the folder."""
+
+    def stop(self, sent=signal.SIGKILL):
+        self.process.send_signal(sent)
+        self.process.wait(PATIENCE)
+
+
+class RedisServer(RealLog):
+    is_there = shutil.which("redis-server") is not None
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}/lessons"
+
+    def command(self):
+        options = {"port": self.port, "bind": "127.0.0.1", "dir": self.folder}
+        options |= {"appendonly": "yes", "save": ""}
+        return ["redis-server", *(str(x) for k, v in options.items() for x in (f"--{k}", v))]
+
+
+_POSTGRES = shutil.which("postgres") or max(glob("/usr/lib/postgresql/*/bin/postgres"), default="")
+
+
+class PostgresServer(RealLog):
+    """It refuses to run as root, so that it becomes nobody then."""
+
+    is_there = bool(_POSTGRES)
+    user: ClassVar = {"user": "nobody"} if sys.platform != "win32" and os.geteuid() == 0 else {}
+
+    def prepare(self):
+        if self.user:  # who has to come here
+            self.folder = Path(tempfile.mkdtemp(prefix="nbspam-postgres-"))
+            shutil.chown(self.folder, "nobody")
+        initdb = os.path.join(os.path.dirname(os.path.realpath(_POSTGRES)), "initdb")
+        command = [initdb, "-D", "data", "-A", "trust", "-U", "log", "-N"]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self.user)
+
+    @property
+    def url(self):
+        return f"postgresql://log@127.0.0.1:{self.port}/postgres/lessons"
+
+    def command(self):
+        where = ["-D", "data", "-k", "", "-p", str(self.port)]
+        return [os.path.realpath(_POSTGRES), *where, "-h", "127.0.0.1"]
+
+    def stop(self, sent=signal.SIGQUIT):  # at once, without a checkpoint; all its processes end
+        super().stop(sent)
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+SERVERS = {"redis": RedisServer, "postgresql": PostgresServer}

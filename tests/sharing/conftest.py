@@ -1,0 +1,10 @@
+"""No test of shared lessons waits for the disk, except where it says so itself."""
+
+import pytest
+
+from nbspam.sharing import outbox
+
+
+@pytest.fixture(autouse=True)
+def _quick_disk(quick_disk, monkeypatch):
+    monkeypatch.setattr(outbox, "SYNCHRONOUS", "OFF")

@@ -1,0 +1,51 @@
+"""The page about several servers, run word for word."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from shared_logs import RedisServer, message
+from support import ROOT
+from test_documents import COMMAND, fits
+
+PAGE = (ROOT / "docs" / "howto" / "sharing.md").read_text("utf-8")
+SESSIONS = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.skipif(not RedisServer.is_there, reason="no redis-server")
+def test_the_page_prints_what_it_shows(tmp_path):
+    pytest.importorskip("redis")
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "nbspam"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
+    script.chmod(0o755)
+    for number, name in enumerate(("ham", "spam")):
+        (tmp_path / f"{name}.eml").write_bytes(message(number))
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    server = RedisServer(tmp_path / "redis")
+    commands = [found for session in SESSIONS for found in COMMAND.findall(session)]
+    try:
+        for line, shown in commands:
+            line, shown = (
+                text.replace("127.0.0.1:6379", f"127.0.0.1:{server.port}")
+                for text in (line, shown)
+            )
+            done = subprocess.run(
+                line,
+                shell=True,
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            assert fits(shown, done.stdout), (line, done.stdout)
+    finally:
+        server.stop()
+
+    assert len(commands) == 6

@@ -1,0 +1,192 @@
+"""Hosts that share a real log: Redis and PostgreSQL, killed, restarted, and full of rubbish."""
+
+import random
+
+import pytest
+
+from nbspam.errors import SharedLogError, UsageError
+from nbspam.sharing.logs import open_log
+from nbspam.sources.items import Item
+from shared_logs import SERVERS, Host, MemoryLog, message
+
+
+@pytest.fixture(params=SERVERS)
+def server(request, tmp_path):
+    kind = SERVERS[request.param]
+    if not kind.is_there:
+        pytest.skip(f"no {request.param}")
+    pytest.importorskip({"redis": "redis", "postgresql": "psycopg"}[request.param])
+    running = kind(tmp_path / "server")
+    yield running
+    running.stop()
+    running.remove()
+
+
+def test_records_come_back_in_order_with_growing_positions(server):
+    log = open_log(server.url)
+    start = log.end()
+    log.append([b"one", b"two"])
+    log.append([b"three"])
+    found = log.read(0, 10)
+
+    assert [record for _, record in found] == [b"one", b"two", b"three"]
+    assert [position for position, _ in found] == sorted({position for position, _ in found})
+    assert log.read(found[0][0], 1) == found[1:2]
+    log.trim(found[1][0])
+    assert log.read(0, 10) == found[2:]
+    assert log.end() == (start.identity, 3, 2)
+    log.wait(found[1][0], 60)  # a record is there: no wait
+    log.report("mx1", {"lag": 0})
+    assert log.hosts() == {"mx1": {"lag": 0}}
+    log.close()
+
+
+def test_lessons_survive_a_killed_log_killed_hosts_and_rubbish(server, tmp_path):
+    rng = random.Random(1)
+    hosts = [Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(3)]
+    taught, rubbish = {}, 0
+    for n in range(300):
+        host = rng.choice(hosts)
+        label = rng.choice(["ham", "spam"])
+        host.teach(message(n), label)  # acknowledged, be the log there or not
+        taught[n] = label
+        if n == 100:
+            server.stop()
+        if n == 150:
+            for each in hosts:
+                with pytest.raises(SharedLogError):
+                    each.sharer.send()
+            server.start()
+        if n % 20 == 0 and not 100 <= n <= 150:
+            stranger = open_log(server.url)
+            stranger.append([b"", b"rubbish", b"nbspam lesson {}\n", bytes(range(256))])
+            stranger.close()
+            rubbish += 4
+            host.sharer.exchange()
+        if n % 45 == 44:
+            killed = rng.choice(hosts)  # it forgets all that is not on disk
+            killed.stop()
+            killed.start()
+    for each in (*hosts, *hosts):
+        each.sharer.exchange()
+
+    exports = {host.export() for host in hosts}
+
+    assert len(exports) == 1
+    for n, label in taught.items():
+        assert hosts[0].opened("").filed(message(n)).label == label  # none was lost
+    assert {host.sharer.facts()["lag"] for host in hosts} == {0}
+    assert all(host.sharer.facts()["skipped"] == rubbish for host in hosts)
+    for host in hosts:
+        host.stop()
+
+
+def test_a_log_that_was_replaced_is_not_read_on(tmp_path):
+    log = MemoryLog()
+    host = Host(tmp_path / "host", "model", log)
+    host.teach(message(1), "ham")
+    host.sharer.exchange()
+    log.identity = "two"
+
+    with pytest.raises(SharedLogError, match="not the log that this host has read; take a snap"):
+        host.sharer.receive()
+    host.stop()
+
+
+def test_a_host_that_missed_trimmed_records_is_told_to_join(tmp_path):
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    hosts[0].teach(message(1), "ham")
+    hosts[0].sharer.exchange()
+    hosts[0].sharer.report()
+    hosts[0].sharer.trim()
+
+    with pytest.raises(SharedLogError, match="1 records that this host has not read were removed"):
+        hosts[1].sharer.receive()
+    for host in hosts:
+        host.stop()
+
+
+def test_another_version_is_refused_in_one_line_and_not_passed_over(tmp_path, monkeypatch):
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    hosts[0].teach(message(1), "ham")
+    monkeypatch.setattr("nbspam.sharing.records.__version__", "9.9")
+    hosts[0].sharer.send()
+    monkeypatch.undo()
+
+    with pytest.raises(SharedLogError, match=r"shares lessons of nbspam 9\.9, and this is"):
+        hosts[1].sharer.receive()
+    assert hosts[1].sharer.outbox.place().n_read == 0
+    for host in hosts:
+        host.stop()
+
+
+def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbspam.sharing.outbox.MOST", 1)
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    host.teach(message(1), "ham")
+
+    with pytest.raises(SharedLogError, match="1 lessons wait for the log; learn on when it is"):
+        host.teach(message(2), "ham")
+    assert host.model.filed_now(message(2)).label is None
+    host.stop()
+
+
+def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(tmp_path):
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    host.teach(message(1), "ham")
+
+    with pytest.raises(SharedLogError, match="--share-sync: learned here, but not in the log"):
+        host.outlet.wait_for_log(0)
+    host.sharer.send()
+    host.outlet.wait_for_log(0)
+    host.stop()
+
+
+def test_lessons_of_users_are_shared(tmp_path):
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    anns = hosts[0].outlet.attach(hosts[0].opened("ann"), "ann")
+    anns.learn([Item("-", "spam", message(1))], day=20_000, classes=["spam"])
+    for host in hosts:
+        host.sharer.exchange()
+
+    assert hosts[1].opened("ann").filed(message(1)).label == "spam"
+    assert hosts[1].opened("").filed(message(1)).label is None
+    for host in hosts:
+        host.stop()
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://x/y", "not the address of a log"),
+        ("redis://127.0.0.1", "no host, or no key"),
+        ("redis://u:secret@h/k", "give --share-password-command"),
+        ("postgresql://h/table", "no database, or a table of other signs"),
+        ("postgresql://h/db/Drop;", "no database, or a table of other signs"),
+        ("postgresql://u:secret@h/db/t", "give --share-password-command"),
+    ],
+)
+def test_addresses_that_are_none_are_refused(url, why):
+    with pytest.raises(UsageError, match=why):
+        open_log(url)
+
+
+def test_the_same_lesson_sent_twice_is_one(tmp_path):
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    hosts[0].teach(message(1), "spam")
+    hosts[0].sharer.send()
+    hosts[0].sharer.outbox.send_again()  # killed before it noted that it had sent
+    hosts[1].sharer.exchange()
+    hosts[1].teach(message(1), "ham")
+    hosts[1].sharer.send()
+    hosts[0].sharer.send()
+    for host in hosts:
+        host.sharer.exchange()
+
+    assert [host.opened("").filed(message(1)).label for host in hosts] == ["ham", "ham"]
+    for host in hosts:
+        host.stop()

@@ -1,0 +1,120 @@
+"""Servers that share lessons: taught by clients, killed, and without their log."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from serving import serving, until
+from shared_logs import RedisServer, message
+from support import ROOT
+
+pytestmark = [
+    pytest.mark.skipif(not RedisServer.is_there, reason="no redis-server"),
+    pytest.mark.slow,
+]
+pytest.importorskip("redis")
+pytest.importorskip("prometheus_client")
+
+
+def tell(server, data, label):
+    """Teach a server by spamd's protocol."""
+    head = f"TELL SPAMC/1.5\r\nMessage-class: {label}\r\nSet: local\r\n"
+    answer = server.ask(f"{head}Content-length: {len(data)}\r\n\r\n".encode() + data)
+    assert answer.startswith(b"SPAMD/1.1 0 EX_OK"), answer
+
+
+def nbspam(*arguments):
+    command = [sys.executable, "-m", "nbspam", *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=60
+    )
+    return done.stdout + done.stderr
+
+
+def metric(server, name):
+    return server.metrics().get(f"nbspam_share_{name}")
+
+
+@pytest.fixture
+def redis(tmp_path):
+    running = RedisServer(tmp_path / "redis")
+    yield running
+    running.stop()
+
+
+def folders(tmp_path, n):
+    found = [tmp_path / f"host{k}" for k in range(n)]
+    for folder in found:
+        folder.mkdir()
+    return found, [str(folder / "model") for folder in found]
+
+
+def test_what_one_server_is_taught_all_know(tmp_path, redis):
+    (one, two), models = folders(tmp_path, 2)
+    options = ["--share", redis.url, "--allow-tell", "-j", "1"]
+    with serving(models[0], one, *options) as first:
+        with serving(models[1], two, *options, "--share-sync") as second:
+            tell(first, message(1), "ham")
+            tell(second, message(2), "spam")
+            until(lambda: metric(first, "read") == metric(second, "read") == 2)
+            redis.stop()
+            tell(first, message(3), "spam")  # acknowledged without the log
+            until(lambda: metric(first, "outbox") == 1)
+            until(lambda: metric(first, "connected") == 0)
+            redis.start()
+            until(lambda: metric(second, "read") == 3)
+            os.kill(second.process.pid, signal.SIGKILL)
+        tell(first, message(4), "ham")
+        with serving(models[1], two, *options) as second:
+            until(lambda: metric(second, "read") == 4)
+            status = nbspam("share", "status", "-m", models[0], "--share", redis.url)
+    exports = [nbspam("export", "-m", model) for model in models]
+
+    assert exports[0] == exports[1]
+    assert exports[0].count('"message"') == 4
+    assert len(status.splitlines()) == 4, status  # a title, two hosts, and what is true of all
+
+
+def test_a_new_host_starts_from_a_snapshot(tmp_path, redis):
+    _, models = folders(tmp_path, 2)
+    share = ["--share", redis.url]
+    for n, label in ((1, "--ham"), (2, "--spam")):
+        (tmp_path / f"{n}.eml").write_bytes(message(n))
+        nbspam("update", "-m", models[0], label, str(tmp_path / f"{n}.eml"), *share)
+    snapshot = str(tmp_path / "snapshot")
+
+    said = nbspam("share", "snapshot", snapshot, "-m", models[0], *share)
+    joined = nbspam("share", "join", snapshot, "-m", models[1])
+    nbspam("unlearn", "-m", models[0], str(tmp_path / "1.eml"), *share)
+    nbspam("relabel", "-m", models[1], "--to", "ham", str(tmp_path / "2.eml"), *share)
+    nbspam("update", "-m", models[0], "--ham", str(tmp_path / "2.eml"), *share)
+    exports = [nbspam("export", "-m", model) for model in models]
+
+    assert said.startswith(f"{snapshot}: the models as of record 2 of the log"), said
+    assert joined.startswith("joined at record 2; model in "), joined
+    assert exports[0] == exports[1]
+    assert exports[0].count('"message"') == 1
+    assert "is there already" in nbspam("share", "join", snapshot, "-m", models[1])
+    assert "is there already" in nbspam("share", "snapshot", snapshot, "-m", models[0], *share)
+    assert "not a snapshot" in nbspam("share", "join", str(tmp_path), "-m", f"{models[1]}3")
+
+
+def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, redis):
+    _, (model,) = folders(tmp_path, 1)
+    mail = tmp_path / "1.eml"
+    mail.write_bytes(message(1))
+    redis.stop()
+    update = ["update", "-m", model, "--ham", str(mail), "--share", redis.url]
+
+    assert "lessons wait until it is back" in nbspam(*update)
+    assert "Error 111" in nbspam(*update, "--share-sync")
+    redis.start()
+    nbspam(*update)
+    status = nbspam("share", "status", "-m", model, "--share", redis.url)
+    assert status.splitlines()[1].split("\t")[1:4] == ["0", "0", "0"]  # lag, outbox, skipped
+    assert "of which log?" in nbspam("share", "status", "-m", model)
+    assert "needs a FOLDER" in nbspam("share", "join", "-m", model)
+    assert "give --share URL, too" in nbspam(*update[:-2], "--share-sync")
