@@ -228,7 +228,7 @@ class Supervisor:
 
 def _courier(service: Service) -> "Courier | None":
     """Return the process that shares lessons, if they are shared."""
-    if service.choices.share is None:
+    if service.waker is None:
         return None
     from nbspam.server.courier import Courier
 
@@ -336,7 +336,8 @@ def serve(
             protocol(name)  # imported once, before workers are forked
         access = access_beside(choices.model_path) if "web" in sockets else None
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
-        return Service(choices, sockets, limits, log, tally, access, waker), model, n_workers
+        shares = None if choices.share is None else waker
+        return Service(choices, sockets, limits, log, tally, access, shares), model, n_workers
 
     first = service(choices, lambda: sockets, n_workers)
     Supervisor(*first, lambda: service(*reread())).run()

@@ -132,7 +132,7 @@ class _EventLoopWorker:
     def outlet(self) -> tuple[SharedOutlet | None, bool]:
         """Return what takes lessons for other servers, and whether their log must have them."""
         choices, waker = self.service.choices, self.service.waker
-        if choices.share is None or waker is None:
+        if waker is None or choices.share is None:
             return None, False
         return SharedOutlet(choices.model_path, waker.wake), choices.share.is_sync
 
