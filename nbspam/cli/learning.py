@@ -82,10 +82,8 @@ def update_command(
         model = StoredModel(model_path, new=settings)
     known = learn_sent_mail(model, sent, corpus)
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
-    learn = partial(
-        model.learn, items, day=options.today(), policy=policy, jobs=jobs, classes=stated
-    )
-    outcome = with_sharing(sharing, model, partial(learn, new_class=new_class))
+    learn = partial(model.learn, items, policy=policy, classes=stated, new_class=new_class)
+    outcome = with_sharing(sharing, model, partial(learn, day=options.today(), jobs=jobs))
     status = report_outcome(
         outcome, model_path, as_json, besides="" if known is None else f"learned {known}"
     )

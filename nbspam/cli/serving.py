@@ -13,7 +13,7 @@ import click
 from nbspam.cli import options
 from nbspam.cli.frame import Call, Command, titled
 from nbspam.cli.output import at_terminal, warn
-from nbspam.cli.sharing import share_choices, share_options
+from nbspam.cli.sharing import SHARE_OPTIONS, share_choices, share_options
 from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.server.metrics import FORMATS
 
@@ -240,10 +240,7 @@ def service_options(
     review: str | None,
     move: bool,
     decision: options.Decision,
-    share: str | None,
-    share_password_command: str | None,
-    share_sync: bool,
-    **_: Any,
+    **more: Any,
 ) -> "ServerChoices":
     """Return the choices for the service; raises UsageError and InputError."""
     from nbspam.mail.head import checked_tag
@@ -272,7 +269,7 @@ def service_options(
         quarantine_above,
         review,
         move,
-        share_choices(share, share_password_command, share_sync),
+        share_choices(**{name: more.get(name) for name in SHARE_OPTIONS}),
     )
 
 

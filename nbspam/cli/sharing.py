@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nbspam.sharing.sharer import Sharer
     from nbspam.store.model import StoredModel
 
+SHARE_OPTIONS = ("share", "share_password_command", "share_sync")
 SHARING = "Sharing lessons with other servers"
 
 share_option = titled(
@@ -45,7 +46,7 @@ share_options = titled(
 
 
 def share_choices(
-    share: str | None, share_password_command: str | None, share_sync: bool = False
+    share: str | None, share_password_command: str | None, share_sync: bool | None = False
 ) -> "ShareChoices | None":
     """Return how lessons are shared, None if they are not; raises UsageError and InputError."""
     if share is None:
@@ -60,7 +61,7 @@ def share_choices(
     if share_password_command:
         password = printed_secret("--share-password-command", share_password_command, share)
     open_log(share, password).close()  # a wrong address is said now
-    return ShareChoices(share, password, share_sync)
+    return ShareChoices(share, password, bool(share_sync))
 
 
 def with_sharing(
