@@ -28,7 +28,7 @@ from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
 CERTAIN = 40.0  # nats: more than any evidence of a message's words
-HINT = 2.0  # nats, of an allowed sender that nobody vouches for
+HINT = 1.0  # nats, of an allowed sender that nobody vouches for: E-261
 _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:]*@?[^\s@:]+\.?[^\s@:]*\Z")
 _MAX_LINES = 100_000
