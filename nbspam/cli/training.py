@@ -53,8 +53,7 @@ def train_command(
 ) -> None:
     """Learn from labelled mail and write a new model.
 
-    SOURCE is a folder with a folder for each class, a Maildir, mbox, MH folder, TREC index
-    or table of texts.  A model that knows more is kept as FILE~.
+    SOURCE has a folder for each class, or is a table.  A former model is FILE~.
 
     \b
     nbspam train mails/
