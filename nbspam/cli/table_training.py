@@ -44,9 +44,8 @@ def table_train_command(
 ) -> None:
     """Learn from rows whose class is in a column, and write a new model.
 
-    SOURCE is a table in CSV, TSV or JSON lines.  Its cells decide which columns hold numbers.
-    A model that knows more than the new one is kept as FILE~; that of a mail filter is
-    replaced only where -m says so.
+    SOURCE is a table in CSV, TSV or JSON lines.  A former model is kept as FILE~; that
+    of a mail filter is replaced only where -m says so.
 
     \b
     nbspam table train iris.csv --target species
