@@ -12,8 +12,8 @@ import numpy as np
 
 from nbspam.counts.memory import LabelChange
 from nbspam.sharing.outbox import PendingLesson
-from nbspam.sharing.records import SharedLesson
-from nbspam.store.journal import decode_record
+from nbspam.sharing.records import SharedLesson, spelt_out
+from nbspam.store.journal import decode_record, encode_record
 from nbspam.store.model import StoredModel
 
 
@@ -47,13 +47,18 @@ def in_order(
     for each in rest:
         change = bodies[each.number]
         filed = by_log.at(change.digest)
-        noted.append(each._replace(before=filed.after, told=filed.told, day=filed.day))
+        body = None
+        if filed.after is not None and not _has_same_tokens(filed, change):
+            body = encode_record(spelt_out(filed, model.base.table.vocabulary))
+        noted.append(each._replace(before=filed.after, told=filed.told, day=filed.day, filed=body))
         by_log.add(change)
     mine = {change.digest: change for change in bodies.values()}
     return OrderedLessons(_yet_to_make(model, by_log, now, mine), noted)
 
 
 def _before(pending: PendingLesson, change: LabelChange) -> LabelChange:
+    if pending.filed is not None:
+        change = decode_record(pending.filed)
     return change._replace(after=pending.before, told=bool(pending.told), day=pending.day)
 
 

@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS seen (origin TEXT PRIMARY KEY, number INTEGER NOT NUL
 CREATE TABLE IF NOT EXISTS outbox (
     number INTEGER PRIMARY KEY AUTOINCREMENT, user TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0,
     settings TEXT NOT NULL, lesson BLOB NOT NULL,
-    before TEXT, told INTEGER NOT NULL, day INTEGER NOT NULL
+    before TEXT, told INTEGER NOT NULL, day INTEGER NOT NULL, filed BLOB
 );
 """
 
@@ -49,6 +49,7 @@ class PendingLesson(NamedTuple):
     before: str | None  # the class of the message before it
     told: bool  # whether a person had told that class; SQLite has 0 and 1
     day: int  # on which it had been learned as that
+    filed: bytes | None = None  # body with the tokens of then, if they are not the lesson's
 
 
 def share_findings(path: str) -> list[Finding]:
@@ -157,10 +158,10 @@ class Outbox:
         pending: those that stay, with what the log says now of their messages before them.
         """
         facts = [(name, str(value)) for name, value in place._asdict().items()]
-        rows = [(each.before, each.told, each.day, each.number) for each in pending]
+        rows = [(*each[4:], each.number) for each in pending]
         with self._changed() as base:
             base.executemany(
-                "UPDATE outbox SET before = ?, told = ?, day = ? WHERE number = ?", rows
+                "UPDATE outbox SET before = ?, told = ?, day = ?, filed = ? WHERE number = ?", rows
             )
             base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", facts)
             base.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", list(seen.items()))
@@ -181,8 +182,8 @@ class Outbox:
                     f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back"
                 )
             base.executemany(
-                "INSERT INTO outbox (user, settings, lesson, before, told, day)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO outbox (user, settings, lesson, before, told, day, filed)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
             (last,) = base.execute("SELECT max(number) FROM outbox").fetchone()
@@ -213,7 +214,7 @@ class Outbox:
 
     def _lessons(self, which: str, values: list[Any], limit: str = "") -> list[PendingLesson]:
         query = (
-            "SELECT number, user, settings, lesson, before, told, day FROM outbox"
+            "SELECT number, user, settings, lesson, before, told, day, filed FROM outbox"
             f" WHERE {which} ORDER BY number {limit}"
         )
         with self._used():

@@ -1,0 +1,126 @@
+"""A new host starts from a snapshot, with users' models; and single orders of lessons."""
+
+import os
+
+import pytest
+
+from nbspam.errors import InputError, SharedLogError, UsageError
+from nbspam.server.courier import ShareOpener
+from nbspam.sharing import joining
+from nbspam.sharing.joining import join_log, snapshot
+from nbspam.sharing.outbox import share_findings
+from nbspam.sharing.sharer import SharedOutlet, Sharer
+from nbspam.sources.items import Item
+from shared_logs import DAY, Host, MemoryLog, message
+
+
+def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
+    log, path, users = MemoryLog(), str(tmp_path / "model"), str(tmp_path / "users")
+    opened = ShareOpener(path, users)
+    sharer = Sharer(path, log, "mx1", opened)
+    outlet = SharedOutlet(path)
+    for user, label in (("", "ham"), ("ann", "spam")):
+        model = outlet.attach(opened(user), user)
+        model.learn([Item("-", label, message(1))], day=DAY, classes=[label])
+    folder, to, theirs = (str(tmp_path / name) for name in ("start", "new/model", "new/users"))
+    place = snapshot(sharer, folder, ["ann"])
+    with pytest.raises(UsageError, match="has models of users; say with --users where they go"):
+        join_log(folder, to, None)
+    joined = join_log(folder, to, theirs)
+    new = ShareOpener(to, theirs)
+
+    assert place.n_read == joined.n_read == 2
+    assert new("").filed(message(1)).label == "ham"
+    assert new("ann").filed(message(1)).label == "spam"
+    assert share_findings(to)[0].text == "2 records of the log read, 0 lessons in the outbox"
+    for name, why in (("a" * 300, "name is too long"), ("Ann", "not the name of a user")):
+        with pytest.raises(UsageError, match=why):
+            ShareOpener(to, theirs)(name)
+    with pytest.raises(UsageError, match="no users' models here; serve with --users DIR"):
+        ShareOpener(to, None)("ann")
+    assert os.stat(f"{to}.share").st_mode & 0o077 == 0
+    sharer.outbox.close()
+    outlet.outbox.close()
+
+
+def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    host.teach(message(1), "ham")
+    monkeypatch.setattr(host.sharer, "exchange", lambda: None)
+    monkeypatch.setattr(joining, "_TRIES", 2)
+
+    with pytest.raises(SharedLogError, match="lessons come all the time; try again when fewer"):
+        snapshot(host.sharer, str(tmp_path / "start"), [])
+    with pytest.raises(InputError, match="not a snapshot; make one with nbspam share snapshot"):
+        join_log(str(tmp_path), str(tmp_path / "new"), None)
+    host.stop()
+
+
+def pair(tmp_path):
+    log = MemoryLog()
+    return [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+
+
+def quiet(hosts):
+    for host in (*hosts, *hosts):
+        host.sharer.exchange()
+    exports = [host.export() for host in hosts]
+    for host in hosts:
+        host.stop()
+    return exports
+
+
+def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(tmp_path):
+    hosts = pair(tmp_path)
+    for n in (1, 7, 13, 61):  # they share words, whose counts would be wrong otherwise
+        hosts[0].teach(message(n), "ham")
+    for host in hosts:
+        host.sharer.exchange()
+    hosts[1].teach(message(1), "spam", DAY + 1)  # waits in the outbox
+    hosts[0].teach(message(1), None, DAY + 1)
+    hosts[0].sharer.send()
+    hosts[1].sharer.receive()
+
+    assert hosts[1].opened("").filed(message(1)).label == "spam"  # its own is the later one
+    one, two = quiet(hosts)
+    assert one == two
+
+
+def test_the_tokens_of_the_first_copy_stay_while_an_own_lesson_waits(tmp_path):
+    hosts = pair(tmp_path)
+    for n in (7, 13, 61):
+        hosts[0].teach(message(n, copy=n % 2), "ham")
+    hosts[0].teach(message(1, copy=0), "ham")
+    hosts[1].teach(message(1, copy=1), "spam")  # waits, and follows the other copy's lesson
+    hosts[0].sharer.send()
+    hosts[1].sharer.receive()
+    one, two = quiet(hosts)
+
+    assert one == two
+
+
+def test_words_of_another_copy_are_seen_on_the_day_of_that_copy(tmp_path):
+    hosts = pair(tmp_path)
+    hosts[0].teach(message(2, copy=1), "ham", DAY)  # has the word copy1
+    hosts[0].sharer.exchange()
+    hosts[0].teach(message(1, copy=0), "ham", DAY + 3)
+    hosts[1].teach(message(1, copy=1), "ham", DAY + 3)
+    hosts[0].sharer.send()
+    one, two = quiet(hosts)
+
+    assert one == two
+    (line,) = (line for line in one.splitlines() if b'"subject:copy1"' in line)
+    assert b'"seen": "2024-10-07"' in line  # DAY + 3; it is counted once
+
+
+def test_a_model_of_other_settings_is_refused(tmp_path, monkeypatch):
+    hosts = pair(tmp_path)
+    monkeypatch.setattr("nbspam.sharing.sharer.fingerprint", lambda settings: "another")
+    hosts[0].teach(message(1), "ham")
+    monkeypatch.undo()
+    hosts[0].sharer.send()
+
+    with pytest.raises(SharedLogError, match="a model with other settings; give all hosts the"):
+        hosts[1].sharer.receive()
+    for host in hosts:
+        host.stop()
