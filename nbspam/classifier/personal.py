@@ -31,7 +31,7 @@ from nbspam.classifier.combine import (
 )
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
-from nbspam.decision import UNDECIDED, Rule, default_rule
+from nbspam.decision import UNDECIDED, Cutoffs, Rule, default_rule
 from nbspam.mail.message import Message
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
@@ -61,6 +61,7 @@ class OwnCounts(NamedTuple):
     values: Floats32  # (n_tokens, 3) messages of ham, and of spam, that have it; correction, nats
     class_count: Floats  # (2,)
     sent_mail: SentMail | None = None  # the user's own; None: the shared model's counts
+    cutoffs: Cutoffs | None = None  # the user's own; None: the rule for everybody's mail
 
     def columns(self, keys: Keys) -> Integers:
         """Return the place of each key, -1 for unknown keys; same shape as keys."""
@@ -205,10 +206,12 @@ def lack_of_own(shared: Classifier, own: OwnCounts | None) -> str | None:
 def rule_for(shared: Classifier, own: OwnCounts | None, rule: Rule) -> Rule:
     """Return the rule for one user's mail; rule: the one for everybody's.
 
-    A user can have taught what the shared model lacks.
+    A user can have taught what the shared model lacks, and have cutoffs of their own.
     """
     if lack_of_own(shared, own) is not None:
         return UNDECIDED
+    if own is not None and own.cutoffs is not None:
+        return own.cutoffs
     if rule is not UNDECIDED:
         return rule
     return shared.cutoffs or default_rule(shared.classes, shared.settings.is_mail_combined)
@@ -272,13 +275,12 @@ def _by_rule(
     shared: Classifier, owners: Sequence[OwnCounts | None], rule: Rule
 ) -> Iterator[tuple[Rule, list[int]]]:
     """Yield rules and the owners whose mail each is for, by number."""
-    rules = [rule_for(shared, own, rule) for own in owners]
-    undecided = [row for row, each in enumerate(rules) if each is UNDECIDED]
-    others = [row for row, each in enumerate(rules) if each is not UNDECIDED]
-    if undecided:
-        yield UNDECIDED, undecided
-    if others:
-        yield rules[others[0]], others
+    found: dict[Cutoffs | int, tuple[Rule, list[int]]] = {}
+    for row, own in enumerate(owners):
+        each = rule_for(shared, own, rule)
+        key = each if isinstance(each, Cutoffs) else id(each)  # arrays have no hash
+        found.setdefault(key, (each, []))[1].append(row)
+    yield from found.values()
 
 
 def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule) -> Explanation:

@@ -192,8 +192,8 @@ class Users:
         except (NbspamError, OSError) as error:
             self._on_trouble(error)
             return None
-        sent = model.settings.sent_mail
-        is_new = sent is None and not table.class_count.any()
+        sent, cutoffs = model.settings.sent_mail, model.base.cutoffs
+        is_new = sent is None and cutoffs is None and not table.class_count.any()
         if is_new or not isinstance(site.base.fit, Combination):
             return None
-        return own_of(site.base, table, documents, y)._replace(sent_mail=sent)
+        return own_of(site.base, table, documents, y)._replace(sent_mail=sent, cutoffs=cutoffs)

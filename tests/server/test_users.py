@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbspam.classifier.training import learn_items
+from nbspam.decision import cutoffs
 from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import own_rule
 from nbspam.server.judge import Judge, Teacher
@@ -32,7 +33,7 @@ from nbspam.server.users import (
 )
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
-from nbspam.store.model import StoredModel
+from nbspam.store.model import StoredModel, keep_cutoffs
 from nbspam.store.open import save_classifier
 from protocols import OFFER, check, milter_mail, post, tell
 from scripted import PASSWORD, Client, desk, talk
@@ -363,6 +364,40 @@ async def test_what_another_process_teaches_a_user_counts_from_the_next_message_
         lessons = [Item("-", "spam", NEWS % (n, n)) for n in range(30, 40)]
         StoredModel(house.users.path("ann")).learn(lessons, day=1, classes=["spam"])
         assert labels(await house.ask(("ann", ASKED))) == ["spam"]
+
+
+async def test_cutoffs_in_a_users_model_are_the_rule_for_that_users_mail_only(living, tmp_path):
+    asked = [(user, ASKED) for user in ("ann", "bob", "eve")]
+    async with living() as house:
+        for user in ("ann", "eve"):
+            await house.teach(user, "spam", *(NEWS % (n, n) for n in range(30, 36)))
+        before = await house.ask(*asked)
+        strict = cutoffs(1e6, unsure_cost=1e-5)
+        keep_cutoffs(str(tmp_path / "ann" / "model"), strict)
+        found = await house.ask(*asked, explain=True)
+        # A lesson keeps them, and so does a worker that reads the user's model the first time.
+        await house.teach("ann", "spam", NEWS % (36, 36))
+    async with living() as house:
+        (later,) = await house.ask(("ann", ASKED))
+
+    assert labels(before) == ["spam", "ham", "spam"]
+    assert labels(found) == ["unsure", "ham", "spam"]
+    assert [each.explanation.verdict.label for each in found] == labels(found)
+    assert [each.rule == strict for each in found] == [True, False, False]
+    assert list(map(spam_of, found)) == pytest.approx(list(map(spam_of, before)), 1e-9)
+    assert later.rule == strict
+
+
+async def test_cutoffs_alone_are_a_users_rule_too(living, tmp_path):
+    async with living() as house:
+        await house.teach("ann", "spam", SPAM)
+        await house.teach("ann", None, SPAM)
+        strict = cutoffs(1e6, unsure_cost=1e-5)
+        keep_cutoffs(str(tmp_path / "ann" / "model"), strict)
+        ann, bob = await house.ask(("ann", ASKED), ("bob", ASKED))
+
+    assert ann.rule == strict
+    assert spam_of(ann) == pytest.approx(spam_of(bob), 1e-9)
 
 
 async def test_a_link_between_folders_makes_two_names_one_user(living, tmp_path):
