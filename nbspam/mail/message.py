@@ -151,7 +151,7 @@ class _MessageReader:
                 fields.append(Field("hidden", text))
             else:
                 fields.append(Field("body", text))
-                urls += _links(text)
+                urls += _LINK.findall(text) or _BARE_LINK.findall(text)
         fields += parts.fields[done:]
         if parts.documents:
             fields += self.documents(urls)
@@ -253,8 +253,3 @@ def _words(text: bytes) -> set[bytes]:
         words.difference_update(beyond)
         words.update(_WORD.findall(b" ".join(beyond)))
     return words
-
-
-def _links(text: bytes) -> list[bytes]:
-    """Return the links in a text."""
-    return _LINK.findall(text) or _BARE_LINK.findall(text)

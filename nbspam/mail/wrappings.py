@@ -241,15 +241,11 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
             value = decodestring(value)
         if b"ENCODING=B" in upper or value[:5].lower() == b"data:":
             continue
-        value = _ESCAPED.sub(_unescaped, value)
+        value = _ESCAPED.sub(lambda match: b"\n" if match[1] in b"nN" else match[1], value)
         (html if b"TEXT/HTML" in upper else texts).append(value)
         # Names of people, and texts in other forms, are parameters.
         texts += [settings.replace(b";", b" ")] * (b"CN=" in upper or b"ALTREP=" in upper)
     return b"\n".join(texts), b"\n".join(html)
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    return b"\n" if match[1] in b"nN" else match[1]
 
 
 # --- uuencoded bodies ------------------------------------------------------------------------

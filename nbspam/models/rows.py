@@ -35,7 +35,12 @@ class DistinctRows(Statistics):
             Statistics(part.classes, {"class_count_": part.sums["class_count_"]})
             for part in (self, other)
         )
-        rows = np.concatenate([_renamed(part, classes) for part in (self, other)])
+        renamed = []
+        for part in (self, other):  # class indices refer to the classes of both
+            rows = part.sums["rows_"].copy()
+            rows[:, -1] = np.searchsorted(classes, part.classes)[rows[:, -1]]
+            renamed.append(rows)
+        rows = np.concatenate(renamed)
         weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
         class_count = mine.plus(theirs, sign).sums["class_count_"]
         return DistinctRows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
@@ -59,13 +64,6 @@ class DistinctRows(Statistics):
     def is_negative(self) -> bool:
         """Return whether more was subtracted than had been added."""
         return any((self.sums[name] < -1e-6).any() for name in ("class_count_", "row_count_"))
-
-
-def _renamed(part: Statistics, classes: Any) -> Any:
-    """Return the rows of a part with class indices that refer to these classes."""
-    rows = part.sums["rows_"].copy()
-    rows[:, -1] = np.searchsorted(classes, part.classes)[rows[:, -1]]
-    return rows
 
 
 def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
