@@ -45,6 +45,9 @@ class Visitor(TestClient):
     def tell(self, **form):
         return self.post("/tell", data={"form": self.form, **form})
 
+    def list(self, **form):
+        return self.post("/list", data={"form": self.form, **form})
+
     def shown(self, path="/"):
         """Return a page that is there."""
         answer = self.get(path)

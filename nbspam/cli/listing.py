@@ -32,13 +32,13 @@ def allow_command(
     ADDRESS is a sender, a domain with all below it, list:ID for a mailing list by its List-Id,
     or to:ADDRESS for a recipient that the mail system names to nbspam serve.  Anybody can write
     any sender; so without an aligned DKIM or SPF result of the trusted server, the line is a
-    hint of two nats.  Without an address, the list is printed.
+    hint of one nat.  Without an address, the list is printed.
 
     \b
     nbspam allow --trust mail.example.org ann@example.com
     nbspam allow list:dev.lists.example.org
     """
-    change_lists("allow", addresses, model_path, trust, forgets, as_json)
+    print_changed_lists("allow", addresses, model_path, trust, forgets, as_json)
 
 
 @click.command("deny", cls=Command, first=("--model-file", "--forget", "--json"))
@@ -59,10 +59,10 @@ def deny_command(
     nbspam deny news@shop.example
     nbspam deny --forget shop.example
     """
-    change_lists("deny", addresses, model_path, None, forgets, as_json)
+    print_changed_lists("deny", addresses, model_path, None, forgets, as_json)
 
 
-def change_lists(
+def print_changed_lists(
     verb: str,
     addresses: tuple[str, ...],
     model_path: str,
@@ -71,7 +71,6 @@ def change_lists(
     as_json: bool,
 ) -> None:
     """Write addresses into the lists beside a model, and print what the lists say then."""
-    from nbspam.disk import locked, resolved, unwritable
     from nbspam.mail import address_lists
 
     if forgets and not addresses:
@@ -81,15 +80,7 @@ def change_lists(
     lists = address_lists.read_lists(model_path) or address_lists.AddressLists({})
     unknown = [key for key in keys if forgets and key not in lists.verbs]
     if keys or trust is not None:
-        with locked(resolved(model_path)):
-            lists = address_lists.read_lists(model_path) or lists
-            verbs = {key: each for key, each in lists.verbs.items() if key not in keys}
-            verbs |= {} if forgets else dict.fromkeys(keys, verb)
-            lists = address_lists.AddressLists(verbs, trust or lists.trusted)
-            try:
-                address_lists.write_lists(model_path, lists)
-            except OSError as error:
-                raise unwritable(path, error) from error
+        lists = address_lists.change_lists(model_path, keys, None if forgets else verb, trust)
     if as_json:
         echo_json({"lists": path, "trust": lists.trusted, **_by_verb(lists.verbs)})
         return

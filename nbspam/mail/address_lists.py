@@ -22,7 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.disk import Stamp, parent_folder, read_own, replace_file, resolved, stamp_of
+from nbspam.disk import (
+    Stamp,
+    locked,
+    parent_folder,
+    read_own,
+    replace_file,
+    resolved,
+    stamp_of,
+    unwritable,
+)
 from nbspam.errors import InputError, ModelFileError
 from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
 from nbspam.verdicts import Evidence, Explanation, Verdict
@@ -30,7 +39,8 @@ from nbspam.verdicts import Evidence, Explanation, Verdict
 CERTAIN = 40.0  # nats: more than any evidence of a message's words
 HINT = 1.0  # nats, of an allowed sender that nobody vouches for: E-261
 _VERBS = ("allow", "deny", "trust")
-_ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:]*@?[^\s@:]+\.?[^\s@:]*\Z")
+_ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#]*@?[^\s@:#]+\Z")  # "#" begins a comment
+_SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _MAX_LINES = 100_000
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
 _LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|([^<>\s]++)\s*+\Z")
@@ -164,11 +174,47 @@ def read_lists(model: str) -> AddressLists | None:
 def checked_address(text: str) -> str:
     """Return an address as lists have it; raises InputError."""
     key = text.strip().lower().removeprefix("@")
-    if not _ADDRESS.match(key):
+    is_word = not any(sign in key for sign in ".@:")  # no domain: nobody's mail would fit
+    if is_word or not _ADDRESS.match(key):
         raise InputError(
             f"{text}: no address; write ann@example.org, example.org, list:ID or to:ADDRESS"
         )
     return key
+
+
+def sender_of(data: bytes) -> str | None:
+    """Return the address of a message's only sender, as lists have it; None without one.
+
+    Strangers write it, so that an address that a line of a list cannot hold is none.
+    """
+    senders = read_correspondence(data).mailboxes(b"from")
+    text = senders[0].address.decode("utf-8", "replace") if len(senders) == 1 else ""
+    return text if text.isprintable() and _SENDER.match(text) else None
+
+
+def change_lists(
+    model: str,
+    addresses: Iterable[str],
+    verb: str | None,
+    trust: str | None = None,
+    patience: float | None = None,
+) -> AddressLists:
+    """Write addresses into the lists beside a model, and return the lists; raises NbspamError.
+
+    verb: "allow" or "deny"; None takes them off.  trust: the server that is trusted from now on.
+    patience: seconds to wait for the model's lock; None: as long as it takes.
+    """
+    keys = set(addresses)
+    with locked(resolved(model), patience=patience):
+        before = read_lists(model) or AddressLists({})
+        verbs = {key: each for key, each in before.verbs.items() if key not in keys}
+        verbs |= {} if verb is None else dict.fromkeys(keys, verb)
+        lists = AddressLists(verbs, trust or before.trusted)
+        try:
+            write_lists(model, lists)
+        except OSError as error:
+            raise unwritable(lists_path(model), error) from error
+    return lists
 
 
 def write_lists(model: str, lists: AddressLists) -> None:

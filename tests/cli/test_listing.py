@@ -57,6 +57,7 @@ def test_a_denied_domain_is_spam_whoever_signs(nbspam, trained):
             1,
             "a b: no address; write ann@example.org, example.org, list:ID or to",
         ),
+        (["deny", "nobody"], 1, "nobody: no address; write ann@example.org, example.org, list:ID"),
         (["deny", "--forget"], 2, "--forget: no address; name those to take off the list"),
     ],
 )

@@ -12,11 +12,13 @@ from nbspam.mail.address_lists import (
     AddressLists,
     ListMatch,
     ListsInUse,
+    change_lists,
     checked_address,
     listed_explanation,
     listed_verdict,
     lists_path,
     read_lists,
+    sender_of,
     write_lists,
 )
 from nbspam.verdicts import Evidence, Explanation, Verdict
@@ -137,11 +139,36 @@ def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
         read_lists(str(tmp_path / "m"))
 
 
-@pytest.mark.parametrize("text", ["", "a b", "a@b@c", "list:", "@"])
+@pytest.mark.parametrize(
+    "text", ["", "a b", "a@b@c", "list:", "@", "nobody", "a#x@b.example", "com#x.example"]
+)
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(InputError, match=r"no address; write ann@example\.org"):
         checked_address(text)
     assert checked_address(" @Shop.Example ") == "shop.example"
+
+
+@pytest.mark.parametrize(
+    ("head", "sender"),
+    [
+        ("From: Ann <Ann@Example.ORG>", "ann@example.org"),
+        ("Subject: nobody", None),
+        ("From: ann@a.example, bob@b.example", None),
+        ("From: com#x@evil.example", None),  # a line would deny all of com
+        ("From: ann", None),
+        ("From: to:ann@example.org", None),
+        ("From: <\xff@example.org>", None),
+        ("From: <a\x01b@example.org>", None),
+    ],
+)
+def test_the_sender_of_a_message_is_one_that_a_line_holds(tmp_path, head, sender):
+    data = head.encode("latin-1") + b"\n\nx\n"
+    assert sender_of(data) == sender
+    if sender is not None:
+        model = str(tmp_path / "m")
+        assert change_lists(model, [sender], "deny").match(data).line == f"deny {sender}"
+        assert read_lists(model).match(data).line == f"deny {sender}"
+        assert change_lists(model, [sender], None).match(data) is None
 
 
 def test_lists_in_use_are_read_again_when_they_change(tmp_path):

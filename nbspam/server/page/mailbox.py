@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
+from nbspam.mail.address_lists import change_lists, read_lists, sender_of
 from nbspam.maildir.maildir import (
     INBOX,
     MOVING,
@@ -252,6 +253,28 @@ class ReviewMailbox:
         stamp = stamp_of(self.model) if self.user else None
         own = 0.0 if stamp is None else stamp[3] / 1e9
         return max((each for each in (site, own) if each < now), default=0.0)
+
+    # ---- the lists beside the model ----
+
+    def sender_of(self, data: bytes) -> tuple[str | None, str | None]:
+        """Return a message's sender and what the lists say of it; None for either: nothing."""
+        sender = sender_of(data)
+        try:
+            lists = read_lists(self.model)
+        except InputError:  # of which the judge tells
+            return None, None
+        return sender, lists.verbs.get(sender or "") if lists is not None else None
+
+    def list_sender(self, key: str, verb: str | None) -> str | None:
+        """Put the sender of a message on a list, or off; return the sender, None without one.
+
+        verb: "allow" or "deny"; None takes it off.  Raises NbspamError.
+        """
+        data = self.message(key)
+        sender = None if data is None else sender_of(data)
+        if sender is not None:
+            change_lists(self.model, [sender], verb, patience=_PATIENCE)
+        return sender
 
     # ---- moving ----
     #

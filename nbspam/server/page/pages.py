@@ -203,7 +203,15 @@ def message_page(bar: PageBar, view: View, reading: "MessageReading", settings: 
     if reading.explanation is not None:
         case = case_of(reading.explanation, Item("-", None, reading.data), settings)
         spam = reading.explanation.verdict.posterior["spam"]
-    return filled("message.html", bar=bar, view=view, seen=reading.seen, case=case, spam=spam)
+    return filled(
+        "message.html",
+        bar=bar,
+        view=view,
+        seen=reading.seen,
+        case=case,
+        spam=spam,
+        reading=reading,
+    )
 
 
 def course_page(bar: PageBar, course: Course) -> str:

@@ -54,6 +54,8 @@ class MessageReading(NamedTuple):
     seen: SeenMessage
     data: bytes
     explanation: Explanation | None
+    sender: str | None = None  # whom lists can name; None: nobody
+    listed: str | None = None  # what the lists beside the model say of the sender
 
 
 class LessonOutcome(NamedTuple):
@@ -149,7 +151,7 @@ class Reviewer:
             seen = seen or _seen(MailboxLetter(key, nan, 0), data, judgement)
         except NbspamError:
             seen = seen or _seen(MailboxLetter(key, nan, 0), data, None)
-        return MessageReading(seen, data, explanation)
+        return MessageReading(seen, data, explanation, *await self.run(box.sender_of, data))
 
     async def course(self, user: str) -> Course:
         """Return the model's course on a user's mail; raises NbspamError."""
@@ -254,6 +256,14 @@ class Reviewer:
                 self._log.failed("a message was learned, but not moved", error)
                 unmoved = str(error)
         return LessonOutcome(key, label, outcome, heading(data).subject, unmoved)
+
+    async def list_sender(self, user: str, key: str, verb: str | None) -> str | None:
+        """Put the sender of a message on a list, or off; return the sender, None without one.
+
+        verb: "allow" or "deny"; None takes it off.  Raises NbspamError.
+        """
+        box = await self.run(self._box, user)
+        return await self.run(box.list_sender, key, verb)
 
     @contextlib.asynccontextmanager
     async def _turn(self, box: ReviewMailbox) -> AsyncIterator[None]:

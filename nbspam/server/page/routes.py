@@ -67,6 +67,7 @@ def page_app(desk: Desk, port: int) -> Starlette:
             Route("/login", log_in, methods=["POST"]),
             Route("/logout", log_out, methods=["POST"]),
             Route("/tell", tell, methods=["POST"]),
+            Route("/list", list_sender, methods=["POST"]),
         ],
         middleware=[sessions, Middleware(Gate)],
         exception_handlers=dict.fromkeys((HTTPException, NbspamError, OSError), trouble),
@@ -221,6 +222,13 @@ _UNKNOWN = {
     HTTPStatus.METHOD_NOT_ALLOWED: "This address only takes what a form of a page sends.",
 }
 _NO_MESSAGE = "This message is not there any more: it was moved or deleted in the meantime."
+_NO_SENDER = f"{_NO_MESSAGE} Or no list can hold its sender."
+_LISTED = {
+    "allow": "{} is allowed from now on: certain if your mail server says that the"
+    " sender is genuine, else a hint.",
+    "deny": "{} is denied from now on.",
+    "unlist": "{} is on no list any more.",
+}
 _NO_LESSON = (
     "There is nothing to take back: that was done before, the message was marked again since, or"
     " it is not there any more."
@@ -347,6 +355,27 @@ async def taught(request: Request, began: float) -> Response:
     if label is None:
         request.session["done"] = f"Taken back: {lesson.subject[:_MAX_SUBJECT]}"
     return led_to(address_after(form, lesson.key))
+
+
+# ---- lists of senders ----
+
+
+async def list_sender(request: Request) -> Response:
+    """Allow or deny the sender of a message, or take that back, and lead to the message."""
+    form, user = request.state.form, request.session["user"]
+    verb = next((each for each in _LISTED if each in form), None)
+    if verb is None:
+        raise HTTPException(
+            HTTPStatus.BAD_REQUEST, "This form says neither allow nor deny nor unlist."
+        )
+    listed = None if verb == "unlist" else verb
+    sender = await asyncio.shield(reviewer_of(request).list_sender(user, form[verb], listed))
+    if sender is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND, _NO_SENDER)
+    desk_of(request).log.answered(user=user, lists=f"{verb} {sender}")
+    back = "" if listed is None else " “Take off the list” takes it back."
+    request.session["done"] = _LISTED[verb].format(sender[:_MAX_SUBJECT]) + back
+    return led_to(address_after(form, form[verb]))
 
 
 def address_after(form: Mapping[str, str], key: str) -> str:

@@ -63,14 +63,15 @@ class Known(NamedTuple):
 
 def other_sites(it):
     """Yield what pages of other sites can make a browser send, session included."""
-    form = urlencode({"form": it.form, "token": it.token, "spam": key_of(0)})
+    fields = {"form": it.form, "token": it.token, "spam": key_of(0), "deny": key_of(0)}
+    form = urlencode(fields)
     for origin in (
         EVIL, "null", "", "http://127.0.0.1:1", "http://127.0.0.1", f"https://{it.host}",
         f"http://{it.host}.evil.example", f"http://{it.host}/", f"http://x@{it.host}",
         f"http://localhost:{it.port}",
     ):  # fmt: skip
         yield Attack(f"a GET of {origin}", it.request(Origin=origin), 403, NO_ORIGIN)
-        for path in ("/tell", "/logout", "/login", "/none"):
+        for path in ("/tell", "/list", "/logout", "/login", "/none"):
             for kind in ("application/x-www-form-urlencoded", "text/plain"):
                 request = it.request("POST", path, form, Origin=origin, Content_Type=kind)
                 yield Attack(f"a form of {origin} to {path}", request, 403, NO_ORIGIN)
@@ -99,14 +100,17 @@ def other_forms(it):
         request = it.request("POST", "/tell", f"--b\r\n{part}", Content_Type=kind, **ours)
         yield Attack(f"a form as {kind}", request, 403, EARLIER)
     for form in ("", "x", it.token, it.form[:-1], it.form + "A"):
-        for path in ("/tell", "/logout"):
-            request = it.posted(path, form=form, spam=key_of(0))
+        for path in ("/tell", "/list", "/logout"):
+            request = it.posted(path, form=form, spam=key_of(0), deny=key_of(0))
             yield Attack(f"the form {form}", request, 403, EARLIER)
-    body = urlencode({"form": it.form, "spam": key_of(0)})
+    body = urlencode({"form": it.form, "spam": key_of(0), "deny": key_of(0)})
     for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "HEAD"):
         yield Attack(f"teaching by {method}", it.request(method, "/tell", body), 405)
+        yield Attack(f"listing by {method}", it.request(method, "/list", body), 405)
     for fields in ({}, {"unsure": key_of(0)}, {"undo": "\N{SUPERSCRIPT TWO}"}):
         yield Attack(f"teaching {fields}", it.posted(**fields), 400)
+    for fields in ({}, {"spam": key_of(0)}, {"trust": "evil.example"}):
+        yield Attack(f"listing {fields}", it.posted("/list", **fields), 400)
     for number in ("-1", "1e3", "9" * 12, "'OR'1'='1"):
         yield Attack(f"undo {number}", it.posted(undo=number), 400)
     for field in ("next", "back", "page"):
@@ -190,8 +194,8 @@ def guesses(it):
     ):  # fmt: skip
         cookie = {"Cookie": f"{name}={value}"}
         yield Attack(f"a session {what}", it.request(**cookie), 403, "Token")
-        body, origin = urlencode({"form": "x", "spam": key_of(0)}), f"http://{it.host}"
-        for path in ("/tell", "/logout"):
+        body, origin = urlencode({"form": "x", "deny": key_of(0)}), f"http://{it.host}"
+        for path in ("/tell", "/list", "/logout"):
             request = it.request("POST", path, body, Origin=origin, **cookie)
             yield Attack(f"a form of a session {what}", request, 403, ENDED)
     tossed = it.request(Cookie=f"{name}=x; {it.cookie}")
@@ -217,6 +221,7 @@ def guesses(it):
         gone = "This message is not there any more"
         yield Attack(f"the message {key[:18]}", it.request(path=address), 404, gone)
         yield Attack(f"teaching {key[:18]}", it.posted(spam=key), 404, gone)
+        yield Attack(f"listing {key[:18]}", it.posted("/list", deny=key), 404, gone)
 
 
 def leads(it):
@@ -250,7 +255,7 @@ def mistakes(attack, answer):
 
 
 @TABLES
-async def test_every_attack_gets_the_answer_it_should_get(at, box, table):
+async def test_every_attack_gets_the_answer_it_should_get(at, box, table, tmp_path):
     put(box, 0)
     visitor = Visitor(at)
     token = ACCESS.token_of("")
@@ -268,5 +273,6 @@ async def test_every_attack_gets_the_answer_it_should_get(at, box, table):
 
     assert wrong == []
     assert at.teacher.known == {}
+    assert not (tmp_path / "m.lists").exists()
     assert at.tally.total("trouble forbidden") == n_refused
     assert at.held == 0
