@@ -98,9 +98,9 @@ class _MessageReader:
         self.parts = Parts(data, limits)
         self.defects = self.parts.defects
         self.files: dict[int, list[Field]] = {}  # names of uuencoded files in each text
-        self.guess = CharsetGuess(self.parts.undeclared)
+        self.guess = CharsetGuess(self.parts.undeclared_texts)
         self.texts = [self.decoded(i, text) for i, text in enumerate(self.parts.texts)]
-        self.parts.decode_fields(self.guess)
+        self.parts.decode_fields(CharsetGuess(self.parts.undeclared))
         are_html = [text.is_html for text in self.parts.texts]
         if sum([len(text) for text in self.texts]) > limits.source:
             self.defects.add("truncated")

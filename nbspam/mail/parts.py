@@ -324,6 +324,14 @@ class Parts:
             field = self.fields[place]
             if not charset and field.origin != "body":  # a subject is in its head, too
                 yield field.text
+        yield from self.undeclared_texts()
+
+    def undeclared_texts(self) -> Iterator[bytes]:
+        """Yield the texts that have no charset.
+
+        Their charset is guessed from nothing else, because a digest has nothing else: messages of
+        one digest have to be read alike.
+        """
         for text in self.texts:
             if not text.charset:
                 yield decode_transfer(text.data, text.encoding)

@@ -208,7 +208,16 @@ def test_a_head_of_several_parts_is_in_the_charset_that_the_first_text_declares(
     assert subject_and_bodies(data) == ("żółw", ["Zażółć"])
 
 
-def test_a_charset_is_guessed_once_for_a_message(monkeypatch):
+def test_a_head_does_not_decide_how_the_texts_are_read():
+    """A digest has the texts, and hardly anything of the head."""
+    heads = LETTER.encode("koi8-r"), LETTER.encode("cp1251"), b"ann@example.org"
+    read = [
+        subject_and_bodies(b"To: %s\n\n" % head + "Öl für".encode("latin-1")) for head in heads
+    ]
+    assert [bodies for _, bodies in read] == [["Öl für"]] * 3
+
+
+def test_a_charset_is_guessed_once_for_all_texts_and_once_for_heads(monkeypatch):
     asked = []
     monkeypatch.setattr(alphabets, "likely_charset", lambda data: asked.append(data) or "koi8-r")
     letter = LETTER.encode("koi8-r")
@@ -217,6 +226,6 @@ def test_a_charset_is_guessed_once_for_a_message(monkeypatch):
     head = b"Subject: " + words + b"Content-Type: multipart/mixed; boundary=b\n\n"
     subject, bodies = subject_and_bodies(head + parts)
 
-    assert len(asked) == 1
+    assert len(asked) == 2
     assert subject == bytes(range(192, 256)).decode("koi8-r")
     assert bodies == [f"{LETTER}{i}" for i in range(50)]
