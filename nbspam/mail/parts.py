@@ -327,11 +327,8 @@ class Parts:
         yield from self.undeclared_texts()
 
     def undeclared_texts(self) -> Iterator[bytes]:
-        """Yield the texts that have no charset.
-
-        Their charset is guessed from nothing else, because a digest has nothing else: messages of
-        one digest have to be read alike.
-        """
+        """Yield the texts that have no charset."""
+        # Theirs is guessed from nothing else: messages of one digest have to be read alike.
         for text in self.texts:
             if not text.charset:
                 yield decode_transfer(text.data, text.encoding)
@@ -583,10 +580,7 @@ def _charset(settings: Mapping[str, bytes]) -> str:
 
 
 def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
-    """Return the parts between boundary lines, and if parts follow the end line.
-
-    The end line may be missing.
-    """
+    """Return the parts between boundary lines, and if parts follow an end line."""
     kinds, texts = delimited(body, boundary)
     parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART]
     return parts, END in kinds and PART in kinds[kinds.index(END) :]

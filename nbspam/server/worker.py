@@ -130,7 +130,7 @@ class _EventLoopWorker:
         return Desk(service, judge, teacher, reviewer, self.ended.set)
 
     def outlet(self) -> tuple[SharedOutlet | None, bool]:
-        """Return what takes lessons for other servers, and whether their log must have them."""
+        """Return the sharer of lessons, and whether the shared log must have them at once."""
         choices, waker = self.service.choices, self.service.waker
         if waker is None or choices.share is None:
             return None, False

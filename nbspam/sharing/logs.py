@@ -21,7 +21,7 @@ _AGAIN = "lessons wait until it is back"
 
 
 class LogEnd(NamedTuple):
-    """What a log says of itself."""
+    """The state of a log."""
 
     identity: str  # of this log; another one if it was replaced
     n_records: int  # that were ever appended
@@ -59,7 +59,7 @@ class SharedLog(ABC):
 
     @abstractmethod
     def hosts(self) -> dict[str, dict[str, Any]]:
-        """Return what hosts have reported."""
+        """Return the reports of hosts."""
 
     @abstractmethod
     def close(self) -> None:
@@ -87,7 +87,7 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
 
 
 def _facts(text: str | bytes) -> dict[str, Any]:
-    """Return what a host has reported; nothing if somebody else has written there."""
+    """Return a host's report, None if somebody else has written there."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -172,7 +172,7 @@ class RedisLog(SharedLog):
             server.hset(f"{self._key}:hosts", host, json.dumps(facts))
 
     def hosts(self) -> dict[str, dict[str, Any]]:
-        """Return what hosts have reported."""
+        """Return the reports of hosts."""
         with self._asked() as server:
             found = server.hgetall(f"{self._key}:hosts")
         return {name.decode("utf-8", "replace"): _facts(text) for name, text in found.items()}
@@ -320,7 +320,7 @@ class PostgresLog(SharedLog):
             )
 
     def hosts(self) -> dict[str, dict[str, Any]]:
-        """Return what hosts have reported."""
+        """Return the reports of hosts."""
         with self._asked() as connection:
             found = connection.execute(f"SELECT host, facts FROM {self._table}_hosts").fetchall()
         return {host: _facts(text or "") for host, text in found}

@@ -18,7 +18,7 @@ from nbspam.store.model import StoredModel
 
 
 class OrderedLessons(NamedTuple):
-    """What a model has to change, and what the outbox has to note."""
+    """The changes of a model, and the notes of its outbox."""
 
     changes: list[LabelChange]
     pending: list[PendingLesson]  # with the state of their messages by the log

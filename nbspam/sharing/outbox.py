@@ -53,7 +53,7 @@ class PendingLesson(NamedTuple):
 
 
 def share_findings(path: str) -> list[Finding]:
-    """Return what `nbspam doctor` says of a model's part in a shared log; nothing without one."""
+    """Return the line of `nbspam doctor` on a model's part in a shared log, if it has one."""
     path = resolved(path)
     if not os.path.exists(f"{path}.share"):
         return []

@@ -230,7 +230,7 @@ class Sharer:
     # ---- what others see ----
 
     def facts(self) -> dict[str, Any]:
-        """Return what this host reports to the others."""
+        """Return this host's report to the others."""
         place, end = self.outbox.place(), self.log.end()
         return {
             "version": __version__,

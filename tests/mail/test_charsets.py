@@ -212,7 +212,8 @@ def test_a_head_does_not_decide_how_the_texts_are_read():
     """A digest has the texts, and hardly anything of the head."""
     heads = LETTER.encode("koi8-r"), LETTER.encode("cp1251"), b"ann@example.org"
     read = [
-        subject_and_bodies(b"To: %s\n\n" % head + "Öl für".encode("latin-1")) for head in heads
+        subject_and_bodies(b"To: %s\nSubject: tea\n\n" % head + "Öl für".encode("latin-1"))
+        for head in heads
     ]
     assert [bodies for _, bodies in read] == [["Öl für"]] * 3
 
