@@ -33,17 +33,19 @@ class Box:
     def url(self):
         return self.server.url()
 
-    def sort(self, **choices):
+    def account(self, **choices):
         book = AccessBook()
         book.secret_of = lambda url: AccountSecret(PASSWORD)
-        account = SortedAccount(
+        return SortedAccount(
             imap_url(self.url()),
             book,
             str(self.model),
             AccountChoices(**choices),
             lambda classifier: classifier.rule,
         )
-        report = sort_account(account, DAY)
+
+    def sort(self, **choices):
+        report = sort_account(self.account(**choices), DAY)
         return SimpleNamespace(
             judged=[(each.label, each.moved_to) for each in report.judged],
             learned=[each.label for each in report.learned],

@@ -6,6 +6,7 @@ An account is named by such a table, or by its URL.
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -79,8 +80,16 @@ def access_book(
 
 
 def is_account_name(name: str) -> bool:
-    """Return whether a word means an account: by its URL, or by its name in the file."""
-    return is_account(name) or (not os.path.exists(name) and name in accounts())
+    """Return whether a word means an account: by its URL, or by its name in the file.
+
+    Raises click.UsageError for a word that nothing has as its name, but for one letter or so.
+    """
+    if is_account(name) or os.path.exists(name):
+        return is_account(name)
+    known = accounts()
+    if name not in known and get_close_matches(name, known, 1):
+        raise click.UsageError(near(f"{name}: neither a Maildir nor an account", name, [*known]))
+    return name in known
 
 
 def accounts_of(

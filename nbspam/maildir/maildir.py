@@ -7,6 +7,7 @@ deleted is not an error.
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
@@ -67,6 +68,17 @@ def check_maildir(root: str) -> None:
         raise InputError(
             f"{root}: not a Maildir (no cur/ and new/); give the folder that holds both"
         )
+
+
+def check_writable(root: str) -> None:
+    """Raise InputError unless messages can be moved out of a Maildir's inbox, and noted."""
+    for path in (root, *(os.path.join(root, part) for part in PARTS)):
+        if not os.access(path, os.W_OK | os.X_OK):
+            status = os.stat(path)
+            raise InputError(
+                f"{path}: not to be written to ({stat.filemode(status.st_mode)}, of user"
+                f" {status.st_uid}); sort as its owner, or change its rights"
+            )
 
 
 def maildir_folder_name(name: str) -> str:

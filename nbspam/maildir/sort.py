@@ -6,6 +6,7 @@ user's.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from nbspam.maildir.maildir import (
     MaildirEntry,
     MaildirNote,
     check_maildir,
+    check_writable,
     entry_digest,
     maildir_entries,
     maildir_folder_name,
@@ -86,6 +88,8 @@ def sort_maildir(
     probabilities become labels.
     """
     check_maildir(root)
+    if not choices.dry_run:
+        check_writable(root)
     lock: AbstractContextManager[None] = nullcontext()
     if not choices.dry_run:
         lock = locked(os.path.join(root, NOTE), like=root)
@@ -124,6 +128,7 @@ class _Sorter:
         self.corrected: list[MaildirEntry] = []
         self.put_there: list[MaildirEntry] = []  # unknown messages in the spam folder
         self.digests: dict[str, str] = {}
+        self.twins: dict[str, MaildirNote] = {}  # of names that are in two folders at once
 
     def place(self, entry: MaildirEntry) -> str:
         """Return the label that a message's folder, or its flag, stands for."""
@@ -137,7 +142,16 @@ class _Sorter:
         """Find new messages, and messages that the user moved since the last run."""
         folders = [INBOX] if self.choices.flag is not None else [INBOX, self.spam, self.unsure]
         found = [entry for folder in folders for entry in maildir_entries(self.root, folder)]
-        present = {entry.base for entry in found}
+        present = Counter(entry.base for entry in found)
+        bases = sorted(base for base, number in present.items() if number > 1)
+        self.twins = dict.fromkeys(bases, MaildirNote(MOVING, "-"))
+        known = {base for base, left in self.before.items() if left.place == MOVING}
+        if new := [base for base in bases if base not in known]:
+            more = f", as {len(new) - 1:,} more names are" if len(new) > 1 else ""
+            self.report.notes.append(
+                f"{self.root}: {new[0]} is in two folders at once{more}; nothing is learned from"
+                " their moves, give such messages different names"
+            )
         # Moving can rename a message.  So a file with an unknown name is taken for a noted message
         # whose name is gone if both have the same digest.
         gone = {left.digest: left for base, left in self.before.items() if base not in present}
@@ -150,6 +164,7 @@ class _Sorter:
                 left = gone.get(digest)
                 self.digests[entry.base] = digest
             else:
+                left = self.twins.get(entry.base, left)
                 self.digests[entry.base] = left.digest
             self._consider(entry, left)
 
@@ -266,5 +281,6 @@ class _Sorter:
 
     def note(self) -> None:
         """Write down where messages were left, for the next run."""
+        self.left |= self.twins
         if self.left != self.before and not self.choices.dry_run:
             write_note(self.root, self.left)

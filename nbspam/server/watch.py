@@ -73,8 +73,10 @@ class AccountWatcher(threading.Thread):
                     with AccountSession(self._account.url, self._account.book) as session:
                         self._stay(session)
                 except NbspamError as error:
-                    # What is wrong from the beginning is for its owner to mend.
-                    if not self._has_sorted and not isinstance(error, LostError):
+                    # What is wrong from the beginning is for its owner to mend.  But without a
+                    # network, as after a boot, no host has a name.
+                    is_away = isinstance(error.__context__, socket.gaierror)
+                    if not (self._has_sorted or is_away or isinstance(error, LostError)):
                         self.error = error
                         return
                     if not self._is_asked_to_end:

@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import socket
 import sqlite3
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,8 +16,11 @@ from maildirs import ham, spam
 from nbspam.account import memory as account_memory
 from nbspam.account import sort
 from nbspam.imap import session
+from nbspam.server import watch
+from nbspam.server.watch import AccountTally, AccountWatcher
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
+from serving import PATIENCE
 from support import complains, json_lines
 
 
@@ -369,6 +375,34 @@ def test_metrics_without_their_library_are_one_line(box, nbspam, monkeypatch):
     assert complains(nbspam(*words), 2, "--metrics: needs", "pip install 'nbspam[serve]'")
 
 
+def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, monkeypatch):
+    looked_up, resolve = [], socket.getaddrinfo
+
+    def no_network_at_first(host, *rest, **options):
+        looked_up.append(host)
+        if len(looked_up) < 3:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return resolve(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_network_at_first)
+    monkeypatch.setattr(watch, "_PAUSES", (0.001, 0.001))
+    box.put("INBOX", S[0])
+    told, ended = [], threading.Event()
+    log = SimpleNamespace(
+        failed=lambda name, error: told.append(str(error)),
+        answered=lambda **facts: watcher.end(),
+    )
+    watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
+    watcher.start()
+    watcher.join(PATIENCE)
+
+    assert ended.is_set()
+    assert watcher.error is None
+    assert len(told) == 2
+    assert all("no such host" in each for each in told)
+    assert box.where()["Junk"] == [S[0]]
+
+
 def test_damaged_notes_are_one_line(box, nbspam):
     box.sort()
     path = box.model.with_name(box.model.name + ".accounts")
@@ -397,6 +431,9 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     )
     box.put("INBOX", S[0])
 
+    wrong = "neither a Maildir nor an account; did you mean home?"
+    assert complains(nbspam("sort", "hoem"), 2, f"hoem: {wrong}")
+    assert complains(nbspam("sort", "--watch", "hoem", "work"), 2, f"hoem: {wrong}")
     assert "1 spam" in nbspam("sort", "home")[1]
     out = nbspam("sort", "--json")[1]
     found = [json.loads(line)["maildir"] for line in out.splitlines()]

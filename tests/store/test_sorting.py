@@ -92,6 +92,42 @@ def test_unknown_mail_among_spam_teaches_errors_but_less_than_what_a_person_has_
     assert maildir.sort().learned == []
 
 
+def test_a_name_in_two_folders_at_once_is_no_move_and_is_told_once(maildir):
+    maildir.put("cur/1.h:2,S", ham(1))
+    maildir.sort()
+    maildir.put(".Spam/cur/1.h:2,S", spam(1))
+    maildir.put("new/2.h", spam(2))
+    maildir.put(".Spam/cur/2.h:2,S", spam(4))
+    maildir.put("new/3.h", spam(3))
+    before = maildir.learned()
+
+    report = maildir.sort()
+    told = (
+        f"{maildir.root}: 1.h is in two folders at once, as 1 more names are; nothing is learned"
+    )
+    assert [note[: len(told)] for note in report.notes] == [told]
+    assert report.learned == []
+    judged = [(one.name, one.label) for one in report.judged]
+    assert judged == [("new/2.h", "spam"), ("new/3.h", "spam")]
+    for _ in range(2):
+        again = maildir.sort()
+        assert (again.learned, again.judged, again.notes) == ([], [], [])
+    assert maildir.learned() == before
+    kept = {"cur/1.h:2,S", ".Spam/cur/1.h:2,S", ".Spam/new/2.h", ".Spam/cur/2.h:2,S"}
+    assert set(maildir.files) == {*kept, ".Spam/new/3.h"}
+
+    maildir.put("cur/3.h:2,S", ham(3))  # nothing else changes
+    told = f"{maildir.root}: 3.h is in two folders at once; nothing is learned from their moves"
+    assert [note[: len(told)] for note in maildir.sort().notes] == [told]
+    assert maildir.sort().notes == []
+
+    # One that has a name of its own again is left where it is, and its next move is a lesson.
+    (maildir.root / "cur/1.h:2,S").unlink()
+    assert maildir.sort().learned == []
+    maildir.rename(".Spam/cur/1.h:2,S", "cur/1.h:2,S")
+    assert [one.label for one in maildir.sort().learned] == ["ham"]
+
+
 # --- flags instead of folders ---------------------------------------------------------
 
 
@@ -214,6 +250,19 @@ def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, tr
     maildir.put("new/1.h", spam(1))
     with pytest.raises(UsageError, match="the labels are spam, work"):
         maildir.sort()
+
+
+@pytest.mark.parametrize("part", ["", "new", "cur"])
+def test_a_maildir_that_cannot_be_written_to_is_told_with_its_rights(maildir, monkeypatch, part):
+    path, may = str(maildir.root / part).rstrip("/"), os.access
+    monkeypatch.setattr(os, "access", lambda at, mode: at != path and may(at, mode))
+    (maildir.root / part).chmod(0o750)
+    maildir.put("new/1.h", spam(1))
+    why = rf"{path}: not to be written to \(drwxr-x---, of user {os.getuid()}\); sort as its owner"
+    with pytest.raises(InputError, match=why):
+        maildir.sort()
+    assert list(maildir.files) == ["new/1.h"]
+    assert maildir.sort(dry_run=True).judged[0].label == "spam"
 
 
 # --- the command ----------------------------------------------------------------------
