@@ -1,5 +1,16 @@
-"""Run the command line with `python -m nbspam`."""
+"""Run the command line: `nbspam`, or `python -m nbspam`."""
 
-from nbspam.cli.main import main
+import sys
 
-main()
+
+def run() -> None:
+    """Run the command line and exit with its status."""
+    try:
+        from nbspam.cli.main import main
+    except KeyboardInterrupt:  # imports take a tenth of a second, and nothing was begun
+        sys.exit(130)  # 128 + SIGINT, as in shells
+    main()
+
+
+if __name__ == "__main__":
+    run()

@@ -1,5 +1,7 @@
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -166,3 +168,18 @@ def test_the_number_of_classes_decides_the_weighting(nbspam, model, tmp_path):
     assert (facts["combine"], facts["weighting"]) == (False, "counts")
     assert facts["model"] == "complement"
     assert facts["tokens"]["characters"]
+
+
+def test_an_interrupt_while_the_program_is_imported_ends_it_quietly():
+    script = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from nbspam.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
