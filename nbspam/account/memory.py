@@ -79,12 +79,16 @@ class AccountMemory:
         """Close the file."""
         self._connection.close()
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Return the lock of the account, so that two programs do not sort it at once."""
+    def alone(self, patience: float | None = None) -> AbstractContextManager[None]:
+        """Return the lock of the account, so that two programs do not sort it at once.
+
+        patience: seconds to wait for another program; None: as long as it takes.
+        """
         if not self._writes:
             return contextlib.nullcontext()
         name = f"{self.path}.{bytes_digest(self.account.encode()):016x}"
-        return locked(name, like=self.model if os.path.exists(self.model) else None)
+        like = self.model if os.path.exists(self.model) else None
+        return locked(name, like, patience)
 
     # ---- the file ----
 

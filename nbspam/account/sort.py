@@ -182,14 +182,13 @@ class AccountSorter:
         without: dict[int, PlacedMessage] = {}
         for head in self.session.heads(uids, FIELDS):
             digest = head_digest(head.fields)
-            said = [name for name, words in KEYWORDS.items() if words & head.flags]
             message = PlacedMessage(
                 opened.name,
                 opened.validity,
                 head.uid,
                 digest or 0,
                 place,
-                said[0] if len(said) == 1 else "",
+                keyword_of(head.flags),
                 _SEEN in head.flags,
             )
             if digest is None:
@@ -441,6 +440,47 @@ class AccountSorter:
     def _name(self, each: PlacedMessage) -> str:
         url = self.session.url.of_folder(each.folder)
         return str(url.of_message(each.validity, each.uid))
+
+
+def keyword_of(flags: frozenset[str]) -> str:
+    """Return the class that the keywords of a message state: ham, spam, or "" for none."""
+    said = [name for name, words in KEYWORDS.items() if words & flags]
+    return said[0] if len(said) == 1 else ""
+
+
+def move_noted(
+    session: AccountSession,
+    memory: AccountMemory,
+    message: PlacedMessage,
+    folder: str,
+    place: str,
+    day: int,
+) -> bool:
+    """Move a message that a person has marked to a folder; return whether it was moved.
+
+    The notes are true at any moment, and say in the end that it was left there, so that no sorter
+    judges it, or takes the move for a lesson.  So they do if it is there already.  place: ham,
+    spam or unsure, for which the folder stands.  Raises NbspamError.
+    """
+    digest, uid = message.digest, message.uid
+    session.open(message.folder, writes=True)
+    head = next(session.heads([uid]), None)
+    if head is None:
+        return False
+    left = memory.left({digest}).get(digest, LeftMessage(""))
+    left = left._replace(place=message.place, keyword=keyword_of(head.flags))
+    placed = {uid: (message.validity, uid)}
+    if message.folder != folder:
+        memory.leave([(digest, left._replace(place=MOVING))], day)
+        try:
+            placed = session.move([uid], folder)
+        except AccountRefusedError:
+            memory.leave([(digest, left)], day)
+            raise
+    memory.leave([(digest, left._replace(place=place))], day)
+    for validity, number in placed.values():
+        memory.note(folder, validity, [(number, digest)])
+    return message.folder != folder
 
 
 def _spelt(word: str) -> str:

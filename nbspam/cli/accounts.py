@@ -64,9 +64,15 @@ def accounts() -> dict[str, dict[str, str]]:
 
 
 def access_book(
-    password_command: str | None, token_command: str | None, tls_ca: str | None
+    password_command: str | None,
+    token_command: str | None,
+    tls_ca: str | None,
+    before: "AccessBook | None" = None,
 ) -> "AccessBook":
-    """Return the ways to all mail accounts: those of options, and of the configuration file."""
+    """Return the ways to all mail accounts: those of options, and of the configuration file.
+
+    before: a book that knows what was typed already.
+    """
     from nbspam.imap.secrets import AccessBook, AccountAccess
     from nbspam.imap.urls import imap_url
 
@@ -76,7 +82,7 @@ def access_book(
         )
         for each in accounts().values()
     }
-    return AccessBook(AccountAccess(password_command, token_command, tls_ca), own)
+    return AccessBook(AccountAccess(password_command, token_command, tls_ca), own, before)
 
 
 def is_account_name(name: str) -> bool:

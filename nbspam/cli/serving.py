@@ -5,19 +5,23 @@ The options become what the server is to do, and are read again while it runs: b
 
 import os
 import re
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nbspam.cli import options
+from nbspam.cli.accounts import access_book
 from nbspam.cli.frame import Call, Command, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.cli.sharing import SHARE_OPTIONS, share_choices, share_options
 from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.server.metrics import FORMATS
+from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
+    from nbspam.imap.secrets import AccessBook
     from nbspam.server.addresses import Listeners
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import Reread, Sockets
@@ -93,13 +97,14 @@ class Serve(Command):
     click.option(
         "--review",
         metavar="MAILBOX",
-        help="The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks."
-        "  With --users, the folder of all users' mailboxes.",
+        help="The mail of a Maildir, mbox, folder or account (imaps://USER@HOST/): verdicts,"
+        " reasons, and lessons by clicks.  With --users, the folder of all users' mailboxes.",
     ),
     click.option(
         "--move",
         is_flag=True,
-        help="Move messages marked as spam or ham between the folders of a Maildir, like sort.",
+        help="Move messages marked as spam or ham between the folders of a Maildir or account,"
+        " like sort.",
     ),
 )
 @titled(
@@ -153,6 +158,7 @@ class Serve(Command):
     ),
 )
 @share_options
+@options.access_options
 @click.option(
     "--log",
     type=click.Choice(FORMATS),
@@ -176,19 +182,19 @@ def serve_command(**values: Any) -> None:
     from nbspam.server.supervisor import serve
 
     context = click.get_current_context()
-    choices = service_options(**values)
+    choices = service_options(**values, book=_book_of(values))
     is_new = _is_new(values["model_path"])
     used = [listeners_of(values, choices)]
 
     def again() -> "Reread":
-        values = values_again(context)
-        choices = service_options(**values)
+        values = values_again(context, choices.book)
+        renewed = service_options(**values)
 
         def listening() -> "Sockets":
-            used[0] = listeners_of(values, choices, used[0])
+            used[0] = listeners_of(values, renewed, used[0])
             return used[0].sockets
 
-        return choices, listening, values["jobs"]
+        return renewed, listening, values["jobs"]
 
     try:
         if is_new and values["log"] == "text":  # another log has lines of its own form only
@@ -207,18 +213,32 @@ def _is_new(model: str) -> bool:
     return True
 
 
-def values_again(ctx: click.Context) -> dict[str, Any]:
+def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "AccessBook | None":
+    """Return the ways to the account on the page; None: it shows none.
+
+    before: a book that knows what was typed already.
+    """
+    if values["review"] is None or not is_account(values["review"]):
+        return None
+    return access_book(
+        values["password_command"], values["token_command"], values["tls_ca"], before
+    )
+
+
+def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, Any]:
     """Return the options as the configuration file says them now; raises UsageError.
 
-    ctx: of the call of `nbspam serve`, which keeps its arguments.
+    ctx: of the call of `nbspam serve`, which keeps its arguments.  before: as in `_book_of`.
     """
     arguments = list(ctx.ensure_object(Call).arguments)
     try:
         values = ctx.command.make_context("serve", arguments, parent=ctx.parent).params
+        book = _book_of(values, before)
     except click.ClickException as error:
         raise UsageError(options.complaint(error)) from error
     return {
         **values,
+        "book": book,
         "decision": options.Decision(*(values[name] for name in options.Decision._fields)),
     }
 
@@ -240,15 +260,16 @@ def service_options(
     review: str | None,
     move: bool,
     decision: options.Decision,
+    book: "AccessBook | None",
     **more: Any,
 ) -> "ServerChoices":
-    """Return the choices for the service; raises UsageError and InputError."""
+    """Return the choices for the service; raises NbspamError."""
     from nbspam.mail.head import checked_tag
     from nbspam.mail.verdict_headers import HeaderChoices
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
 
-    _check_page(model_path, web, review, move, users)
+    _check_page(model_path, web, review, move, users, book)
     if report_teaches and not allow_tell:
         raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
     if subject_tag is not None:
@@ -270,14 +291,21 @@ def service_options(
         review,
         move,
         share_choices(**{name: more.get(name) for name in SHARE_OPTIONS}),
+        book,
     )
 
 
 def _check_page(
-    model_path: str, web: str | None, review: str | None, move: bool, users: str | None
+    model_path: str,
+    web: str | None,
+    review: str | None,
+    move: bool,
+    users: str | None,
+    book: "AccessBook | None",
 ) -> None:
-    """Raise UsageError or InputError unless the page can show what it is to show."""
-    from nbspam.server.page.mailbox import ReviewMailbox, check_mailboxes
+    """Raise NbspamError unless the page can show what it is to show."""
+    from nbspam.server.page.account_mailbox import review_mailbox
+    from nbspam.server.page.mailbox import check_mailboxes
 
     if review is None:
         if move:
@@ -287,9 +315,8 @@ def _check_page(
     elif users is not None:
         check_mailboxes(review)  # whose mailbox is no Maildir moves nothing
     else:
-        mailbox = ReviewMailbox(review, model_path)
-        if move:
-            mailbox.check_movable()
+        with closing(review_mailbox(review, model_path, book=book)) as mailbox:
+            mailbox.check(move)
 
 
 def listeners_of(

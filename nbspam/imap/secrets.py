@@ -39,16 +39,18 @@ class AccountAccess(NamedTuple):
 class AccessBook:
     """The ways to all accounts of one call; what was typed at a prompt is asked once.
 
-    general: for accounts that have no way of their own.  own: by USER@HOST.
+    general: for accounts that have no way of their own.  own: by USER@HOST.  before: a book that
+    knows what was typed already.
     """
 
     def __init__(
         self,
         general: AccountAccess | None = None,
         own: dict[str, AccountAccess] | None = None,
+        before: "AccessBook | None" = None,
     ) -> None:
         self._general, self._own = general or AccountAccess(), own or {}
-        self._typed: dict[str, AccountSecret] = {}
+        self._typed: dict[str, AccountSecret] = {} if before is None else before._typed
 
     def access_to(self, url: ImapUrl) -> AccountAccess:
         """Return the way to an account; what is stated on the command line comes first."""

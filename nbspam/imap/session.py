@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
@@ -71,6 +72,7 @@ class MessageHead(NamedTuple):
     size: int  # bytes, as the server says
     flags: frozenset[str]  # in small letters: \\seen, $junk
     fields: bytes  # the lines of some headers; b"" if they were not asked for
+    arrived: float = 0.0  # seconds since 1970, as the server says; 0 if not asked for, or not said
 
 
 class FetchedBatch(NamedTuple):
@@ -295,13 +297,18 @@ class AccountSession:
         return sorted(found)
 
     def heads(self, uids: Sequence[int], fields: Sequence[str] = ()) -> Iterator[MessageHead]:
-        """Yield size, flags and some headers of messages; those that are gone are left out."""
+        """Yield size, flags and some headers of messages; those that are gone are left out.
+
+        With headers comes the time of arrival.
+        """
         wanted = ["RFC822.SIZE", "FLAGS"]
         if fields:
+            wanted.append("INTERNALDATE")
             wanted.append(f"BODY.PEEK[HEADER.FIELDS ({' '.join(fields)})]")
         for begin in range(0, len(uids), HEADS):
             for uid, found in self._fetch(uids[begin : begin + HEADS], wanted):
                 size, flags = found.get(b"RFC822.SIZE"), found.get(b"FLAGS")
+                date = found.get(b"INTERNALDATE")
                 lines = [value for key, value in found.items() if key.startswith(b"BODY[HEADER")]
                 yield MessageHead(
                     uid,
@@ -312,6 +319,7 @@ class AccountSession:
                         if isinstance(flag, bytes)
                     ),
                     lines[0] if lines and isinstance(lines[0], bytes) else b"",
+                    date.timestamp() if isinstance(date, datetime) and date.tzinfo else 0.0,
                 )
 
     def messages(self, uids: Sequence[int], most: int) -> Iterator[FetchedBatch]:

@@ -128,5 +128,6 @@ def connected(host: str, port: int, context: ssl.SSLContext | None) -> WireClien
     context: of TLS from the first byte on; None: without.
     """
     client = WireClient(host, port, ssl=context is not None, ssl_context=context)
+    client.normalise_times = False  # local times without a zone could be out of range
     client.wire.debug = 0  # else every line is formatted for a log
     return client

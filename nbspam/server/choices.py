@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
+from nbspam.imap.secrets import AccessBook
 from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.page.access import Access
@@ -95,6 +96,7 @@ class ServerChoices(NamedTuple):
     review: str | None = None  # the mailbox on the page; with users, the folder of all mailboxes
     moves: bool = False  # a lesson on the page moves its message between a Maildir's folders
     share: ShareChoices | None = None
+    book: AccessBook | None = None  # the ways to a mail account on the page
 
 
 class Service(NamedTuple):

@@ -25,6 +25,7 @@ from nbspam.server.choices import Service
 from nbspam.server.connection import Connection
 from nbspam.server.desk import Desk
 from nbspam.server.judge import Judge, Teacher
+from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.reviewer import Reviewer
 from nbspam.server.users import Users
@@ -122,7 +123,8 @@ class _EventLoopWorker:
         judge = Judge(model, choices.rule_of, on_model, service.tally, users)
         teacher, reviewer = None, None
         if service.may_teach:
-            mailboxes = Mailboxes(choices.review, model.path, choices.users)
+            opened_box = partial(review_mailbox, book=choices.book)
+            mailboxes = Mailboxes(choices.review, model.path, choices.users, opened_box)
             opened = partial(open_served, choices.model_path)
             teacher = Teacher(opened, users, mailboxes.newly_sent, *self.outlet())
             if service.has_mail:

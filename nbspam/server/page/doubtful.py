@@ -8,6 +8,7 @@ person has marked since is no longer shown.
 import contextlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -22,12 +23,15 @@ import nbspam
 from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.evaluation.doubts import Doubt, find_doubts
+from nbspam.imap.secrets import AccessBook
 from nbspam.mail.digest import digest_of
 from nbspam.mail.heading import heading
 from nbspam.server.metrics import Log
+from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.server.page.memory import Database
 from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sources.files import is_account
 from nbspam.sources.items import Item
 from nbspam.store.journal import journal_path
 from nbspam.store.model import StoredModel
@@ -178,18 +182,21 @@ def settle(database: Database, key: str, label: str, now: float) -> None:
     database.run("INSERT OR REPLACE INTO settled VALUES (?, ?, ?)", key, label, now)
 
 
-def look_for_doubtful(mailbox: str, model: str, clock: Callable[[], float]) -> None:
+def look_for_doubtful(
+    mailbox: str, model: str, clock: Callable[[], float], book: AccessBook | None = None
+) -> None:
     """Look through a mailbox, and note the doubtful messages; raises NbspamError.
 
-    clock: tells the seconds since 1970.
+    clock: tells the seconds since 1970.  book: the ways to a mail account.
     """
-    begun, box = clock(), ReviewMailbox(mailbox, model)
-    database = box.database
-    of = _fingerprint([letter.key for letter in box.newest()], model)
-    settled = dict(database.run("SELECT key, label FROM settled"))
-    # A model that is not there yet has learned nothing.
-    stored = StoredModel(model, new=chosen_settings(SettingsChoices(), is_text=False))
-    text = json.dumps(doubtful_messages(box, stored, settled))
+    begun = clock()
+    with contextlib.closing(review_mailbox(mailbox, model, book=book)) as box:
+        database = box.database
+        of = _fingerprint([letter.key for letter in box.newest()], model)
+        settled = dict(database.run("SELECT key, label FROM settled"))
+        # A model that is not there yet has learned nothing.
+        stored = StoredModel(model, new=chosen_settings(SettingsChoices(), is_text=False))
+        text = json.dumps(doubtful_messages(box, stored, settled))
     database.run(
         "UPDATE doubts SET of = ?, begun = ?, ended = ?, found = ?", of, begun, clock(), text
     )
@@ -247,6 +254,11 @@ class Doubting:
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))},
         )
+        if box.book is not None:  # which no list of processes may show
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # of its end, the waiter tells
+                self._process.stdin.write(pickle.dumps(box.book))
+                self._process.stdin.flush()
         arguments = self._process, box.database, now
         self._waiter = Thread(target=self._wait, args=arguments, daemon=True)
         self._waiter.start()
@@ -276,12 +288,13 @@ def _end_with_parent() -> None:
 
 def main() -> None:
     """Search the mailbox that the command line names, for its model; errors are a line."""
+    mailbox, model = sys.argv[1:]
+    book = pickle.load(sys.stdin.buffer) if is_account(mailbox) else None
     Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(OSError):  # a service may be forbidden it
         os.nice(_NICE)
     try:
-        mailbox, model = sys.argv[1:]
-        look_for_doubtful(mailbox, model, time)
+        look_for_doubtful(mailbox, model, time, book)
     except (NbspamError, OSError) as error:
         sys.exit(str(error))
     except Exception as error:  # its words may quote mail, and they are logged

@@ -9,7 +9,7 @@ import heapq
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import islice
@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
+from nbspam.imap.secrets import AccessBook
 from nbspam.mail.address_lists import change_lists, read_lists, sender_of
 from nbspam.maildir.maildir import (
     INBOX,
@@ -51,7 +52,7 @@ from nbspam.sources.items import Item, SourceOptions, read_items
 from nbspam.store.model import StoredModel
 
 MOST = 10_000  # messages of a mailbox that are shown
-_PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
+PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
 _SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
 _PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
 
@@ -85,6 +86,8 @@ class ReviewMailbox:
     the site's.
     """
 
+    book: AccessBook | None = None  # the ways to a mail account; None: it is none
+
     def __init__(self, path: str, model: str, user: str = "") -> None:
         self.path = path
         self.database = Database(model)
@@ -100,11 +103,24 @@ class ReviewMailbox:
         """Raise InputError if nothing is there any more."""
         if is_url(self.path) or not os.path.exists(self.path):
             raise InputError(
-                f"--review {self.path}: no such mailbox; give a Maildir, mbox or folder"
+                f"--review {self.path}: no such mailbox; give a Maildir, mbox, folder or account"
             )
 
+    def check(self, moves: bool) -> None:
+        """Raise InputError if nothing is there, UsageError if messages are to move and cannot."""
+        self._check()
+        if moves:
+            self.check_movable()
+
+    def close(self) -> None:
+        """End what is open: nothing, as files are closed when they have been read."""
+
+    def can_move(self) -> bool:
+        """Return whether messages can be moved now."""
+        return self.is_maildir()
+
     def is_maildir(self) -> bool:
-        """Return whether it is a Maildir now, in which messages can be moved."""
+        """Return whether it is a Maildir now."""
         return all(os.path.isdir(os.path.join(self.path, part)) for part in PARTS)
 
     @property
@@ -147,7 +163,9 @@ class ReviewMailbox:
         for place, (key, file, data) in enumerate(self._found()):
             arrived = known.get(key)
             if arrived is None:
-                arrived = _written(file, follows=file == self.path)
+                with suppress(OSError):  # not there any more
+                    status = os.stat(file, follow_symlinks=file == self.path)
+                    arrived = status.st_mtime if stat.S_ISREG(status.st_mode) else None
             if arrived is not None:
                 yield arrived, place, key, file if data is None else None
 
@@ -273,7 +291,7 @@ class ReviewMailbox:
         data = self.message(key)
         sender = None if data is None else sender_of(data)
         if sender is not None:
-            change_lists(self.model, [sender], verb, patience=_PATIENCE)
+            change_lists(self.model, [sender], verb, patience=PATIENCE)
         return sender
 
     # ---- moving ----
@@ -326,7 +344,7 @@ class ReviewMailbox:
             path = os.path.join(self.path, folder)
             raise InputError(f"{path}: not moved there, as it is elsewhere by a link; remove it")
         try:
-            with locked(os.path.join(self.path, NOTE), like=self.path, patience=_PATIENCE):
+            with locked(os.path.join(self.path, NOTE), like=self.path, patience=PATIENCE):
                 entry = self._find(key)
                 return None if entry is None else self._carry(entry, folder)
         except OSError as error:
@@ -351,8 +369,13 @@ class ReviewMailbox:
         `sort` does not judge a message that a person has marked.
         """
         note, is_there = read_note(self.path), entry.folder == folder
-        digest = note[entry.base].digest if entry.base in note else self._digest(entry)
-        if digest is None or (is_there and entry.base in note):
+        if entry.base in note:
+            digest = note[entry.base].digest
+            if is_there:
+                return None
+        elif (data := self.message(key_of(entry.base))) is not None:
+            digest = entry_digest(data)
+        else:
             return None
         if not is_there:
             write_note(self.path, {**note, entry.base: MaildirNote(MOVING, digest)})
@@ -361,23 +384,6 @@ class ReviewMailbox:
                 return None
         write_note(self.path, {**note, entry.base: MaildirNote(self._places()[folder], digest)})
         return None if is_there else entry.folder
-
-    def _digest(self, entry: MaildirEntry) -> str | None:
-        """Return the digest of a message, None if it cannot be read any more."""
-        data = self.message(key_of(entry.base))
-        return None if data is None else entry_digest(data)
-
-
-def _written(file: str, follows: bool) -> float | None:
-    """Return when a regular file was written; None if it is none, or not there any more.
-
-    follows: a link.
-    """
-    try:
-        status = os.stat(file, follow_symlinks=follows)
-    except OSError:
-        return None
-    return status.st_mtime if stat.S_ISREG(status.st_mode) else None
 
 
 class RemovedError(NbspamError):
@@ -415,10 +421,18 @@ class Mailboxes:
 
     review: the mailbox; with users, the folder of their mailboxes, each named as the folder with
     its user's model; None: there is none.  model: the path of the model that the mailbox teaches.
-    users: the folder of users' models; None: all share the model and the mailbox.
+    users: the folder of users' models; None: all share the model and the mailbox.  opened: makes a
+    mailbox of a path, a model and a user.
     """
 
-    def __init__(self, review: str | None, model: str, users: str | None = None) -> None:
+    def __init__(
+        self,
+        review: str | None,
+        model: str,
+        users: str | None = None,
+        opened: Callable[[str, str, str], ReviewMailbox] = ReviewMailbox,
+    ) -> None:
+        self._opened = opened
         self._review = os.devnull if review is None else review  # in which there is nothing
         self._model = model
         self._users = users
@@ -442,7 +456,7 @@ class Mailboxes:
         Raises UserError, RemovedError, NoMailError and InputError.
         """
         if self._users is None:
-            return ReviewMailbox(self._review, self._model)
+            return self._opened(self._review, self._model, "")
         mailbox, model = self._places(user)
         if os.path.exists(mailbox):
             return ReviewMailbox(mailbox, model, user)

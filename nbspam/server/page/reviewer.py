@@ -106,6 +106,8 @@ class Reviewer:
             each.cancel()
         self._doubting.end()
         self._thread.shutdown()
+        for box in self._boxes.values():
+            box.close()
 
     def _box(self, user: str) -> ReviewMailbox:
         """Return a user's mailbox, with what it knows of the last look; raises NbspamError."""
@@ -242,7 +244,7 @@ class Reviewer:
         data = await self.run(box.message, key)
         if data is None:
             return None
-        moves = self._moves and await self.run(box.is_maildir)
+        moves = self._moves and await self.run(box.can_move)
         async with self._turn(box):
             outcome = await self._teacher.teach(data, label, box.user)
             await self.run(_note_told, box, moves, key, label, outcome)
@@ -286,7 +288,7 @@ class Reviewer:
         data = None if told is None else await self.run(box.message, told.key)
         if told is None or data is None:
             return None
-        moves = self._moves and await self.run(box.is_maildir)
+        moves = self._moves and await self.run(box.can_move)
         if moves and told.folder is not None:
             await self.run(box.put_back, told.key, told.folder)
         outcome = Outcome(already_known=1)

@@ -151,4 +151,4 @@ def test_what_went_wrong_with_a_mailbox_is_told_whatever_its_name(tmp_path):
     at.reviewer.end()
 
     assert answer.status_code == 500
-    assert "box\n\\udcff: no such mailbox; give a Maildir, mbox or folder" in answer.text
+    assert "box\n\\udcff: no such mailbox; give a Maildir, mbox, folder or account" in answer.text

@@ -135,7 +135,7 @@ def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
 
 def test_what_is_no_mailbox_is_refused(tmp_path, monkeypatch):
     for path in (str(tmp_path / "none"), "http://a.example/box"):
-        with pytest.raises(InputError, match=r"no such mailbox; give a Maildir, mbox or folder"):
+        with pytest.raises(InputError, match=r"no such mailbox; give a Maildir, mbox, folder or"):
             box_of(path)
     (tmp_path / "t.tsv").write_text("ham\tlunch\nspam\tpills\n")
     with pytest.raises(InputError, match=r"t.tsv: texts, and no mail; give a mailbox"):

@@ -119,7 +119,7 @@ def test_what_vanishes_just_before_it_is_moved_is_left_alone(maildir, mailbox, m
 
 
 def test_a_sorter_that_takes_long_is_not_waited_for(maildir, mailbox, monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
     maildir.put("new/1.h", ham(1))
     program = (
         "import sys, time\nfrom nbspam.disk import locked\n"

@@ -1,0 +1,244 @@
+"""A mail account as the page shows it: inbox and junk folder, over one connection.
+
+A message is known by the digest that `nbspam sort` knows it by, so that its key outlives a move.
+Nothing is marked as read.  A move keeps the notes of `sort` true at any moment: they say `moving`
+before it, and the new place after it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from time import time
+from typing import NamedTuple, TypeVar
+
+from nbspam.account.memory import FIELDS, AccountMemory, bytes_digest, head_digest
+from nbspam.account.sort import PlacedMessage, move_noted
+from nbspam.errors import LostError, UsageError
+from nbspam.imap.secrets import AccessBook
+from nbspam.imap.session import INBOX, AccountSession
+from nbspam.imap.urls import imap_url
+from nbspam.server.page.mailbox import MOST, PATIENCE, MailboxLetter, ReviewMailbox
+from nbspam.sources.files import MAX_MESSAGE, is_account
+
+_MOST_IN_FOLDER = 1000  # messages that are shown
+_BATCH, _BATCH_BYTES = 16, 4 << 20  # messages that are fetched at a time
+_KEPT_BYTES = 32 << 20  # of messages that were read last
+_DAY = 86400  # seconds
+Result = TypeVar("Result")
+
+
+class _Found(NamedTuple):
+    """Where a message was at the last look."""
+
+    folder: str
+    validity: int
+    uid: int
+    size: int  # bytes
+    arrived: float  # seconds since 1970
+
+
+class AccountMailbox(ReviewMailbox):
+    """The newest messages of an account; connects when it is first asked, and when it must again.
+
+    Every method that looks at messages raises NbspamError.
+    """
+
+    def __init__(self, path: str, model: str, book: AccessBook) -> None:
+        self.book: AccessBook = book
+        self._url = imap_url(path)
+        super().__init__(path, model)
+        self._inbox = self._url.folder or INBOX
+        self._junk: str | None = None  # None: there is none, or nobody has looked
+        self._session: AccountSession | None = None
+        self._numbered: dict[tuple[str, int], dict[int, tuple[str, _Found]]] = {}
+        self._at: dict[str, list[_Found]] = {}  # by key
+        self._kept: dict[tuple[str, int, int], bytes] = {}  # those read last at the end
+
+    def _check(self) -> None:
+        """Raise nothing: whether the account is there is known when it is asked."""
+
+    def check(self, moves: bool) -> None:
+        """Log in; raises NbspamError if messages cannot be shown, or are to move and cannot."""
+
+        def opened(session: AccountSession) -> None:
+            session.open(self._inbox)
+            if moves:
+                self._check_moves(session)
+
+        self._asked(opened)
+
+    def close(self) -> None:
+        """End the connection; the next question makes another one."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def can_move(self) -> bool:
+        """Return True; a move that the server cannot do says so."""
+        return True
+
+    def newest(self, most: int = MOST) -> list[MailboxLetter]:
+        """Return the newest messages of both folders, newest first."""
+        self._asked(self._find_all)
+        letters = [
+            MailboxLetter(key, places[0].arrived, places[0].uid)
+            for key, places in self._at.items()
+        ]
+        return sorted(letters, key=lambda letter: letter[1:], reverse=True)[:most]
+
+    def read(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the messages that are still there."""
+        missing = dict.fromkeys(keys)
+        for is_again in (False, True):
+            if missing and is_again:  # where they were at the last look, they are not
+                self._asked(self._find_all)
+            waiting = deque((key, self._at[key][0]) for key in missing if key in self._at)
+            while waiting:
+                batch: dict[str, _Found] = {}
+                n_bytes = waiting[0][1].size
+                while waiting and len(batch) < _BATCH and (not batch or n_bytes <= _BATCH_BYTES):
+                    key, batch[key] = waiting.popleft()
+                    n_bytes += waiting[0][1].size if waiting else 0
+                for key, data in self._asked(partial(self._read_batch, batch=batch)).items():
+                    del missing[key]
+                    yield key, data
+
+    # ---- looking ----
+
+    def _asked(self, question: Callable[[AccountSession], Result]) -> Result:
+        """Return the answer to a question; after a lost connection it is asked once more."""
+        while True:
+            is_old = self._session is not None
+            try:
+                if self._session is None:
+                    self._session = AccountSession(self._url, self.book)
+                    self._junk = self._session.folder_of_use("junk")
+                return question(self._session)
+            except LostError:
+                self.close()
+                if not is_old:
+                    raise
+
+    def _places(self) -> dict[str, str]:
+        """Return the folders, and the names of `sort` for them."""
+        return {self._inbox: "ham"} | ({} if self._junk is None else {self._junk: "spam"})
+
+    def _folder_of(self, label: str) -> str | None:
+        return {"ham": self._inbox, "spam": self._junk}.get(label)
+
+    def _find_all(self, session: AccountSession) -> None:
+        """Find where the newest messages are; only those that are new there are asked for."""
+        known, self._at = self._numbered, {}
+        self._numbered = {}
+        for folder in self._places():
+            validity = session.open(folder).validity
+            uids = session.uids()[-_MOST_IN_FOLDER:]
+            before = known.get((folder, validity), {}) if validity else {}
+            found = {uid: before[uid] for uid in uids if uid in before}
+            new = [uid for uid in uids if uid not in before]
+            found |= {each.uid: (key, each) for key, each in _new_in(session, new)}
+            self._numbered[folder, validity] = found
+            for key, each in found.values():
+                self._at.setdefault(key, []).append(each)
+
+    def _read_batch(self, session: AccountSession, batch: dict[str, _Found]) -> dict[str, bytes]:
+        """Return a few messages by their keys, as far as they are where they were."""
+        # Looked up first: what is kept below may push these out.
+        read = {e[:3]: self._kept.pop(e[:3]) for e in batch.values() if e[:3] in self._kept}
+        places = [each[:3] for each in batch.values() if each[:3] not in read]
+        for folder, validity in dict.fromkeys(place[:2] for place in places):
+            opened = session.folder
+            if opened is None or opened.name != folder:
+                opened = session.open(folder)
+            if opened.validity == validity:
+                uids = [uid for *where, uid in places if where == [folder, validity]]
+                for fetched in session.messages(uids, MAX_MESSAGE):
+                    read |= {(folder, validity, uid): d for uid, d in fetched.data.items()}
+        self._kept |= read
+        while sum(map(len, self._kept.values())) > _KEPT_BYTES:
+            del self._kept[next(iter(self._kept))]
+        return {key: read[each[:3]] for key, each in batch.items() if each[:3] in read}
+
+    # ---- moving ----
+
+    def check_movable(self) -> None:
+        """Raise UsageError if no message can be moved."""
+        self._asked(self._check_moves)
+
+    def _check_moves(self, session: AccountSession) -> None:
+        account = self._url.account
+        if not session.can_move:
+            raise UsageError(
+                f"{account}: the server cannot move a message alone (neither MOVE nor UIDPLUS);"
+                " leave --move out"
+            )
+        if self._junk is None:
+            raise UsageError(f"{account}: no junk folder; make one, or leave --move out")
+
+    def leaves(self, key: str, label: str) -> str | None:
+        """Return the folder from which `file` would move a message; None: it would not."""
+        self._asked(self._find_all)
+        found, target = self._at.get(key, []), self._folder_of(label)
+        return None if len(found) != 1 or target in (None, found[0].folder) else found[0].folder
+
+    def _move(self, key: str, folder: str) -> str | None:
+        """Move a message to a folder; return the folder where it was, None if it was not moved."""
+
+        def moved(session: AccountSession) -> str | None:
+            memory = AccountMemory(self.model, self._url.account)
+            with closing(memory), memory.alone(PATIENCE):
+                self._find_all(session)
+                found = self._at.get(key, [])
+                there = [each for each in found if each.folder == folder]
+                if there and "UIDPLUS" in session.abilities and int(key, 16) in memory.moving():
+                    # A broken move has copied it.
+                    for other in self._places().keys() - {folder}:
+                        session.open(other, writes=True)
+                        marked = _new_in(session, session.uids(deleted=True))
+                        copies = [each.uid for name, each in marked if name == key]
+                        copies += [each.uid for each in found if each.folder == other]
+                        if copies:
+                            session.remove(copies)
+                    found = there
+                if len(found) != 1:
+                    return None
+                at, places = found[0], self._places()
+                if at.folder != folder:
+                    self._check_moves(session)
+                message = PlacedMessage(*at[:3], int(key, 16), places[at.folder], "", False)
+                is_moved = move_noted(
+                    session, memory, message, folder, places[folder], int(time() // _DAY)
+                )
+                return at.folder if is_moved else None
+
+        return self._asked(moved)
+
+
+def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:
+    """Yield messages of the open folder with their keys."""
+    assert session.folder is not None
+    name, validity = session.folder.name, session.folder.validity
+    without: dict[int, _Found] = {}
+    for head in session.heads(uids, FIELDS):
+        digest = head_digest(head.fields)
+        found = _Found(name, validity, head.uid, head.size, head.arrived)
+        if digest is None:
+            without[head.uid] = found
+        else:
+            yield f"{digest:016x}", found
+    for batch in session.messages(list(without), MAX_MESSAGE):
+        for uid, data in batch.data.items():
+            yield f"{bytes_digest(data):016x}", without[uid]
+
+
+def review_mailbox(
+    path: str, model: str, user: str = "", book: AccessBook | None = None
+) -> ReviewMailbox:
+    """Return the mailbox at a path, or of an account; raises InputError and UsageError.
+
+    book: the ways to accounts; None: those without options.
+    """
+    if is_account(path):
+        return AccountMailbox(path, model, book or AccessBook())
+    return ReviewMailbox(path, model, user)

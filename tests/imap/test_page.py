@@ -1,0 +1,319 @@
+"""An account on the server's page: what it shows, what a click teaches and moves, and faults."""
+
+import signal
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from accounts import Box, H, S, letter
+from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
+from mail_servers import is_there, mail_server
+from maildirs import ham
+from nbspam.account.memory import AccountMemory
+from nbspam.errors import InputError, LostError, UsageError
+from nbspam.imap import secrets
+from nbspam.imap.secrets import AccessBook, AccountSecret
+from nbspam.imap.urls import imap_url
+from nbspam.server.page import account_mailbox as module
+from nbspam.server.page.account_mailbox import review_mailbox
+from nbspam.server.page.doubtful import look_for_doubtful
+from nbspam.server.page.mailbox import Mailboxes
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from scripted import desk
+from serving import Browser, free_port, serving, until
+from support import complains
+from visitors import Visitor
+
+needs_dovecot = pytest.mark.skipif(not is_there(), reason="needs Dovecot")
+
+
+@pytest.fixture
+def account(server, trained, quick_disk):
+    return Box(server, trained)
+
+
+def shown(account):
+    """Return the mailbox of an account as the page makes it."""
+    book = AccessBook()
+    book.secret_of = lambda url: AccountSecret(PASSWORD)
+    return review_mailbox(account.url(), str(account.model), book=book)
+
+
+@pytest.fixture
+def mailbox(account):
+    found = shown(account)
+    yield found
+    found.close()
+
+
+def keys(mailbox):
+    """Return the keys of the messages by their bytes."""
+    found = mailbox.read([letter.key for letter in mailbox.newest()])
+    return {data.replace(b"\r\n", b"\n"): key for key, data in found}
+
+
+def asked(server, words):
+    return [each for each in server.asked if words in each]
+
+
+def learn(account, data, label):
+    """Teach the model a label as a click does."""
+    item = Item("-", label, data.replace(b"\n", b"\r\n"), told=True)
+    StoredModel(str(account.model)).learn([item], day=20_000, classes=["ham", "spam"])
+
+
+# ---- looking ----
+
+
+def test_both_folders_are_shown_and_nothing_is_marked_as_read(account, mailbox):
+    account.put("INBOX", H[0], ham(7))  # the second has no Message-ID
+    account.put("Junk", S[0])
+    account.put("Trash", S[1])
+
+    assert keys(mailbox).keys() == {H[0], ham(7), S[0]}
+    assert all(key.isalnum() and key.isascii() for key in keys(mailbox).values())
+    assert [letter.arrived for letter in mailbox.newest()] == [1_767_225_600] * 3
+    assert all(not flags for name in account.where() for _, flags in account.server.contents(name))
+    assert not asked(account.server, "BODY[")
+
+
+def test_another_look_asks_for_new_messages_only_and_a_message_is_read_once(account, mailbox):
+    account.put("INBOX", H[0], H[1])
+    found = keys(mailbox)
+    account.put("INBOX", H[2])
+    account.server.asked.clear()
+    mailbox.newest()
+
+    assert len(asked(account.server, "UID FETCH")) == 1
+    assert asked(account.server, "UID FETCH 3 ")
+    account.server.asked.clear()
+    assert mailbox.message(found[H[0]]).replace(b"\r\n", b"\n") == H[0]
+    assert account.server.asked == []
+
+
+def test_the_newest_are_shown_and_few_bytes_are_kept(account, mailbox, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_IN_FOLDER", 2)
+    monkeypatch.setattr(module, "_KEPT_BYTES", len(H[3]) + 50)
+    account.put("INBOX", *H[:4])
+
+    assert keys(mailbox).keys() == {H[2], H[3]}
+    assert len(mailbox._kept) == 1
+    assert len(mailbox.newest(1)) == 1
+
+
+def test_mail_is_read_in_batches_of_bounded_size(account, mailbox, monkeypatch):
+    monkeypatch.setattr(module, "_BATCH_BYTES", 1)
+    account.put("INBOX", *H[:3])
+
+    assert keys(mailbox).keys() == {*H[:3]}
+    assert len(asked(account.server, "BODY.PEEK[])")) == 3
+
+
+def test_a_message_is_found_where_others_have_put_it(account, mailbox):
+    account.put("INBOX", H[0], H[1])
+    found = keys(mailbox)
+    mailbox._kept.clear()
+    account.move(H[0], "INBOX", "Junk")
+    account.server.renumber("INBOX")
+    mailbox._session.folder = None
+
+    assert mailbox.message(found[H[0]]) is not None
+    assert mailbox.message(found[H[1]]) is not None
+    account.server.delete(H[0], "Junk")
+    mailbox._kept.clear()
+    assert mailbox.message(found[H[0]]) is None
+    assert mailbox.message("none") is None
+
+
+def test_a_connection_that_was_lost_is_made_again(account, mailbox):
+    account.put("INBOX", H[0])
+    found = keys(mailbox)
+    for command in range(4):
+        mailbox._kept.clear()
+        account.server.cut_before = {len(account.server.asked) + command}
+        assert keys(mailbox) == found
+    assert account.server.n_logins > 1
+    account.server.cut_before = set(range(10**4))
+    with pytest.raises(LostError, match="connection lost"):
+        mailbox.newest()
+    account.server.cut_before = set()
+    assert keys(mailbox) == found
+
+
+# ---- moving ----
+
+
+@pytest.mark.parametrize("able", [AFTER, AFTER.replace("MOVE ", "")])
+@pytest.mark.parametrize(("data", "label"), [(H[0], "spam"), (S[0], "ham")])
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_click_moves_and_sort_learns_nothing_of_it(account, mailbox, able, data, label, knows):
+    account.server.after = able
+    account.put("INBOX", H[0], H[1])
+    account.put("Junk", S[0])
+    if knows:
+        account.sort()
+    source, target = ("INBOX", "Junk") if label == "spam" else ("Junk", "INBOX")
+    key = keys(mailbox)[data]
+    learn(account, data, label)
+    before = account.learned()
+
+    assert mailbox.leaves(key, label) == source
+    assert mailbox.file(key, label) == source
+    assert data in account.where()[target]
+    assert data not in account.where()[source]
+    assert mailbox.leaves(key, label) is mailbox.file(key, label) is None
+    for _ in range(2):
+        report = account.sort()
+        assert (report.learned, account.learned()) == ([], before)
+    assert data in account.where()[target]
+    assert mailbox.put_back(key, source)
+    assert not mailbox.put_back(key, "Elsewhere")
+    assert account.sort().learned == []
+    assert data in account.where()[source]
+    # What its user moves after that is a lesson.
+    account.move(data, source, target)
+    assert account.sort().learned == [label]
+
+
+def test_whatever_ends_the_connection_a_message_is_moved_once(account, mailbox):
+    for able in (AFTER, AFTER.replace("MOVE ", "")):
+        for cut in ("cut_before", "cut_after"):
+            for command in range(14):
+                account.server.after = able
+                data = letter(ham, 1000 + len(account.server.asked))
+                account.put("INBOX", data)
+                key = keys(mailbox)[data]
+                learn(account, data, "spam")
+                getattr(account.server, cut).add(len(account.server.asked) + command)
+                mailbox.file(key, "spam")
+                getattr(account.server, cut).clear()
+                assert account.sort().learned == []
+                account.sort()
+                assert account.where()["Junk"].count(data) == 1
+                assert data not in account.where()["INBOX"]
+
+
+def test_a_refused_move_is_a_line_and_the_notes_stay_true(account, mailbox):
+    account.put("INBOX", H[0])
+    key = keys(mailbox)[H[0]]
+    account.server.most = 1
+    with pytest.raises(InputError, match="the account is full"):
+        mailbox.file(key, "spam")
+    account.server.most = None
+
+    memory = AccountMemory(str(account.model), "ann@127.0.0.1")
+    assert memory.moving() == set()
+    assert memory.left({int(key, 16)})[int(key, 16)].place == "ham"
+    memory.close()
+
+
+def test_two_messages_of_one_head_stay_where_they_are(account, mailbox):
+    account.put("INBOX", H[0])
+    account.put("Junk", H[0])
+    key = keys(mailbox)[H[0]]
+
+    assert len(mailbox.newest()) == 1
+    assert mailbox.leaves(key, "spam") is mailbox.file(key, "spam") is None
+    assert mailbox.file("none", "spam") is None
+
+
+def test_without_the_means_to_move_a_line_says_so(account, mailbox):
+    account.server.after = "IMAP4rev1"
+    account.put("INBOX", H[0])
+    key = keys(mailbox)[H[0]]
+    for attempt in (mailbox.check_movable, lambda: mailbox.file(key, "spam")):
+        with pytest.raises(UsageError, match="cannot move a message alone"):
+            attempt()
+    mailbox.close()
+    account.server.after = AFTER
+    account.server.folders["Junk"] = FakeFolder(12)
+    account.server.rename("Junk", "Other")
+    with pytest.raises(UsageError, match="no junk folder"):
+        mailbox.check(moves=True)
+    mailbox.check(moves=False)
+    assert mailbox.file(key, "spam") is None
+
+
+# ---- the page ----
+
+
+def test_the_page_shows_teaches_moves_and_takes_back(account):
+    account.put("INBOX", H[0])
+    book = AccessBook()
+    book.secret_of = lambda url: AccountSecret(PASSWORD)
+    opened = partial(review_mailbox, book=book)
+    mailboxes = Mailboxes(account.url(), str(account.model), None, opened)
+    at = desk(mailboxes=mailboxes, moves=True)
+
+    try:
+        page = Visitor(at)
+        (row,) = page.rows()
+        assert "lunch" in row
+        key = keys(at.reviewer._boxes[account.url()])[H[0]]
+        page.tell(spam=key)
+        assert account.where()["Junk"] == [H[0]]
+        page.tell(undo="1")
+        assert account.where()["INBOX"] == [H[0]]
+        account.server.cut_before = set(range(10**4))
+        assert "connection lost" in page.get("/").text
+    finally:
+        at.reviewer.end()
+
+
+def test_doubtful_messages_are_looked_for(account, mailbox):
+    account.put("INBOX", *H[:2])
+    look_for_doubtful(account.url(), str(account.model), lambda: 1.0, mailbox.book)
+    ((found,),) = mailbox.database.run("SELECT found FROM doubts")
+
+    assert found.startswith("[2, ")
+
+
+def test_what_is_wrong_with_an_account_is_a_line_at_the_start(account, nbspam, monkeypatch):
+    serve = ["serve", "-m", account.model, "--web", "0", "--review"]
+    monkeypatch.setenv("NBSPAM_SERVE_PASSWORD_COMMAND", "echo wrong")
+
+    complains(nbspam(*serve, account.url()), 1, "user or password is refused")
+    complains(nbspam(*serve, "imap://127.0.0.1/"), 2, "names no user")
+
+
+def test_a_password_is_typed_once_though_options_are_read_again(monkeypatch):
+    typed = ["first", "second"]
+    monkeypatch.setattr(secrets, "_typed", lambda url: typed.pop(0))
+    url = imap_url("imaps://ann@mail.example.org/")
+    book = AccessBook()
+    handed_on = AccessBook(before=book)
+
+    assert [each.secret_of(url).text for each in (book, handed_on)] == ["first"] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("real", [False, pytest.param(True, marks=needs_dovecot)])
+def test_a_click_on_a_served_page_teaches_and_moves_once(real, trained, tmp_path, quick_disk):
+    browser, env = Browser(free_port()), {"NBSPAM_SERVE_PASSWORD_COMMAND": f"echo {PASSWORD}"}
+    with mail_server() if real else fake_server() as server:
+        account = Box(server, trained)
+        account.put("INBOX", H[0], H[1])
+        account.put("Junk", S[0])
+        account.sort()
+        with closing(shown(account)) as mailbox:
+            key = keys(mailbox)[H[0]]
+        options = ("--jobs", "2", "--web", str(browser.port), "--review", account.url(), "--move")
+        with serving(str(trained), tmp_path, *options, env=env) as served:
+            browser.log_in(served)
+            assert "lunch" in browser.ask("GET", "/")[2]
+            assert browser.tell(spam=key) == 303
+            assert (server.bodies("INBOX"), account.label_of(H[0])) == ([H[1]], "spam")
+            assert account.sort().learned == []
+            assert sorted(server.bodies("Junk")) == sorted([S[0], H[0]])
+            before = served.pids
+            served.process.send_signal(signal.SIGHUP)  # the options are read again
+            until(lambda: set(served.pids).isdisjoint(before) and served.pids)
+            assert browser.tell(undo=browser.lesson()) == 303
+            assert (account.sort().learned, account.label_of(H[0])) == ([], None)
+            assert sorted(server.bodies("INBOX")) == [H[0], H[1]]
+            until(lambda: "3 messages" in browser.ask("GET", "/doubtful")[2])
+        flags = [f for name in ("INBOX", "Junk") for _, f in server.contents(name)]
+        assert not any("\\Seen" in each for each in flags)
+    assert PASSWORD not in served.errors.read_text()
