@@ -46,7 +46,7 @@ from nbspam.verdicts import joint_of_log_odds
 _IS_WORD = np.isin(GROUPS, ["text", "subject"])
 # Lidstone's addend to the presence of a token in a class, (n_groups,)
 ALPHA = np.where(_IS_WORD, 0.1, 0.03)
-BAND = np.where(_IS_WORD, 1.0, 2.0)  # nats, (n_groups,); tokens with weaker log-odds are ignored
+BAND = np.where(_IS_WORD, 1.5, 2.0)  # nats, (n_groups,); tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 RIDGE = 10.0  # strength of the prior on the worth of groups: E-149
 PRIOR_WORTH = 0.5  # prior worth of each group's mean

@@ -218,13 +218,13 @@ def score_of(means, worth, correction, own):
 
 @pytest.mark.parametrize(("group", "alpha", "weak"), [("text", 0.1, 0), ("route", 0.03, 2)])
 def test_log_odds_worked_by_hand(group, alpha, weak):
-    # 10 ham and 20 spam; tokens in 0 ham and 4 spam, in 5 and 10, in 2 and 14, and in none.
+    # 10 ham and 20 spam; tokens in 0 ham and 4 spam, in 5 and 10, in 2 and 19, and in none.
     groups = np.full(4, GROUPS.index(group), np.uint8)
-    count, n = np.array([[0, 4], [5, 10], [2, 14], [0, 0]]), np.array([10, 20])
+    count, n = np.array([[0, 4], [5, 10], [2, 19], [0, 0]]), np.array([10, 20])
     strong = np.log((4 + alpha) / (20 + 2 * alpha) / (alpha / (10 + 2 * alpha)))
-    middle = np.log((14 + alpha) / (20 + 2 * alpha) / ((2 + alpha) / (10 + 2 * alpha)))
+    middle = np.log((19 + alpha) / (20 + 2 * alpha) / ((2 + alpha) / (10 + 2 * alpha)))
 
-    assert strong > 2 > middle > 1  # a word may be as weak as 1 nat, any other token as 2
+    assert strong > 2 > middle > 1.5  # a word may be as weak as 1.5 nats, any other token as 2
     found = combine.log_odds(count, n, groups)
     assert found == pytest.approx([strong, 0, 0 if weak > middle else middle, 0])
 

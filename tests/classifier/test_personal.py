@@ -87,7 +87,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
         (column,), (place,) = table.vocabulary.columns(key[None]), own.columns(key[None])
         shared_count = table.feature_count[column] if column >= 0 else np.zeros(2)
         ham, spam = shared_count + (weight * own.values[place, :2] if place >= 0 else 0)
-        alpha, band = (0.1, 1) if group in (TEXT, SUBJECT) else (0.03, 2)
+        alpha, band = (0.1, 1.5) if group in (TEXT, SUBJECT) else (0.03, 2)
         present = [
             (x + alpha) / (n_c + 2 * alpha) for x, n_c in ((ham, total[0]), (spam, total[1]))
         ]
