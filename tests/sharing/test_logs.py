@@ -79,6 +79,7 @@ def test_lessons_survive_a_killed_log_killed_hosts_and_rubbish(server, tmp_path)
     assert all(host.sharer.facts()["skipped"] == rubbish for host in hosts)
     for host in hosts:
         host.stop()
+        host.log.close()
 
 
 def test_a_log_that_was_replaced_is_not_read_on(tmp_path):

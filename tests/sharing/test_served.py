@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -32,6 +33,11 @@ def nbspam(*arguments):
         command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=60
     )
     return done.stdout + done.stderr
+
+
+def is_listening(path):
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0
 
 
 def metric(server, name):
@@ -67,6 +73,7 @@ def test_what_one_server_is_taught_all_know(tmp_path, redis):
             redis.start()
             until(lambda: metric(second, "read") == 3)
             os.kill(second.process.pid, signal.SIGKILL)
+        until(lambda: not is_listening(str(two / "spamd")))  # its workers end by themselves
         tell(first, message(4), "ham")
         with serving(models[1], two, *options) as second:
             until(lambda: metric(second, "read") == 4)
