@@ -232,24 +232,18 @@ class ListsInUse:
     def __init__(self) -> None:
         self._held: dict[str, tuple[Stamp | None, AddressLists | None]] = {}
 
-    def match(
-        self, models: Iterable[str], data: bytes, recipient: str, trusted: str | None
-    ) -> ListMatch | None:
-        """Return the line that a message fits, in the lists of the first model that has one.
+    def beside(self, models: Iterable[str]) -> list[AddressLists]:
+        """Return the lists beside models, in order, as they are now; raises InputError."""
+        return [lists for model in models if (lists := self._beside(model)) is not None]
 
-        Raises InputError.
-        """
-        for model in models:
-            stamp = stamp_of(lists_path(model))
-            if model not in self._held or self._held[model][0] != stamp:
-                if len(self._held) > 1000:
-                    self._held.clear()
-                self._held[model] = stamp, None
-                self._held[model] = stamp, read_lists(model) if stamp else None
-            lists = self._held[model][1]
-            if lists is not None and (found := lists.match(data, recipient, trusted)):
-                return found
-        return None
+    def _beside(self, model: str) -> AddressLists | None:
+        stamp = stamp_of(lists_path(model))
+        if model not in self._held or self._held[model][0] != stamp:
+            if len(self._held) > 1000:
+                self._held.clear()
+            self._held[model] = stamp, None
+            self._held[model] = stamp, read_lists(model) if stamp else None
+        return self._held[model][1]
 
 
 class ListsBeside(NamedTuple):

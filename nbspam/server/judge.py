@@ -23,6 +23,7 @@ from nbspam.counts.counting import Outcome
 from nbspam.decision import Rule
 from nbspam.errors import InputError, NbspamError
 from nbspam.mail.address_lists import (
+    AddressLists,
     ListMatch,
     ListsInUse,
     listed_explanation,
@@ -194,13 +195,14 @@ class Judge:
         rule = self._rule_of(classifier)
         items = [Item("-", None, case.data) for case in cases]
         owners = self._owners(cases)
+        lists = self._lists_of(cases)
         if any(own is not None for own in owners):
             verdicts = iter(personal.classify(classifier, items, owners, rule))
         else:
             verdicts = classifier.classify(items, rule=rule)
         found: list[Judgement | Exception] = []
         for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
-            match = self._match(case)
+            match = self._match(case, lists[case.user])
             is_known = case.explain and self._model.filed(case.data).label is not None
             if isinstance(verdict, Skipped):
                 found.append(NbspamError(verdict.reason))
@@ -217,18 +219,26 @@ class Judge:
                 found.append(_listed(given, match))
         return found
 
-    def _match(self, case: WaitingMessage) -> ListMatch | None:
-        """Return the line that a message fits, in its user's lists or the site's."""
-        models = [self._model.path]
-        if self._users is not None:
-            with contextlib.suppress(UserError):
-                models.insert(0, self._users.path(case.user))
+    def _lists_of(self, cases: Sequence[WaitingMessage]) -> dict[str, list[AddressLists]]:
+        """Return the lists of each user who has mail in a batch, before the site's."""
+        found: dict[str, list[AddressLists]] = {}
+        for user in {case.user for case in cases}:
+            models = [self._model.path]
+            if self._users is not None:
+                with contextlib.suppress(UserError):
+                    models.insert(0, self._users.path(user))
+            try:
+                found[user] = self._lists.beside(models)
+            except InputError as error:
+                self._on_trouble(error)
+                found[user] = []
+        return found
+
+    def _match(self, case: WaitingMessage, lists: Sequence[AddressLists]) -> ListMatch | None:
+        """Return the first line that a message fits."""
         trusted = self._classifier.settings.authserv_id
-        try:
-            return self._lists.match(models, case.data, case.user, trusted)
-        except InputError as error:
-            self._on_trouble(error)
-            return None
+        matches = (each.match(case.data, case.user, trusted) for each in lists)
+        return next(filter(None, matches), None)
 
     def _owners(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
         """Return the lessons of each message's user."""

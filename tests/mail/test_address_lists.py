@@ -175,8 +175,8 @@ def test_lists_in_use_are_read_again_when_they_change(tmp_path):
     in_use, site, own = ListsInUse(), str(tmp_path / "site"), str(tmp_path / "own")
 
     def line():
-        found = in_use.match([own, site], mail(), "", None)
-        return found and found.line
+        found = [each.match(mail()) for each in in_use.beside([own, site])]
+        return found[0] and found[0].line if found else None
 
     assert line() is None
     write_lists(site, AddressLists({"shop.example": "deny"}))
