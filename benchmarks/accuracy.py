@@ -25,8 +25,8 @@ from nbspam.counts.corpus import read_corpus, stratified_folds
 from nbspam.evaluation.evaluation import evaluate
 from nbspam.evaluation.judging import fold_trial, judge_split, online_trial
 from nbspam.settings import PRESETS
+from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item, read_items
-from nbspam.sources.order import arranged
 
 CLASSES = ("ham", "spam")
 UNSURE = 2

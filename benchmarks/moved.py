@@ -30,8 +30,8 @@ from nbspam.counts.corpus import Corpus, read_corpus
 from nbspam.evaluation.judging import answers_of, trained_on
 from nbspam.evaluation.metrics import auc, expected_calibration_error
 from nbspam.settings import PRESETS
+from nbspam.sources.arrival import date_of
 from nbspam.sources.items import Item, read_items
-from nbspam.sources.order import date_of
 
 SETTINGS = PRESETS["mail"]
 CUTOFF = 2 / 3  # of the default costs

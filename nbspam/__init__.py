@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from nbspam.errors import NbspamError as NbspamError
     from nbspam.evaluation.result import cross_validate as cross_validate
     from nbspam.sources.items import Item as Item
-    from nbspam.store.exploring import cluster as cluster
-    from nbspam.store.exploring import query as query
-    from nbspam.store.exploring import vectorize as vectorize
     from nbspam.store.library import Model as Model
+    from nbspam.store.library import cluster as cluster
     from nbspam.store.library import load as load
+    from nbspam.store.library import query as query
     from nbspam.store.library import train as train
+    from nbspam.store.library import vectorize as vectorize
     from nbspam.verdicts import Explanation as Explanation
     from nbspam.verdicts import Skipped as Skipped
     from nbspam.verdicts import Verdict as Verdict
@@ -34,9 +34,9 @@ _HOME = {
     "load": "nbspam.store.library",
     "Model": "nbspam.store.library",
     "cross_validate": "nbspam.evaluation.result",
-    "vectorize": "nbspam.store.exploring",
-    "cluster": "nbspam.store.exploring",
-    "query": "nbspam.store.exploring",
+    "vectorize": "nbspam.store.library",
+    "cluster": "nbspam.store.library",
+    "query": "nbspam.store.library",
     "TextClassifier": "nbspam.classifier.estimator",
     "Item": "nbspam.sources.items",
     "Verdict": "nbspam.verdicts",

@@ -5,11 +5,10 @@ import asyncio
 from nbspam.counts.counting import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.errors import InputError
-from nbspam.server.choices import ServerChoices, ServerLimits, Service
-from nbspam.server.desk import Desk
+from nbspam.server.choices import Access, ServerChoices, ServerLimits, Service
+from nbspam.server.connection import Desk
 from nbspam.server.judge import Judgement
 from nbspam.server.metrics import Log, ServerTally
-from nbspam.server.page.access import Access
 from nbspam.server.page.reviewer import Reviewer
 from nbspam.settings import PRESETS
 from nbspam.verdicts import Evidence, Explanation, Verdict

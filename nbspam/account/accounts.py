@@ -10,7 +10,7 @@ from nbspam.decision import Rule
 from nbspam.imap.secrets import AccessBook
 from nbspam.imap.session import AccountSession
 from nbspam.imap.urls import ImapUrl
-from nbspam.maildir.sort import SortingReport
+from nbspam.maildir.maildir import SortingReport
 
 
 class SortedAccount(NamedTuple):

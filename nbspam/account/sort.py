@@ -27,7 +27,7 @@ from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.errors import InputError
 from nbspam.imap.session import INBOX, AccountRefusedError, AccountSession, OpenFolder
 from nbspam.mail.verdict_headers import check_labels
-from nbspam.maildir.sort import Sorted, SortingReport
+from nbspam.maildir.maildir import Sorted, SortingReport
 from nbspam.settings import PRESETS
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item

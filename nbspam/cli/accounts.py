@@ -143,7 +143,7 @@ def accounts_of(
 
 def watch_accounts(accounts: "list[SortedAccount]", log: str, metrics: str | None) -> None:
     """Watch accounts until a signal; raises NbspamError."""
-    from nbspam.server.addresses import address_of, listening
+    from nbspam.server.choices import address_of, listening
     from nbspam.server.metrics import Log
     from nbspam.server.watch import watch
 

@@ -162,7 +162,7 @@ def _show(
     compared: "Compared", first: str, sources: tuple[str, ...], form: ComparisonForm
 ) -> None:
     """Print each comparison and write the page; first: the options of the first way."""
-    from nbspam.sources.order import ORDERS
+    from nbspam.sources.arrival import ORDERS
 
     output.report_skipped(compared.skipped, form.strict)
     if form.report is not None:

@@ -14,7 +14,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.maildir.filter import Additions
 
 if TYPE_CHECKING:
-    from nbspam.maildir.sort import Sorted, SortingReport
+    from nbspam.maildir.maildir import Sorted, SortingReport
 
 
 def _streams() -> tuple[BinaryIO, BinaryIO]:
@@ -224,8 +224,7 @@ def _sorted_maildirs(
     decision: options.Decision,
     **_: Any,
 ) -> "Iterator[tuple[str, SortingReport]]":
-    from nbspam.maildir.maildir import UNSURE
-    from nbspam.maildir.sort import SortingChoices, sort_maildir
+    from nbspam.maildir.maildir import UNSURE, SortingChoices, sort_maildir
 
     unsure = UNSURE if unsure_folder is None else unsure_folder
     choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)

@@ -129,7 +129,7 @@ def vectorize_command(
     nbspam vectorize mails/ -o mails.npz > vocabulary.txt
     nbspam vectorize more/ -o more.npz --vocabulary vocabulary.txt > /dev/null
     """
-    from nbspam.store.exploring import vectors_of, write_vectors
+    from nbspam.store.library import vectors_of, write_vectors
 
     output.check_place("--output", output_path)
     choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)

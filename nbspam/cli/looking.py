@@ -205,7 +205,7 @@ def doctor_command(model_path: str, repairs: bool, as_json: bool) -> int:
     nbspam doctor --repair
     """
     from nbspam.sharing.outbox import share_findings
-    from nbspam.store.doctor import BAD, examine
+    from nbspam.store.upkeep import BAD, examine
 
     found = [*examine(model_path, repairs), *share_findings(model_path)]
     if as_json:

@@ -58,8 +58,7 @@ _MODULES = {
     "serving": ("serve",),
     "sharing": ("share",),
     "training": ("train", "shard", "lazy"),
-    "learning": ("update", "unlearn", "relabel", "prune"),
-    "listing": ("allow", "deny"),
+    "learning": ("update", "unlearn", "relabel", "prune", "allow", "deny"),
     "measuring": ("eval", "tune", "doubts"),
     "comparing": ("compare",),
     "looking": ("info", "words", "tokens", "doctor", "query", "cluster"),
@@ -67,10 +66,12 @@ _MODULES = {
     "main": ("table", "help"),
 }
 _TABLE_MODULES = {
-    "table_judging": ("classify", "predict", "explain", "lazy", "eval"),
+    "table_asking": (
+        *("classify", "predict", "explain", "lazy", "eval"),
+        *("info", "query", "export"),
+    ),
     "comparing": ("compare",),
     "table_training": ("train", "update", "unlearn", "merge", "cluster"),
-    "table_looking": ("info", "query", "export"),
 }
 # The exit status for every failure, with these options: bogofilter's status, and EX_TEMPFAIL,
 # upon which mail systems deliver again later.

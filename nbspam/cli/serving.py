@@ -22,8 +22,7 @@ from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
     from nbspam.imap.secrets import AccessBook
-    from nbspam.server.addresses import Listeners
-    from nbspam.server.choices import ServerChoices
+    from nbspam.server.choices import Listeners, ServerChoices
     from nbspam.server.supervisor import Reread, Sockets
 
 PASS, TEMPFAIL = "pass", "tempfail"
@@ -329,8 +328,7 @@ def listeners_of(
     The first line that is printed is the address of the page, if there is to be one.  Raises
     NbspamError.
     """
-    from nbspam.server.addresses import SocketRights, listen
-    from nbspam.server.page.access import page_of
+    from nbspam.server.choices import SocketRights, listen, page_of
     from nbspam.server.worker import PROTOCOLS, protocol
 
     web = values["web"]

@@ -160,7 +160,7 @@ def share_command(
 
 
 def _write_snapshot(sharer: "Sharer", folder: str) -> None:
-    from nbspam.server.users import users_in
+    from nbspam.server.judge import users_in
     from nbspam.sharing.joining import snapshot
 
     users = sharer.outbox.users_folder()

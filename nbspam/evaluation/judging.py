@@ -26,8 +26,8 @@ from nbspam.evaluation.online import progress
 from nbspam.evaluation.witness import Witness
 from nbspam.printing import tracked
 from nbspam.settings import FEATURES, Settings
+from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item
-from nbspam.sources.order import arranged
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, rows_held_out, table_rows, train_table

@@ -15,7 +15,7 @@ from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores
 from nbspam.printing import clipped, display_width, left, printable, right
-from nbspam.sources.order import ORDERS
+from nbspam.sources.arrival import ORDERS
 
 WIDTH = 80
 LABEL_WIDTH = 20  # longer class names are cut, except in the classification report

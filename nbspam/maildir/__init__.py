@@ -1,4 +1,4 @@
-"""Maildir: what users of procmail and of a Maildir run: sort, and filter.
+"""Maildir: what users of procmail and Maildir run, `filter` and `sort`.
 
 Secret: how a mail folder and a model are kept in step when a crash may come between any two steps.
 """

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from nbspam.errors import NbspamError, SharedLogError, UsageError
 from nbspam.server.choices import Service, ShareChoices
+from nbspam.server.judge import UserError, known_as, model_in
 from nbspam.server.metrics import Log, ServerTally
-from nbspam.server.users import UserError, known_as, model_in
 from nbspam.server.worker import open_served
 from nbspam.sharing.logs import open_log
 from nbspam.sharing.sharer import Sharer

@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 from nbspam.mail.head import checked_tag
 from nbspam.mail.verdict_headers import headers_of
-from nbspam.server.connection import Connection
-from nbspam.server.desk import BusyError, Desk
-from nbspam.server.judge import Judgement
-from nbspam.server.users import known_as
+from nbspam.server.connection import BusyError, Connection, Desk
+from nbspam.server.judge import Judgement, known_as
 
 _LENGTH = struct.Struct(">I")
 _MAX_PACKET = 1 << 18  # bytes; a body comes in pieces of 65,535, a header in one packet

@@ -27,15 +27,15 @@ from nbspam.printing import readable_json
 from nbspam.server.connection import (
     REASONS,
     STRONGEST,
+    BusyError,
     Connection,
+    Desk,
     is_spam,
     rules,
     score,
 )
-from nbspam.server.desk import BusyError, Desk
-from nbspam.server.judge import Judgement
+from nbspam.server.judge import Judgement, known_as
 from nbspam.server.metrics import VERDICTS, open_metrics, what_became
-from nbspam.server.users import known_as
 
 _STATUS = {
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,

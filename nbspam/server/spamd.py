@@ -15,13 +15,14 @@ from nbspam.counts.counting import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
 from nbspam.server.connection import (
     REASONS,
+    BusyError,
     Connection,
+    Desk,
     is_spam,
     report,
     rules,
     score,
 )
-from nbspam.server.desk import BusyError, Desk
 from nbspam.server.judge import Judgement
 from nbspam.server.metrics import what_became
 

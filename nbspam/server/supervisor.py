@@ -17,11 +17,17 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from nbspam.errors import InputError, NbspamError, UsageError
-from nbspam.server.addresses import listened
-from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service, Waker
+from nbspam.server.choices import (
+    LIMITS,
+    ServerChoices,
+    ServerLimits,
+    Service,
+    Waker,
+    access_beside,
+    listened,
+)
+from nbspam.server.judge import check_folder, check_site
 from nbspam.server.metrics import Log, ServerTally
-from nbspam.server.page.access import access_beside
-from nbspam.server.users import check_folder, check_site
 from nbspam.server.worker import FAILING, open_served, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from nbspam.account.accounts import SortedAccount
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.session import AccountSession
-from nbspam.maildir.sort import SortingReport
+from nbspam.maildir.maildir import SortingReport
 from nbspam.server.metrics import VERDICTS, Log, ServerTally, open_metrics
 from nbspam.server.supervisor import notify
 

@@ -20,15 +20,12 @@ from typing import Any
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import ModelWarning, UsageError
 from nbspam.mail.attachments import limits_with_documents
-from nbspam.server.addresses import connected_user
-from nbspam.server.choices import Service
-from nbspam.server.connection import Connection
-from nbspam.server.desk import Desk
-from nbspam.server.judge import Judge, Teacher
+from nbspam.server.choices import Service, connected_user
+from nbspam.server.connection import Connection, Desk
+from nbspam.server.judge import Judge, Teacher, Users
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.reviewer import Reviewer
-from nbspam.server.users import Users
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sharing.sharer import SharedOutlet
 from nbspam.store.model import StoredModel
@@ -38,7 +35,7 @@ PROTOCOLS = {
     "spamd": ("nbspam.server.spamd", "SpamdConnection"),
     "http": ("nbspam.server.rspamd", "RspamdConnection"),
     "milter": ("nbspam.server.milter", "MilterConnection"),
-    "web": ("nbspam.server.page.app", "WebConnection"),
+    "web": ("nbspam.server.page.routes", "WebConnection"),
 }
 _SWEEP = 1.0  # seconds between two looks at what is overdue
 FAILING = 3  # the status of a worker that failed again and again, and is to be started again

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from nbspam.disk import adopt, make_folder, parent_folder, resolved
 from nbspam.errors import ModelFileError, SharedLogError
-from nbspam.store.doctor import BAD, GOOD, NOTE, Finding
+from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
 MOST = 100_000  # lessons in an outbox; about 1 GB
 SYNCHRONOUS = "FULL"  # an acknowledged lesson survives a crash of the machine

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self, cast
 
 from nbspam.sources.files import check_expansion, packed_kind
-from nbspam.sources.folders import (
+from nbspam.sources.mailboxes import (
     HAM_AND_SPAM,
     SEQUENCES,
     Folder,

@@ -374,7 +374,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         raise InputError(
             f"{path}: a folder, but --format {options.format} is a file; give the file"
         )
-    from nbspam.sources.folders import DISK, UNLINKED, UrlTree, places
+    from nbspam.sources.mailboxes import DISK, UNLINKED, UrlTree, places
 
     tree = DISK if options.follows_links else UNLINKED
     if is_url(path):

@@ -1,15 +1,408 @@
-"""The messages of an mbox, and the lines of a TREC index.
+"""Folders of messages, on this machine, at URLs or in archives; mbox files, and TREC indexes.
 
-Damage is a ValueError without the file's name, which the caller adds.
+Decides which folders are classes, which files are messages, and the order of files.  Damage in an
+mbox or index is a ValueError without the file's name, which the caller adds.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
-from nbspam.sources.files import FROM_LINE, LOOKAHEAD, MAX_MESSAGE, beside
+from nbspam.sources.files import (
+    FROM_LINE,
+    LOOKAHEAD,
+    MAX_MESSAGE,
+    MBOX_NAMES,
+    PACKED,
+    SILENT,
+    Listener,
+    beside,
+    packed_kind,
+)
+
+SEQUENCES = ".mh_sequences"
+MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
+_DIGITS = re.compile(r"(\d+)")
+HAM_AND_SPAM = frozenset(("ham", "spam"))
+# Halves of a class (spam-train, spam-test), numbered parts of a corpus (part1, fold-2), and file
+# names that tell the class; spmsg is Ling-Spam's word for spam, whose other files are ham.
+_HALF = re.compile(r"(.+)[-_.](?:train|test)(?:ing)?", re.IGNORECASE)
+_NUMBERED_PART = re.compile(r"(?:part|fold)[-_]?\d+", re.IGNORECASE)
+_SPAM_FILE = re.compile(r"(?:spam|spmsg)", re.IGNORECASE)
+_HAM_FILE = re.compile(r"(?:ham|legit|nonspam)", re.IGNORECASE)
+
+
+class Folder(NamedTuple):
+    """The names in a folder, in natural order, without hidden files and editors' backups."""
+
+    files: list[str]
+    folders: list[str]
+    has_sequences: bool
+
+    def kind(self, may_be_classes: bool) -> str:
+        """Return "maildir", "mh", "classes" or "tree".
+
+        may_be_classes: sub-folders may be classes.
+        """
+        if "cur" in self.folders and "new" in self.folders:
+            return "maildir"
+        if self.has_sequences and self.numbered():
+            return "mh"
+        names = {name.lower() for name in self.folders}
+        if may_be_classes and names and (not self.files or names >= HAM_AND_SPAM):
+            return "classes"
+        return "tree"
+
+    def numbered(self) -> list[str]:
+        """Return the files whose names are numbers."""
+        return [name for name in self.files if name.isascii() and name.isdigit()]
+
+
+class FolderTree:
+    """Folders of this machine.  Subclasses have folders that are elsewhere.
+
+    A path is that of a folder; scanning one that cannot be read raises OSError.
+    """
+
+    separator = os.sep
+
+    def below(self, path: str) -> str:
+        """Return the prefix of the paths in a folder."""
+        return path if not path or path.endswith(self.separator) else path + self.separator
+
+    def scan(self, path: str) -> Folder:
+        """Return the files and folders in a folder."""
+        return _scan(path)
+
+    def identity(self, path: str) -> object:
+        """Return the identity of a folder, the same by every path: links may form circles."""
+        status = os.stat(path)
+        return status.st_dev, status.st_ino
+
+    def has_folder(self, path: str) -> bool:
+        """Return whether there is a folder at a path."""
+        return os.path.isdir(path)
+
+
+class _Unlinked(FolderTree):
+    """Folders of this machine without the links in them, which lead anywhere."""
+
+    def scan(self, path: str) -> Folder:
+        return _scan(path, follows=False)
+
+
+DISK, UNLINKED = FolderTree(), _Unlinked()
+
+
+class Place(NamedTuple):
+    """A folder some of whose files hold messages."""
+
+    below: str  # what the paths of its files begin with
+    label: str | None
+    kind: str  # "mh", "tree", or the kind of every file
+    folder: Folder
+
+    def kind_of(self, name: str) -> str | None:
+        """Return the kind of a file, "unsure" if its name does not tell; None: no message."""
+        if self.kind == "mh":
+            return "eml" if name.isascii() and name.isdigit() else None
+        return file_kind(name) if self.kind == "tree" else self.kind
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Yield path and kind of every file that holds messages."""
+        for name in self.folder.files:
+            kind = self.kind_of(name)
+            if kind is not None:
+                yield self.below + name, kind
+
+
+def walk(
+    path: str, label: str | None, kind: str | None, tree: FolderTree = DISK
+) -> Iterator[tuple[str, str | None, str]]:
+    """Yield (path, label, kind) of the files of mail below a folder; see `places`.
+
+    The kind yielded is "eml", that of an archive or mailbox, or "unsure" where only the content
+    can tell.
+    """
+    for place in places(path, label, kind, tree):
+        for name, found in place.files():
+            yield name, place.label, found
+
+
+def places(
+    path: str, label: str | None, kind: str | None, tree: FolderTree = DISK
+) -> Iterator[Place]:
+    """Yield the folders, from this one down, whose files hold messages.
+
+    kind: that of the folder, or of each file in it; None: found out.
+
+    The classes are its sub-folders or, if some of these are parts of a corpus, the folders in
+    the parts; files elsewhere then have no class.
+    """
+    seen: set[object] = set()
+    # A list instead of recursion, so that folders may be nested to any depth.
+    waiting = [(path, label, kind, label is None)]
+    while waiting:
+        path, label, kind, may_be_classes = waiting.pop()
+        identity = tree.identity(path)
+        if identity in seen:
+            continue
+        try:
+            folder = tree.scan(path)
+        except OSError:
+            if not seen:
+                raise
+            # A file that is the folder itself: reading it will say why it cannot be read.
+            yield Place(path, label, "eml", Folder([""], [], False))
+            continue
+        found = kind or folder.kind(may_be_classes)
+        below = tree.below(path)
+        is_top = not seen and not kind and may_be_classes
+        parts = _parts(below, folder.folders, tree) if is_top else set()
+        seen.add(identity)
+        if found == "maildir":
+            yield from _maildir_places(below, label, folder, tree)
+            continue
+        if found == "tree" and label is None:
+            yield from _places_by_name(below, folder)
+        elif found != "classes":
+            yield Place(below, label, found, folder)
+        if found == "mh":
+            continue
+        is_class = found == "classes" and label is None and not parts
+        halves = [] if kind else [_HALF.fullmatch(name) for name in folder.folders]
+        kind = None if found == "classes" else kind
+        for place, name in reversed(list(enumerate(folder.folders))):
+            half = halves[place] if all(halves) and halves else None
+            of_class = half[1] if half else name
+            waiting.append((below + name, of_class if is_class else label, kind, name in parts))
+
+
+def _places_by_name(below: str, folder: Folder) -> Iterator[Place]:
+    """Yield a folder without a class: once, or for each class that all its files name."""
+    spam = [name for name in folder.files if _SPAM_FILE.match(name)]
+    others = [name for name in folder.files if not _SPAM_FILE.match(name)]
+    is_ling_spam = any(name.lower().startswith("spmsg") for name in spam)
+    if spam and others and (is_ling_spam or all(map(_HAM_FILE.match, others))):
+        yield Place(below, "ham", "tree", folder._replace(files=others))
+        yield Place(below, "spam", "tree", folder._replace(files=spam))
+    else:
+        yield Place(below, None, "tree", folder)
+
+
+def _parts(below: str, names: Sequence[str], tree: FolderTree) -> set[str]:
+    """Return the sub-folders that are parts of a corpus, and not classes.
+
+    Those are all that hold ham/ and spam/ or, if there are none, those called train and test
+    (or ...train, ...test) that hold the same folders; or all, if they are numbered parts.
+    """
+    if HAM_AND_SPAM & {name.lower() for name in names}:
+        return set()
+    if names and all(map(_NUMBERED_PART.fullmatch, names)):
+        return set(names)
+    if of_mail := {name for name in names if _holds_ham_and_spam(below + name, tree)}:
+        return of_mail
+    halves = {name for name in names if name.lower().endswith(("train", "test"))}
+    classes = {tuple(tree.scan(below + name).folders) for name in halves}
+    return halves if len(halves) > 1 and len(classes) == 1 and any(classes) else set()
+
+
+def _holds_ham_and_spam(path: str, tree: FolderTree) -> bool:
+    """Return whether a folder has both sub-folders, however they are capitalised."""
+    below = tree.below(path)
+    return all(
+        any(tree.has_folder(below + n) for n in (name, name.title(), name.upper()))
+        for name in HAM_AND_SPAM
+    )
+
+
+def _maildir_places(
+    below: str, label: str | None, folder: Folder, tree: FolderTree
+) -> Iterator[Place]:
+    parts = [name for name in ("cur", "new") if name in folder.folders]
+    if not parts:
+        raise ValueError("not a Maildir (no cur/ or new/); give the folder above them")
+    for part in parts:
+        yield Place(tree.below(below + part), label, "eml", tree.scan(below + part))
+
+
+SENT_FOLDERS = ".Sent", "Sent"  # Maildirs of what somebody has sent
+
+
+def sent_folders(paths: Iterable[str]) -> list[str]:
+    """Return the Maildirs of sent mail in some folders or, if these are Maildirs, beside them."""
+    found: dict[str, str] = {}
+    for path in paths:
+        above, name = os.path.split(os.path.abspath(path))
+        path = above if name in ("cur", "new") else path
+        # A folder called Sent among folders of classes is a class.
+        is_maildir = _is_maildir(path)
+        beside = os.path.dirname(os.path.abspath(path))
+        for place in (path, beside) if is_maildir else (path,):
+            for own in SENT_FOLDERS if is_maildir else SENT_FOLDERS[:1]:
+                folder = os.path.join(place, own)
+                if _is_maildir(folder):
+                    found.setdefault(os.path.realpath(folder), folder)
+    return list(found.values())
+
+
+def _is_maildir(path: str) -> bool:
+    return all(os.path.isdir(os.path.join(path, part)) for part in ("cur", "new"))
+
+
+def file_kind(name: str) -> str:
+    """Return the kind of a file in a tree, "unsure" if its name does not tell."""
+    if name.lower().endswith(MBOX_NAMES):
+        return "mbox"
+    if kind := packed_kind(name):
+        return kind
+    return "eml" if "." in name or _DIGITS.search(name) else "unsure"
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a name is that of a hidden file or of an editor's backup."""
+    return name.startswith(".") or name.endswith(("~", "#"))
+
+
+def _scan(path: str, follows: bool = True) -> Folder:
+    """Return the files and folders in a folder, without devices, sockets and FIFOs.
+
+    Links that lead nowhere count as files, so that reading them reports what is missing.
+    follows: links; otherwise they count as nothing.
+    """
+    files: list[str] = []
+    folders: list[str] = []
+    has_sequences = False
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = entry.name
+            if is_hidden(name):
+                has_sequences |= name == SEQUENCES
+            elif not follows and entry.is_symlink():
+                continue
+            elif _is(entry.is_file):
+                files.append(name)
+            elif _is(entry.is_dir):
+                folders.append(name)
+            elif _is_dead_or_barred(entry):
+                files.append(name)
+    return visible_folder(files, folders, has_sequences)
+
+
+def visible_folder(files: list[str], folders: list[str], has_sequences: bool) -> Folder:
+    """Return a folder of names that are not hidden.
+
+    Beside parquet files a name that begins with "_" is one of their programs' marks (_SUCCESS).
+    """
+    if any(name.endswith(PACKED["parquet"]) for name in files):
+        files = [name for name in files if not name.startswith("_")]
+    return Folder(_natural_order(files), _natural_order(folders), has_sequences)
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """Return the answer of DirEntry.is_dir or is_file; False where it fails."""
+    try:
+        return question()
+    except OSError:  # a link to itself, or through a folder without permission
+        return False
+
+
+def _is_dead_or_barred(entry: "os.DirEntry[str]") -> bool:
+    """Return whether a link is dead, leads to itself, or to where there are no rights."""
+    try:
+        entry.stat()
+    except OSError:
+        return True
+    return False
+
+
+def _natural_order(names: Iterable[str]) -> list[str]:
+    """Return names sorted so that the first two numbers in each compare by value: 2 before 10."""
+    # Only two numbers: names of message files are full of digits (times, hashes).
+    return sorted(sorted(names), key=_natural_key)
+
+
+def _natural_key(name: str) -> list[str | int]:
+    parts: list[str | int] = list(_DIGITS.split(name, 2))
+    parts[1::2] = map(int, parts[1::2])
+    return parts
+
+
+# --- folders at URLs ------------------------------------------------------------------------
+
+
+class UrlTree(FolderTree):
+    """Folders at URLs."""
+
+    separator = "/"
+
+    def __init__(self, listener: Listener = SILENT) -> None:
+        self._listener = listener
+        self._n_single: int | None = 0  # files of one message each; None: it was said
+        self._last: tuple[str, Folder] | None = None
+
+    def scan(self, path: str) -> Folder:
+        """Return the files and folders in a folder; raises NbspamError."""
+        from nbspam.sources.remote import asked_again
+
+        place = self.identity(path)
+        if self._last is None or self._last[0] != place:
+            folder = asked_again(path, partial(_folder_at, path))
+            self._last = place, folder
+            self._advise(folder)
+        return self._last[1]
+
+    def _advise(self, folder: Folder) -> None:
+        """Say once what to do about many files of one message each."""
+        if self._n_single is None:
+            return
+        self._n_single += sum(file_kind(name) == "eml" for name in folder.files)
+        if self._n_single > MANY:
+            self._n_single = None
+            self._listener.notice(
+                f"more than {MANY:,} files of one message each; every one is a request of its own,"
+                " a million take hours; pack them into mbox, tar or parquet files"
+            )
+
+    def identity(self, path: str) -> str:
+        """Return the URL, because object stores have no links."""
+        return path.rstrip("/")
+
+    def has_folder(self, path: str) -> bool:
+        """Return whether there is a folder at a URL."""
+        above, _, name = path.rstrip("/").rpartition("/")
+        return name in self.scan(above).folders
+
+
+def _folder_at(url: str) -> Folder:
+    from nbspam.sources.remote import file_system
+
+    system, path = file_system(url)
+    files: list[str] = []
+    folders: list[str] = []
+    has_sequences = False
+    for name, is_folder in _entries(system, path):
+        if is_hidden(name):
+            has_sequences |= name == SEQUENCES
+        else:
+            (folders if is_folder else files).append(name)
+    return visible_folder(files, folders, has_sequences)
+
+
+def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
+    """Yield the name of everything in a folder, and whether it is a folder."""
+    own = path.rstrip("/")
+    for entry in system.ls(path, detail=True):
+        full = entry["name"].rstrip("/")
+        if full != own:  # some stores have an empty object for each folder
+            yield full.rpartition("/")[2], entry["type"] == "directory"
+
+
+# ---- the messages of an mbox, and the lines of a TREC index ----
+
 
 # Large enough to make the calls cheap, small enough to stay in the processor's cache.
 _CHUNK = 1 << 18

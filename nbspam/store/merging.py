@@ -38,25 +38,23 @@ from nbspam.printing import tracked
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.store.assembly import (
+    NO_TEXT,
     ModelMessages,
+    SortedTokens,
     StreamedModel,
     assembled,
+    loaded_table,
     memory_of,
+    merged_runs,
     messages_of_model,
+    run_of,
+    spooled,
 )
 from nbspam.store.fields import check_part
 from nbspam.store.journal import write_model
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity, Snapshot, State, is_model_file, read_snapshot
 from nbspam.store.open import PART, keep_old_model
-from nbspam.store.streams import (
-    NO_TEXT,
-    SortedTokens,
-    loaded_table,
-    merged_runs,
-    run_of,
-    spooled,
-)
 from nbspam.store.tables import LivingTable, living, merge_tables
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.documents import Documents, Vocabulary, smallest, united

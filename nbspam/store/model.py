@@ -26,8 +26,8 @@ from nbspam.errors import ModelFileError, ModelWarning, NbspamError, NotTrainedE
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
+from nbspam.sources.arrival import GIVEN, ORDERS, arranged
 from nbspam.sources.items import Item, looked_through
-from nbspam.sources.order import GIVEN, ORDERS, arranged
 from nbspam.store.assembly import (
     Lessons,
     begun,

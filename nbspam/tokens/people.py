@@ -22,9 +22,9 @@ from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
 from nbspam.sent_mail import ADDRESS, ID, NAME, OWN, SentMail, SentMessage, sent_fact, sent_mail_of
 from nbspam.settings import Settings
-from nbspam.sources.folders import sent_folders
+from nbspam.sources.arrival import seconds_of
 from nbspam.sources.items import Item, read_items
-from nbspam.sources.order import seconds_of
+from nbspam.sources.mailboxes import sent_folders
 from nbspam.tokens.normalize import normalize
 
 _MIN_WORDS = 2  # of a name that tells who it is

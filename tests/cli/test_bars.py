@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from nbspam.cli import bars
-from nbspam.cli.bars import Watcher, progress_text
+from nbspam.cli import frame
+from nbspam.cli.frame import Watcher, progress_text
 from nbspam.cli.inputs import _extent_of as extent_of
 from nbspam.cli.main import exit_status
 from nbspam.printing import Extent
@@ -41,7 +41,7 @@ def on_terminal(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
     def call(*arguments, delay=0.0, stdout=None):
-        monkeypatch.setattr(bars, "DELAY", delay)
+        monkeypatch.setattr(frame, "DELAY", delay)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SPAM)))
         with monkeypatch.context() as patch:
             terminal = Terminal()
@@ -69,7 +69,7 @@ def on_terminal(monkeypatch):
 def test_long_loops_show_bars_which_are_cleared(
     on_terminal, trained, folder, tmp_path, monkeypatch, arguments, words
 ):
-    monkeypatch.setattr(bars, "_PAUSE", 0)
+    monkeypatch.setattr(frame, "_PAUSE", 0)
     places = {"FOLDER": folder, "MODEL": trained, "OTHER": tmp_path / "other"}
     shown = on_terminal(*(places.get(word, word) for word in arguments.split()))
 
@@ -88,7 +88,7 @@ def test_quick_commands_results_on_the_terminal_and_pipes_show_no_bar(
     screen = Terminal()
     assert on_terminal("classify", folder, stdout=screen) == ""
     assert screen.text.count("\n") == 4
-    monkeypatch.setattr(bars, "DELAY", 0)
+    monkeypatch.setattr(frame, "DELAY", 0)
     assert nbspam("classify", folder)[2] == ""
 
 

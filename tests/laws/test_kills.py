@@ -12,10 +12,10 @@ import pytest
 
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.doctor import BAD, findings
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_keeping
+from nbspam.store.upkeep import BAD, findings
 from stress import kills
 from support import SPAM, write_mails
 

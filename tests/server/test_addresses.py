@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from nbspam.errors import InputError, UsageError
-from nbspam.server.addresses import (
+from nbspam.server.choices import (
     Address,
     SocketRights,
     address_of,
@@ -141,7 +141,7 @@ import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ["LISTEN_PID"] = str(os.getpid())
 from nbspam.errors import UsageError
-from nbspam.server.addresses import listen
+from nbspam.server.choices import listen
 try:
     found = listen({"spamd": [], "http": []})
     print({name: each.getsockname() for name, (each,) in found.sockets.items()})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.server.metrics import _PLACE
 from nbspam.server.milter import MilterConnection
-from nbspam.server.page.app import WebConnection
+from nbspam.server.page.routes import WebConnection
 from nbspam.server.rspamd import HttpConnection, RspamdConnection
 from nbspam.server.spamd import SpamdConnection
 from protocols import OFFER, check, milter_mail, packet, post, tell

@@ -9,8 +9,8 @@ import pytest
 
 from browser import PHONE, SCREEN, complaints, overflow, visited
 from maildirs import key_of, put, written
+from nbspam.server.judge import user_folder_name
 from nbspam.server.page.pages import PAGE_SIZE
-from nbspam.server.users import user_folder_name
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel, told_at

@@ -14,9 +14,8 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.counts.memory import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.server.choices import LIMITS
-from nbspam.server.judge import BATCH, Judge, Teacher
+from nbspam.server.judge import BATCH, Judge, Teacher, Users
 from nbspam.server.metrics import ServerTally
-from nbspam.server.users import Users
 from nbspam.server.worker import open_served
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items

@@ -16,13 +16,9 @@ from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
 from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import own_rule
-from nbspam.server.judge import Judge, Teacher
-from nbspam.server.metrics import ServerTally
-from nbspam.server.milter import MilterConnection
-from nbspam.server.page.mailbox import Mailboxes
-from nbspam.server.rspamd import RspamdConnection
-from nbspam.server.spamd import SpamdConnection
-from nbspam.server.users import (
+from nbspam.server.judge import (
+    Judge,
+    Teacher,
     UserError,
     Users,
     check_folder,
@@ -31,6 +27,11 @@ from nbspam.server.users import (
     user_folder_name,
     users_in,
 )
+from nbspam.server.metrics import ServerTally
+from nbspam.server.milter import MilterConnection
+from nbspam.server.page.mailbox import Mailboxes
+from nbspam.server.rspamd import RspamdConnection
+from nbspam.server.spamd import SpamdConnection
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel, keep_cutoffs

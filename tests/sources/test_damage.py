@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError
-from nbspam.sources.folders import walk
 from nbspam.sources.items import read_items
+from nbspam.sources.mailboxes import walk
 from nbspam.sources.rows import lines_of, split_rows
 from support import FROM, complains, write_files
 

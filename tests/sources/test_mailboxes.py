@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.sources.files import begins_with_from_line
-from nbspam.sources.folders import walk
-from nbspam.sources.mailboxes import index_entries, mbox_messages, parse_index_line, unwrap
+from nbspam.sources.mailboxes import index_entries, mbox_messages, parse_index_line, unwrap, walk
 from support import FROM
 
 

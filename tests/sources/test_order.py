@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.sources.arrival import arranged, date_of
 from nbspam.sources.items import Item
-from nbspam.sources.order import arranged, date_of
 
 NAMES = ["ham/2.txt", "ham/10.txt", "ham/notes", "spam/0001.1999-12-14.x", "spam/0003.txt"]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from nbspam.store.doctor import BAD, EVERYONE, GOOD, NOTE, findings, readers, writers
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
+from nbspam.store.upkeep import BAD, EVERYONE, GOOD, NOTE, findings, readers, writers
 from support import SPAM, write_mails
 
 

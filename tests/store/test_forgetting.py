@@ -18,8 +18,8 @@ from nbspam.sources.items import Item
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
-from nbspam.store.prune import DEFAULT, PruningRule, faded, prune_model
 from nbspam.store.text import model_lines, model_of_lines
+from nbspam.store.upkeep import DEFAULT, PruningRule, faded, prune_model
 from nbspam.tokens.documents import Vocabulary
 from stored import bytes_of, train_on, trained
 from support import HAM, SPAM, check_bound, words_of, write_mails

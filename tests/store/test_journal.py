@@ -19,7 +19,6 @@ from nbspam.counts.memory import LabelChange
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.settings import PRESETS
 from nbspam.store import journal as journal_format
-from nbspam.store.doctor import BAD, GOOD, NOTE, findings, repair
 from nbspam.store.journal import (
     _CHANGE,
     END_SIZE,
@@ -38,7 +37,7 @@ from nbspam.store.model import StoredModel, keep_cutoffs
 from nbspam.store.modelfile import Identity, load_state
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_classifier
-from nbspam.store.prune import PruningRule, prune_model
+from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_model, repair
 from nbspam.tokens.documents import Documents, Vocabulary
 from stored import full_disk, half_spam, train_on
 from stored import numbered as item

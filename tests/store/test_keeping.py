@@ -8,10 +8,10 @@ import pytest
 
 from nbspam.decision import Cutoffs
 from nbspam.settings import PRESETS
-from nbspam.store.doctor import BAD, findings
 from nbspam.store.journal import journal_path
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_classifier
+from nbspam.store.upkeep import BAD, findings
 from support import HAM, ROOT, SPAM, complains, write_mails
 
 MELONS = (ROOT / "corpora" / "watermelon-3.0.csv", "--target", "好瓜")

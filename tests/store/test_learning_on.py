@@ -18,10 +18,10 @@ from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import journal as journal_format
 from nbspam.store import model as store_model
-from nbspam.store.doctor import GOOD, findings
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel, keep_cutoffs
 from nbspam.store.open import load_classifier
+from nbspam.store.upkeep import GOOD, findings
 from stored import DAY, bytes_of, no_room, train_on
 from support import examples, words_of
 

@@ -19,13 +19,12 @@ from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
 from nbspam.store import text
-from nbspam.store.doctor import BAD, findings
 from nbspam.store.journal import journal_path
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_classifier
-from nbspam.store.prune import PruningRule, prune_model
+from nbspam.store.upkeep import BAD, PruningRule, findings, prune_model
 from stored import DAY, EVERY_SETTING, bytes_of, few, letter, no_room, whole_bytes
 from support import HAM, ROOT, SPAM, examples, plain, words_of
 

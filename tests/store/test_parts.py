@@ -18,12 +18,12 @@ from nbspam.counts.shards import Shard, count_share
 from nbspam.errors import ModelFileError, NbspamError
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
-from nbspam.store import streams
-from nbspam.store.doctor import BAD, NOTE, findings
+from nbspam.store import assembly
 from nbspam.store.merging import merge, save_part
 from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import save_classifier, save_keeping
 from nbspam.store.text import model_lines
+from nbspam.store.upkeep import BAD, NOTE, findings
 from nbspam.tokens import tokenizer
 from stored import DAY, EVERY_SETTING, train_on
 from support import HAM, SPAM, examples
@@ -123,9 +123,9 @@ def sampled(size):
 
 def narrow(size):
     """Small blocks, a tree of merges and little room."""
-    names = ((streams, "BLOCK"), (shards, "_AT_ONCE"), (shards, "_DOCS_AT_ONCE"))
+    names = ((assembly, "BLOCK"), (shards, "_AT_ONCE"), (shards, "_DOCS_AT_ONCE"))
     yield from ((where, name, size) for where, name in names)
-    yield streams, "AT_ONCE", 2 + size % 2
+    yield assembly, "AT_ONCE", 2 + size % 2
     yield classifier_training, "MAX_BYTES", 300 + 135 * (size * 7 % 20)
 
 

@@ -9,8 +9,8 @@ from maildirs import DAY, Maildir, ham, spam
 from nbspam.decision import cutoffs
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
-from nbspam.maildir import sort
-from nbspam.maildir.sort import SortingChoices, sort_maildir
+from nbspam.maildir import maildir as sort
+from nbspam.maildir.maildir import SortingChoices, sort_maildir
 from nbspam.store.model import told_at
 from nbspam.store.open import load_tokens as load
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nbspam.classifier import training
 from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
 from nbspam.settings import PRESETS
-from nbspam.store import streams
-from nbspam.store.streams import SortedTokens, blocks, loaded_table, merged_runs, spooled
+from nbspam.store import assembly
+from nbspam.store.assembly import SortedTokens, blocks, loaded_table, merged_runs, spooled
 from nbspam.tokens.documents import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
 from support import examples
@@ -67,8 +67,8 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
             counts = [max(a, 0), max(b, 0)]
             expected[key] = (min(rows)[1], counts, max(row[4] for row in rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "BLOCK", block)
-        patch.setattr(streams, "AT_ONCE", at_once)
+        patch.setattr(assembly, "BLOCK", block)
+        patch.setattr(assembly, "AT_ONCE", at_once)
         whole = merged_runs([run(tokens, number) for number, tokens in enumerate(runs)])
 
     assert plain(whole) == expected
@@ -84,8 +84,8 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
 def test_no_block_has_more_rows_than_it_may_have(runs, size):
     given = [run(tokens, number) for number, tokens in enumerate(runs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "BLOCK", size)
-        cuts = streams._cuts(given)
+        patch.setattr(assembly, "BLOCK", size)
+        cuts = assembly._cuts(given)
         parts = list(blocks(given))
 
     ends = [np.searchsorted(each.table.vocabulary.keys, cuts) for each in given]
@@ -101,8 +101,8 @@ def test_what_runs_have_forgotten_adds_up_as_in_memory(runs, lost, block):
     runs = [{k: (abs(r[0]) + 1, *r[1:]) for k, r in tokens.items()} for tokens in runs]
     given = [run(tokens, n, lost[n]) for n, tokens in enumerate(runs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "BLOCK", block)
-        patch.setattr(streams, "AT_ONCE", 3)
+        patch.setattr(assembly, "BLOCK", block)
+        patch.setattr(assembly, "AT_ONCE", 3)
         found = merged_runs(given).table
 
     assert equal_losses(found, add_tables([each.table for each in given]))
@@ -131,7 +131,7 @@ def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, bloc
         seen = whole.last_seen[columns]
         expected = expected.forgetting(most_frequent(expected.document_frequency, room, seen))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "BLOCK", block)
+        patch.setattr(assembly, "BLOCK", block)
         patch.setattr(training, "MAX_BYTES", room * n_bytes)
         table, last_seen = loaded_table(spooled([whole]), settings, columns)
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import read_items
-from nbspam.store.doctor import findings
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier
 from nbspam.store.text import model_lines
+from nbspam.store.upkeep import findings
 from stored import DAY, bytes_of, few, letter, train_on, trained
 from support import HAM, SPAM, write_mails
 

@@ -39,9 +39,9 @@ from nbspam.mail.message import parse_message
 from nbspam.mail.parts import shared
 from nbspam.mail.verdict_headers import VERDICT, HeaderChoices
 from nbspam.settings import TokenSettings
+from nbspam.sources.arrival import date_of
 from nbspam.sources.items import FORMATS, TABLE_FORMATS, Item, SourceOptions, read_items
 from nbspam.sources.mailboxes import mbox_messages, unwrap
-from nbspam.sources.order import date_of
 from nbspam.sources.records import read_records
 from nbspam.store import text
 from nbspam.store.library import train

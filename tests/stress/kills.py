@@ -23,10 +23,10 @@ from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.store.doctor import GOOD, findings
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_classifier
+from nbspam.store.upkeep import GOOD, findings
 from nbspam.tokens.tokenizer import tokenize
 
 WRITERS, READERS = 4, 2

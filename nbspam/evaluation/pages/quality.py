@@ -22,8 +22,8 @@ from nbspam.evaluation.report import error_names, is_mail, trial_text
 from nbspam.evaluation.tuning import TradeOff, trade_offs
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Settings
+from nbspam.sources.arrival import ORDERS
 from nbspam.sources.items import Item
-from nbspam.sources.order import ORDERS
 from nbspam.verdicts import AnyClassifier, Explanation, Verdict
 
 PER_WEEK = 1_000  # messages, where nobody says how many come in a week

@@ -16,7 +16,7 @@ import numpy as np
 from nbspam.evaluation.drawings import days_figure, reliability_figure
 from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.metrics import ReliabilityBins
-from nbspam.server.page.memory import Database, RememberedVerdict
+from nbspam.server.page.database import Database, RememberedVerdict
 
 DAYS, LATELY = 30, 7  # all that are shown, and those of them that are compared with the others
 EDGES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)  # of ranges of the probability of spam

@@ -28,8 +28,8 @@ from nbspam.mail.digest import digest_of
 from nbspam.mail.heading import heading
 from nbspam.server.metrics import Log
 from nbspam.server.page.account_mailbox import review_mailbox
+from nbspam.server.page.database import Database
 from nbspam.server.page.mailbox import ReviewMailbox
-from nbspam.server.page.memory import Database
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.files import is_account
 from nbspam.sources.items import Item

@@ -36,8 +36,8 @@ from nbspam.maildir.maildir import (
     spam_folder,
     write_note,
 )
-from nbspam.server.page.memory import Database
-from nbspam.server.users import model_in, user_folder_name, users_in
+from nbspam.server.judge import model_in, user_folder_name, users_in
+from nbspam.server.page.database import Database
 from nbspam.sources.files import (
     HEAD,
     Blaming,
@@ -47,8 +47,8 @@ from nbspam.sources.files import (
     open_inside,
     read_raw_message,
 )
-from nbspam.sources.folders import SENT_FOLDERS
 from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.mailboxes import SENT_FOLDERS
 from nbspam.store.model import StoredModel
 
 MOST = 10_000  # messages of a mailbox that are shown

@@ -15,9 +15,9 @@ from nbspam.evaluation.pages.cases import case_of
 from nbspam.evaluation.pages.rendering import environment, hash_of, rate
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally
 from nbspam.server.page.course import LATELY, Course, drawings
+from nbspam.server.page.database import ORDERS, MessageFilter
 from nbspam.server.page.doubtful import LEAST, State
 from nbspam.server.page.mailbox import Person
-from nbspam.server.page.memory import ORDERS, MessageFilter
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 

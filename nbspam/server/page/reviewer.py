@@ -21,9 +21,9 @@ from nbspam.server.choices import ServerLimits
 from nbspam.server.judge import Judge, Judgement, Teacher
 from nbspam.server.metrics import Log
 from nbspam.server.page.course import Course, course
+from nbspam.server.page.database import MessageFilter, PersonLabel, SeenMessage, class_before
 from nbspam.server.page.doubtful import Doubting, State, settle, state
 from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox
-from nbspam.server.page.memory import MessageFilter, PersonLabel, SeenMessage, class_before
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 

@@ -15,8 +15,8 @@ from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_online
 from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PRESETS
+from nbspam.sources.arrival import date_of
 from nbspam.sources.items import Item
-from nbspam.sources.order import date_of
 from support import examples, write_files
 
 MAIL = PRESETS["mail"]

@@ -3,7 +3,7 @@
 import pytest
 
 from maildirs import boxes
-from nbspam.server.page.memory import Database
+from nbspam.server.page.database import Database
 from scripted import desk
 from visitors import Visitor, furnished
 

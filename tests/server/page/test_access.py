@@ -14,10 +14,9 @@ from itsdangerous import TimestampSigner
 
 from markup import Page
 from nbspam.errors import ModelFileError, UsageError
-from nbspam.server.addresses import Address
-from nbspam.server.page.access import Access, access_beside, hosts_of, page_of
+from nbspam.server.choices import Access, Address, access_beside, hosts_of, page_of
+from nbspam.server.judge import known_as
 from nbspam.server.page.routes import SESSION_SECONDS
-from nbspam.server.users import known_as
 from scripted import ACCESS, desk
 from visitors import COOKIE, HOST, Visitor
 

@@ -13,9 +13,9 @@ import pytest
 from itsdangerous import TimestampSigner
 
 from maildirs import key_of, put
-from nbspam.server.page.access import Access
-from nbspam.server.page.app import WebConnection
+from nbspam.server.choices import Access
 from nbspam.server.page.pages import guards
+from nbspam.server.page.routes import WebConnection
 from scripted import ACCESS, Client
 from serving import PATIENCE
 from visitors import COOKIE, Visitor

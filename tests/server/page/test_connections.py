@@ -5,8 +5,8 @@ import os
 import shutil
 
 from maildirs import boxes, key_of, put, written
-from nbspam.server.page.app import WebConnection
 from nbspam.server.page.mailbox import Mailboxes
+from nbspam.server.page.routes import WebConnection
 from nbspam.server.rspamd import RspamdConnection
 from protocols import parsed
 from scripted import ACCESS, Client, desk, settled

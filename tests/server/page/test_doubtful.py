@@ -14,9 +14,9 @@ from markup import Page
 from nbspam.errors import InputError
 from nbspam.server.metrics import Log
 from nbspam.server.page import doubtful
+from nbspam.server.page.database import Database
 from nbspam.server.page.doubtful import Doubtful, DoubtfulMessages, Doubting
 from nbspam.server.page.mailbox import ReviewMailbox
-from nbspam.server.page.memory import Database
 from nbspam.server.page.pages import PAGE_SIZE
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item

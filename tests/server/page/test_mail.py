@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maildirs import key_of, put, written
 from markup import Page
 from nbspam.server.page import pages
-from nbspam.server.page.memory import MessageFilter
+from nbspam.server.page.database import MessageFilter
 from nbspam.server.page.pages import View, is_row_id, row_id, view_of
 
 GONE = "This message is not there any more"

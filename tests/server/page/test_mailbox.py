@@ -9,6 +9,7 @@ import pytest
 from maildirs import key_of, put, written
 from nbspam.errors import InputError
 from nbspam.mail.heading import heading
+from nbspam.server.judge import UserError
 from nbspam.server.page.mailbox import (
     Mailboxes,
     NoMailError,
@@ -17,7 +18,6 @@ from nbspam.server.page.mailbox import (
     ReviewMailbox,
     check_mailboxes,
 )
-from nbspam.server.users import UserError
 
 
 def maildir(root, numbers, part="new"):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nbspam.errors import ModelFileError
-from nbspam.server.page.memory import Database, MessageFilter, SeenMessage
+from nbspam.server.page.database import Database, MessageFilter, SeenMessage
 from support import ROOT
 
 
@@ -154,7 +154,7 @@ def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
 def test_what_was_told_is_there_after_a_crash(tmp_path):
     program = (
         "import os, sys\n"
-        "from nbspam.server.page.memory import Database\n"
+        "from nbspam.server.page.database import Database\n"
         "Database(sys.argv[1]).tell('a', 'spam', None, 1.0)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -195,7 +195,7 @@ def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):
 
 
 def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, monkeypatch):
-    monkeypatch.setattr("nbspam.server.page.memory._WAIT", 0.1)
+    monkeypatch.setattr("nbspam.server.page.database._WAIT", 0.1)
     database.note([seen("a")])
     holder = sqlite3.connect(tmp_path / "m.review", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

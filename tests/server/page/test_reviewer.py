@@ -12,8 +12,8 @@ import pytest
 from maildirs import boxes, key_of, put, written
 from nbspam.errors import InputError
 from nbspam.server.page import reviewer as module
+from nbspam.server.page.database import Database, MessageFilter
 from nbspam.server.page.mailbox import ReviewMailbox
-from nbspam.server.page.memory import Database, MessageFilter
 from nbspam.server.page.reviewer import Reviewer
 from scripted import desk
 from serving import PATIENCE

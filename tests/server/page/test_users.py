@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from maildirs import key_of, put, written
 from markup import Page
+from nbspam.server.judge import user_folder_name
 from nbspam.server.page.mailbox import Mailboxes
-from nbspam.server.users import user_folder_name
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel

@@ -11,7 +11,7 @@ import pytest
 
 import nbspam as library
 from nbspam.errors import InputError, LostError
-from nbspam.sources import folders, remote
+from nbspam.sources import mailboxes, remote
 from nbspam.sources.files import kind_by_name
 from nbspam.sources.items import SourceOptions, read_items
 from nbspam.sources.remote import open_url
@@ -188,7 +188,7 @@ def test_the_library_takes_urls_as_paths(tmp_path):
 
 
 def test_many_small_files_bring_advice_once_and_mailboxes_none(monkeypatch, nbspam, trained):
-    monkeypatch.setattr(folders, "MANY", 3)
+    monkeypatch.setattr(mailboxes, "MANY", 3)
     uploaded({f"many/{part}/{n}.eml": HAM for part in "ab" for n in range(4)})
     uploaded({f"few/{n}.mbox": FROM + HAM for n in range(9)})
 

@@ -1,4 +1,4 @@
-"""The page's memory: verdicts on the messages of a mailbox, and the labels that people gave them.
+"""The page's database: verdicts on the messages of a mailbox, and labels that people gave them.
 
 It is a file of SQLite beside the model, MODEL.review, which all workers write.  The model itself
 never needs it: a lesson is in the model, on disk, before it is noted here.  A damaged file is put
