@@ -13,8 +13,8 @@ from hypothesis import settings
 from browser import launched
 from nbspam.classifier.training import train_classifier
 from nbspam.cli.main import exit_status
-from nbspam.counts.corpus import bootstrap_interval
 from nbspam.counts.counting import count_items
+from nbspam.evaluation.metrics import bootstrap_interval
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from support import first_mails, write_mails

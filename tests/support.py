@@ -20,7 +20,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from nbspam import models
-from nbspam.counts.memory import Messages
+from nbspam.counts.ledger import Messages
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.errors import ModelWarning

@@ -18,7 +18,7 @@ from nbspam import cross_validate, train
 from nbspam.errors import InputError, NbspamError
 from nbspam.sources.items import Item, read_items
 from nbspam.store.text import model_lines
-from nbspam.tokens.reading import with_data
+from nbspam.tokens.items_to_messages import with_data
 from nbspam.workers import (
     _VERSIONS,
     PROTOCOL,

@@ -17,7 +17,7 @@ from nbspam.counts.table import CountTable, entry_weights, token_counts_of
 from nbspam.printing import tracked
 from nbspam.settings import Settings
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.documents import Documents
+from nbspam.tokens.sparse import Documents
 
 # E-025 chose these constants, the same for all corpora.
 # Lidstone's addends: to a token's weight in all other classes (complement), and in the class

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.combine import Combination
-from nbspam.counts.memory import Memory, memory_from_dict, memory_to_dict
+from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
 from nbspam.counts.table import CountTable, Loss, compact
 from nbspam.decision import (
     HAM_AND_SPAM,
@@ -26,8 +26,8 @@ from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import CHARACTERS, group_of, reference_tokens
-from nbspam.tokens.documents import Documents, Vocabulary
-from nbspam.tokens.reading import chunks_of, message_of_item, read
+from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read
+from nbspam.tokens.sparse import Documents, Vocabulary
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, Verdict, Weighed
 from nbspam.workers import Workers

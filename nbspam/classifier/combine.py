@@ -37,7 +37,7 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.printing import tracked
 from nbspam.settings import Settings
 from nbspam.tokens.definition import GROUPS, UNVOUCHED, Token, reference_key
-from nbspam.tokens.documents import Documents
+from nbspam.tokens.sparse import Documents
 from nbspam.verdicts import joint_of_log_odds
 
 # E-002 chose the constants of groups and corrections, the same for all corpora; E-119 STRONGEST.

@@ -25,7 +25,7 @@ from nbspam.models import EM_MODELS, em, estimator_class
 from nbspam.printing import tracked
 from nbspam.settings import AUTO, PRESENCE, TF_IDF, Settings, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Vocabulary, join
+from nbspam.tokens.sparse import Vocabulary, join
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers
 

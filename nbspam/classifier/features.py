@@ -21,8 +21,8 @@ from nbspam.models import model_state, new_column_model, restored
 from nbspam.models.tokens import BernoulliNB
 from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Vocabulary
-from nbspam.tokens.reading import chunks_of, message_of_item, read
+from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read
+from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import (
     AnyClassifier,

@@ -37,8 +37,8 @@ from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.documents import Documents
-from nbspam.tokens.reading import Read, message_of_item, read
+from nbspam.tokens.items_to_messages import Read, message_of_item, read
+from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import batch_vocabulary, batches, groups_of, tokenize
 from nbspam.verdicts import (
     Answer,

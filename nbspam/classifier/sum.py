@@ -11,9 +11,9 @@ import numpy as np
 from nbspam.arrays import Floats, Floats32
 from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
 from nbspam.models import estimator_class
-from nbspam.models.estimates import addend
+from nbspam.models.smoothing import addend
 from nbspam.settings import TF_IDF, Settings
-from nbspam.tokens.documents import Documents
+from nbspam.tokens.sparse import Documents
 
 
 class LogTables(NamedTuple):

@@ -18,7 +18,7 @@ from nbspam.classifier import combine
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import Combination
 from nbspam.counts.counting import Training, count_items
-from nbspam.counts.memory import (
+from nbspam.counts.ledger import (
     LabelChange,
     Memory,
     added,
@@ -39,7 +39,7 @@ from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models import TOKEN_MODELS
 from nbspam.settings import FEATURES, PRESENCE, UNBOUNDED, Bounds, Settings, check_unbounded
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Documents
+from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import named_vocabulary
 from nbspam.verdicts import Skipped, Weighed
 from nbspam.workers import Workers

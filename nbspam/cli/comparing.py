@@ -14,7 +14,7 @@ from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
-    from nbspam.evaluation.comparison import Compared, Comparison
+    from nbspam.evaluation.choosing import Compared, Comparison
     from nbspam.workers import Workers
 
 Choices = tuple[Any, ...]  # SettingsChoices; for a table TableChoices, too
@@ -86,7 +86,7 @@ def compare_command(
     nbspam compare mails/ --against '--model multinomial --alpha 0.01'
     nbspam compare texts.csv --model complement --against '--alpha 1' --cv 5
     """
-    from nbspam.evaluation.comparison import compare_items
+    from nbspam.evaluation.choosing import compare_items
 
     source = click.get_current_context().get_parameter_source("cv")
     if online and source is click.core.ParameterSource.COMMANDLINE:
@@ -131,7 +131,7 @@ def table_compare_command(
     nbspam table compare iris.csv --target species --against '--model aode'
     """
     from nbspam.cli.table_training import labelled_table
-    from nbspam.evaluation.comparison import compare_tables
+    from nbspam.evaluation.choosing import compare_tables
     from nbspam.tables.training import table_settings
 
     _check_against(form, training.given, "aode", "tan")

@@ -14,9 +14,9 @@ from nbspam.settings import SettingsChoices, option_name, settings_for
 from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
+    from nbspam.evaluation.choosing import TradeOff, Tuning
     from nbspam.evaluation.doubts import Doubt, Doubts
     from nbspam.evaluation.evaluation import Trial
-    from nbspam.evaluation.tuning import TradeOff, Tuning
     from nbspam.evaluation.witness import Witness
     from nbspam.verdicts import AnyClassifier, Evidence
     from nbspam.workers import Workers
@@ -343,7 +343,7 @@ def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
         from nbspam.evaluation.figures import sketch
 
         return lambda trial: click.echo(sketch(views_of(trial)))
-    from nbspam.evaluation.drawings import check_picture_path, draw
+    from nbspam.evaluation.pictures import check_picture_path, draw
 
     check_picture_path(path)
 
@@ -397,7 +397,7 @@ def tune_command(
     nbspam tune mails/ --fp-cost 20
     nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
     """
-    from nbspam.evaluation.tuning import tune_classifier
+    from nbspam.evaluation.choosing import tune_classifier
     from nbspam.store.open import of_tokens
     from nbspam.tokens.people import knowing_sent_mail
 

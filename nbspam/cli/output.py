@@ -383,7 +383,7 @@ def check_page(path: str | None, per_week: int | None = None) -> None:
 
 def write_picture(path: str, make: "Callable[[], ElementTree.Element]") -> None:
     """Draw a picture into a file; raises InputError, and UsageError for another ending."""
-    from nbspam.evaluation.drawings import check_picture_path, write
+    from nbspam.evaluation.pictures import check_picture_path, write
 
     check_place("--plot", path)
     check_picture_path(path)

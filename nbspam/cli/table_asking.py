@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nbspam.evaluation.evaluation import Trial
     from nbspam.sources.records import Record
     from nbspam.tables.classifier import Factors, TableClassifier
-    from nbspam.tables.estimates import Estimated
+    from nbspam.tables.descriptions import Estimated
     from nbspam.tables.schema import Schema
     from nbspam.tables.training import TableSettings
     from nbspam.workers import Workers
@@ -316,7 +316,7 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
     """
     classifier = cast("TableClassifier", loaded_model(model_path))
     if plot is not None:
-        from nbspam.evaluation.model_drawings import model_picture
+        from nbspam.evaluation.pictures import model_picture
 
         output.write_picture(plot, lambda: model_picture(classifier))
     n_bytes = os.path.getsize(model_path)
@@ -380,7 +380,7 @@ def table_export_command(model_path: str, form: str) -> None:
 
 def _info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     """Yield the training data of a table's model, and its estimates."""
-    from nbspam.tables.estimates import description, estimated
+    from nbspam.tables.descriptions import description, estimated
 
     facts = description(classifier)
     settings = facts["settings"]
@@ -478,7 +478,7 @@ def _edge_rows(edges: list[dict[str, Any]]) -> list[list[str]]:
 
 def _rows(each: "Estimated", target: str) -> list[list[str]]:
     """Return a distribution as rows of cells: a column for each class, or a single one."""
-    from nbspam.tables.estimates import matrix_of
+    from nbspam.tables.descriptions import matrix_of
 
     matrix = matrix_of(each, target)
     head = [each.title, *matrix.classes]
@@ -543,7 +543,7 @@ def _json_pieces(
     A2DE of 57 columns has millions of estimates, which are never in memory together.
     whole: with the tables of pairs and triples of columns.  first: facts to begin with.
     """
-    from nbspam.tables.estimates import description, estimate_rows, estimated
+    from nbspam.tables.descriptions import description, estimate_rows, estimated
 
     yield (
         output.json_line({**first, **description(classifier)}).removesuffix("}")
@@ -561,7 +561,7 @@ def _csv_lines(classifier: "TableClassifier") -> Iterator[str]:
     """Yield the lines of a table of all estimates, its column names first."""
     import csv
 
-    from nbspam.tables.estimates import FIELDS, estimate_rows, estimate_to_cells, estimated
+    from nbspam.tables.descriptions import FIELDS, estimate_rows, estimate_to_cells, estimated
 
     writer = csv.writer(_LineSink(), lineterminator="")
     yield str(writer.writerow(FIELDS))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nbspam.sources.records import Record
     from nbspam.store.tables import LivingTable
     from nbspam.tables.classifier import TableClassifier
-    from nbspam.tables.em import TableClusters
     from nbspam.tables.training import TableData, TableSettings
+    from nbspam.tables.unlabelled import TableClusters
     from nbspam.verdicts import Skipped
 
 
@@ -102,8 +102,8 @@ def _learn_rows_by_em(
 ) -> "EMReport":
     """Return the model that EM makes of rows with a class and of rows whose class is not read."""
     from nbspam.models.em import stopping
-    from nbspam.tables.em import train_by_em, without_class
     from nbspam.tables.training import read_table
+    from nbspam.tables.unlabelled import train_by_em, without_class
 
     rows = chain(records, without_class(others, settings.target))
     data = read_table(rows, settings, with_unlabelled=True)
@@ -291,14 +291,14 @@ def table_cluster_command(
     nbspam table cluster iris.csv -k 3 --drop species
     """
     from nbspam.models.em import stopping
-    from nbspam.tables.em import cluster_rows
+    from nbspam.tables.unlabelled import cluster_rows
 
     found = cluster_rows(
         *(inputs.records_of(*rows), form.k, alpha, *columns),
         *(form.restarts, form.hard, form.seed, stopping(form.rounds, form.epsilon)),
     )
     if plot is not None:
-        from nbspam.evaluation.model_drawings import clusters_picture
+        from nbspam.evaluation.pictures import clusters_picture
 
         output.write_picture(plot, lambda: clusters_picture(found))
     if form.trace:

@@ -5,7 +5,7 @@ tokens look at the same documents several times.  The counts of any subset of th
 those of training on that subset.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
@@ -14,14 +14,14 @@ import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers, Keys
 from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
-from nbspam.counts.memory import Memory, Messages, Sampling
+from nbspam.counts.ledger import Memory, Messages, Sampling
 from nbspam.counts.table import CountTable, entry_weights, token_counts_of
 from nbspam.errors import UsageError
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Documents, Vocabulary, join, no_documents, smallest, stacked
-from nbspam.tokens.reading import chunk_by_chunk
+from nbspam.tokens.items_to_messages import chunk_by_chunk
+from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, smallest, stacked
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers
 
@@ -182,32 +182,6 @@ def _joined(parts: Sequence[TokenizedLesson]) -> TokenizedLesson:
     )
 
 
-# --- folds and bootstrap resamples, by the caller's random generator -------------------------
-
-
-def bootstrap_interval(
-    statistic: Callable[..., ArrayLike],
-    arrays: Sequence[Any],
-    rng: np.random.Generator,
-    n_resamples: int = 1000,
-    level: float = 0.95,
-) -> Floats:
-    """Return [low, high], the percentile interval of statistic(*arrays) over documents.
-
-    If the statistic returns an array, so do low and high.  Resamples for which it is NaN (for
-    example because only one class was drawn) are left out.  A resample keeps the order of the
-    documents, so arrays sorted by score stay sorted, and ranking them needs no sort.
-    """
-    n_docs = len(arrays[0])
-    values = []
-    for _ in range(n_resamples):
-        times = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
-        rows = np.repeat(np.arange(n_docs), times)
-        values.append(np.asarray(statistic(*(array[rows] for array in arrays)), np.float64))
-    tail = (1 - level) / 2
-    return np.apply_along_axis(_quantiles, 0, np.stack(values), [tail, 1 - tail])
-
-
 def stratified_folds(
     y: ArrayLike, k: int, rng: np.random.Generator | np.random.RandomState
 ) -> Integers:
@@ -231,20 +205,3 @@ def stratified_folds(
         folds[members] = hands
         dealt += len(members)
     return folds
-
-
-def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:
-    """Return in how many folds A won (cost less), tied (up to rounding) and lost.
-
-    A cost is NaN in a fold that cannot show it; if both are, the fold is tied.
-    """
-    a, b = np.asarray(cost_a, np.float64), np.asarray(cost_b, np.float64)
-    tied = np.isclose(a, b, rtol=1e-12, atol=0, equal_nan=True)
-    won = (a < b) & ~tied
-    return int(won.sum()), int(tied.sum()), int(len(a) - won.sum() - tied.sum())
-
-
-def _quantiles(values: Floats, levels: Sequence[float]) -> Floats:
-    """Return the quantiles of the values that are not NaN, or NaN if there are none."""
-    known = values[~np.isnan(values)]
-    return np.quantile(known, levels) if len(known) else np.full(len(levels), np.nan)

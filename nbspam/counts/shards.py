@@ -4,7 +4,7 @@ Items are dealt to N shards in turn, by their positions in the order of the sour
 process reads and parses the messages of its own share only, and so cannot know which of them
 come again in another.  A share therefore has everything that was read, copies included, and
 the tokens of every message, so that copies can be taken out when all shares are put together
-(`repeats`).
+(`counting.Unique`).
 """
 
 import zlib
@@ -14,13 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Indices, Integers, Keys, Strings
-from nbspam.counts.counting import LIMITS, CountingLimits, counted_chunks, total_of
-from nbspam.counts.memory import Messages, Sampling, over_columns
-from nbspam.counts.repeats import Read, Unique, repeated
+from nbspam.counts.counting import (
+    LIMITS,
+    CountingLimits,
+    Read,
+    Unique,
+    counted_chunks,
+    repeated,
+    total_of,
+)
+from nbspam.counts.ledger import Messages, Sampling, over_columns
 from nbspam.counts.table import CountTable, TableSum
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Documents, united
+from nbspam.tokens.sparse import Documents, united
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers
 

@@ -13,7 +13,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Days, Floats, Integers, Octets
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.documents import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
+from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
 from nbspam.verdicts import Evidence
 
 # --- loss ------------------------------------------------------------------------------------

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Booleans, Floats, Integers
-from nbspam.counts.corpus import bootstrap_interval
 from nbspam.decision import Rule, conditional_risk, prior_shift
 from nbspam.errors import UsageError
 from nbspam.evaluation import metrics
-from nbspam.evaluation.metrics import ClassificationReport, confusion_matrix
+from nbspam.evaluation.metrics import ClassificationReport, bootstrap_interval, confusion_matrix
 from nbspam.verdicts import Skipped, posterior
 
 # --- all measures of a run ----------------------------------------------------------------

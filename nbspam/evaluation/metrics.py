@@ -6,9 +6,9 @@ determine (a ham rate without ham) is NaN.  Counts are whole numbers and scores 
 that ties are exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -258,3 +258,46 @@ def _ratio(part: Integers | Floats | np.int64, whole: Integers | np.int64) -> Fl
 def share(part: np.int64, whole: np.int64) -> float:
     """Return part / whole; 0 / 0 is NaN, because a rate among no documents is unknown."""
     return float(part / whole) if whole else NAN
+
+
+# --- resamples and folds --------------------------------------------------------------------
+
+
+def bootstrap_interval(
+    statistic: Callable[..., ArrayLike],
+    arrays: Sequence[Any],
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+) -> Floats:
+    """Return [low, high], the percentile interval of statistic(*arrays) over documents.
+
+    If the statistic returns an array, so do low and high.  Resamples for which it is NaN (for
+    example because only one class was drawn) are left out.  A resample keeps the order of the
+    documents, so arrays sorted by score stay sorted, and ranking them needs no sort.
+    """
+    n_docs = len(arrays[0])
+    values = []
+    for _ in range(n_resamples):
+        times = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
+        rows = np.repeat(np.arange(n_docs), times)
+        values.append(np.asarray(statistic(*(array[rows] for array in arrays)), np.float64))
+    tail = (1 - level) / 2
+    return np.apply_along_axis(_quantiles, 0, np.stack(values), [tail, 1 - tail])
+
+
+def _quantiles(values: Floats, levels: Sequence[float]) -> Floats:
+    """Return the quantiles of the values that are not NaN, or NaN if there are none."""
+    known = values[~np.isnan(values)]
+    return np.quantile(known, levels) if len(known) else np.full(len(levels), np.nan)
+
+
+def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:
+    """Return in how many folds A won (cost less), tied (up to rounding) and lost.
+
+    A cost is NaN in a fold that cannot show it; if both are, the fold is tied.
+    """
+    a, b = np.asarray(cost_a, np.float64), np.asarray(cost_b, np.float64)
+    tied = np.isclose(a, b, rtol=1e-12, atol=0, equal_nan=True)
+    won = (a < b) & ~tied
+    return int(won.sum()), int(tied.sum()), int(len(a) - won.sum() - tied.sum())

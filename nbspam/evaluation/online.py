@@ -14,7 +14,7 @@ from nbspam.arrays import Booleans, Floats
 from nbspam.classifier.sum import LogTables
 from nbspam.classifier.training import Learner, ModelGrowth, fitted_evidence
 from nbspam.counts.corpus import Corpus
-from nbspam.counts.memory import Messages, Sampling
+from nbspam.counts.ledger import Messages, Sampling
 from nbspam.counts.table import CountTable, token_counts_of
 from nbspam.decision import is_worth_learning
 from nbspam.errors import UsageError

@@ -21,7 +21,7 @@ from nbspam.evaluation.evaluation import Trial
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tokens.reading import message_of_item
+from nbspam.tokens.items_to_messages import message_of_item
 from nbspam.verdicts import AnyClassifier, Evidence, Explanation, Verdict, Weighed, posterior
 
 N_KEPT = 20  # answers of each true class that are explained

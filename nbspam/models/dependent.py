@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from nbspam.models.base import DataError, logsumexp
-from nbspam.models.columns import Levels
-from nbspam.models.conditional import ConditionalBells
-from nbspam.models.estimates import log_shares
+from nbspam.models.columns import Levels, RowsModel
+from nbspam.models.gaussian import ConditionalBells
 from nbspam.models.network.structure import spanning_tree
 from nbspam.models.pairs import (
     PairModel,
@@ -28,7 +27,7 @@ from nbspam.models.pairs import (
     one_hot,
     refuse_large,
 )
-from nbspam.models.rows import RowsModel
+from nbspam.models.smoothing import log_shares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -44,7 +43,7 @@ class SPODE(PairModel):
     """P(class, parent) times the product of P(column given class, parent) over other columns.
 
     Zhou Zhihua, Machine Learning, eq. 7.21 with the super-parent as pa; probabilities by
-    eq. 7.24 and 7.25, densities of columns of numbers by `conditional.ConditionalBells`.  A row
+    eq. 7.24 and 7.25, densities of columns of numbers by `gaussian.ConditionalBells`.  A row
     whose parent is missing is classified by naive Bayes.
     parent: index of the super-parent's column.  Unless given, the first documents choose
     the column with the fewest errors in leave-one-out cross-validation, and among equals

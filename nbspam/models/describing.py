@@ -30,7 +30,7 @@ from nbspam.models.dependent import (
     TAN,
 )
 from nbspam.models.gaussian import GaussianNB, MixedNB
-from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.models.network.network import BayesianNetwork
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array

@@ -18,13 +18,13 @@ import numpy as np
 
 from nbspam.models.base import DataError, is_sparse
 from nbspam.models.columns import BinaryByDefault, Levels
-from nbspam.models.conditional import (
+from nbspam.models.gaussian import (
     ConditionalBells,
     ConditionalMoments,
     conditional_moments,
+    divisor,
 )
-from nbspam.models.estimates import log_shares
-from nbspam.models.gaussian import divisor
+from nbspam.models.smoothing import log_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +161,7 @@ class PairModel(BinaryByDefault):
 
     levels: the number of values of each column; unless given, columns are binary: X above
     0 or not.  A column of 0 values holds numbers: it depends on a column of categories, and is
-    the parent of none; see `conditional.ConditionalBells`.
+    the parent of none; see `gaussian.ConditionalBells`.
     """
 
     _over_values: ClassVar[tuple[tuple[str, int], ...]] = (("pair_count_", 2),)

@@ -20,7 +20,7 @@ from nbspam.models.base import (
     is_sparse,
     sums_by_class,
 )
-from nbspam.models.estimates import addend, best_alpha, log_shares, log_shares_of_classes
+from nbspam.models.smoothing import addend, best_alpha, log_shares, log_shares_of_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

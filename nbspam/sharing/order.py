@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.counts.memory import LabelChange
+from nbspam.counts.ledger import LabelChange
 from nbspam.sharing.outbox import PendingLesson
 from nbspam.sharing.records import SharedLesson, spelt_out
 from nbspam.store.journal import decode_record, encode_record

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam import __version__
-from nbspam.counts.memory import LabelChange, respelt
+from nbspam.counts.ledger import LabelChange, respelt
 from nbspam.errors import SharedLogError
 from nbspam.settings import Settings
 from nbspam.store.fields import MAX_TOKEN
 from nbspam.store.journal import decode_record
 from nbspam.tokens.definition import N_KINDS, group_of_kind
-from nbspam.tokens.documents import RIDER_BITS, RIDER_MASK, Vocabulary, empty_vocabulary
+from nbspam.tokens.sparse import RIDER_BITS, RIDER_MASK, Vocabulary, empty_vocabulary
 
 _MAGIC = b"nbspam lesson "
 _CRC = struct.Struct("<I")

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 from nbspam import __version__
-from nbspam.counts.memory import LabelChange, respelt
+from nbspam.counts.ledger import LabelChange, respelt
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import locked, resolved
 from nbspam.errors import SharedLogError, UsageError

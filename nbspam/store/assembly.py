@@ -17,7 +17,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, most_tokens, overlay
-from nbspam.counts.memory import (
+from nbspam.counts.ledger import (
     NOT_FILED,
     FiledMessage,
     LabelChange,
@@ -47,7 +47,7 @@ from nbspam.counts.table import (
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import UsageError
 from nbspam.settings import PRESENCE, Settings
-from nbspam.tokens.documents import (
+from nbspam.tokens.sparse import (
     Documents,
     Vocabulary,
     empty_vocabulary,

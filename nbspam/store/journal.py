@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.counts.memory import LabelChange
+from nbspam.counts.ledger import LabelChange
 from nbspam.disk import (
     open_own,
     parent_folder,
@@ -35,7 +35,7 @@ from nbspam.store.modelfile import (
     save_state,
 )
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.documents import Documents, Vocabulary, offsets_of
+from nbspam.tokens.sparse import Documents, Vocabulary, offsets_of
 
 # The bytes: a header, a record for each change, and an end mark.  A record is a length, a body
 # and a checksum.  Every checksum begins with that of the record before it, and the first one with

@@ -311,13 +311,13 @@ def _trained_on_rows(
     options: EMOptions,
 ) -> Model:
     """Return the model of a table's rows."""
-    from nbspam.tables.em import train_by_em, without_class
     from nbspam.tables.training import (
         check_goes_with_structure,
         read_table,
         table_settings,
         train_table,
     )
+    from nbspam.tables.unlabelled import train_by_em, without_class
 
     is_path = isinstance(structure, str | os.PathLike)
     settings = table_settings(
@@ -540,7 +540,7 @@ def cluster(
 
     when = stopping(rounds, epsilon)
     if rows:
-        from nbspam.tables.em import cluster_rows
+        from nbspam.tables.unlabelled import cluster_rows
 
         if model is not None or alpha == "auto":
             raise UsageError("cluster: model and alpha='auto' are for texts; leave them out")

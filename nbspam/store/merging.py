@@ -19,9 +19,8 @@ from nbspam import __version__
 from nbspam.arrays import Indices, Keys, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import check_classes, train_classifier
-from nbspam.counts.counting import Training
-from nbspam.counts.memory import Messages, Sampling
-from nbspam.counts.repeats import repeated, table_of_messages
+from nbspam.counts.counting import Training, repeated, table_of_messages
+from nbspam.counts.ledger import Messages, Sampling
 from nbspam.counts.shards import Census, Shard, Share, gather_shards
 from nbspam.counts.table import (
     CountTable,
@@ -57,7 +56,7 @@ from nbspam.store.modelfile import Identity, Snapshot, State, is_model_file, rea
 from nbspam.store.open import PART, keep_old_model
 from nbspam.store.tables import LivingTable, living, merge_tables
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tokens.documents import Documents, Vocabulary, smallest, united
+from nbspam.tokens.sparse import Documents, Vocabulary, smallest, united
 
 
 class Merged(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 from nbspam.classifier.classifier import TOKENS, Classifier, lack_of
 from nbspam.classifier.training import ModelGrowth
 from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_lessons
-from nbspam.counts.memory import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
+from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
 from nbspam.decision import HAM_AND_SPAM, POLICIES, Cutoffs, is_worth_learning
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, NotTrainedError, UsageError
@@ -54,8 +54,8 @@ from nbspam.store.journal import (
 )
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of, classifier_of, of_tokens, write_model_file
-from nbspam.tokens.documents import empty_vocabulary, no_documents
-from nbspam.tokens.reading import chunk_by_chunk
+from nbspam.tokens.items_to_messages import chunk_by_chunk
+from nbspam.tokens.sparse import empty_vocabulary, no_documents
 from nbspam.verdicts import Skipped, posterior
 
 # One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that

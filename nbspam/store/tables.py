@@ -15,8 +15,8 @@ from nbspam.store.journal import read_model
 from nbspam.store.model import StoredModel, check_known
 from nbspam.store.open import classifier_of, load_classifier, write_model_file
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tables.learning import RowsLearned, learn_rows, merged_tables, unlearn_rows
 from nbspam.tables.schema import Schema
+from nbspam.tables.training import RowsLearned, learn_rows, merged_tables, unlearn_rows
 from nbspam.verdicts import AnyClassifier
 
 Change = Callable[[TableClassifier, Sequence[Record]], RowsLearned]

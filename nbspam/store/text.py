@@ -22,7 +22,7 @@ from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
 from nbspam.classifier.training import derive
-from nbspam.counts.memory import Ledger, Memory, Sample, ledger_of
+from nbspam.counts.ledger import Ledger, Memory, Sample, ledger_of
 from nbspam.counts.table import CountTable, Loss
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
@@ -39,8 +39,8 @@ from nbspam.tokens.definition import (
     token_of,
     word_table,
 )
-from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.normalize import normalize, with_pairs
+from nbspam.tokens.sparse import Documents, no_documents
 from nbspam.tokens.tokenizer import vocabulary_of
 
 # ---- dumps of other filters, which cannot become a model here ----

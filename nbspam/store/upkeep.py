@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Keys
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.memory import Memory, signed_table
+from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import locked, parent_folder, resolved, unwritable
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError

@@ -20,7 +20,7 @@ from nbspam.arrays import Booleans, Integers, Keys, positions_of
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
 from nbspam.settings import TokenSettings
-from nbspam.tokens.documents import RIDER_BITS
+from nbspam.tokens.sparse import RIDER_BITS
 
 # --- runs of characters ----------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Columns, Indices, Integers
-from nbspam.tokens.documents import offsets_of, places_in
 from nbspam.tokens.normalize import (
     FULLWIDTH,
     INVISIBLE,
@@ -35,6 +34,7 @@ from nbspam.tokens.normalize import (
     without_many_marks,
     without_symbols,
 )
+from nbspam.tokens.sparse import offsets_of, places_in
 
 # --- the table of characters -----------------------------------------------------------------
 

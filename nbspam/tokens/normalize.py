@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Columns, Integers
-from nbspam.tokens.documents import offsets_of
+from nbspam.tokens.sparse import offsets_of
 
 # Case-folded Cyrillic and Greek letters that look like Latin ones.
 _LOOK_ALIKES = str.maketrans(

@@ -39,7 +39,7 @@ from nbspam.tokens.definition import (
     token_of,
     word_table,
 )
-from nbspam.tokens.documents import (
+from nbspam.tokens.sparse import (
     RIDER_BITS,
     RIDER_MASK,
     Documents,

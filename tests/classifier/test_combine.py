@@ -12,7 +12,7 @@ from nbspam.classifier import combine
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS, UNVOUCHED, Token, reference_key
-from nbspam.tokens.documents import Documents, Vocabulary
+from nbspam.tokens.sparse import Documents, Vocabulary
 from nbspam.tokens.tokenizer import groups_of, tokenize
 from support import count_batch, examples, message
 

@@ -17,7 +17,7 @@ from nbspam.classifier.training import (
     train_classifier,
 )
 from nbspam.counts.counting import CountingLimits
-from nbspam.counts.memory import LabelChange, Sampling
+from nbspam.counts.ledger import LabelChange, Sampling
 from nbspam.counts.table import add_tables, without_empty
 from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items

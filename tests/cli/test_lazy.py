@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.models.lazy import Lazy
+from nbspam.models.base import Lazy
 from nbspam.models.tokens import BernoulliNB, ComplementNB, MultinomialNB
 from support import MELONS, examples
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nbspam.counts import memory
+from nbspam.counts import ledger
 from nbspam.store.open import load_tokens as load
 from support import FROM, HAM, ROOT, SPAM, complains
 
@@ -151,7 +151,7 @@ def test_merge_says_what_models_had_in_common(nbspam, trained, folder, tmp_path)
 def test_a_shared_message_outside_the_samples_is_refused_and_not_counted_twice(
     nbspam, folder, model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 1)
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 1)
     for name in ("a", "b"):
         nbspam("train", "-j", "1", "-m", tmp_path / name, folder)
     merge = ("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "c")

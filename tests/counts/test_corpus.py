@@ -8,16 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.classifier.training import train_classifier
-from nbspam.counts.corpus import (
-    bootstrap_interval,
-    compare_folds,
-    csr,
-    read_corpus,
-    stratified_folds,
-)
+from nbspam.counts.corpus import csr, read_corpus, stratified_folds
 from nbspam.counts.counting import count_items
 from nbspam.errors import UsageError
-from nbspam.evaluation.metrics import auc
+from nbspam.evaluation.metrics import auc, bootstrap_interval, compare_folds
 from nbspam.settings import LOG_LENGTH, MANY, PRESENCE, PRESETS
 from nbspam.sources.items import Item
 from support import examples, plain

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.counts import memory
-from nbspam.counts.memory import Sampling, kept_sample, messages_of_sample
+from nbspam.counts import ledger
+from nbspam.counts.ledger import Sampling, kept_sample, messages_of_sample
 from nbspam.mail.digest import digest_of
 from nbspam.settings import LOG_LENGTH, PRESENCE, TokenSettings
-from nbspam.tokens.documents import join
+from nbspam.tokens.sparse import join
 from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from support import examples, message, of_keys
 
@@ -89,7 +89,7 @@ def test_the_limits_are_those_that_were_measured(weighting, limit):
 
     assert sampled([part.take(digests <= limit)], weighting).bits == 0
     assert sampled([part], weighting).bits == 1
-    assert memory.MAX_ENTRIES == 10_000_000
+    assert ledger.MAX_ENTRIES == 10_000_000
 
 
 def test_a_thinned_sample_keeps_its_messages_words():

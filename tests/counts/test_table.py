@@ -41,7 +41,7 @@ from nbspam.settings import (
     TokenSettings,
     settings_for,
 )
-from nbspam.tokens.documents import RIDER_BITS, Documents, Vocabulary
+from nbspam.tokens.sparse import RIDER_BITS, Documents, Vocabulary
 from nbspam.tokens.tokenizer import tokenize
 from support import check_bound, count_batch, examples, message, plain, words_of
 from support import items_of_words as items

@@ -7,7 +7,7 @@ import pytest
 
 from nbspam.decision import Cutoffs
 from nbspam.errors import UsageError
-from nbspam.evaluation.comparison import compare, sign_test
+from nbspam.evaluation.choosing import compare, sign_test
 from nbspam.evaluation.judging import judge_folds, judge_several
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.evaluation import drawings
-from nbspam.evaluation.drawings import draw, families_for, sheet
+from nbspam.evaluation import figures
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import Learning, views_of
+from nbspam.evaluation.pictures import draw, families_for, sheet
 from support import complains, random_trial, trial_of, trial_of_classes
 
 
@@ -33,14 +33,14 @@ def n_bars(picture, kind):
 
 def test_each_number_has_its_form(views):
     n_bins = len(views.calibration.n_docs)
-    assert len(elements(drawings.calibration_figure(views), "circle", "dot")) == n_bins
-    picture = drawings.histogram_figure(views.histogram)
+    assert len(elements(figures.calibration_figure(views), "circle", "dot")) == n_bins
+    picture = figures.histogram_figure(views.histogram)
     for kind, row in zip(("first", "second"), views.histogram.counts, strict=True):
         assert n_bars(picture, kind) == np.count_nonzero(row)
 
     worse = views_of(random_trial(0, n_docs=2000, bias=2.0))
-    one = drawings.tradeoff_figure([views.tradeoff], views)
-    several = drawings.tradeoff_figure([views.tradeoff, worse.tradeoff], views)
+    one = figures.tradeoff_figure([views.tradeoff], views)
+    several = figures.tradeoff_figure([views.tradeoff, worse.tradeoff], views)
     assert len(elements(several, "circle", "here")) == 2
     assert elements(several, "path", "run1")
     curve = elements(several, "path", "run0")[0].get("d")
@@ -49,7 +49,7 @@ def test_each_number_has_its_form(views):
     wrong = np.array([0.4, 0.2, 0.1, 0.05])
     learning = Learning(np.array([10, 20, 40, 80]), wrong, wrong / 2, wrong * 2)
     for points in (learning, Learning(*(values[3:] for values in learning))):
-        picture = drawings.learning_figure(points, "messages")
+        picture = figures.learning_figure(points, "messages")
         heights = [float(dot.get("cy")) for dot in elements(picture, "circle", "dot")]
         assert (len(heights), heights) == (len(points.wrong), sorted(heights))
 
@@ -58,7 +58,7 @@ def test_each_number_has_its_form(views):
     ("part", "whole", "columns"), [(12, 100, 20), (0, 99, 20), (999, 1000, 50)]
 )
 def test_squares_are_as_many_as_they_stand_for(part, whole, columns):
-    picture = drawings.of_many(part, whole, columns)
+    picture = figures.of_many(part, whole, columns)
     side = 300 // columns
     for kind, n in (("good", whole - part), ("bad", part)):
         found = elements(picture, "path", kind)
@@ -70,7 +70,7 @@ def test_squares_are_as_many_as_they_stand_for(part, whole, columns):
 def test_each_day_has_a_bar_of_each_kind_and_room_for_its_name(n_days):
     names = [f"day {n}" for n in range(n_days)]
     counts = np.arange(2 * n_days).reshape(n_days, 2) % 3
-    picture = drawings.days_figure(names, counts, ["first", "second"], "Two kinds")
+    picture = figures.days_figure(names, counts, ["first", "second"], "Two kinds")
     assert 1 <= len(re.findall(">day [0-9]+<", str(picture))) <= 7
     for kind, column in zip(("first", "second"), counts.T, strict=True):
         assert n_bars(picture, kind) == np.count_nonzero(column)
@@ -80,11 +80,11 @@ def test_names_of_classes_are_escaped_and_a_single_score_is_drawn():
     views = views_of(replace(random_trial(0), classes=("<a&", '"b>\u202e')))
     single = views_of(trial_of([0, 1], [0.0, 0.0]))  # one score
     for picture in (
-        drawings.tradeoff_figure([views.tradeoff], views),
-        drawings.calibration_figure(views),
-        drawings.histogram_figure(views.histogram),
-        drawings.histogram_figure(single.histogram),
-        drawings.tradeoff_figure([single.tradeoff], single),
+        figures.tradeoff_figure([views.tradeoff], views),
+        figures.calibration_figure(views),
+        figures.histogram_figure(views.histogram),
+        figures.histogram_figure(single.histogram),
+        figures.tradeoff_figure([single.tradeoff], single),
     ):
         assert len(list(ElementTree.fromstring(str(picture)).iter())) > 5
         assert "\u202e" not in picture

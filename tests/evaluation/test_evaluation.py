@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbspam.counts.corpus import bootstrap_interval
 from nbspam.decision import Cutoffs, LossMatrix, update_prior
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import (
@@ -17,6 +16,7 @@ from nbspam.evaluation.evaluation import (
 from nbspam.evaluation.metrics import (
     HM,
     auc,
+    bootstrap_interval,
     brier_losses,
     classification_report,
     confusion_matrix,

@@ -6,10 +6,9 @@ import pytest
 
 import nbspam
 from nbspam.errors import UsageError
-from nbspam.evaluation.drawings import write
-from nbspam.evaluation.model_drawings import clusters_picture, model_picture
+from nbspam.evaluation.pictures import clusters_picture, model_picture, write
 from nbspam.store import library
-from nbspam.tables.em import cluster_rows
+from nbspam.tables.unlabelled import cluster_rows
 from support import MELONS, ROOT, complains
 
 PICTURES = ROOT / "docs" / "pictures"

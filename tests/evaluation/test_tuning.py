@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.decision import cutoffs
-from nbspam.evaluation.tuning import cheapest_cutoffs, trade_off, tune
+from nbspam.evaluation.choosing import cheapest_cutoffs, trade_off, tune
 from nbspam.store.open import load_tokens as load
 from support import complains, examples, random_trial, trial_of
 

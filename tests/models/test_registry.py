@@ -27,9 +27,14 @@ from nbspam.models import (
     restored,
 )
 from nbspam.models.base import Estimator
-from nbspam.models.columns import BinaryByDefault, CategoricalNB, ColumnModel, CountedColumns
+from nbspam.models.columns import (
+    BinaryByDefault,
+    CategoricalNB,
+    ColumnModel,
+    CountedColumns,
+    RowsModel,
+)
 from nbspam.models.pairs import PairModel
-from nbspam.models.rows import RowsModel
 from nbspam.models.tokens import LinearModel
 
 ABSTRACT = {
@@ -102,7 +107,7 @@ assert "AODE" in dir(models)
 assert "numpy" not in sys.modules and "dataclasses" not in sys.modules
 models.AODE
 assert "numpy" in sys.modules and "scipy" not in sys.modules
-assert "nbspam.models.network.estimator" not in sys.modules
+assert "nbspam.models.network.network" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, estimates
+from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, smoothing
 from nbspam.models.tokens import Tables
 
 MODELS = [BernoulliNB, MultinomialNB, ComplementNB]
@@ -249,19 +249,19 @@ def test_alpha_auto_maximises_the_leave_one_out_likelihood(Model, seed):
     counts = distributions(Model, model)
     outcomes = counts.shape[1]
 
-    fast = estimates.leave_one_out(counts, counts.sum(axis=1), outcomes)
+    fast = smoothing.leave_one_out(counts, counts.sum(axis=1), outcomes)
     assert fast(0.37) == pytest.approx(left_out(counts, outcomes, 0.37), rel=1e-12)
-    assert estimates.LOWEST * 2 < model.alpha_ < estimates.HIGHEST / 2  # inside
+    assert smoothing.LOWEST * 2 < model.alpha_ < smoothing.HIGHEST / 2  # inside
     chosen, others = left_out(counts, outcomes, model.alpha_), np.geomspace(1e-6, 1e3, 25)
     assert all(chosen >= left_out(counts, outcomes, alpha) - 1e-6 for alpha in others)
     close(model.predict_proba(X), Model(alpha=model.alpha_).fit(X, y).predict_proba(X))
 
     length = np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1)
     model = Model(alpha="auto").fit(X / length, y, np.linspace(0.1, 1, len(y)))
-    assert estimates.LOWEST <= model.alpha_ <= estimates.HIGHEST
+    assert smoothing.LOWEST <= model.alpha_ <= smoothing.HIGHEST
     assert np.isfinite(model.predict_log_proba(X)).all()
     nothing = Model(alpha="auto").partial_fit(np.zeros((0, 3)), [], classes=["a", "b"])
-    assert nothing.alpha_ == estimates.NO_EVIDENCE
+    assert nothing.alpha_ == smoothing.NO_EVIDENCE
 
 
 # --- counts, tables, state ---

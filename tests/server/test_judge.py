@@ -11,7 +11,7 @@ import pytest
 
 import nbspam
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.memory import NOT_FILED
+from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.server.choices import LIMITS
 from nbspam.server.judge import BATCH, Judge, Teacher, Users

@@ -9,7 +9,7 @@ import pytest
 from maildirs import Maildir
 from nbspam.classifier import training
 from nbspam.classifier.training import train_classifier
-from nbspam.counts import memory
+from nbspam.counts import ledger
 from nbspam.counts.counting import CountingLimits, count_items
 from nbspam.counts.table import CountTable
 from nbspam.errors import ModelFileError, UsageError
@@ -20,7 +20,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
 from nbspam.store.text import model_lines, model_of_lines
 from nbspam.store.upkeep import DEFAULT, PruningRule, faded, prune_model
-from nbspam.tokens.documents import Vocabulary
+from nbspam.tokens.sparse import Vocabulary
 from stored import bytes_of, train_on, trained
 from support import HAM, SPAM, check_bound, words_of, write_mails
 from support import items_of_words as items
@@ -268,7 +268,7 @@ def test_without_a_ledger_every_copy_counts(nbspam, tmp_path, monkeypatch):
     assert "note\tledger\tnone, by --no-ledger" in nbspam("doctor", "-m", path)[1]
     assert nbspam("update", "--spam", "-", "-m", path, stdin=SPAM)[0] == 0
     assert whole(path).table.class_count.sum() == 131
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 50)  # which copies do not crowd
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 50)  # which copies do not crowd
     given = [*items(range(40)), *items(range(40)) * 5]
     assert len(whole(write(tmp_path / "n", given, NO_LEDGER)).memory.sample.digests) == 40
 
@@ -283,7 +283,7 @@ def test_without_copies_only_the_ledger_differs(unledgered, tmp_path):
 
 
 def test_a_ledger_of_the_sample_is_all_that_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 20)
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 20)
     path = write(tmp_path / "m", items(range(100)), NO_LEDGER)
     known = len(whole(path).memory.sample.digests)
     # Of messages that come again only those in the sample are known.

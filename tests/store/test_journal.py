@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.counts.memory import LabelChange
+from nbspam.counts.ledger import LabelChange
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.settings import PRESETS
 from nbspam.store import journal as journal_format
@@ -38,7 +38,7 @@ from nbspam.store.modelfile import Identity, load_state
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_classifier
 from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_model, repair
-from nbspam.tokens.documents import Documents, Vocabulary
+from nbspam.tokens.sparse import Documents, Vocabulary
 from stored import full_disk, half_spam, train_on
 from stored import numbered as item
 from support import examples, in_child, told, words_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import stored
 from nbspam.classifier.blend import Blend
 from nbspam.counts.counting import Outcome
-from nbspam.counts.memory import NOT_FILED, FiledMessage
+from nbspam.counts.ledger import NOT_FILED, FiledMessage
 from nbspam.decision import cutoffs
 from nbspam.errors import ModelFileError, NotTrainedError
 from nbspam.settings import PLAIN, PRESETS

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nbspam.classifier import training as classifier_training
 from nbspam.classifier.training import train_classifier
-from nbspam.counts import memory, shards
+from nbspam.counts import ledger, shards
 from nbspam.counts.counting import CountingLimits, count_items
 from nbspam.counts.shards import Shard, count_share
 from nbspam.errors import ModelFileError, NbspamError
@@ -118,7 +118,7 @@ def test_parts_make_the_model_of_training_at_once(tmp_path, corpus, place, n, na
 
 def sampled(size):
     limits = {"limit": None, "enough": size, "max_entries": 5 * size}
-    yield from ((memory, "MAX_SAMPLE", size), (memory.Sampling.__init__, "__kwdefaults__", limits))
+    yield from ((ledger, "MAX_SAMPLE", size), (ledger.Sampling.__init__, "__kwdefaults__", limits))
 
 
 def narrow(size):

@@ -12,7 +12,7 @@ from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
 from nbspam.settings import PRESETS
 from nbspam.store import assembly
 from nbspam.store.assembly import SortedTokens, blocks, loaded_table, merged_runs, spooled
-from nbspam.tokens.documents import Vocabulary
+from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
 from support import examples
 

@@ -7,8 +7,8 @@ import pytest
 
 from nbspam.sources.records import Record
 from nbspam.store.open import load_classifier
-from nbspam.tables.em import cluster_rows, train_by_em, without_class
 from nbspam.tables.training import TableSettings, read_table, table_rows, train_table
+from nbspam.tables.unlabelled import cluster_rows, train_by_em, without_class
 from support import ROOT, complains
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
-from nbspam.tables.intervals import WAYS, cut_points, mdl_cuts
+from nbspam.tables.schema import WAYS, cut_points, mdl_cuts
 
 X = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 100])
 Y = np.array([0] * 5 + [1] * 5)

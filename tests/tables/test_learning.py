@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models import COLUMN_MODELS, COUNTED, ESTIMATORS, NUMBERS_GIVEN, model_state
 from nbspam.sources.records import Record
-from nbspam.tables.learning import learn_rows, merged_tables, unlearn_rows
-from nbspam.tables.training import TableSettings, read_table, train_table
+from nbspam.tables.training import (
+    TableSettings,
+    learn_rows,
+    merged_tables,
+    read_table,
+    train_table,
+    unlearn_rows,
+)
 from support import examples
 
 NAMES = "abc"

@@ -8,7 +8,7 @@ import pytest
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.records import read_records
-from nbspam.tables.intervals import cut_points
+from nbspam.tables.schema import cut_points
 from nbspam.tables.training import (
     TableSettings,
     chosen_model,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.documents import (
+from nbspam.tokens.sparse import (
     Documents,
     no_documents,
     offsets_of,

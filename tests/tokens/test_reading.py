@@ -5,7 +5,7 @@ from sklearn.datasets import _twenty_newsgroups as reference
 
 from nbspam.errors import UsageError
 from nbspam.settings import STRIPPABLE, Settings
-from nbspam.tokens.reading import strip
+from nbspam.tokens.items_to_messages import strip
 
 THEIRS = {
     "headers": reference.strip_newsgroup_header,

@@ -20,8 +20,8 @@ from nbspam.tokens.definition import (
     reference_tokens,
     token_of,
 )
-from nbspam.tokens.documents import RIDER_MASK
 from nbspam.tokens.normalize import normalize
+from nbspam.tokens.sparse import RIDER_MASK
 from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
 from strategies import MESSAGES, TOKEN_SETTINGS
 

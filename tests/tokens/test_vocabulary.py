@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.documents import (
+from nbspam.tokens.sparse import (
     RIDER_BITS,
     Documents,
     Vocabulary,

@@ -22,7 +22,7 @@ from nbspam.mail.message import Message, by_header
 from nbspam.settings import FEATURES, Settings, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import BODY, Token, pair_origin, reference_tokens
-from nbspam.tokens.reading import message_of_item
+from nbspam.tokens.items_to_messages import message_of_item
 from nbspam.verdicts import Evidence, Explanation
 
 # --- words of a text, marked by the class that they spoke for -----------------------------

@@ -11,15 +11,14 @@ import numpy as np
 
 from nbspam.arrays import Integers
 from nbspam.decision import Cutoffs, zero_one_loss
-from nbspam.evaluation import drawings
-from nbspam.evaluation.comparison import Compared
+from nbspam.evaluation import figures
+from nbspam.evaluation.choosing import Compared, TradeOff, trade_offs
 from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.figures import Views, views_of, wilson_interval
 from nbspam.evaluation.pages.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.pages.rendering import render
 from nbspam.evaluation.report import error_names, is_mail, trial_text
-from nbspam.evaluation.tuning import TradeOff, trade_offs
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Settings
 from nbspam.sources.arrival import ORDERS
@@ -160,12 +159,12 @@ def drawn(views: Views) -> dict[str, object]:
     rates, tradeoff, learning = headline(views.confusion), views.tradeoff, views.learning
     many, fine = _of_few(rates["missed"]), _of_few(rates["lost"])
     return {
-        "many_missed": many and drawings.of_many(_of(many), many.scale, 20),
-        "many_lost": fine and drawings.of_many(_of(fine), fine.scale, 50),
-        "tradeoff": tradeoff and drawings.tradeoff_figure([tradeoff], views),
-        "calibration": drawings.calibration_figure(views),
-        "histogram": drawings.histogram_figure(views.histogram),
-        "learning": learning and drawings.learning_figure(learning, views.noun),
+        "many_missed": many and figures.of_many(_of(many), many.scale, 20),
+        "many_lost": fine and figures.of_many(_of(fine), fine.scale, 50),
+        "tradeoff": tradeoff and figures.tradeoff_figure([tradeoff], views),
+        "calibration": figures.calibration_figure(views),
+        "histogram": figures.histogram_figure(views.histogram),
+        "learning": learning and figures.learning_figure(learning, views.noun),
     }
 
 
@@ -334,7 +333,7 @@ def compared_page(
         runs=runs,
         pairs=list(zip(runs[1:], compared.comparisons, strict=True)),
         names=error_names(compared.classes, compared.noun),
-        tradeoff=drawings.tradeoff_figure(tradeoffs, runs[0].views) if tradeoffs else None,
+        tradeoff=figures.tradeoff_figure(tradeoffs, runs[0].views) if tradeoffs else None,
         is_stated=per_week is not None,
         n_splits=len(splits),
         splits=splits[:COMPARED_N_LISTED],
@@ -350,8 +349,8 @@ def _run(letter: str, options: str, trial: Trial, per_week: int) -> ComparedRun:
         right=rate_of(int(np.trace(views.confusion)), views.n_docs, 100),
         **headline(views.confusion),
         week=week_of(views.confusion, per_week),
-        calibration=drawings.calibration_figure(views),
-        histogram=drawings.histogram_figure(views.histogram),
+        calibration=figures.calibration_figure(views),
+        histogram=figures.histogram_figure(views.histogram),
     )
 
 

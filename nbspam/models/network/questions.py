@@ -21,7 +21,7 @@ from nbspam.models.network.structure import ancestors, children, separated, topo
 from nbspam.printing import tracked
 
 if TYPE_CHECKING:
-    from nbspam.models.network.estimator import BayesianNetwork
+    from nbspam.models.network.network import BayesianNetwork
 
 # --- Gibbs sampling --------------------------------------------------------------------------
 

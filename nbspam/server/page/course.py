@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.evaluation.drawings import days_figure, reliability_figure
-from nbspam.evaluation.figures import wilson_interval
+from nbspam.evaluation.figures import days_figure, reliability_figure, wilson_interval
 from nbspam.evaluation.metrics import ReliabilityBins
 from nbspam.server.page.database import Database, RememberedVerdict
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nbspam.classifier.training import learn_items
-from nbspam.counts import memory
+from nbspam.counts import ledger
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import views_of
 from nbspam.evaluation.judging import (
@@ -74,7 +74,7 @@ def test_a_smaller_model_is_that_of_its_messages_alone(halves, settings):
 
 
 def test_of_many_messages_the_sample_is_the_largest_part(halves, monkeypatch):
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 50)
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 50)
     classifier = learn_items(halves[0], MAIL).classifier
     remembered = classifier.memory.sample.digests
     assert 10 < len(remembered) <= 50

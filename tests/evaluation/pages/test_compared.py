@@ -3,7 +3,7 @@
 import pytest
 
 from markup import Page, rows_of
-from nbspam.evaluation.comparison import compare_items
+from nbspam.evaluation.choosing import compare_items
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.evaluation.pages.quality import compared_page

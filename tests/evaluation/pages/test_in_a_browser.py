@@ -7,7 +7,7 @@ import pytest
 
 from browser import PHONE, SCREEN, complaints, opened, overflow
 from nbspam.decision import cutoffs
-from nbspam.evaluation.comparison import compare_items
+from nbspam.evaluation.choosing import compare_items
 from nbspam.evaluation.judging import judge_folds, table_trial
 from nbspam.evaluation.pages import quality as quality_module
 from nbspam.evaluation.pages.quality import Explained, compared_page, quality_page

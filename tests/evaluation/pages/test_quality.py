@@ -9,13 +9,13 @@ import pytest
 import nbspam
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
+from nbspam.evaluation.choosing import trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
 from nbspam.evaluation.pages.quality import N_CASES, N_LISTED, quality_page, week_of
 from nbspam.evaluation.pages.rendering import rate
 from nbspam.evaluation.report import trial_text
-from nbspam.evaluation.tuning import trade_off
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items

@@ -22,7 +22,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Days, Floats, Indices, Integers, Keys, Strings, find
 from nbspam.counts.table import CountTable, add_tables, token_counts_of, without_empty
 from nbspam.settings import PRESENCE
-from nbspam.tokens.documents import (
+from nbspam.tokens.sparse import (
     Documents,
     Vocabulary,
     join,

@@ -1,4 +1,15 @@
-"""From counts to probabilities: maximum likelihood, MAP, posterior mean, and the best alpha."""
+"""Smoothing, from counts to probabilities: maximum likelihood, MAP, posterior mean; best alpha.
+
+Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameters alpha_1 ... alpha_v
+(for two values, a Beta distribution), the estimates are
+
+    maximum likelihood   n_i / n                                        no prior
+    MAP, the mode        (n_i + alpha_i - 1) / (n + sum of alpha - v)
+    posterior mean       (n_i + alpha_i) / (n + sum of alpha)           Laplace's with alpha 1
+
+All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha.  Hence
+the mode under alpha equals the mean under alpha - 1.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +26,6 @@ if TYPE_CHECKING:
 
     from nbspam.models.base import Array
 
-# Estimates of probabilities from counts: maximum likelihood, MAP and posterior mean.
-#
-# Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameters alpha_1 ... alpha_v
-# (for two values, a Beta distribution), the estimates are
-#
-#     maximum likelihood   n_i / n                                        no prior
-#     MAP, the mode        (n_i + alpha_i - 1) / (n + sum of alpha - v)
-#     posterior mean       (n_i + alpha_i) / (n + sum of alpha)           Laplace's with alpha 1
-#
-# All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha. Hence
-# the mode under alpha equals the mean under alpha - 1.
-#
 # Where notes print something else, their own numbers decide: the density of the prior begins with
 # Gamma(sum of alpha) / product of Gamma(alpha_i), not with its inverse; maximum likelihood is
 # N_jc / N_c, not their product; and Laplace's rule (Zhou Zhihua's eq. 7.20) has + 1 in the

@@ -1,0 +1,317 @@
+"""Choices by held-out answers: between ways of training, and between cutoffs.
+
+Two models are compared on the same documents in the same folds.  An average does not show whether
+a gain comes from a single lucky fold, so every measure is also compared fold by fold (won, tied,
+lost), and errors are compared document by document.  If probabilities were perfect, the costs
+alone would determine the cutoffs; tuned ones are used only if they are cheaper on held-out mail.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.combine import probability as probability_of
+from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, Rule, cutoffs
+from nbspam.errors import UsageError
+from nbspam.evaluation.evaluation import Trial
+from nbspam.evaluation.judging import judge_folds, judge_several, table_trial
+from nbspam.evaluation.metrics import auc, brier_losses, compare_folds, log_losses
+from nbspam.settings import SettingsChoices, chosen_settings, look_at_items
+from nbspam.sources.items import Item
+from nbspam.tables.schema import Table
+from nbspam.tables.training import TableSettings
+from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
+
+
+class Difference(NamedTuple):
+    """One measure of both trials, and in how many folds the second is better."""
+
+    name: str
+    first: float  # over all documents
+    second: float
+    won: int  # folds in which the second is better
+    tied: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The second of two trials against the first."""
+
+    n_docs: int
+    n_folds: int
+    differences: tuple[Difference, ...]  # of measures of which less is better
+    only_first_right: int  # documents
+    only_second_right: int
+    p_value: float  # of these two counts, by the two-sided `sign_test`
+
+
+def compare(first: Trial, second: Trial) -> Comparison:
+    """Return how two trials of the same documents and folds differ; raises UsageError."""
+    same = np.array_equal(first.y, second.y) and np.array_equal(first.fold, second.fold)
+    if first.classes != second.classes or not same:
+        raise UsageError("compare: not the same documents; compare trials of one corpus")
+    folds = [np.flatnonzero(first.fold == number) for number in np.unique(first.fold)]
+    first_right, second_right = (trial.answers()[0] == trial.y for trial in (first, second))
+    only_first = int(np.count_nonzero(first_right & ~second_right))
+    only_second = int(np.count_nonzero(second_right & ~first_right))
+    return Comparison(
+        len(first.y),
+        len(folds),
+        tuple(_differences(first, second, folds)),
+        only_first,
+        only_second,
+        sign_test(only_first, only_second),
+    )
+
+
+class Compared(NamedTuple):
+    """Several ways of training against the first one."""
+
+    comparisons: tuple[Comparison, ...]
+    skipped: tuple[Skipped, ...]  # items that could not be read
+    classes: tuple[str, ...]
+    noun: str  # the documents' name, in the plural
+    order: str | None  # of a stream, one of `sources.order.ORDERS`
+    trials: tuple[Trial, ...]  # the first one, and the others as they are compared
+
+
+def compare_items(
+    items: Iterable[Item],
+    several: Sequence[SettingsChoices],
+    k: int | str | None,
+    seed: int,
+    rule_of: Callable[[Trial], Rule],
+    jobs: Workers = 1,
+) -> Compared:
+    """Return how models of several choices differ from the first, on labelled items.
+
+    They are judged in the same k folds, or online without k.  rule_of: gives the rule by
+    which all of them decide.  Raises UsageError.
+    """
+    is_text, many, items = look_at_items(items)
+    settings = [chosen_settings(choices, is_text, many) for choices in several]
+    return _against_first(judge_several(items, settings, k, seed, jobs), rule_of)
+
+
+def compare_tables(
+    several: Sequence[tuple[Table, TableSettings]],
+    k: int | str,
+    seed: int,
+    rule_of: Callable[[Trial], Rule],
+    jobs: Workers = 1,
+) -> Compared:
+    """Return how models of several settings differ from the first, on the same rows."""
+    trials = [table_trial(table, settings, k, seed, jobs=jobs) for table, settings in several]
+    return _against_first(trials, rule_of)
+
+
+def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
+    rule = rule_of(trials[0])  # the same costs for all
+    first, *others = judged = tuple(replace(trial, rule=rule) for trial in trials)
+    compared = tuple(compare(first, other) for other in others)
+    return Compared(compared, first.skipped, first.classes, first.noun, first.order, judged)
+
+
+def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:
+    """Yield the difference of every measure that both trials have."""
+    both = first, second
+    by_fold = [_measures(trial, folds) for trial in both]
+    total = [_measures(trial, [np.arange(len(first.y))]) for trial in both]
+    for name in by_fold[0]:
+        won, tied, lost = compare_folds(by_fold[1][name], by_fold[0][name])
+        first_total, second_total = (float(measures[name][0]) for measures in total)
+        yield Difference(name, first_total, second_total, won, tied, lost)
+
+
+def sign_test(n: int, m: int) -> float:
+    """Return the probability that n + m fair coins split at least as unevenly as n to m.
+
+    Two-sided and exact.  If n and m count the documents that only one of two classifiers gets
+    right, this is McNemar's test (Dietterich 1998).
+
+    >>> sign_test(1, 5)
+    0.21875
+    """
+    tail = sum(comb(n + m, k) for k in range(min(n, m) + 1))
+    return min(1.0, 2 * tail / (1 << n + m))
+
+
+def _measures(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
+    """Return the measures that are compared, (n_folds,) each; less is better in all of them."""
+    answers, names = trial.answers()
+    n_classes, y, probability, score = len(trial.classes), trial.y, trial.probability, trial.score
+    counted = {"errors": (answers != y) & (answers < n_classes)}
+    if n_classes == 2:
+        counted["false positives"] = (answers == 1) & (y == 0)
+        counted["false negatives"] = (answers == 0) & (y == 1)
+    if len(names) > n_classes:
+        counted["undecided"] = answers >= n_classes
+    numbers = {name: _of_folds(np.sum, each, folds) for name, each in counted.items()}
+    numbers["cost"] = _of_folds(np.sum, trial.cost, folds)
+    if score is not None:
+        numbers["(1-AUC) %"] = np.array([100 * (1 - auc(y[of], score[of])) for of in folds])
+    numbers["log loss"] = _of_folds(np.mean, log_losses(y, probability), folds)
+    numbers["Brier score"] = _of_folds(np.mean, brier_losses(y, probability), folds)
+    return numbers
+
+
+def _of_folds(function: Callable[..., Any], each: Any, folds: list[Integers]) -> Floats:
+    return np.array([function(each[of]) for of in folds], np.float64)
+
+
+# --- cutoffs tuned on a user's own mail ----------------------------------------------------
+
+# Log-odds of the cutoffs tried: fine enough for any costs, coarse enough not to separate
+# single messages.
+_TRIED = np.arange(-140, 141) / 10
+# Spam cutoffs shown in the table besides the derived and the tuned one.
+_SHOWN = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+
+
+class TradeOff(NamedTuple):
+    """The mistakes that cutoffs lead to, in messages."""
+
+    cutoffs: Cutoffs
+    false_positives: int
+    false_negatives: int
+    unsure: int
+    cost: float  # of all messages
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The cutoffs derived from costs, the tuned ones, and a table of others."""
+
+    n_docs: int
+    derived: TradeOff
+    found: TradeOff  # the tuned cutoffs, on the messages they were tuned on
+    held_out_cost: float  # sum over folds of the cost of cutoffs tuned on the other folds
+    table: tuple[TradeOff, ...]  # by spam cutoff; the ham cutoff is the chosen one
+
+    @property
+    def chosen(self) -> TradeOff:
+        """The cutoffs to use: the tuned ones if tuning was cheaper on held-out mail."""
+        return self.found if self.held_out_cost < self.derived.cost else self.derived
+
+
+class Tuned(NamedTuple):
+    """A tuning, and the items that could not be read for it."""
+
+    tuning: Tuning
+    skipped: tuple[Skipped, ...]
+
+
+def tune_classifier(
+    classifier: Classifier,
+    items: Iterable[Item],
+    fp_cost: float | None = None,
+    unsure_cost: float | None = None,
+    k: int | str = 10,
+    seed: int = 0,
+    jobs: Workers = 1,
+) -> Tuned:
+    """Return the best cutoffs of a classifier for some costs on labelled items.
+
+    The items are judged by cross-validation in k folds, with the classifier's settings.
+    fp_cost, unsure_cost: see `cutoffs`.  Raises UsageError.
+    """
+    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
+    trial = judge_folds(items, classifier.settings, k, seed, jobs)
+    tuning = tune(trial, derived)
+    return Tuned(tuning, trial.skipped)
+
+
+def tune(trial: Trial, derived: Cutoffs) -> Tuning:
+    """Return the cheapest cutoffs for a trial's answers, and others; raises UsageError.
+
+    derived: the costs, and the cutoffs that follow from them.
+    """
+    if trial.classes != HAM_AND_SPAM:
+        raise UsageError(
+            f"tune: the classes are {', '.join(trial.classes)}; cutoffs are for ham and spam"
+        )
+    score, y = trial.joint[:, 1] - trial.joint[:, 0], trial.y
+    held_out = 0.0
+    for number in np.unique(trial.fold):
+        own = trial.fold == number
+        cutoffs = cheapest_cutoffs(score[~own], y[~own], derived)
+        held_out += trade_off(score[own], y[own], cutoffs).cost
+    by_costs = trade_off(score, y, derived)
+    found = trade_off(score, y, cheapest_cutoffs(score, y, derived))
+    ham = (found if held_out < by_costs.cost else by_costs).cutoffs.ham
+    rows = trade_offs(trial, derived, ham, {derived.spam, found.cutoffs.spam})
+    return Tuning(len(y), by_costs, found, held_out, rows)
+
+
+def trade_offs(
+    trial: Trial, derived: Cutoffs, ham: float, more: Iterable[float] = ()
+) -> tuple[TradeOff, ...]:
+    """Return the mistakes that cutoffs between 0.1 and 0.999 lead to, by spam cutoff.
+
+    derived: the costs.  ham: the other cutoff, if unsure is an answer.  more: spam cutoffs.
+    """
+    score = trial.joint[:, 1] - trial.joint[:, 0]
+    shown = sorted({*_SHOWN, *more})
+    return tuple(trade_off(score, trial.y, _moved(derived, spam, ham)) for spam in shown)
+
+
+def _moved(cutoffs: Cutoffs, spam: float, ham: float) -> Cutoffs:
+    """Return cutoffs for the same costs; without unsure, `ham` is not used."""
+    is_sure = cutoffs.unsure_cost is None
+    return Cutoffs(spam, spam if is_sure else min(ham, spam), cutoffs.fp_cost, cutoffs.unsure_cost)
+
+
+def trade_off(score: Floats, y: Integers, cutoffs: Cutoffs) -> TradeOff:
+    """Return the mistakes that cutoffs lead to.
+
+    score: log-odds of spam, nats, (n_docs,).  y: (n_docs,), 1 for spam.
+    """
+    spam = probability_of(score)
+    labels = cutoffs.labels(np.column_stack([1 - spam, spam]))
+    action = np.array([cutoffs.actions.index(label) for label in labels], np.int64)
+    count = np.bincount(3 * y + action, minlength=6)
+    cost = float(cutoffs.loss[y, action].sum())
+    return TradeOff(cutoffs, int(count[1]), int(count[3]), int(count[2] + count[5]), cost)
+
+
+def cheapest_cutoffs(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
+    """Return the cheapest cutoffs for these messages.
+
+    Ties go to the cutoffs nearest to `derived` in log-odds.  score: log-odds of spam,
+    nats, (n_docs,).
+    """
+    ham, spam = np.sort(score[y == 0]), np.sort(score[y == 1])
+    # How many ham and spam a cutoff for spam catches, and how many a cutoff for ham does.
+    ham_caught = len(ham) - np.searchsorted(ham, _TRIED)
+    spam_caught = len(spam) - np.searchsorted(spam, _TRIED)
+    ham_below = np.searchsorted(ham, _TRIED, side="right")
+    spam_below = np.searchsorted(spam, _TRIED, side="right")
+    if derived.unsure_cost is None:
+        cost = derived.fp_cost * ham_caught + len(spam) - spam_caught
+        at = _nearest(cost, np.abs(_TRIED - _log_odds(derived.spam)))
+        return _moved(derived, float(probability_of(_TRIED[at])), 0.0)
+    called = (ham_caught + spam_caught)[None, :] + (ham_below + spam_below)[:, None]
+    cost = derived.fp_cost * ham_caught[None, :] + spam_below[:, None]
+    cost = cost + derived.unsure_cost * (len(score) - called)
+    cost[_TRIED[:, None] > _TRIED[None, :]] = np.inf
+    distance = np.abs(_TRIED - _log_odds(derived.spam))[None, :]
+    distance = distance + np.abs(_TRIED - _log_odds(derived.ham))[:, None]
+    low, high = divmod(_nearest(cost, distance), len(_TRIED))
+    return _moved(derived, float(probability_of(_TRIED[high])), float(probability_of(_TRIED[low])))
+
+
+def _nearest(cost: Any, distance: Any) -> int:
+    """Return the flat index of the least cost; of equal costs, of the least distance."""
+    best = cost <= cost.min() + 1e-9
+    return int(np.where(best, distance, np.inf).argmin())
+
+
+def _log_odds(probability: float) -> float:
+    return float(np.log(probability) - np.log1p(-probability))
