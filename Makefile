@@ -8,7 +8,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/py
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check tier stress pythons bench serving scripts accuracy attacks \
+.PHONY: help install demo test check tier stress pythons bench serving accuracy attacks \
 	manual reference golden clean
 
 help: ## list the targets
@@ -53,9 +53,6 @@ bench: $(VENV)/developing ## compare speed with other programs; CORPUS=folder of
 
 serving: $(VENV)/developing ## compare the server with spamd and rspamd; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/serving_speed.py $(CORPUS) $(HOW)
-
-scripts: $(VENV)/developing ## compare how fast mail in fourteen scripts and their charsets is read
-	$(BIN)/python benchmarks/scripts.py $(HOW)
 
 accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW="--online"
 	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache, partial
+from string import ascii_lowercase, ascii_uppercase
 
 from attack_hidden import HIDDEN
 from attack_mail import NOT_TEXT, Good, Mail, as_html, as_text, lines, multipart, part, text_part
@@ -189,15 +190,16 @@ PLACE: dict[str, Form] = {
     ),
     "in 10 nested parts": partial(_nested, depth=10),
     "in 40 nested parts": partial(_nested, depth=40),
-    "attached as text/html": partial(_attached, kind="text/html", name="offer.html"),
-    "attached octets, .txt": partial(_attached, kind="application/octet-stream", name="offer.txt"),
-    "attached octets, .html": partial(
-        _attached, kind="application/octet-stream", name="offer.html"
-    ),
-    "attached as xhtml": partial(
-        _attached, kind="application/xhtml+xml", name="offer.xhtml", encoding="8bit"
-    ),
-    "attached as text/x-card": partial(_attached, kind="text/x-card", name="a.card"),
+    **{
+        f"attached {what}": partial(_attached, kind=kind, name=name, encoding=encoding)
+        for what, kind, name, encoding in (
+            ("as text/html", "text/html", "offer.html", "base64"),
+            ("octets, .txt", "application/octet-stream", "offer.txt", "base64"),
+            ("octets, .html", "application/octet-stream", "offer.html", "base64"),
+            ("as xhtml", "application/xhtml+xml", "offer.xhtml", "8bit"),
+            ("as text/x-card", "text/x-card", "a.card", "base64"),
+        )
+    },
     "in an invitation": _calendar,
     "attached message": partial(_attached_message, depth=1),
     "attached message, two deep": partial(_attached_message, depth=2),
@@ -220,14 +222,6 @@ PLACE: dict[str, Form] = {
 
 # --- spelling: the words of the spam look the same and are written otherwise -----------------
 
-_CYRILLIC = str.maketrans("aceopxyijsABCEHKMOPTX", "асеорхуіјѕАВСЕНКМОРТХ")
-_GREEK = str.maketrans("aeiknopuvxABEHIKMNOPTXYZ", "αεικηορυνχΑΒΕΗΙΚΜΝΟΡΤΧΥΖ")
-_ONE_CYRILLIC = str.maketrans("aeo", "аео")
-_WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F) if chr(code).isalpha()}
-_LEET = str.maketrans("aeiosAEIOS", "4310543105")
-_SIGNS = str.maketrans("ailsAILS", "@!|$@!|$")
-_ACCENTS = str.maketrans("aeiouyncAEIOU", "áëîöûÿñçÀÉÏÔÚ")
-_SMALL_CAPITALS = str.maketrans("abcdefghijklmnoprtuvwz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡᴢ")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -240,17 +234,69 @@ def _letters(first_small: int, first_capital: int) -> dict[int, int]:
     }
 
 
-_BOLD, _CIRCLED = _letters(0x1D41A, 0x1D400), _letters(0x24D0, 0x24B6)
 _UNSEEN = (
     *(0x34F, 0x61C, 0x115F, 0x17B4, 0x180E, 0x200E, 0x2062, 0x2800, 0x3164),
     *(0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0x1BCA0, 0x1D173, 0xE0061, 0xE0100),
 )
-_SQUARED = {ord("A") + i: 0x1F130 + i for i in range(26)}
-_ARMENIAN = str.maketrans("houqnSOULg", "հօսզոՏՕՍԼց")
-_CHEROKEE = str.maketrans("ABCDEGHIJKLMPRSTVWYZ", "ᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᎩᏃ")
-_NUMERALS = str.maketrans("ivxlcdm", "ⅰⅴⅹⅼⅽⅾⅿ")
-_RAISED = str.maketrans("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
-_SANS = _letters(0x1D5BA, 0x1D5A0)
+_BLANKS = (0xB7, 0x2009, 0x2010, 0x2027, 0x2044, 0x30FB)
+
+
+# Letters for letters, which look the same or can be read.
+TRANSLATED: dict[str, dict[int, int]] = {
+    "Cyrillic letters": str.maketrans("aceopxyijsABCEHKMOPTX", "асеорхуіјѕАВСЕНКМОРТХ"),
+    "Greek letters": str.maketrans("aeiknopuvxABEHIKMNOPTXYZ", "αεικηορυνχΑΒΕΗΙΚΜΝΟΡΤΧΥΖ"),
+    "full width": _letters(0xFF41, 0xFF21),
+    "mathematical bold": _letters(0x1D41A, 0x1D400),
+    "mathematical sans": _letters(0x1D5BA, 0x1D5A0),
+    "circled letters": _letters(0x24D0, 0x24B6),
+    "small capitals": str.maketrans("abcdefghijklmnoprtuvwz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡᴢ"),
+    "accents": str.maketrans("aeiouyncAEIOU", "áëîöûÿñçÀÉÏÔÚ"),
+    "digits for letters": str.maketrans("aeiosAEIOS", "4310543105"),
+    "signs for letters": str.maketrans("ailsAILS", "@!|$@!|$"),
+    "fraktur": _letters(0x1D586, 0x1D56C),
+    "script": _letters(0x1D4EA, 0x1D4D0),
+    "double-struck": _letters(0x1D552, 0x1D552),
+    "typewriter": _letters(0x1D68A, 0x1D670),
+    "in parentheses": _letters(0x249C, 0x249C),
+    "squared letters": _letters(0x1F130, 0x1F130),
+    "Armenian letters": str.maketrans("houqnSOULg", "հօսզոՏՕՍԼց"),
+    "Cherokee letters": str.maketrans(
+        ascii_lowercase + ascii_uppercase, 2 * "ᎪᏴᏟᎠᎬFᏀᎻᏆᎫᏦᏞᎷNOᏢQᎡᏚᎢUᏙᎳXᎩᏃ"
+    ),
+    "numerals for letters": str.maketrans("ivxlcdm", "ⅰⅴⅹⅼⅽⅾⅿ"),
+    "raised letters": str.maketrans("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"),
+}
+# Marks between all letters, or one in the middle of each word.
+_BETWEEN = {
+    "marks on letters": "\u0323",
+    "strokes through letters": "\u0336",
+    "zero width space": "\u200b",
+    "word joiner": "\u2060",
+    "l a p a r t": " ",
+    "d.o.t.s": ".",
+    "h-y-p-h-e-n-s": "-",
+    "underlines": "_",
+    "accents that stand alone": "\u0301\u0300",
+    **{f"U+{code:04X} in words": chr(code) for code in _UNSEEN},
+}
+_ONCE = {
+    "zero width joiner, once": "\u200d",
+    "soft hyphen, once": "\u00ad",
+    "as*terisk": "*",
+    "two parts": " ",
+    **{f"U+{code:04X} for blanks": chr(code) for code in _BLANKS},
+}
+_ONCE_IN_HTML = {
+    "tags in words": "<b></b>",
+    "<wbr>": "<wbr>",
+    "comments in words": "<!-- k -->",
+    "false tags in words": "<kx7>",
+    "hidden letters": '<span style="display:none">xq</span>',
+    "tiny letters": '<font style="font-size:1px">zw</font>',
+    "white letters": '<font color="#ffffff">q</font>',
+    "tiny spaces": '<span style="font-size:0"> </span>',
+    "&zwnj;, once": "&zwnj;",
+}
 
 
 def respelt(mail: Mail, _: Good, spell: Callable[[str], str], needs_html: bool = False) -> bytes:
@@ -266,14 +312,17 @@ def respelt(mail: Mail, _: Good, spell: Callable[[str], str], needs_html: bool =
     return mail.message(text_part("".join(pieces), "html" if is_html else "plain"))
 
 
-def _between(mark: str) -> Callable[[str], str]:
-    """Return the spelling that has a mark between all letters."""
-    return mark.join
+def _translating(table: dict[int, int]) -> Callable[[str], str]:
+    return lambda word: word.translate(table)
 
 
-def _once(mark: str) -> Callable[[str], str]:
-    """Return the spelling that has a mark in the middle of each word."""
-    return lambda word: word[: len(word) // 2] + mark + word[len(word) // 2 :]
+def _once(word: str, mark: str) -> str:
+    return word[: len(word) // 2] + mark + word[len(word) // 2 :]
+
+
+def _one_letter(word: str, name: str, letters: str) -> str:
+    table = TRANSLATED[name]
+    return re.sub(f"[{letters}]", lambda m: m[0].translate(table), word, count=1)
 
 
 def _references(word: str) -> str:
@@ -287,69 +336,24 @@ def _swapped(word: str) -> str:
 
 
 UNICODE: dict[str, Callable[[str], str]] = {
-    "Cyrillic letters": lambda word: word.translate(_CYRILLIC),
-    "one Cyrillic letter": lambda word: re.sub(
-        "[aeo]", lambda m: m[0].translate(_ONE_CYRILLIC), word, count=1
+    **{name: _translating(table) for name, table in TRANSLATED.items()},
+    **{name: mark.join for name, mark in _BETWEEN.items()},
+    **{name: partial(_once, mark=mark) for name, mark in _ONCE.items()},
+    "one Cyrillic letter": partial(_one_letter, name="Cyrillic letters", letters="aeo"),
+    "one digit for a letter": partial(
+        _one_letter, name="digits for letters", letters="aeiosAEIOS"
     ),
-    "Greek letters": lambda word: word.translate(_GREEK),
-    "full width": lambda word: word.translate(_WIDE),
-    "mathematical bold": lambda word: word.translate(_BOLD),
-    "mathematical sans": lambda word: word.translate(_SANS),
-    "circled letters": lambda word: word.translate(_CIRCLED),
-    "small capitals": lambda word: word.translate(_SMALL_CAPITALS),
-    "accents": lambda word: word.translate(_ACCENTS),
-    "marks on letters": _between("\u0323"),
-    "strokes through letters": _between("\u0336"),
-    "zero width space": _between("\u200b"),
-    "zero width joiner, once": _once("\u200d"),
-    "soft hyphen, once": _once("\u00ad"),
-    "word joiner": _between("\u2060"),
-    "digits for letters": lambda word: word.translate(_LEET),
-    "one digit for a letter": lambda word: re.sub(
-        "[aeiosAEIOS]", lambda m: m[0].translate(_LEET), word, count=1
-    ),
-    "signs for letters": lambda word: word.translate(_SIGNS),
-    "l a p a r t": _between(" "),
-    "d.o.t.s": _between("."),
-    "h-y-p-h-e-n-s": _between("-"),
-    "underlines": _between("_"),
-    "as*terisk": _once("*"),
-    "two parts": _once(" "),
     "swapped letters": _swapped,
-    "doubled letters": lambda word: _once(word[len(word) // 2])(word),
+    "doubled letters": lambda word: _once(word, word[len(word) // 2]),
     "no vowel in the middle": lambda word: word[0] + re.sub("[aeiou]", "", word[1:-1]) + word[-1],
     "right to left": lambda word: f"\u202e{word[::-1]}\u202c",
     "isolated, reversed": lambda word: f"\u2067\u202e{word[::-1]}\u202c\u2069",
-    "fraktur": lambda word: word.translate(_letters(0x1D586, 0x1D56C)),
-    "script": lambda word: word.translate(_letters(0x1D4EA, 0x1D4D0)),
-    "double-struck": lambda word: word.lower().translate(_letters(0x1D552, 0x1D552)),
-    "typewriter": lambda word: word.translate(_letters(0x1D68A, 0x1D670)),
-    "in parentheses": lambda word: word.lower().translate(_letters(0x249C, 0x249C)),
-    "squared letters": lambda word: word.upper().translate(_SQUARED),
-    "Armenian letters": lambda word: word.translate(_ARMENIAN),
-    "Cherokee letters": lambda word: word.upper().translate(_CHEROKEE),
-    "numerals for letters": lambda word: word.translate(_NUMERALS),
-    "raised letters": lambda word: word.translate(_RAISED),
-    "accents that stand alone": _between("\u0301\u0300"),
-    **{f"U+{code:04X} in words": _between(chr(code)) for code in _UNSEEN},
-    **{
-        f"U+{code:04X} for blanks": _once(chr(code))
-        for code in (0xB7, 0x2009, 0x2010, 0x2027, 0x2044, 0x30FB)
-    },
 }
 MARKED_UP: dict[str, Callable[[str], str]] = {
-    "tags in words": _once("<b></b>"),
+    **{name: partial(_once, mark=mark) for name, mark in _ONCE_IN_HTML.items()},
     "tags around letters": lambda word: "".join(f"<span>{letter}</span>" for letter in word),
-    "<wbr>": _once("<wbr>"),
-    "comments in words": _once("<!-- k -->"),
-    "false tags in words": _once("<kx7>"),
-    "hidden letters": _once('<span style="display:none">xq</span>'),
-    "tiny letters": _once('<font style="font-size:1px">zw</font>'),
-    "white letters": _once('<font color="#ffffff">q</font>'),
-    "tiny spaces": _once('<span style="font-size:0"> </span>'),
     "references": _references,
-    "&shy;": _between("&shy;"),
-    "&zwnj;, once": _once("&zwnj;"),
+    "&shy;": "&shy;".join,
     "bdo": lambda word: f'<bdo dir="rtl">{word[::-1]}</bdo>',
     "rtl by style": lambda word: (
         f'<span style="unicode-bidi:bidi-override;direction:rtl">{word[::-1]}</span>'
@@ -359,7 +363,6 @@ SPELLING: dict[str, Form] = {
     **{name: partial(respelt, spell=spell) for name, spell in UNICODE.items()},
     **{name: partial(respelt, spell=spell, needs_html=True) for name, spell in MARKED_UP.items()},
 }
-
 
 # --- plain: good words in sight ----------------------------------------------------------------
 
@@ -377,12 +380,8 @@ def _stuffed(mail: Mail, text: str, at_the_top: bool = False) -> bytes:
     return mail.message(text_part("\n\n".join(both)))
 
 
-def _words(mail: Mail, good: Good, n: int, at_the_top: bool = False) -> bytes:
-    return _stuffed(mail, lines(good.words[:n]), at_the_top)
-
-
-def _ham_text(mail: Mail, good: Good, at_the_top: bool = False) -> bytes:
-    return _stuffed(mail, mail.ham(good), at_the_top)
+def _words(n: int, at_the_top: bool) -> Form:
+    return lambda mail, good: _stuffed(mail, lines(good.words[:n]), at_the_top)
 
 
 def _quoted(mail: Mail, good: Good) -> bytes:
@@ -422,20 +421,19 @@ def _sentences(mail: Mail, good: Good) -> bytes:
 
 
 PLAIN: dict[str, Form] = {
-    "50 words below": partial(_words, n=50),
-    "150 words below": partial(_words, n=150),
-    "500 words below": partial(_words, n=500),
-    "50 words above": partial(_words, n=50, at_the_top=True),
-    "150 words above": partial(_words, n=150, at_the_top=True),
-    "500 words above": partial(_words, n=500, at_the_top=True),
+    **{
+        f"{n} words {'above' if at_the_top else 'below'}": _words(n, at_the_top)
+        for at_the_top in (False, True)
+        for n in (50, 150, 500)
+    },
     "one word, 300 times": lambda mail, good: _stuffed(
         mail, lines((good.words[mail.number % 20],) * 300)
     ),
     "words between lines": _sentences,
     "in the subject": _in_subject,
     "in headers": _in_headers,
-    "ham text below": _ham_text,
-    "ham text above": partial(_ham_text, at_the_top=True),
+    "ham text below": lambda mail, good: _stuffed(mail, mail.ham(good)),
+    "ham text above": lambda mail, good: _stuffed(mail, mail.ham(good), at_the_top=True),
     "quoted ham below": _quoted,
     "60 KB of ham first": partial(_behind, kb=60),
     "forwarded ham, a line of spam": _forwarded,
@@ -469,17 +467,9 @@ PLAIN: dict[str, Form] = {
 # --- thread: the spam poses as an answer -------------------------------------------------------
 
 
-def _in_thread(mail: Mail, good: Good) -> bytes:
-    return mail.in_thread(good).message(mail.part())
-
-
-def _above_quoted_thread(mail: Mail, good: Good) -> bytes:
-    return _quoted(mail.in_thread(good), good)
-
-
 THREAD: dict[str, Form] = {
-    "headers of a ham thread": _in_thread,
-    "reply above a quoted ham thread": _above_quoted_thread,
+    "headers of a ham thread": lambda mail, good: mail.in_thread(good).message(mail.part()),
+    "reply above a quoted ham thread": lambda mail, good: _quoted(mail.in_thread(good), good),
     "all heads of a ham": lambda mail, good: mail.in_thread(good, whole=True).message(mail.part()),
     "all heads of a ham, quoted ham": lambda mail, good: _quoted(
         mail.in_thread(good, whole=True), good
@@ -487,7 +477,7 @@ THREAD: dict[str, Form] = {
 }
 
 FORMS: dict[str, dict[str, Form]] = {
-    "hidden": {name: way.attack for name, way in HIDDEN.items()},
+    "hidden": HIDDEN,
     "place": PLACE,
     "spelling": SPELLING,
     "plain": PLAIN,

@@ -13,12 +13,10 @@ commonest in ham and (nearly) absent from spam ("passes"), or those that are the
 evidence for ham ("in hand"; only forms that are stuffed with words differ).
 
 With --peers the same messages go to bogofilter, trained on the same half (it passes what it
-calls ham or unsure; at .5 it is forced to decide), and a sample of them to SpamAssassin's
-Bayes (passes if it gives less than 80 %, below its rule BAYES_80), which takes half an hour.
+calls ham or unsure; at .5 it is forced to decide).
 """
 
 import argparse
-import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -28,7 +26,7 @@ from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
-from accuracy import CLASSES, call, spamassassin_scores
+from accuracy import CLASSES, call
 from attack_forms import FORMS, STUFFED, Form
 from attack_mail import Good, Mail, as_text, read_mail, thread_head
 
@@ -56,10 +54,9 @@ class Row(NamedTuple):
     in_hand_ham: float | None = None
     bogofilter: float | None = None
     bogofilter_half: float | None = None
-    bayes: float | None = None
 
 
-TITLES = ("passes", "ham", "in hand", "ham", "bogofilter", "at .5", "SA Bayes")
+TITLES = ("passes", "ham", "in hand", "ham", "bogofilter", "at .5")
 
 
 # --- what the attacker knows ------------------------------------------------------------------
@@ -119,52 +116,26 @@ def shares(labels: list[str]) -> tuple[float, float]:
     return 100 * (1 - labels.count("spam") / n), 100 * labels.count("ham") / n
 
 
-def percent(passes: Iterable[bool]) -> float:
-    return 100 * mean(passes)
+class Bogofilter:
+    """bogofilter, which has learned the same half."""
 
-
-class Peers:
-    """bogofilter and SpamAssassin; files of attacked messages are kept for the latter."""
-
-    def __init__(self, train_on: dict[str, list[str]], folder: Path, sample: int) -> None:
-        self.train_on, self.folder, self.sample = train_on, folder, sample
-        self.kept: list[str] = []
-        self.list = folder / "bogofilter"
-        self.list.mkdir()
+    def __init__(self, train_on: dict[str, list[str]], folder: Path) -> None:
+        self.folder = folder
         for label, option in (("ham", "-n"), ("spam", "-s")):
-            learn = ["bogofilter", "-C", "-d", str(self.list), option, "-b"]
-            call(learn, "\n".join(train_on[label]))
+            call(["bogofilter", "-C", "-d", str(folder), option, "-b"], "\n".join(train_on[label]))
 
     def judge(self, row: Row, messages: Iterable[bytes]) -> Row:
         """Return the row with the figures of bogofilter."""
-        folder = self.folder / str(len(self.kept))
-        folder.mkdir()
         paths = []
         for number, data in enumerate(messages):
-            path = folder / str(number)
-            path.write_bytes(data)
-            paths.append(str(path))
-        said = call(["bogofilter", "-C", "-d", str(self.list), "-T", "-b"], "\n".join(paths))
+            paths.append(str(self.folder / str(number)))
+            Path(paths[-1]).write_bytes(data)
+        said = call(["bogofilter", "-C", "-d", str(self.folder), "-T", "-b"], "\n".join(paths))
         verdicts = [line.rsplit(" ", 2)[1:] for line in said.splitlines()]
-        self.kept += paths[: self.sample]
-        for path_ in paths[self.sample :]:
-            Path(path_).unlink()
         return row._replace(
-            bogofilter=percent(letter != "S" for letter, _ in verdicts),
-            bogofilter_half=percent(float(score) <= 0.5 for _, score in verdicts),
+            bogofilter=100 * mean(letter != "S" for letter, _ in verdicts),
+            bogofilter_half=100 * mean(float(score) <= 0.5 for _, score in verdicts),
         )
-
-    def finish(self, rows: list[Row]) -> list[Row]:
-        """Return the rows with the figures of SpamAssassin, if it is installed."""
-        if shutil.which("spamassassin") is None:
-            return rows
-        told = [f"{label}\t{path}" for label in CLASSES for path in self.train_on[label]]
-        found = spamassassin_scores([*told, *(f"judge\t{path}" for path in self.kept)])[:, 1]
-        n = len(found) // len(rows)
-        return [
-            row._replace(bayes=percent(p < 0.8 for p in found[i * n : (i + 1) * n]))
-            for i, row in enumerate(rows)
-        ]
 
 
 # --- the run ----------------------------------------------------------------------------------
@@ -213,10 +184,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("corpus", type=Path, help="folder with ham/ and spam/")
     parser.add_argument("--mails", type=int, default=200, help="number of spams  [default: 200]")
     parser.add_argument("--only", default="", metavar="TEXT", help="a class, or part of a form")
-    parser.add_argument("--peers", action="store_true", help="compare with other filters")
-    parser.add_argument(
-        "--sample", type=int, default=20, help="number of spams for SpamAssassin  [default: 20]"
-    )
+    parser.add_argument("--peers", action="store_true", help="compare with bogofilter")
     return parser.parse_args()
 
 
@@ -237,22 +205,19 @@ def main() -> None:
     print(f"common ham words: {' '.join(words[0][:8])} ... {' '.join(words[0][-3:])}")
     print(f"in hand: {' '.join(words[1][:8])} ... {' '.join(words[1][-3:])}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        peers = Peers(half, Path(folder), options.sample) if options.peers else None
+        peer = Bogofilter(half, Path(folder)) if options.peers else None
         classes: dict[str, list[Row]] = {}
         for kind, forms in FORMS.items():
             for name, form in forms.items():
                 if options.only not in (kind, "") and options.only not in name:
                     continue
                 row = judged(classifier, kind, name, mails, goods)
-                if peers is not None:
-                    row = peers.judge(row, (form(mail, goods[0]) for mail in mails))
+                if peer is not None:
+                    row = peer.judge(row, (form(mail, goods[0]) for mail in mails))
                 classes.setdefault(kind, []).append(row)
-        rows = [row for found in classes.values() for row in found]
-        rows = rows if peers is None else peers.finish(rows)
     print(" " * 30 + "".join(f"{title:>11}" for title in TITLES))
     for kind, found in classes.items():
-        own, rows = rows[: len(found)], rows[len(found) :]
-        show([*own, average(kind, own)])
+        show([*found, average(kind, found)])
         print()
     print(f"{time.perf_counter() - start:.0f} s")
 

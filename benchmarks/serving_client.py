@@ -4,7 +4,6 @@ One thread with plain sockets, and requests that are whole before the clock star
 has a connection of its own, as spamc, rspamc and the sessions of a mail system have.
 """
 
-import re
 import select
 import socket
 import time
@@ -15,10 +14,7 @@ READ, WRITE = select.EPOLLIN, select.EPOLLOUT
 Talk = Generator[int, None, bytes]  # yields what it waits for; returns the answer
 Protocol = Callable[[socket.socket, bytes], Talk]  # of a connection and a request
 Address = str | int  # the path of a socket, or a port of this machine
-_CHUNK = 65_535  # bytes of a body in one packet of a milter
-_OFFER = b"".join(number.to_bytes(4, "big") for number in (6, 0x1FF, 0x1FFFFF))
-_FIELD = re.compile(rb"^[!-9;-~]+:.*(?:\n[ \t].*)*", re.MULTILINE)
-_FINAL = b"acrtyd"  # commands that end a milter's answer to a message
+_CHUNK = 65_535  # bytes that are received at once
 
 
 class Call(NamedTuple):
@@ -102,28 +98,6 @@ def http(sock: socket.socket, request: bytes) -> Talk:
     return answer
 
 
-def milter(sock: socket.socket, request: bytes) -> Talk:
-    """Talk as a mail system: agree on options, send a whole transaction, read what to do."""
-    yield from _send(sock, packet(b"O", _OFFER))
-    yield READ
-    answer = sock.recv(_CHUNK)  # one packet, which comes whole
-    assert answer[4:5] == b"O", answer
-    yield from _send(sock, request)
-    answer, end = b"", 0
-    while True:
-        yield READ
-        piece = sock.recv(_CHUNK)
-        assert piece, "the milter closed the connection"
-        answer += piece
-        while len(answer) > end + 4:
-            command = answer[end + 4 : end + 5]
-            end += 4 + int.from_bytes(answer[end : end + 4], "big")
-            if command in _FINAL:
-                assert command != b"t", "the milter says: try again"
-                sock.send(packet(b"Q"))
-                return answer
-
-
 def _send(sock: socket.socket, data: bytes) -> Generator[int, None, None]:
     rest = memoryview(data)
     while rest:
@@ -154,27 +128,3 @@ def http_request(data: bytes, path: str = "/checkv2", more: str = "") -> bytes:
     """Return a request of rspamd's protocol."""
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}"
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
-
-
-def milter_request(data: bytes, recipient: str = "bench@example.org") -> bytes:
-    """Return all packets of a message, but for the options."""
-    head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n\n")
-    fields = (line.partition(b":") for line in _FIELD.findall(head))
-    body = body.replace(b"\n", b"\r\n")
-    pieces = [
-        packet(b"D", b"Cj\0mail.example.org\0"),
-        packet(b"C", b"client.example.org\0" + b"4" + b"\x80\x00" + b"192.0.2.1\0"),
-        packet(b"D", b"Mi\0" + b"4Bench18\0"),
-        packet(b"M", b"<sender@example.org>\0"),
-        packet(b"R", f"<{recipient}>".encode() + b"\0"),
-        *(packet(b"L", name + b"\0" + value + b"\0") for name, _, value in fields),
-        packet(b"N"),
-        *(packet(b"B", body[at : at + _CHUNK]) for at in range(0, len(body), _CHUNK)),
-        packet(b"E"),
-    ]
-    return b"".join(pieces)
-
-
-def packet(command: bytes, data: bytes = b"") -> bytes:
-    """Return a packet of the milter protocol."""
-    return (1 + len(data)).to_bytes(4, "big") + command + data

@@ -129,7 +129,7 @@ def nbspam(
     addresses = [
         int(place) if place.isdecimal() else place
         for option, place in pairwise(options)
-        if option in ("--spamd", "--http", "--milter")
+        if option in ("--spamd", "--http")
     ]
     command += ["--log", "none", "--jobs", str(workers)]
     with running(command, folder, *addresses, env=env) as process:

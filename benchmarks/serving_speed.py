@@ -6,8 +6,8 @@ usage: python benchmarks/serving_speed.py [CORPUS] [--rounds 3] [--messages N] [
 CORPUS is a folder with ham/ and spam/, one message per file; all servers were taught all of it,
 and are asked about it in one random order, each message over a connection of its own.  They run
 on this machine beside the client, with two workers each.  nbspam speaks the protocols of both
-others, and milter, where a message is the whole conversation of a mail system.  In every round
-each server is asked by 64 clients at once, and then by one; the slow ones about fewer messages.
+others.  In every round each server is asked by 64 clients at once, and then by one; the slow ones
+about fewer messages.
 
 Printed are medians of the rounds: messages a second and the server's processor time a message
 (of all its processes), with their ratios to nbspam in the same protocol, the median of the ratios
@@ -113,19 +113,18 @@ class Bench(NamedTuple):
 
 
 def of_nbspam(bench: Bench) -> list[Subject]:
-    """Start nbspam; return it in its protocols: spamd, HTTP, milter."""
+    """Start nbspam; return it in two protocols: spamd, HTTP."""
     model, path = bench.work / "m.nbspam", str(bench.work / "nbspam.sock")
     train = [sys.executable, "-m", "nbspam", "train", "-m", str(model), str(bench.corpus)]
     subprocess.run(train, check=True, stdout=subprocess.DEVNULL)
-    http, milter = servers.free_ports(2)
-    options = ["--spamd", path, "--http", str(http), "--milter", str(milter)]
+    (http,) = servers.free_ports(1)
+    options = ["--spamd", path, "--http", str(http)]
     server = bench.stack.enter_context(
         servers.nbspam(bench.work / "nbspam", model, bench.workers, *options)
     )
     calls = {
         "spamd": calls_of(bench.messages, client.spamd_request, path, client.spamd),
         "HTTP": calls_of(bench.messages, client.http_request, http, client.http),
-        "milter": calls_of(bench.messages, client.milter_request, milter, client.milter),
     }
     return [Subject(f"nbspam, {name}", server, each) for name, each in calls.items()]
 

@@ -24,6 +24,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from email.headerregistry import Address
+from email.message import EmailMessage
 from itertools import islice
 from operator import truediv
 from pathlib import Path
@@ -32,7 +34,6 @@ from typing import NamedTuple
 
 import serving_client as client
 import serving_servers as servers
-from scripts import NAME, SUBJECT, Mail, as_bytes
 
 HERE = Path(__file__).parents[1]
 LABELS = ("ham", "spam")
@@ -117,8 +118,7 @@ def files_of(corpus: Path) -> dict[str, list[str]]:
 def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
     """Write mails of Chinese texts to ham/ and spam/ of a new folder; return it.
 
-    They are declared, half of them in 8bit and half in base64, with the names and the subject as
-    encoded words.  Of two labels the first is ham.
+    Half of them are in 8bit and half in base64.  Of two labels the first is ham.
     """
     with reviews.open(encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t", 1) for line in islice(lines, 1, 1 + CHINESE_MAILS)]
@@ -126,9 +126,13 @@ def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
     for name in LABELS:
         (folder / name).mkdir(parents=True)
     for number, (label, text) in enumerate(rows):
-        mail = Mail(number, text[: SUBJECT // 2], text[-NAME // 4 :], text)
-        data = as_bytes(mail, charset, ("8bit", "base64")[number % 2])
-        (folder / LABELS[label != labels[0]] / f"{number}.eml").write_bytes(data)
+        mail = EmailMessage()
+        text = text.encode(charset, "ignore").decode(charset)
+        mail["From"] = Address(text[-3:], f"writer{number % 60}", "lists.example")
+        mail["Subject"] = text[:20]
+        mail["Message-ID"] = f"<{number}@lists.example>"
+        mail.set_content(text, charset=charset, cte=("8bit", "base64")[number % 2])
+        (folder / LABELS[label != labels[0]] / f"{number}.eml").write_bytes(mail.as_bytes())
     return folder
 
 

@@ -6,9 +6,8 @@ from email import message_from_bytes, policy
 from email.header import decode_header, make_header
 from html import unescape
 
-import attack_forms
 import pytest
-from attack_forms import FORMS, SPELLING
+from attack_forms import FORMS, SPELLING, TRANSLATED
 from attack_mail import Good, read_mail
 
 HEAD = b"""From: "Offers" <a@example.org>
@@ -30,9 +29,6 @@ GOOD = Good(
 )
 OFFERS = '"Offers" <a@example.org>'
 MISSPELT = ("swapped letters", "doubled letters", "no vowel in the middle")
-# What the forms of spelling did to letters, undone.
-TABLES = ("_CYRILLIC", "_GREEK", "_LEET", "_SIGNS", "_ACCENTS", "_SMALL_CAPITALS", "_SANS")
-TABLES += ("_SQUARED", "_ARMENIAN", "_CHEROKEE")
 
 
 def texts_of(message):
@@ -60,8 +56,7 @@ def shown(text):
 
 def read_back(text):
     """Return the letters that a reader sees, in lower case."""
-    for name in TABLES:
-        table = getattr(attack_forms, name)
+    for table in TRANSLATED.values():
         text = text.translate({v: k for k, v in table.items() if v not in range(0x61, 0x7B)})
     plain = unicodedata.normalize("NFKD", text).casefold()
     return re.sub("[^a-z]", "", plain)

@@ -1,4 +1,4 @@
-"""What a server's owner chooses: where it listens, who may enter its page, and its bounds.
+"""The choices of a server's owner: where it listens, who may enter its page, and its bounds.
 
 It listens at HOST:PORT, at the path of a socket, or on a socket that systemd hands over.
 
