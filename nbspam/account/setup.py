@@ -75,10 +75,11 @@ def surveyed(session: AccountSession, spam_folder: str | None = None) -> Account
 
     spam_folder: its name; None: found by its use or usual name.
     """
-    uses = {each.use: each.name for each in reversed(session.folders()) if each.use}
+    folders = session.folders()
+    uses = {each.use: each.name for each in reversed(folders) if each.use}
     uses["inbox"] = session.url.folder or INBOX
     if spam_folder is not None:
-        uses["junk"] = spam_folder
+        uses["junk"] = session.name_of(spam_folder, [each.name for each in folders])
     found = []
     for use in ("inbox", "junk", "archive", "sent"):
         if use in uses:

@@ -139,13 +139,17 @@ class AccountSorter:
         folders = self.session.folders()
         names = {each.name for each in folders}
         used = {each.name: each.use for each in folders}
-        self.spam = self.choices.spam_folder or next((n for n in used if used[n] == "junk"), None)
+        self.spam, self.unsure = (
+            name and self.session.name_of(name, names)
+            for name in (self.choices.spam_folder, self.choices.unsure_folder)
+        )
+        self.spam = self.spam or next((n for n in used if used[n] == "junk"), None)
         if self.spam is None and not self.choices.tags:
             raise InputError(
                 f"{self.session.url.account}: no junk folder; name one by --spam-folder, or give"
                 " --tag"
             )
-        for folder, place in ((self.spam, "spam"), (self.choices.unsure_folder, "unsure")):
+        for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:
                 self._places[folder] = place
         self._places[self.inbox] = "ham"
@@ -333,7 +337,7 @@ class AccountSorter:
     def _act(self, label: str, judged: list[tuple[PlacedMessage, Verdict]]) -> None:
         """Move or mark messages of one verdict, and note it before and after."""
         tags = label == "spam" and (self.choices.tags or not self.session.can_move)
-        folder = {"spam": self.spam, "unsure": self.choices.unsure_folder}.get(label)
+        folder = {"spam": self.spam, "unsure": self.unsure}.get(label)
         if not self.session.can_move and label != "spam":
             folder = None
         stays = self.report.lack is not None or (folder is None and not tags)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
@@ -24,6 +25,7 @@ BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
 HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
 _WINDOW = 50_000  # messages of one SEARCH, whose answer is a line of at most 550,000 bytes
 _MOST_FOLDERS = 10_000
+_MOST_NAMES = 8  # that are repeated when a folder is not there
 _MOST_WORDS = 160  # characters of what a server says that are repeated
 # Refusals that pass by themselves: RFC 5530, and Gmail's and Outlook's words for too much.
 _PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
@@ -220,6 +222,18 @@ class AccountSession:
         """Return the folder for junk, trash, sent, archive or drafts; None if there is none."""
         return next((each.name for each in self.folders() if each.use == use), None)
 
+    def name_of(self, folder: str, there: Collection[str]) -> str:
+        """Return the server's name of a folder that its user calls so, such as INBOX.Junk.
+
+        there: the names of all folders.
+        """
+        if folder in there or "NAMESPACE" not in self.abilities:
+            return folder
+        with self._asking("NAMESPACE"):
+            own = self._client.namespace().personal or [("", "")]
+            prefix = str(own[0][0])
+        return folder if folder.startswith(prefix) else prefix + folder
+
     def status(self, folder: str) -> tuple[int, int, int]:
         """Return how many messages a folder has, its UIDVALIDITY and its UIDNEXT."""
         wanted = ("MESSAGES", "UIDVALIDITY", "UIDNEXT")
@@ -262,6 +276,19 @@ class AccountSession:
 
     def open(self, folder: str, writes: bool = False) -> OpenFolder:
         """Select a folder.  writes: flags may be set and messages moved."""
+        try:
+            return self._opened(folder, writes)
+        except AccountRefusedError as error:
+            if error.code != "NONEXISTENT":
+                raise
+            names = [each.name for each in self.folders()]
+            like = get_close_matches(self.name_of(folder, names), names, 1) or names[:_MOST_NAMES]
+            raise AccountRefusedError(
+                f"{self.url.account}: {folder}: no such folder; there is {', '.join(like)}",
+                error.code,
+            ) from None
+
+    def _opened(self, folder: str, writes: bool) -> OpenFolder:
         with self._asking("SELECT", folder):
             found = self._client.select_folder(folder, readonly=not writes)
             permanent = {_text(each).lower() for each in found.get(b"PERMANENTFLAGS", ())}
@@ -480,6 +507,8 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
     code = found[1] if found else ""
     where = f"{url.account}: {folder}" if folder else url.account
     grows = what in ("COPY", "MOVE", "CREATE")
+    if grows and not code and re.search("over ?quota", str(error), re.IGNORECASE):  # Cyrus
+        code = "OVERQUOTA"
     is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
     if code in _PASSING or is_much or _NOT_CONNECTED in str(error):
         return LostError(
@@ -507,7 +536,7 @@ def _no_entry(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
             "the access token is refused or has expired; run --token-command, log in there again"
         )
         return AccountRefusedError(f"{url.account}: {text}{said}", code)
-    text = "user or password is refused; check both (Gmail, Outlook: see docs/howto/account.md)"
+    text = "user or password is refused; check both (Gmail: an app password; Outlook: a token)"
     return AccountRefusedError(f"{url.account}: {text}{said}", code or "AUTHENTICATIONFAILED")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from accounts import Box, H, S, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
-from mail_servers import is_there, mail_server
+from mail_servers import Dovecot, mail_server, needs
 from maildirs import ham
 from nbspam.account.memory import AccountMemory
 from nbspam.errors import InputError, LostError, UsageError
@@ -25,8 +25,6 @@ from scripted import desk
 from serving import Browser, free_port, serving, until
 from support import complains
 from visitors import Visitor
-
-needs_dovecot = pytest.mark.skipif(not is_there(), reason="needs Dovecot")
 
 
 @pytest.fixture
@@ -289,7 +287,7 @@ def test_a_password_is_typed_once_though_options_are_read_again(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("real", [False, pytest.param(True, marks=needs_dovecot)])
+@pytest.mark.parametrize("real", [False, pytest.param(True, marks=needs[Dovecot])])
 def test_a_click_on_a_served_page_teaches_and_moves_once(real, trained, tmp_path, quick_disk):
     browser, env = Browser(free_port()), {"NBSPAM_SERVE_PASSWORD_COMMAND": f"echo {PASSWORD}"}
     with mail_server() if real else fake_server() as server:

@@ -1,4 +1,4 @@
-"""A real Dovecot: reading, sorting, faults on the way, another client, a full account, OAuth2."""
+"""Dovecot and Cyrus: reading, sorting, faults, other clients, full accounts, OAuth2, TLS."""
 
 import contextlib
 import json
@@ -16,30 +16,33 @@ import pytest
 
 from accounts import Box, H, S, assert_sorted, fill, letter
 from fake_imap import PASSWORD
-from mail_servers import Proxy, is_there, mail_server
+from mail_servers import Cyrus, Dovecot, Proxy, mail_server, needs
 from maildirs import ham, spam
 from serving import PATIENCE, ask, free_port, until
 from support import ROOT, complains
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(not is_there(), reason="needs Dovecot"),
-]
-CHINESE = '垃圾 & "Spam"'
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+CHINESE = "垃圾 & Spam"
+KINDS = [pytest.param(kind, id=kind.__name__, marks=needs[kind]) for kind in (Dovecot, Cyrus)]
 
 
-@pytest.fixture(scope="module")
-def dovecot():
-    with mail_server() as found:
+@pytest.fixture(scope="module", params=KINDS)
+def server(request):
+    with mail_server(request.param) as found:
         yield found
 
 
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """The kind of a server that a test runs for itself."""
+    return request.param
+
+
 @pytest.fixture
-def user(dovecot, request):
+def user(server, request):
     """An account of its own for each test."""
-    dovecot.user = f"user{abs(hash(request.node.nodeid)) % 10**9}"
-    return dovecot
+    server.user = f"user{abs(hash(request.node.nodeid)) % 10**9}"
+    return server
 
 
 def boxes(server, trained_well, tmp_path):
@@ -72,16 +75,16 @@ def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, tmp_p
 
 
 @pytest.mark.parametrize("hides", [(), ("MOVE",), ("LIST-STATUS", "SPECIAL-USE", "LIST-EXTENDED")])
-def test_lessons_are_learned_once_and_mail_is_moved_once(hides, trained_well, tmp_path):
-    with mail_server(hides=hides) as server:
+def test_lessons_are_learned_once_and_mail_is_moved_once(kind, hides, trained_well, tmp_path):
+    with mail_server(kind, hides=hides) as server:
         box = next(boxes(server, trained_well, tmp_path))
         fill(box)
         before = sum(box.learned())
         assert_sorted(box, box.sort().learned, before)
 
 
-def test_without_move_and_uidplus_spam_gets_a_keyword(trained_well, tmp_path):
-    with mail_server(hides=("MOVE", "UIDPLUS")) as server:
+def test_without_move_and_uidplus_spam_gets_a_keyword(kind, trained_well, tmp_path):
+    with mail_server(kind, hides=("MOVE", "UIDPLUS")) as server:
         box = next(boxes(server, trained_well, tmp_path))
         box.put("INBOX", S[0], H[0])
         box.put("INBOX", H[1], flags="\\Deleted")
@@ -99,17 +102,25 @@ def test_another_uidvalidity_and_other_names_of_folders(user, trained_well, tmp_
     box = next(boxes(user, trained_well, tmp_path))
     box.put("INBOX", S[0], H[0])
     box.sort()
-    home = user.place / "box" / user.user / "Maildir"
-    for path in home.rglob("dovecot*"):
-        path.unlink()
+    user.renumber()
     assert (box.sort().learned, box.sort().judged) == ([], [])
     with user.client(user.user) as client:
-        client.create("Old")
-        client.rename("Junk", "Old/Junk2")
+        client.rename(user.quoted("Junk"), user.quoted("Junk2"))
     box.put("INBOX", S[1])
     report = box.sort(spam_folder=CHINESE)
-    assert report.judged == [("spam", CHINESE)]
+    assert report.judged == [("spam", user.named(CHINESE))]
     assert (box.sort(spam_folder=CHINESE).learned, report.learned) == ([], [])
+
+
+def test_a_folder_has_the_name_that_its_user_gives_it_or_the_servers(user, trained, nbspam):
+    user.put("INBOX", S[0])
+    names = (user.named("Junk"), "Junk") if user.prefix else ("Junk",)
+    for n, name in enumerate(names, 1):
+        user.put("INBOX", S[n])
+        nbspam("sort", "--spam-folder", name, user.url())
+        assert user.bodies("Junk") == S[: n + 1]
+    result = nbspam("classify", user.url(folder="Jnk"))
+    assert complains(result, 1, f"no such folder; there is {user.named('Junk')}")
 
 
 # ---- faults on the way ----
@@ -128,13 +139,13 @@ class ByProxy(Box):
 
 @pytest.mark.parametrize("where", ["cut_line", "cut_byte"])
 def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(
-    where, dovecot, trained_well, tmp_path
+    where, server, trained_well, tmp_path
 ):
-    proxy = Proxy(dovecot.port)
-    supply = boxes(dovecot, trained_well, tmp_path)
+    proxy = Proxy(server.port)
+    supply = boxes(server, trained_well, tmp_path)
     for number in range(0, 40, 2) if where == "cut_line" else range(20, 9000, 431):
         plain = next(supply)
-        box = ByProxy(dovecot, plain.model, proxy)
+        box = ByProxy(server, plain.model, proxy)
         fill(plain)
         before = sum(box.learned())
         proxy.n_lines = proxy.n_bytes = 0
@@ -149,13 +160,13 @@ def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(
     "garbled",
     [(b"FETCH (", b"FETCH ))"), (b"UID ", b"UID x"), (b"SEARCH ", b"SEARCH -"), (b"OK ", b"KO ")],
 )
-def test_garbled_answers_change_nothing(garbled, dovecot, trained_well, tmp_path, nbspam):
-    proxy = Proxy(dovecot.port)
-    box = next(boxes(dovecot, trained_well, tmp_path))
+def test_garbled_answers_change_nothing(garbled, server, trained_well, tmp_path, nbspam):
+    proxy = Proxy(server.port)
+    box = next(boxes(server, trained_well, tmp_path))
     fill(box)
     before = sum(box.learned())
     proxy.garbled = garbled
-    url = dovecot.url(port=proxy.port)
+    url = server.url(port=proxy.port)
     assert complains(nbspam("sort", "-m", box.model, url), 1, "127.0.0.1")
     proxy.close()
     assert_sorted(box, box.sort().learned, before)
@@ -173,33 +184,32 @@ def command(box, *words, secret=PASSWORD):
 
 
 def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
-    dovecot, trained_well, tmp_path
+    server, trained_well, tmp_path
 ):
-    supply = boxes(dovecot, trained_well, tmp_path)
+    proxy, supply = Proxy(server.port), boxes(server, trained_well, tmp_path)
     n_killed = 0
     for number in range(16):
         box = next(supply)
         fill(box)
         before = sum(box.learned())
-        words, env = command(box, "sort", dovecot.url())
-        n_logins = dovecot.log().count(f"Login: user=<{dovecot.user}>")
+        words, env = command(box, "sort", server.url(port=proxy.port))
+        proxy.n_lines = 0
         process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        # From the login on: starting takes longer than all of the work.
-        while process.poll() is None and n_logins == dovecot.log().count(
-            f"Login: user=<{dovecot.user}>"
-        ):
-            time.sleep(0.005)
+        # From the first command on: starting takes longer than all of the work.
+        while process.poll() is None and not proxy.n_lines:
+            time.sleep(0.002)
         time.sleep(0.02 * number)
         process.kill()
         n_killed += process.wait(PATIENCE) == -signal.SIGKILL
         process.communicate()
         box.sort()
         assert_sorted(box, [], before)
+    proxy.close()
     assert n_killed > 2
 
 
-def test_another_client_moves_and_deletes_while_mail_is_sorted(dovecot, trained_well, tmp_path):
-    box = next(boxes(dovecot, trained_well, tmp_path))
+def test_another_client_moves_and_deletes_while_mail_is_sorted(server, trained_well, tmp_path):
+    box = next(boxes(server, trained_well, tmp_path))
     spams = [letter(spam, n) for n in range(200, 240)]
     box.put("INBOX", *spams, *H)
     box.put("Other")
@@ -207,9 +217,9 @@ def test_another_client_moves_and_deletes_while_mail_is_sorted(dovecot, trained_
     def disturb():
         for n in range(0, 40, 4):
             with contextlib.suppress(AssertionError):  # sorted already
-                dovecot.move(spams[n], "INBOX", "Other")
+                server.move(spams[n], "INBOX", "Other")
             with contextlib.suppress(AssertionError):
-                dovecot.delete(spams[n + 1], "INBOX")
+                server.delete(spams[n + 1], "INBOX")
 
     thread = threading.Thread(target=disturb)
     thread.start()
@@ -225,15 +235,15 @@ def test_another_client_moves_and_deletes_while_mail_is_sorted(dovecot, trained_
     assert set(where["INBOX"]) == set(H)
 
 
-def test_a_full_account_is_one_line(trained_well, tmp_path, nbspam):
-    with mail_server(most=3, hides=("MOVE",)) as server:
+def test_a_full_account_is_one_line(kind, trained_well, tmp_path, nbspam):
+    with mail_server(kind, most=3, hides=("MOVE",)) as server:
         box = next(boxes(server, trained_well, tmp_path))
         box.put("INBOX", S[0], H[0], H[1])
         result = nbspam("sort", "-m", box.model, server.url())
         assert complains((result[0], "", result[2]), 1, "the account is full; delete some mail")
         assert sorted(box.where()["INBOX"]) == sorted([S[0], H[0], H[1]])
         server.delete(H[1], "INBOX")
-        assert box.sort().judged == [("spam", "Junk")]
+        assert box.sort().judged == [("spam", server.named("Junk"))]
 
 
 # ---- OAuth2, TLS ----
@@ -256,6 +266,7 @@ class Introspection(BaseHTTPRequestHandler):
         pass
 
 
+@needs[Dovecot]
 @pytest.mark.parametrize("mechanism", ["xoauth2", "oauthbearer"])
 def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained, tmp_path):
     authority = HTTPServer(("127.0.0.1", 0), Introspection)
@@ -283,6 +294,7 @@ def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained, tmp_path):
         os.unlink(place)
 
 
+@needs[Dovecot]
 def test_tls_is_verified(nbspam, trained, tmp_path):
     folder = tmp_path / "tls"
     folder.mkdir()
@@ -332,8 +344,8 @@ def watching(box, *words):
 
 
 @pytest.mark.parametrize("hides", [(), ("IDLE",)])
-def test_new_mail_is_sorted_while_the_account_is_watched(hides, trained_well, tmp_path):
-    with mail_server(hides=hides) as server:
+def test_new_mail_is_sorted_while_the_account_is_watched(kind, hides, trained_well, tmp_path):
+    with mail_server(kind, hides=hides) as server:
         box = next(boxes(server, trained_well, tmp_path))
         port = free_port()
         box.put("INBOX", S[0], H[0])
@@ -343,7 +355,7 @@ def test_new_mail_is_sorted_while_the_account_is_watched(hides, trained_well, tm
             line = next(x for x in errors.read_text().splitlines() if "verdict=spam" in x)
             name = f"account={server.user}@127.0.0.1 verdict=spam probability=0.9"
             assert line.startswith(name)
-            assert " moved=Junk ms=" in line
+            assert f" moved={server.named('Junk')} ms=" in line
             if not hides:
                 time.sleep(0.5)
                 box.put("INBOX", S[1])
@@ -356,8 +368,8 @@ def test_new_mail_is_sorted_while_the_account_is_watched(hides, trained_well, tm
             assert process.poll() is None
 
 
-def test_a_watched_account_comes_back_after_its_server(trained_well, tmp_path):
-    with mail_server() as server:
+def test_a_watched_account_comes_back_after_its_server(kind, trained_well, tmp_path):
+    with mail_server(kind) as server:
         box = next(boxes(server, trained_well, tmp_path))
         box.put("INBOX", H[0])
         with watching(box) as (_, errors):
@@ -368,8 +380,8 @@ def test_a_watched_account_comes_back_after_its_server(trained_well, tmp_path):
             until(lambda: server.bodies("Junk") == [S[0]])
 
 
-def test_a_wrong_password_ends_watching_at_once(dovecot, trained_well, tmp_path):
-    box = next(boxes(dovecot, trained_well, tmp_path))
-    line, env = command(box, "sort", "--watch", dovecot.url(), secret="wrong")
+def test_a_wrong_password_ends_watching_at_once(server, trained_well, tmp_path):
+    box = next(boxes(server, trained_well, tmp_path))
+    line, env = command(box, "sort", "--watch", server.url(), secret="wrong")
     done = subprocess.run(line, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert complains((done.returncode, "", done.stderr.decode()), 1, "password is refused")
