@@ -197,6 +197,9 @@ class SettingsChoices(NamedTuple):
     # Parameters of estimators.
     estimate: str | None = None
     beta: tuple[float, ...] | None = None  # of bernoulli, for texts
+    # Parameters of priors, each with the column it is for; see tables/training.py.  Of texts,
+    # only the classes have such a prior.
+    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...] = ()
     min_support: float | None = None
     criterion: str | None = None
     start: str | None = None
@@ -206,7 +209,8 @@ class SettingsChoices(NamedTuple):
     @property
     def given(self) -> dict[str, Any]:
         """The decisions that were made, by name."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        values = self._asdict().items()
+        return {name: value for name, value in values if value not in (None, ())}
 
 
 class TableChoices(NamedTuple):
@@ -217,7 +221,6 @@ class TableChoices(NamedTuple):
     numeric: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()  # columns that are left out
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # declared, by column
-    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...] = ()  # see tables/training.py
     discretise: str | None = None
     bins: int | None = None
     parent: str | None = None
@@ -235,7 +238,7 @@ class TableChoices(NamedTuple):
 
 PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", "max_parents")
 # A user who decides any of these wants one model as textbooks have it, and no combination.
-_PLAIN = {"model", "alpha", "class_prior", "weighting", "estimate", "beta"}
+_PLAIN = {"model", "alpha", "class_prior", "weighting", "estimate", "beta", "dirichlet"}
 # How far ahead `look_at_items` searches for a third class.
 MAX_ITEMS, MAX_BYTES = 50_000, 1 << 26
 
@@ -273,6 +276,9 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     parameters = {name: given.pop(name) for name in PARAMETERS if name in given}
     if "beta" in parameters:
         parameters["beta"] = list(parameters["beta"])  # as the model file will return it
+    if "dirichlet" in given:
+        of_classes = _of_classes(given.pop("dirichlet"), choices.class_prior)
+        given["class_prior"] = "smoothed"
     if choices.model is not None and name != "tutorial":
         # As textbooks have them, by Laplace's rule.  D-110.
         weighting = PRESENCE if choices.model in PRESENCE_MODELS else COUNTS
@@ -283,11 +289,37 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
         settings = replace(settings, max_features=FEATURES[choices.model])
     else:
         _check_parameters(parameters, choices.model)
+    if choices.dirichlet:
+        parameters["class_dirichlet"] = of_classes
     settings = replace(settings, parameters=parameters)
     if settings.reading != "mail" and "authserv_id" in given:
         raise UsageError("--authserv-id: tells of mail, and these are texts; leave it out")
     tokens = {name: given.pop(name) for name in ("pairs", "characters") if name in given}
     return replace(settings, tokens=settings.tokens._replace(**tokens), **given)
+
+
+def _of_classes(
+    given: Sequence[tuple[str | None, tuple[float, ...]]], class_prior: object
+) -> list[float]:
+    """Return the parameters of the classes' prior, as the model file will; raises UsageError."""
+    if len(given) > 1:
+        raise UsageError(
+            "--dirichlet: of texts only the classes have such a prior; give one, and --alpha or"
+            " --beta for the tokens"
+        )
+    if class_prior not in (None, "smoothed"):
+        raise UsageError("--dirichlet: gives the classes a prior, as --class-prior; leave out one")
+    return list(given[0][1])
+
+
+def check_dirichlet(choices: SettingsChoices, columns: TextColumns) -> None:
+    """Raise UsageError if a prior is for another column of a table than that of the classes."""
+    for name, _ in choices.dirichlet:
+        if name not in (None, columns.label):
+            raise UsageError(
+                f"--dirichlet {name}: not the column of the classes; leave out {name}= for texts,"
+                " or use: nbspam table train"
+            )
 
 
 def _check_parameters(parameters: Mapping[str, Any], model: str | None) -> None:
@@ -354,6 +386,7 @@ def settings_for(
     listener: the one to the tables among the sources, whose columns the settings keep.
     """
     is_text, many, items = look_at_items(items)
+    check_dirichlet(choices, listener.columns)
     return replace(chosen_settings(choices, is_text, many), columns=listener.columns), items
 
 

@@ -102,7 +102,9 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
         combine=False,
         model=model,
         alpha=choices.get("alpha", AUTO),
-        class_prior=choices.get("class_prior", _LABELLED),
+        class_prior=(
+            settings.class_prior if {"class_prior", "dirichlet"} & choices.keys() else _LABELLED
+        ),
         weighting=choices.get("weighting") or (PRESENCE if model == "bernoulli" else TF_IDF),
         # A token that occurs in a single document tells nothing about other documents.
         min_df=choices.get("min_df") or 2,

@@ -181,7 +181,11 @@ def train_features(
     if not len(table.vocabulary):
         raise NotTrainedError("train: no token is in enough messages; lower --min-df")
     prior = {"alpha": settings.alpha, "class_prior": settings.class_prior}
-    model = new_column_model(settings.model, {**prior, **settings.parameters})
+    parameters = {**prior, **settings.parameters}
+    if "class_dirichlet" in parameters:
+        of_tokens = [None] * len(table.vocabulary)
+        parameters["dirichlet"] = [*of_tokens, parameters.pop("class_dirichlet")]
+    model = new_column_model(settings.model, parameters)
     labels = np.array(data.classes)
     X = data.X[chosen][:, data.vocabulary.columns(table.vocabulary.keys)]
     model.partial_fit(X, labels[y], classes=labels)

@@ -11,7 +11,6 @@ import numpy as np
 from nbspam.arrays import Floats, Floats32
 from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
 from nbspam.models import estimator_class
-from nbspam.models.smoothing import addend
 from nbspam.settings import TF_IDF, Settings
 from nbspam.tokens.sparse import Documents
 
@@ -92,9 +91,9 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
     if prior == "uniform":
         return np.full(len(class_count), 1 / len(class_count))
     if prior == "smoothed":
-        estimate, alpha = settings.parameters.get("estimate", "mean"), settings.alpha
-        assert not isinstance(alpha, str)  # the estimator refused it
-        count = class_count + addend(estimate, alpha)
+        parameters = {"alpha": settings.alpha, **settings.parameters}
+        model = estimator_class(settings.model)(class_prior=prior, **parameters)
+        count = class_count + model.class_added(len(class_count))
         return np.asarray(count / count.sum())
     return np.array(prior, np.float64)
 

@@ -272,7 +272,29 @@ question_options = options.filling(
 )
 
 
-@click.command("query", cls=Command, first=("--target", "--evidence", "--model-file", "--json"))
+class QueryCommand(Command):
+    """A command whose words after an option belong to it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; refuse NAME=VALUE among the words after --target."""
+        option, is_its_own = "", False
+        for word in args:
+            if word.startswith("-"):
+                option, has_value, _ = word.partition("=")
+                is_its_own = not has_value
+            elif is_its_own:
+                is_its_own = False
+            elif option == "--target" and "=" in word:
+                raise click.UsageError(
+                    f"{word}: target or evidence? Write --target {word} for a joint probability,"
+                    f" or --evidence {word}"
+                )
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    "query", cls=QueryCommand, first=("--target", "--evidence", "--model-file", "--json")
+)
 @options.model_option
 @question_options
 def query_command(model_path: str, question: NetworkQuestion) -> None:

@@ -329,7 +329,10 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
 
 
 @click.command(
-    "query", cls=Command, group="table", first=("--target", "--evidence", "--model-file", "--json")
+    "query",
+    cls=looking.QueryCommand,
+    group="table",
+    first=("--target", "--evidence", "--model-file", "--json"),
 )
 @model_option
 @looking.question_options

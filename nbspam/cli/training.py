@@ -16,6 +16,7 @@ from nbspam.settings import (
     Bounds,
     Settings,
     SettingsChoices,
+    check_dirichlet,
     check_unbounded,
     first_is_text,
     settings_for,
@@ -140,6 +141,7 @@ def items_for_em(
     from nbspam.classifier.em import em_chosen
 
     is_text, items = first_is_text(inputs.items_of_sources(sources, reading, labels))
+    check_dirichlet(choices, reading.listener.columns)
     settings = em_chosen(choices, is_text)
     return replace(settings, columns=reading.listener.columns), items
 

@@ -147,6 +147,13 @@ training_options = filling(
         help="For bernoulli: Beta prior of a token.  Of its presence and of its absence."
         "  [default: --alpha for each]",
     ),
+    click.option(
+        "--dirichlet",
+        type=DIRICHLET,
+        multiple=True,
+        metavar="A,A,…",
+        help="Dirichlet (Beta) prior of the classes.",
+    ),
     TOKENS,
     click.option(
         "--weighting",
@@ -274,6 +281,7 @@ def _choices_for_table(
     alpha: float | None,
     class_prior: str | tuple[float, ...] | None,
     estimate: str | None,
+    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...],
     min_support: float | None,
     criterion: str | None,
     start: str | None,
@@ -286,6 +294,7 @@ def _choices_for_table(
         alpha=alpha,
         class_prior=class_prior,
         estimate=estimate,
+        dirichlet=dirichlet,
         min_support=min_support,
         criterion=criterion,
         start=start,
@@ -314,6 +323,15 @@ table_training_options = filling(
     ),
     _class_prior_option,
     _estimate_option,
+    click.option(
+        "--dirichlet",
+        type=DIRICHLET,
+        multiple=True,
+        metavar="[COLUMN=]A,A,…",
+        help="Dirichlet (Beta) prior of COLUMN's values.  Or of the target's classes, with a"
+        " parameter for each in order; without COLUMN for all columns of as many values."
+        "  [default: --alpha for each]",
+    ),
     *_dependent_options,
 )
 _categorical_option = click.option(
@@ -334,15 +352,6 @@ _column_options: tuple[Decorator, ...] = (
         metavar="COLUMN=V,V,…",
         help="All values that COLUMN, or the target, may have.  One that does not occur counts"
         " in the estimates too.",
-    ),
-    click.option(
-        "--dirichlet",
-        type=DIRICHLET,
-        multiple=True,
-        metavar="[COLUMN=]A,A,…",
-        help="Dirichlet (Beta) prior of COLUMN's values.  Or of the target's classes, with a"
-        " parameter for each in order; without COLUMN for all columns of as many values."
-        "  [default: --alpha for each]",
     ),
     click.option(
         "--discretise",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from nbspam.models.base import DataError, Estimator, Statistics
-from nbspam.models.smoothing import addend, log_shares
+from nbspam.models.smoothing import addend, addends, log_shares
 from nbspam.models.tokens import ComplementNB, LinearModel, MultinomialNB
 
 if TYPE_CHECKING:
@@ -160,7 +160,9 @@ class ColumnModel(Estimator):
                 " the classes; give one for each, None where alpha applies"
             )
         columns = zip(self.dirichlet, self.levels_.tolist(), strict=False)
-        return np.concatenate([self._added(own, n, "values") for own, n in columns])
+        return np.concatenate(
+            [addends(self.estimate, self.alpha, own, n, "values") for own, n in columns]
+        )
 
     def class_added(self, n_classes: int) -> Array:
         """Return the number added to the count of each class, shape (n_classes,)."""
@@ -170,17 +172,7 @@ class ColumnModel(Estimator):
                 f"dirichlet: gives the classes a prior, and class_prior is {self.class_prior!r};"
                 " leave out one"
             )
-        return self._added(own, n_classes, "classes")
-
-    def _added(self, parameters: Sequence[float] | None, n: int, what: str) -> Array:
-        """Return the number added to each of n counts; raises DataError."""
-        if parameters is None:
-            return np.full(n, addend(self.estimate, self.alpha))
-        if len(parameters) != n:
-            raise DataError(
-                f"dirichlet: {len(parameters)} numbers for {n} {what}; give one for each"
-            )
-        return np.array([addend(self.estimate, alpha) for alpha in parameters])
+        return addends(self.estimate, self.alpha, own, n_classes, "classes")
 
     def _begin(self, X: Any) -> None:
         self.levels_ = self._levels_of(X)

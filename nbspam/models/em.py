@@ -270,7 +270,11 @@ def _log_prior_of_tokens(model: LinearModel) -> float:
     tables, (of_token, of_others) = model.tables(), model.prior_counts_
     beyond_prior = tables.intercept - model.class_log_prior_
     of_absent = float((of_token + of_others) * beyond_prior.sum())
-    return of_absent + float(of_token * tables.weight.sum())
+    of_classes = 0.0
+    if str(model.class_prior) == "smoothed":
+        added = model.class_added(len(model.classes_))
+        of_classes = float(added[added > 0] @ model.class_log_prior_[added > 0])
+    return of_classes + of_absent + float(of_token * tables.weight.sum())
 
 
 # --- rows without a class, and for a network with missing cells ------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 from nbspam.models.base import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -49,6 +49,21 @@ def addend(estimate: str, alpha: float) -> float:
         why = "; below 1 the mode is not unique" if estimate == "map" else ""
         raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
     return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
+
+
+def addends(
+    estimate: str, alpha: float, dirichlet: Sequence[float] | None, n: int, what: str
+) -> Array:
+    """Return the number that an estimate adds to each of n counts, shape (n,); raises DataError.
+
+    dirichlet: a parameter of the prior for each count, None if alpha is that of all; what: the
+    counted things, for errors.
+    """
+    if dirichlet is None:
+        return np.full(n, addend(estimate, alpha))
+    if len(dirichlet) != n:
+        raise DataError(f"dirichlet: {len(dirichlet)} numbers for {n} {what}; give one for each")
+    return np.array([addend(estimate, parameter) for parameter in dirichlet])
 
 
 def log_shares(

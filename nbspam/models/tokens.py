@@ -20,7 +20,13 @@ from nbspam.models.base import (
     is_sparse,
     sums_by_class,
 )
-from nbspam.models.smoothing import addend, best_alpha, log_shares, log_shares_of_classes
+from nbspam.models.smoothing import (
+    addend,
+    addends,
+    best_alpha,
+    log_shares,
+    log_shares_of_classes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,11 +86,14 @@ class LinearModel(Estimator):
     estimate: "mean" (posterior mean), "map" (adds alpha - 1) or "mle" (adds nothing).
     class_prior: "estimated" from the documents, "smoothed" as tokens are, "uniform", or one
     probability per class.
+    class_dirichlet: parameters of the classes' prior where class_prior is "smoothed", one per
+    class in order, instead of alpha.
     """
 
     alpha: float | str = 1.0
     estimate: str = "mean"
     class_prior: str | ArrayLike = "estimated"
+    class_dirichlet: Sequence[float] | None = None
     feature_count_: Array = field(init=False)
 
     @classmethod
@@ -186,13 +195,23 @@ class LinearModel(Estimator):
         return addend(self.estimate, self.alpha)  # type: ignore[arg-type]  # which it checks
 
     def _log_prior(self, class_count: Array) -> Array:
-        if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
-            added = self._checked_addend()
-            if added is None:
-                raise DataError("class_prior: 'smoothed' needs a number as alpha; give one")
-            n = len(class_count)
-            return log_shares(class_count, class_count.sum(), n, added, n * added)
+        n = len(class_count)
+        if str(self.class_prior) == "smoothed":
+            added = self.class_added(n)
+            return log_shares(class_count, class_count.sum(), n, added, added.sum())
+        if self.class_dirichlet is not None:
+            raise DataError(
+                "dirichlet: gives the classes a prior, and class_prior is"
+                f" {self.class_prior!r}; leave out one"
+            )
         return super()._log_prior(class_count)
+
+    def class_added(self, n_classes: int) -> Array:
+        """Return the number added to the count of each class, shape (n_classes,)."""
+        if self.class_dirichlet is None and self._checked_addend() is None:
+            raise DataError("class_prior: 'smoothed' needs a number as alpha; give one")
+        alpha = 0.0 if isinstance(self.alpha, str) else self.alpha
+        return addends(self.estimate, alpha, self.class_dirichlet, n_classes, "classes")
 
 
 # --- the three models ------------------------------------------------------------------------

@@ -316,6 +316,8 @@ def check_settings(settings: Any, n_classes: int) -> None:
     _check_known(settings["tokens"], TOKENIZER, "settings: tokens")
     prior = settings["class_prior"]
     require(type(prior) is str or len(prior) == n_classes, "settings: class_prior")
+    own = (settings.get("parameters") or {}).get("class_dirichlet")
+    require(own is None or len(own) == n_classes, "parameters: class_dirichlet")
 
 
 def _check_sent_mail(state: State) -> None:
@@ -427,6 +429,7 @@ _TOGETHER = (
 PARAMETERS: Mapping[str, _Check] = {
     "alpha": _is_alpha,
     "beta": _or_none(_list_of(is_number_between)),
+    "class_dirichlet": _or_none(_list_of(is_number_between)),
     "class_prior": _is_prior,
     "class_parents": _is_flag,
     "climb": _or_none(_is_flag),
@@ -536,7 +539,8 @@ def _check_parameters(parameters: Mapping[str, Any], n_values: Integers, n_class
     prior, levels = parameters.get("class_prior"), parameters.get("levels")
     require(type(prior) is not list or len(prior) == n_classes, "parameters: class_prior")
     require(levels is None or levels == n_values.tolist(), "parameters: levels")
-    dirichlet = parameters.get("dirichlet")
+    dirichlet, of_classes = (parameters.get(n) for n in ("dirichlet", "class_dirichlet"))
+    require(of_classes is None or len(of_classes) == n_classes, "parameters: class_dirichlet")
     for name in ("parent", "root"):
         column = parameters.get(name)
         require(column in (None, "all") or column < len(n_values), f"parameters: {name}")

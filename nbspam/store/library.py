@@ -224,14 +224,17 @@ def train(
     (`folders.sent_folders`).  structure: of a network, the parents of each variable, or the path
     of a JSON file.  unlabelled: more documents or rows, whose classes EM finds; em: the rows of a
     table that lack a class take part, too.  em may be a dict of `EMOptions`, such as
-    {"rounds": 5}; `steps` of the model are its rounds.  choices: the other options of `nbspam
-    train` or `nbspam table train` as keywords, such as model="multinomial" or alpha=0.1.  The
-    model is the one that these commands make.  Raises NbspamError.
+    {"rounds": 5}; `steps` of the model are its rounds.  dirichlet: numbers, or a dict from columns
+    to numbers.  choices: the other options of `nbspam train` or `nbspam table train` as keywords.
+    The model is the one that these commands make.  Raises NbspamError.
     """
     _check_keywords(choices)
     options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
     columns = TableChoices(target, **_taken(choices, TableChoices))
     bounds = Bounds(**_taken(choices, Bounds))
+    if own := choices.get("dirichlet"):
+        pairs = own.items() if isinstance(own, Mapping) else [(None, own)]
+        choices["dirichlet"] = tuple((name, tuple(map(float, of))) for name, of in pairs)
     chosen = SettingsChoices(**choices)
     if is_for_table(chosen, columns):
         if engine is not None:

@@ -220,8 +220,14 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     for option in {"parent", "root"} & parameters.keys():
         parameters[option] = _position(table.schema, option, parameters[option])
     if settings.dirichlet:
-        parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
+        priors = by_column(settings.dirichlet, table.schema)
+        parameters["dirichlet"] = priors
     table = replace(table, schema=_closed(table.schema, parameters))
+    if name in ("multinomial", "complement") and "dirichlet" in parameters:
+        # Their columns are counts, which have no values.
+        del parameters["dirichlet"]
+        parameters["class_dirichlet"] = priors[-1]
+        parameters.setdefault("class_prior", "smoothed")
     if settings.structure is not None or settings.structure_from:
         from nbspam.models.network.network import structure_from_json
 
@@ -284,7 +290,7 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
 
 # From a user's choices to the settings of a table's model.
 
-_OF_TABLES = ("model", "alpha", "class_prior", *PARAMETERS)
+_OF_TABLES = ("model", "alpha", "class_prior", "dirichlet", *PARAMETERS)
 _MODEL_OPTIONS = (
     "parent",
     "root",
@@ -308,7 +314,9 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
         raise UsageError("--alpha auto: not a number from 0 up; give one for a table")
     if columns.bins is not None and columns.discretise not in ("width", "frequency"):
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
-    parameters = {name: value for name, value in choices.given.items() if name != "model"}
+    parameters = choices.given
+    for name in ("model", "dirichlet"):
+        parameters.pop(name, None)
     given = columns.given
     parameters |= {name: given[name] for name in _MODEL_OPTIONS if name in given}
     _check_columns(choices, columns)
@@ -319,7 +327,7 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
         columns.numeric,
         drop=columns.drop,
         values=dict(columns.values),
-        dirichlet=columns.dirichlet,
+        dirichlet=choices.dirichlet,
         discretise=columns.discretise,
         bins=BINS if columns.bins is None else columns.bins,
         parameters=parameters,

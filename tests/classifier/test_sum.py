@@ -17,7 +17,7 @@ from nbspam.classifier.estimator import TextClassifier
 from nbspam.evaluation.judging import judge_folds
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
-from support import examples
+from support import complains, examples
 
 # Six texts; the query `apple`.  Documents of a class that hold a token, of 3 each:
 #         apple  pear  plum  cash
@@ -95,6 +95,53 @@ def test_beta_and_the_smoothed_prior_give_their_fractions(nbspam, model, sources
     absent = {"ham": (2, 2, 0), "spam": (1, 0, 2)}  # pear, plum, cash
     joint = {c: math.prod(1 - Fraction(n + 2, 10) for n in counts) for c, counts in absent.items()}
     assert said.startswith(f"spam\t{float(joint['spam'] / sum(joint.values())):.6f}\t")
+
+
+@pytest.mark.parametrize("prior", ["3,2", "label=3,2"])
+def test_the_classes_of_texts_have_a_prior_with_a_parameter_each(nbspam, model, sources, prior):
+    # Dir(3, 2) on three hams and three spams; "apple" is 2 of 6 words of ham, 1 of 4 of spam, and
+    # Laplace's rule knows 4 words.
+    how = "--model", "multinomial", "--dirichlet", prior
+    assert nbspam("train", sources / "six.tsv", *how)[0] == 0
+
+    said = nbspam("classify", sources / "apple.txt")[1]
+
+    ham, spam = Fraction(3 + 3, 11) * Fraction(3, 10), Fraction(3 + 2, 11) * Fraction(2, 8)
+    assert said.startswith(f"ham\t{float(ham / (ham + spam)):.6f}\t")
+
+
+@pytest.mark.parametrize("model", ["bernoulli", "multinomial", "complement", "tan"])
+def test_parameters_of_the_classes_are_counts_in_the_library_too(model):
+    pairs = [(text, label) for label, text in SIX]
+    alike = nbspam.train(pairs, model=model, dirichlet=[1, 1])
+    uneven = nbspam.train(pairs, model=model, dirichlet={None: (7, 1)})
+
+    for text in ("apple", "cash plum", ""):
+        one, other = (m.classify(text).posterior for m in (alike, uneven))
+        # By (3 + 7) / 14 against (3 + 1) / 14, once (3 + 1) / 8 against the same.
+        ratio = Fraction(10, 4)
+        odds = one["ham"] / one["spam"] * float(ratio)
+        assert other["ham"] / other["spam"] == pytest.approx(odds)
+
+
+def test_em_keeps_the_stated_prior_of_the_classes(nbspam, model, sources):
+    (sources / "more.tsv").write_text("label\ttext\n\tzebra\n\tzebra apple\n")
+    how = "--model", "bernoulli", "--unlabelled", sources / "more.tsv", "--unlabelled-weight", "0"
+    assert nbspam("train", sources / "six.tsv", "--dirichlet", "1,3", *how)[0] == 0
+    assert "class_dirichlet\t1.0, 3.0" in nbspam("info")[1]
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("--dirichlet label=3,7 --class-prior uniform", "gives the classes a prior, as --class"),
+        ("--dirichlet text=3,7", "--dirichlet text: not the column of the classes"),
+        ("--dirichlet 1,1 --dirichlet 2,2", "only the classes have such a prior"),
+        ("--dirichlet 1,2,3", "3 numbers for 2 classes; give one for each"),
+    ],
+)
+def test_priors_that_texts_cannot_have_are_refused(nbspam, model, sources, how, words):
+    assert complains(nbspam("train", sources / "six.tsv", *how.split()), 2, words)
 
 
 # --- maximum likelihood, by fractions --------------------------------------------------------

@@ -54,6 +54,10 @@ def test_missing_cells_are_left_out_and_bernoulli_counts_no_word_twice(table, mo
     trained(table, texts, "multinomial", "--alpha", "0.5", "--class-prior", "0.2,0.8")
     ham, spam = 0.2 * 2.5 / 8, 0.8 * 1.5 / 6
     assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
+    # Dir(3, 2): P(ham) = (3 + 3) / (6 + 5).
+    trained(table, texts, "multinomial", "--dirichlet", "y=3,2")
+    ham, spam = 6 / 11 * 3 / 10, 5 / 11 * 2 / 8
+    assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "multinomial", "complement"])

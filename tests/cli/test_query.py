@@ -94,13 +94,23 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
     said = "so this estimate is worthless; ask without --gibbs"
     assert complains(table(*question, "--gibbs", "1000"), 0, "the tables hold 0 or 1", said)
     # Zeros alone do no harm: from a known a, every state left is reached.
-    assert table("query", "-m", copies, "--target", "b", "a=1", "--gibbs", "1000")[::2] == (0, "")
+    assert table("query", "-m", copies, "--target", "b", "--evidence", "a=1", "--gibbs", "1000")[
+        ::2
+    ] == (0, "")
     exact = json.loads(table(*question, "--json")[1])["rows"]
     assert [row["probability"] for row in exact] == [0.7, 0, 0, 0.3]
     # Among too many states to try they are suspected.
     monkeypatch.setattr("nbspam.models.network.questions.MAX_STATES", 3)
     err = table(*question, "--gibbs", "1000")[2]
     assert "some values may never be reached; ask without --gibbs" in err
+
+
+def test_a_value_after_a_target_may_be_target_or_evidence_and_is_refused(table, copies):
+    question = ("query", "-m", copies, "--target", "a=1", "b=1")
+    said = "b=1: target or evidence? Write --target b=1 for a joint probability, or --evidence b=1"
+    assert complains(table(*question), 2, said)
+    joint = table("query", "-m", copies, "--target=a=1", "--target", "b=1", "--evidence", "c=0")
+    assert joint[:2] == (0, "a\tb\tprobability\n1\t1\t0.300000\n")
 
 
 def test_impossible_evidence_is_refused_exactly_and_when_sampled(table, copies):

@@ -126,8 +126,8 @@ table query -m $NETWORK --evidence 敲声=x --target 好瓜 | 敲声=x: no such 
 table query -m $NETWORK --evidence 敲声 --target 好瓜 | 敲声: not NAME=VALUE
 table query -m $NETWORK --target x | target 'x': no such variable
 table query -m $NETWORK --target 好瓜 --target 好瓜 | name each once
-table query -m $NETWORK --target 好瓜 好瓜=是 | among the evidence
-table query -m $NETWORK --target 好瓜 甜度=高 甜度=低 | has a value already
+table query -m $NETWORK --target 好瓜 --evidence 好瓜=是 | among the evidence
+table query -m $NETWORK --target 好瓜 --evidence 甜度=高 甜度=低 | has a value already
 table query -m $NETWORK 甜度=高 | say --target NAME too
 table query -m $NETWORK --gibbs 100 | say --target NAME too
 table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few

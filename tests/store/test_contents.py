@@ -141,6 +141,7 @@ REFUSED = {
     "plain": [
         ("weight", one((0, 0), np.nan), "weight: out of range"),
         ("intercept", lambda old: old[:1], "intercept: of shape"),
+        ("settings/parameters", {"class_dirichlet": [1.0]}, "parameters: class_dirichlet"),
     ],
     "features-network": [
         ("learnt/arrows_", one((0, 20), 1), "arrows_: the class has parents"),
