@@ -4,6 +4,7 @@ Only type checkers import numpy.typing, because the import takes longer than cla
 a message.  At run time every name of a type is `Any`.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ def find(ascending: Any, wanted: Any) -> "Integers":
     place: Integers = ascending.searchsorted(wanted)
     place[ascending.take(place, mode="clip") != wanted] = -1
     return place
+
+
+def together(parts: Sequence[Any], kind: Any) -> Any:
+    """Return arrays of one kind as one; an empty one of that kind if there are none."""
+    import numpy as np
+
+    return np.concatenate([np.empty(0, kind), *parts])
 
 
 def differences(numbers: Any) -> Any:

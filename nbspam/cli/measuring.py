@@ -406,14 +406,14 @@ def tune_command(
     known = knowing_sent_mail(classifier.settings, sent, paths)
     classifier = replace(classifier, settings=known)
     items = inputs.items_of_sources(*corpus)
-    tuned = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
-    output.report_skipped(tuned.skipped, strict)
+    tuning, skipped = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
+    output.report_skipped(skipped, strict)
     if is_kept:
-        output.save_cutoffs(tuned.tuning.chosen.cutoffs, model_path)
+        output.save_cutoffs(tuning.chosen.cutoffs, model_path)
     if as_json:
-        output.echo_json(_tuning_json(tuned.tuning))
+        output.echo_json(_tuning_json(tuning))
         return
-    click.echo(_tuning_text(tuned.tuning, classifier.noun))
+    click.echo(_tuning_text(tuning, classifier.noun))
     click.echo(f"kept in {model_path}" if is_kept else "--save keeps them in the model")
 
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from nbspam.arrays import ArrayLike, Floats, Integers, Keys
+from nbspam.arrays import ArrayLike, Floats, Integers, Keys, together
 from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
 from nbspam.counts.ledger import Memory, Messages, Sampling
 from nbspam.counts.table import CountTable, entry_weights, token_counts_of
@@ -173,8 +173,8 @@ def _joined(parts: Sequence[TokenizedLesson]) -> TokenizedLesson:
     return TokenizedLesson(
         [name for part in parts for name in part.names],
         Messages(
-            np.concatenate([np.empty(0, np.str_), *(part.messages.labels for part in parts)]),
-            np.concatenate([np.empty(0, np.uint64), *(part.messages.digests for part in parts)]),
+            together([part.messages.labels for part in parts], np.str_),
+            together([part.messages.digests for part in parts], np.uint64),
             stacked(documents),
         ),
         vocabulary,

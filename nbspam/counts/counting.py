@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings
+from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings, together
 from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, Messages, Sampling
 from nbspam.counts.table import (
     CountTable,
@@ -191,8 +191,8 @@ class SampledMessages:
 
     def known(self, sample: Sequence[Messages]) -> tuple[Keys, Strings, Booleans]:
         """Return the digests and classes of the sample's messages, and whether each was told."""
-        digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in sample)])
-        labels = np.concatenate([np.empty(0, np.str_), *(part.labels for part in sample)])
+        digests = together([part.digests for part in sample], np.uint64)
+        labels = together([part.labels for part in sample], np.str_)
         return digests, labels, np.array([self._told[d] for d in digests.tolist()], np.bool_)
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Floats, Indices, Integers, Keys, Strings, find
+from nbspam.arrays import Booleans, Days, Floats, Indices, Integers, Keys, Strings, find, together
 from nbspam.counts.table import CountTable, add_tables, token_counts_of, without_empty
 from nbspam.settings import PRESENCE
 from nbspam.tokens.sparse import (
@@ -147,7 +147,7 @@ def kept_sample(
     parts: Sequence[Messages], bits: int, vocabulary: Vocabulary, with_counts: bool
 ) -> Sample:
     """Return the sample that a model stores of these messages; drops unknown tokens."""
-    digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in parts)])
+    digests = together([part.digests for part in parts], np.uint64)
     order: Integers = np.argsort(digests)
     documents = over_columns(parts, vocabulary, with_counts)
     return Sample(bits, digests[order], documents.take(order))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Indices, Integers, Keys, Strings
+from nbspam.arrays import Booleans, Indices, Integers, Keys, Strings, together
 from nbspam.counts.counting import (
     LIMITS,
     CountingLimits,
@@ -107,19 +107,19 @@ def count_share(
         n_items += part.n_items
         if part.table is not None:
             counts.add(part.table)
-    positions = np.concatenate([np.empty(0, np.int64), *places]) * shard.of + shard.number - 1
+    positions = together(places, np.int64) * shard.of + shard.number - 1
     table = total_of(counts)
     table = table._replace(vocabulary=table.vocabulary.packed())
     messages = [part for part, _ in read]
     documents = over_columns(messages, table.vocabulary, settings.weighting != PRESENCE)
-    labels = np.concatenate([np.empty(0, np.str_), *(part.labels for part in messages)])
+    labels = together([part.labels for part in messages], np.str_)
     share = Share(
         shard,
         deal.census,
         table,
         _first(documents, positions),
         positions,
-        np.concatenate([np.empty(0, np.uint64), *(part.digests for part in messages)]),
+        together([part.digests for part in messages], np.uint64),
         np.searchsorted(np.array(table.classes, np.str_), labels),
         np.array([told for _, many in read for told in many], np.bool_),
         documents,
@@ -170,33 +170,27 @@ class Gathered(NamedTuple):
 
 def gather_shards(shares: Sequence[Share], weighting: str) -> Gathered:
     """Return the messages of all shares of a corpus."""
-    digests = _together([share.digests for share in shares], np.uint64)
+    digests = together([share.digests for share in shares], np.uint64)
     again = np.isin(digests, repeated(digests))
     sampling, unique = Sampling(weighting), Unique(weighting)
     for part in _in_order(shares, np.flatnonzero(again)):
         sampling.add(unique.new_of([part]))
     alone = np.flatnonzero(~again)
-    n_tokens = _together([np.diff(share.documents.offsets) for share in shares], np.int64)
+    n_tokens = together([np.diff(share.documents.offsets) for share in shares], np.int64)
     chosen = sampling.wanted(digests[alone], n_tokens[alone])
     for share, rows in _of_each(shares, alone[chosen]):
         sampling.add([messages_of_share(share, rows)])
     names = [np.array(share.table.classes, np.str_)[share.labels] for share in shares]
-    told = _together([share.told for share in shares], np.bool_)
+    told = together([share.told for share in shares], np.bool_)
     return Gathered(
         unique.corrections(sampling.messages),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
         np.append(digests[alone], unique.digests),
-        np.append(
-            _together(names, np.str_)[alone], np.array(list(unique.label.values()), np.str_)
-        ),
+        np.append(together(names, np.str_)[alone], np.array(list(unique.label.values()), np.str_)),
         np.append(told[alone], np.array([d in unique.told for d in unique.label], np.bool_)),
         unique.n_repeated,
     )
-
-
-def _together(parts: Sequence[np.ndarray], kind: type) -> np.ndarray:
-    return np.concatenate([np.empty(0, kind), *parts])
 
 
 def _of_each(shares: Sequence[Share], rows: Integers) -> Iterator[tuple[Share, Integers]]:
@@ -214,8 +208,8 @@ def _of_each(shares: Sequence[Share], rows: Integers) -> Iterator[tuple[Share, I
 
 def _in_order(shares: Sequence[Share], rows: Integers) -> Iterator[Read]:
     """Yield messages in the order of the corpus, some at a time; rows: see `_of_each`."""
-    positions = _together([share.positions for share in shares], np.int64)[rows]
-    told = _together([share.told for share in shares], np.bool_)[rows]
+    positions = together([share.positions for share in shares], np.int64)[rows]
+    told = together([share.told for share in shares], np.bool_)[rows]
     order = np.argsort(positions)
     for start in range(0, len(rows), _AT_ONCE):
         some = np.sort(order[start : start + _AT_ONCE])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Floats, Integers, Octets
+from nbspam.arrays import Booleans, Days, Floats, Integers, Octets, together
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
@@ -277,8 +277,8 @@ def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
 
 def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: int) -> Floats:
     """Return the sum of numbers by column, (n_features,); exact, as all have the same grain."""
-    together = np.concatenate([np.empty(0), *numbers])
-    return np.asarray(np.bincount(column, together, n_features), np.float64)
+    weights = together(numbers, np.float64)
+    return np.asarray(np.bincount(column, weights, n_features), np.float64)
 
 
 def shifted(table: CountTable, part: CountTable) -> CountTable:

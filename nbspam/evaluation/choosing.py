@@ -201,13 +201,6 @@ class Tuning:
         return self.found if self.held_out_cost < self.derived.cost else self.derived
 
 
-class Tuned(NamedTuple):
-    """A tuning, and the items that could not be read for it."""
-
-    tuning: Tuning
-    skipped: tuple[Skipped, ...]
-
-
 def tune_classifier(
     classifier: Classifier,
     items: Iterable[Item],
@@ -216,16 +209,15 @@ def tune_classifier(
     k: int | str = 10,
     seed: int = 0,
     jobs: Workers = 1,
-) -> Tuned:
-    """Return the best cutoffs of a classifier for some costs on labelled items.
+) -> tuple[Tuning, tuple[Skipped, ...]]:
+    """Return the best cutoffs of a classifier for some costs, and items that cannot be read.
 
-    The items are judged by cross-validation in k folds, with the classifier's settings.
+    The labelled items are judged by cross-validation in k folds, with the classifier's settings.
     fp_cost, unsure_cost: see `cutoffs`.  Raises UsageError.
     """
     derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
     trial = judge_folds(items, classifier.settings, k, seed, jobs)
-    tuning = tune(trial, derived)
-    return Tuned(tuning, trial.skipped)
+    return tune(trial, derived), trial.skipped
 
 
 def tune(trial: Trial, derived: Cutoffs) -> Tuning:

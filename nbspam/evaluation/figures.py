@@ -261,6 +261,7 @@ def tradeoff_figure(runs: Sequence[Tradeoff], views: Views) -> Markup:
 
 
 def _logit(rate: Floats, least: float) -> Floats:
+    """Return log-odds of rates, which are moved between `least` and 0.5."""
     inside = np.clip(rate, least, 0.5)
     return np.asarray(np.log(inside / (1 - inside)))
 
@@ -481,10 +482,9 @@ def _error_grid(tradeoff: Tradeoff, least: float) -> list[list[str]]:
 
 def _positions(rate: Floats, least: float, size: int) -> list[int]:
     """Return the positions of rates on a logit axis from `least` to 0.5, 0 to size - 1."""
-    inside = np.clip(rate, least, 0.5)
-    logit = np.log(inside / (1 - inside))
     start = np.log(least / (1 - least))
-    positions: list[int] = np.rint((logit - start) / -start * (size - 1)).astype(int).tolist()
+    share = (_logit(rate, least) - start) / -start
+    positions: list[int] = np.rint(share * (size - 1)).astype(int).tolist()
     return positions
 
 

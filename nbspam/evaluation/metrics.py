@@ -89,6 +89,17 @@ def classification_report(confusion: Integers, classes: Sequence[str]) -> Classi
     )
 
 
+def confusions(confusion: Integers) -> list[tuple[int, int, int]]:
+    """Return count, class and answer of every kind of error, the most frequent first."""
+    found = [
+        (count, truth, answer)
+        for truth, row in enumerate(confusion.tolist())
+        for answer, count in enumerate(row)
+        if count and truth != answer
+    ]
+    return sorted(found, key=lambda each: -each[0])
+
+
 def mcc(confusion: Integers) -> float:
     """Return Matthews' correlation of truth and prediction, -1 to 1.
 

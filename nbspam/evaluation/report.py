@@ -13,7 +13,7 @@ import numpy as np
 
 from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
-from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores
+from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores, confusions
 from nbspam.printing import clipped, display_width, left, printable, right
 from nbspam.sources.arrival import ORDERS
 
@@ -286,16 +286,9 @@ def _percent_of(part: int, whole: int) -> str:
 
 def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
     """Return the most frequent errors, one line each."""
-    wrong = [
-        (count, names[truth], names[prediction])
-        for truth, row in enumerate(evaluation.confusion.tolist())
-        for prediction, count in enumerate(row)
-        if count and truth != prediction
-    ]
-    wrong.sort(key=lambda error: -error[0])
     return "".join(
-        f"{count:>9,}  {left(truth, LABEL_WIDTH)}  called  {prediction}\n"
-        for count, truth, prediction in wrong[:N_CONFUSIONS]
+        f"{count:>9,}  {left(names[truth], LABEL_WIDTH)}  called  {names[answer]}\n"
+        for count, truth, answer in confusions(evaluation.confusion)[:N_CONFUSIONS]
     )
 
 

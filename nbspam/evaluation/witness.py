@@ -161,7 +161,7 @@ def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[Stro
     classifier's own model is.
     """
     levels = classifier.schema.levels
-    first = np.cumsum(np.maximum(levels, 1)) - np.maximum(levels, 1)
+    first = classifier.schema.entries.start
     names: list[str] = []
     counts: list[Floats] = []
     shares: list[Floats] = []

@@ -24,6 +24,7 @@ from nbspam.arrays import (
     differences,
     find,
     positions_of,
+    together,
 )
 
 # Positions and keys that are looked up together, and slices that are gathered together: the
@@ -95,10 +96,10 @@ class Documents(NamedTuple):
         return Documents(
             self.tokens,
             offsets_of(differences(self.offsets)[chosen]),
-            _joined([self.columns[place] for place in places], self.columns.dtype),
+            together([self.columns[place] for place in places], self.columns.dtype),
             None
             if self.counts is None
-            else _joined([self.counts[place] for place in places], self.counts.dtype),
+            else together([self.counts[place] for place in places], self.counts.dtype),
         )
 
     def only(self, wanted: Booleans) -> "Documents":
@@ -190,10 +191,6 @@ def take_in_slices(values: Any, places: Indices) -> Any:
         some = slice(start, start + _AT_ONCE)
         gathered[some] = values.take(places[some])
     return gathered
-
-
-def _joined(parts: list[Any], kind: Any) -> Any:
-    return np.concatenate([np.empty(0, kind), *parts])
 
 
 # --- slices of an array: many are copied without a Python object for each --------------------

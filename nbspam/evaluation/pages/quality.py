@@ -16,6 +16,7 @@ from nbspam.evaluation.choosing import Compared, TradeOff, trade_offs
 from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.figures import Views, views_of, wilson_interval
+from nbspam.evaluation.metrics import confusions
 from nbspam.evaluation.pages.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.pages.rendering import render
 from nbspam.evaluation.report import error_names, is_mail, trial_text
@@ -238,13 +239,10 @@ def _matrix(views: Views) -> list[tuple[str, list[tuple[int, int]]]]:
 
 def _confused(views: Views) -> list[tuple[int, str, str]]:
     """Return the most frequent confusions: how often, the class and the answer."""
-    counts = views.confusion.copy()
-    np.fill_diagonal(counts, 0)
-    found = [
-        (int(counts[truth, answer]), views.classes[truth], views.answers[answer])
-        for truth, answer in zip(*np.nonzero(counts), strict=True)
+    return [
+        (count, views.classes[truth], views.answers[answer])
+        for count, truth, answer in confusions(views.confusion)[:N_CONFUSIONS]
     ]
-    return sorted(found, key=lambda each: -each[0])[:N_CONFUSIONS]
 
 
 def _cases(
