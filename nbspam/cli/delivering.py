@@ -27,10 +27,17 @@ def _streams() -> tuple[BinaryIO, BinaryIO]:
 class PassThrough(Command):
     """A command that copies the message unchanged if its options are wrong."""
 
+    allow_extra_args = True  # to say what is wrong with them
+
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Return the context of a call, or copy the message and fail."""
         try:
-            return super().make_context(*args, **kwargs)
+            context = super().make_context(*args, **kwargs)
+            for name in context.args:
+                raise click.UsageError(
+                    f"{name}: the message comes by standard input; write: nbspam filter < {name}"
+                )
+            return context
         except click.ClickException:
             from nbspam.mail.head import copy_message
 

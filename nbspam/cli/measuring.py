@@ -522,6 +522,8 @@ def doubts_command(
     settings = knowing_sent_mail(settings, sent, inputs.paths_of(corpus.sources, corpus.labels))
     found = find_doubts(items, settings, inputs.labels_told(model_path), jobs)
     output.report_skipped(found.skipped, strict)
+    if not found.found:
+        output.warn("no label is probably wrong")
     if as_json:
         output.echo_rows((output.json_line(_doubt_json(each, found)),) for each in found.found)
     else:

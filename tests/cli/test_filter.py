@@ -17,6 +17,7 @@ FAILURES = [
     (["--fp-cost", "dear"], 2),
     (["--subject-tag", "a\nb"], 2),
     (["--loss", "/nonexistent"], 2),
+    (["message.eml"], 2),
 ]
 MESSAGES = [b"", SPAM.replace(b"\n", b"\r\n"), bytes(range(256))]
 
@@ -44,6 +45,10 @@ def test_on_any_failure_the_message_passes_unchanged(nbspam, trained):
         assert (found, out) == (status, text)
         assert err
         assert nbspam("filter", *arguments, "--tempfail", stdin=SPAM)[:2] == (75, text)
+    assert err == (
+        "nbspam: message.eml: the message comes by standard input; write: nbspam filter <"
+        " message.eml\n"
+    )
 
 
 def test_a_broken_installation_or_a_damaged_model_lets_mail_pass(trained):
