@@ -18,7 +18,6 @@ from nbspam.sources.files import holds_many
 from nbspam.sources.items import Item, SourceOptions, read_items
 
 if TYPE_CHECKING:
-    from nbspam.counts.counting import Outcome
     from nbspam.server.choices import ShareChoices
     from nbspam.store.model import StoredModel
 
@@ -88,13 +87,9 @@ def update_command(
     status = report_outcome(
         outcome, model_path, as_json, besides="" if known is None else f"learned {known}"
     )
-    _ask_for_classes(outcome)
-    return status
-
-
-def _ask_for_classes(outcome: "Outcome") -> None:
     if outcome.skipped and all(skipped.reason == "no label" for skipped in outcome.skipped):
         warn("update: state their class by --spam PATH, --ham PATH or --label NAME=PATH")
+    return status
 
 
 def learn_sent_mail(
@@ -357,7 +352,11 @@ def print_changed_lists(
     if keys or trust is not None:
         lists = address_lists.change_lists(model_path, keys, None if forgets else verb, trust)
     if as_json:
-        echo_json({"lists": path, "trust": lists.trusted, **_by_verb(lists.verbs)})
+        by_verb = {
+            name: sorted(key for key, each in lists.verbs.items() if each == name)
+            for name in ("allow", "deny")
+        }
+        echo_json({"lists": path, "trust": lists.trusted, **by_verb})
         return
     for key, each in sorted(lists.verbs.items()):
         if each == verb or not keys:
@@ -368,10 +367,3 @@ def print_changed_lists(
         warn(f"--forget {key}: not on the lists")
     if verb == "allow" and keys and not forgets and lists.trusted is None:
         warn("no server is trusted, so that allowed senders are a hint only; give --trust SERVER")
-
-
-def _by_verb(verbs: dict[str, str]) -> dict[str, list[str]]:
-    return {
-        verb: sorted(key for key, each in verbs.items() if each == verb)
-        for verb in ("allow", "deny")
-    }
