@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nbspam.evaluation.doubts import Doubt, Doubts
     from nbspam.evaluation.evaluation import Trial
     from nbspam.evaluation.witness import Witness
-    from nbspam.verdicts import AnyClassifier, Evidence
+    from nbspam.verdicts import AnyClassifier
     from nbspam.workers import Workers
 
 T = TypeVar("T")
@@ -527,19 +527,13 @@ def doubts_command(
     if as_json:
         output.echo_rows((output.json_line(_doubt_json(each, found)),) for each in found.found)
     else:
-        rows = (
-            (
-                *(each.filed, each.label, f"{each.probability:.6f}"),
-                ", ".join(map(_reason, each.evidence[:_SHOWN])),
-                each.name,
-            )
-            for each in found.found
-        )
-        output.echo_named(rows, null)
+        output.echo_named(map(_doubt_row, found.found), null)
 
 
-def _reason(evidence: "Evidence") -> str:
-    return f"{evidence.token} {evidence.contribution:+.1f}"
+def _doubt_row(doubt: "Doubt") -> tuple[str, ...]:
+    reasons = [f"{row.token} {row.contribution:+.1f}" for row in doubt.evidence[:_SHOWN]]
+    probability = f"{doubt.probability:.6f}"
+    return doubt.filed, doubt.label, probability, ", ".join(reasons), doubt.name
 
 
 def _doubt_json(doubt: "Doubt", found: "Doubts") -> dict[str, object]:
