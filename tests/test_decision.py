@@ -147,21 +147,6 @@ def test_malformed_loss_matrices_are_refused(values, complaint):
         loss_matrix(values, ("ham", "spam"))
 
 
-@given(st.lists(st.tuples(WEIGHT, WEIGHT), max_size=4), st.randoms())
-def test_repeated_positive_tests_convince_in_any_order(weights, random):
-    shuffled = weights[:]
-    random.shuffle(shuffled)
-    assert posterior_after([0.3, 0.7], weights) == pytest.approx(
-        posterior_after([0.3, 0.7], shuffled)
-    )
-
-    positive = [0.99, 0.01]
-    found = [posterior_after([0.005, 0.995], [positive] * n)[0] for n in (1, 2, 3)]
-
-    assert found == pytest.approx([0.332215, 0.9801, 0.99979], abs=5e-6)
-    assert posterior_after([0.005, 0.995], []).tolist() == [0.005, 0.995]
-
-
 @given(st.tuples(WEIGHT, WEIGHT, WEIGHT), st.tuples(WEIGHT, WEIGHT, WEIGHT))
 def test_updating_the_prior_equals_starting_with_it(first, second):
     old, new = (np.array(prior) / sum(prior) for prior in (first, second))

@@ -35,17 +35,6 @@ def digests_of(sampling):
     return sorted(kept.tolist())
 
 
-@given(st.permutations(range(6)))
-@examples(30)
-def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
-    parts = [mail(10 * (i + 1)) for i in range(6)]
-    kept, expected = sampled((parts[i] for i in order), limit=60), sampled(parts, limit=60)
-
-    assert digests_of(kept) == digests_of(expected)
-    assert 0 < len(digests_of(kept)) <= 60
-    assert kept.bits == expected.bits
-
-
 @given(
     st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 60), unique=True, max_size=60),
     st.integers(1, 30),

@@ -86,15 +86,6 @@ def test_several_settings_are_judged_as_each_alone(mails):
 # --- the command --------------------------------------------------------------------------
 
 
-def test_compare_prints_won_tied_and_lost(nbspam, folder):
-    status, out, _ = nbspam("compare", folder, "--cv", 2, "--against", "--model multinomial")
-
-    assert status == 0
-    assert "A  the defaults\nB  --model multinomial\n4 messages, 2 folds" in out
-    assert "B won  tied  lost" in out
-    assert max(map(len, out.splitlines())) <= 80
-
-
 def test_compare_knows_several_and_json_and_streams(nbspam, folder):
     arguments = ("--against", "--pairs", "--against", "--preset mail", "--json", "--online")
     status, out, _ = nbspam("compare", folder, *arguments)
@@ -114,4 +105,8 @@ def test_compare_prices_both_alike_and_says_what_they_are(nbspam, folder):
     assert status == 0
     assert "undecided" in [each["name"] for each in json.loads(out)["differences"]]
     said = "A  --no-pairs --min-df 2\nB  --model multinomial\n4 messages, 2 folds\n"
-    assert nbspam("compare", folder, *ways)[1].startswith(said)
+    out = nbspam("compare", folder, *ways)[1]
+    assert out.startswith(said)
+    assert "B won  tied  lost" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert nbspam("compare", folder, *ways[3:])[1].startswith("A  the defaults\nB  --model m")

@@ -153,8 +153,13 @@ HOUSE = LossMatrix(("inbox", "junk", "ask"), np.array([[0, 20, 0.2], [1, 0, 0.2]
 Y, SCORE = [0, 1, 0, 1], [-4, 0, 4, 4]
 
 
-def test_answers_are_numbered_like_the_classes_followed_by_other_actions():
-    assert trial_of(Y, SCORE).answers()[0].tolist() == [0, 0, 1, 1]
+def test_answers_are_numbered_like_the_classes_followed_by_other_actions(few_resamples):
+    plain = trial_of(Y, SCORE)
+    assert plain.answers()[0].tolist() == [0, 0, 1, 1]
+    evaluation = evaluation_of(plain)
+    assert (evaluation.cost, evaluation.intervals) == ((2 + 1) / 4, {})
+    assert evaluation.auc == (1 + 0.5 + 0 + 1) / 4
+    assert evaluation_of(plain, np.random.default_rng(0)).intervals
     unsure = trial_of(Y, SCORE, rule=Cutoffs(0.9, 0.1, fp_cost=2, unsure_cost=0.5))
     answers, names = unsure.answers()
     assert names == ("ham", "spam", "unsure")
@@ -168,15 +173,6 @@ def test_answers_are_numbered_like_the_classes_followed_by_other_actions():
     # -4: .018 in the inbox; 0 and 4: asking is cheaper than .018 * 20.
     assert trial.actions.tolist() == [0, 2, 2, 2]
     assert evaluation_of(trial).cost == pytest.approx((0 + 0.2 * 3) / 4)
-
-
-def test_an_evaluation_has_the_numbers_of_the_trial(few_resamples):
-    evaluation = evaluation_of(trial_of(Y, SCORE))
-    assert evaluation.confusion.tolist() == [[1, 1], [1, 1]]
-    assert evaluation.cost == (2 + 1) / 4
-    assert evaluation.auc == (1 + 0.5 + 0 + 1) / 4
-    assert evaluation.intervals == {}
-    assert evaluation_of(trial_of(Y, SCORE), np.random.default_rng(0)).intervals
 
 
 def test_another_prior_moves_all_answers_as_bayes_says():

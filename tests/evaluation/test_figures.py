@@ -1,10 +1,15 @@
-"""The numbers behind the pictures, and the pictures in a terminal."""
+"""Pictures of a trial: their numbers, in few elements of SVG, and in a terminal."""
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from nbspam.evaluation import figures
 from nbspam.evaluation.evaluation import evaluation_of, trial_under_prior
-from nbspam.evaluation.figures import sketch, views_of, wilson_interval
+from nbspam.evaluation.figures import Learning, sketch, views_of, wilson_interval
 from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.settings import PRESETS
@@ -86,6 +91,82 @@ def test_wilson_intervals_equal_scipy():
     for k, n, a, b in zip(part.tolist(), whole.tolist(), low, high, strict=True):
         expected = stats.binomtest(k, n).proportion_ci(method="wilson")
         assert (a, b) == pytest.approx((expected.low, expected.high), abs=1e-4)
+
+
+# --- as SVG -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def views():
+    return views_of(random_trial(0, n_docs=2000))
+
+
+def elements(picture, tag, kind):
+    root = ElementTree.fromstring(str(picture))
+    return [e for e in root.iter(tag) if kind in e.get("class", "").split()]
+
+
+def n_bars(picture, kind):
+    return sum(path.get("d").count("M") for path in elements(picture, "path", kind))
+
+
+def test_each_number_has_its_form(views):
+    n_bins = len(views.calibration.n_docs)
+    assert len(elements(figures.calibration_figure(views), "circle", "dot")) == n_bins
+    picture = figures.histogram_figure(views.histogram)
+    for kind, row in zip(("first", "second"), views.histogram.counts, strict=True):
+        assert n_bars(picture, kind) == np.count_nonzero(row)
+
+    worse = views_of(random_trial(0, n_docs=2000, bias=2.0))
+    one = figures.tradeoff_figure([views.tradeoff], views)
+    several = figures.tradeoff_figure([views.tradeoff, worse.tradeoff], views)
+    assert len(elements(several, "circle", "here")) == 2
+    assert elements(several, "path", "run1")
+    curve = elements(several, "path", "run0")[0].get("d")
+    assert elements(one, "path", "run0")[0].get("d") == curve  # on the same axes
+
+    wrong = np.array([0.4, 0.2, 0.1, 0.05])
+    learning = Learning(np.array([10, 20, 40, 80]), wrong, wrong / 2, wrong * 2)
+    for points in (learning, Learning(*(values[3:] for values in learning))):
+        picture = figures.learning_figure(points, "messages")
+        heights = [float(dot.get("cy")) for dot in elements(picture, "circle", "dot")]
+        assert (len(heights), heights) == (len(points.wrong), sorted(heights))
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "columns"), [(12, 100, 20), (0, 99, 20), (999, 1000, 50)]
+)
+def test_squares_are_as_many_as_they_stand_for(part, whole, columns):
+    picture = figures.of_many(part, whole, columns)
+    side = 300 // columns
+    for kind, n in (("good", whole - part), ("bad", part)):
+        found = elements(picture, "path", kind)
+        lengths = [float(x) for e in found for x in re.findall(r"h([\d.]+)", e.get("d"))]
+        assert sum(round((length + 0.2 * side) / side) for length in lengths) == n
+
+
+@pytest.mark.parametrize("n_days", [1, 30, 365])
+def test_each_day_has_a_bar_of_each_kind_and_room_for_its_name(n_days):
+    names = [f"day {n}" for n in range(n_days)]
+    counts = np.arange(2 * n_days).reshape(n_days, 2) % 3
+    picture = figures.days_figure(names, counts, ["first", "second"], "Two kinds")
+    assert 1 <= len(re.findall(">day [0-9]+<", str(picture))) <= 7
+    for kind, column in zip(("first", "second"), counts.T, strict=True):
+        assert n_bars(picture, kind) == np.count_nonzero(column)
+
+
+def test_names_of_classes_are_escaped_and_a_single_score_is_drawn():
+    views = views_of(replace(random_trial(0), classes=("<a&", '"b>\u202e')))
+    single = views_of(trial_of([0, 1], [0.0, 0.0]))  # one score
+    for picture in (
+        figures.tradeoff_figure([views.tradeoff], views),
+        figures.calibration_figure(views),
+        figures.histogram_figure(views.histogram),
+        figures.histogram_figure(single.histogram),
+        figures.tradeoff_figure([single.tradeoff], single),
+    ):
+        assert len(list(ElementTree.fromstring(str(picture)).iter())) > 5
+        assert "\u202e" not in picture
 
 
 # --- in a terminal ------------------------------------------------------------------------

@@ -110,26 +110,6 @@ def test_aode_is_the_mean_of_spodes_of_all_categories(estimate, table):
     assert aode.parent_columns() == [j for j in varied if (X[:, j] >= 0).any()]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_parents_are_chosen_by_leaving_out_numbers_too(seed):
-    rng = np.random.default_rng(seed)
-    y = np.repeat([0, 1], 12)
-    X = np.column_stack([rng.integers(0, 2, (24, 3)), rng.normal(y, 1.0), rng.normal(size=24)])
-    X[:, 3] += 3 * X[:, 1]
-    X[rng.random(X.shape) < 0.05] = np.nan
-    levels, errors, loss = [2, 2, 2, 0, 0], np.zeros(3, int), np.zeros(3)
-    for parent, i in product(range(3), range(24)):
-        rest = np.arange(24) != i
-        model = SPODE(levels=levels, parent=parent).fit(X[rest], y[rest])
-        posterior = model.predict_log_proba(X[i : i + 1])[0]
-        errors[parent] += posterior.argmax() != y[i]
-        loss[parent] -= posterior[y[i]]
-    chosen = SPODE(levels=levels).fit(X, y)
-    assert chosen.parent_ == np.lexsort([loss, errors])[0]
-    assert chosen.parent_errors_.tolist() == [*errors.tolist(), 24, 24]
-    np.testing.assert_allclose(chosen.parent_loss_[:3], loss / 24, atol=1e-6)
-
-
 @IS_MLE
 def test_the_parent_of_a_number_is_the_column_given_which_it_is_likeliest(estimate):
     rng = np.random.default_rng(1)

@@ -321,13 +321,6 @@ def test_the_graph_is_searched_again_whenever_rows_are_learnt_or_unlearnt():
     assert model.unlearn(X[1:], y[1:]).parents_ == few
 
 
-def test_equal_rows_are_kept_once_with_their_weight():
-    model = BayesianNetwork().fit([[0, 1]] * 500 + [[1, 1]] * 500, [0] * 500 + [1] * 500)
-
-    assert model.rows_.tolist() == [[0, 1, 0], [1, 1, 1]]
-    assert model.row_count_.tolist() == [500, 500]
-
-
 @pytest.mark.parametrize(
     ("how", "words"),
     [

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, smoothing
-from nbspam.models.tokens import Tables
 
 MODELS = [BernoulliNB, MultinomialNB, ComplementNB]
 INF = np.inf
@@ -310,15 +309,6 @@ def test_unlearning_fractions_in_another_order_leaves_nothing_below_zero():
 
     assert model.feature_count_.tolist() == [[0, 0]]
     assert model.predict_proba([[1, 0]]).tolist() == [[1]]
-
-
-def test_infinite_weights_require_or_forbid_a_token():
-    tables = Tables(np.array([0.0, -1.0]), np.array([[INF, 1.0], [-INF, 2.0], [0.5, 3.0]]))
-    X = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 0, 0]])
-
-    expected = [[0.5, 3.0], [-INF, 2.0], [-INF, 2.0], [-INF, -1.0]]
-    assert tables.joint_log_proba(X).tolist() == expected
-    assert tables.joint_log_proba(sparse.csr_array(X)).tolist() == expected
 
 
 def test_models_of_tokens_need_neither_scipy_nor_scikit_learn():

@@ -52,14 +52,6 @@ def test_the_pass_over_a_batch_agrees_with_the_definition(messages, settings):
     assert spelt(tokenize(messages, settings)) == expected(messages, settings)
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=5), TOKEN_SETTINGS)
-def test_a_message_has_the_same_tokens_alone_and_in_a_batch(messages, settings):
-    together = spelt(tokenize(messages, settings))
-    for document, message in enumerate(messages):
-        alone = {key[1:]: n for key, n in spelt(tokenize([message], settings)).items()}
-        assert alone == {key[1:]: n for key, n in together.items() if key[0] == document}
-
-
 # Runs of characters are taken from heads and bodies alike.
 BODY_THEN_HEAD = [
     Message((Field("body", b"a a"),), ()),

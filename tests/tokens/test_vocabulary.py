@@ -4,11 +4,9 @@ from hypothesis import strategies as st
 
 from nbspam.tokens.sparse import (
     RIDER_BITS,
-    Documents,
     Vocabulary,
     empty_vocabulary,
     join,
-    offsets_of,
     with_added,
 )
 
@@ -33,13 +31,6 @@ def vocabulary(tokens):
 
 def spelt(words):
     return {int(key): words.text(j) for j, key in enumerate(words.keys)}
-
-
-@given(TOKENS, st.lists(st.integers(0, 40), max_size=20))
-def test_columns_are_found_and_strangers_are_minus_one(tokens, keys):
-    order = sorted(tokens)
-    columns = vocabulary(tokens).columns(np.array(keys, np.uint64))
-    assert columns.tolist() == [order.index(k) if k in tokens else -1 for k in keys]
 
 
 @given(TOKENS, st.data())
@@ -73,23 +64,6 @@ def test_a_joined_vocabulary_keeps_the_first_text_of_every_key(parts):
     assert spelt(union) == expected
     keys = [key for part in parts for key in sorted(part)]
     assert union.keys[columns].tolist() == keys
-
-
-@given(TOKENS, st.lists(st.dictionaries(st.integers(0, 40), st.integers(1, 9), max_size=5)))
-def test_documents_keep_the_tokens_that_are_known(tokens, dicts):
-    keys, order = sorted(set().union(*dicts)), sorted(tokens)
-    entries = [(d, key, each[key]) for d, each in enumerate(dicts) for key in sorted(each)]
-    columns = np.array([keys.index(key) for _, key, _ in entries], np.int64)
-    counts = np.array([n for *_, n in entries], np.int64)
-    offsets = offsets_of([len(each) for each in dicts])
-    known = vocabulary(tokens).known(
-        Documents(np.array(keys, np.uint64), offsets, columns, counts)
-    )
-
-    found = known.rows(), known.tokens[known.columns], known.times()
-    expected = [(d, order.index(key), n) for d, key, n in entries if key in tokens]
-    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
-    assert known.n_docs == len(dicts)
 
 
 @given(TOKENS, TOKENS, st.lists(st.integers(0, 40), max_size=20))

@@ -1,96 +1,34 @@
-"""Pictures show the numbers of their curves, in few elements: in a page, as SVG and as PNG."""
+"""Pictures in files: those of the guide are drawn again; a PNG is its SVG."""
 
-import re
 import struct
 import sys
 from dataclasses import replace
+from math import exp, pi, sqrt
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from nbspam.errors import InputError
-from nbspam.evaluation import figures
+import nbspam
+from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import Learning, views_of
-from nbspam.evaluation.pictures import draw, families_for, sheet
-from support import complains, random_trial, trial_of, trial_of_classes
+from nbspam.evaluation.pictures import (
+    clusters_picture,
+    draw,
+    families_for,
+    model_picture,
+    sheet,
+    write,
+)
+from nbspam.store import library
+from nbspam.tables.unlabelled import cluster_rows
+from support import MELONS, ROOT, complains, random_trial, trial_of_classes
 
 
 @pytest.fixture(scope="module")
 def views():
     return views_of(random_trial(0, n_docs=2000))
-
-
-def elements(picture, tag, kind):
-    root = ElementTree.fromstring(str(picture))
-    return [e for e in root.iter(tag) if kind in e.get("class", "").split()]
-
-
-def n_bars(picture, kind):
-    return sum(path.get("d").count("M") for path in elements(picture, "path", kind))
-
-
-def test_each_number_has_its_form(views):
-    n_bins = len(views.calibration.n_docs)
-    assert len(elements(figures.calibration_figure(views), "circle", "dot")) == n_bins
-    picture = figures.histogram_figure(views.histogram)
-    for kind, row in zip(("first", "second"), views.histogram.counts, strict=True):
-        assert n_bars(picture, kind) == np.count_nonzero(row)
-
-    worse = views_of(random_trial(0, n_docs=2000, bias=2.0))
-    one = figures.tradeoff_figure([views.tradeoff], views)
-    several = figures.tradeoff_figure([views.tradeoff, worse.tradeoff], views)
-    assert len(elements(several, "circle", "here")) == 2
-    assert elements(several, "path", "run1")
-    curve = elements(several, "path", "run0")[0].get("d")
-    assert elements(one, "path", "run0")[0].get("d") == curve  # on the same axes
-
-    wrong = np.array([0.4, 0.2, 0.1, 0.05])
-    learning = Learning(np.array([10, 20, 40, 80]), wrong, wrong / 2, wrong * 2)
-    for points in (learning, Learning(*(values[3:] for values in learning))):
-        picture = figures.learning_figure(points, "messages")
-        heights = [float(dot.get("cy")) for dot in elements(picture, "circle", "dot")]
-        assert (len(heights), heights) == (len(points.wrong), sorted(heights))
-
-
-@pytest.mark.parametrize(
-    ("part", "whole", "columns"), [(12, 100, 20), (0, 99, 20), (999, 1000, 50)]
-)
-def test_squares_are_as_many_as_they_stand_for(part, whole, columns):
-    picture = figures.of_many(part, whole, columns)
-    side = 300 // columns
-    for kind, n in (("good", whole - part), ("bad", part)):
-        found = elements(picture, "path", kind)
-        lengths = [float(x) for e in found for x in re.findall(r"h([\d.]+)", e.get("d"))]
-        assert sum(round((length + 0.2 * side) / side) for length in lengths) == n
-
-
-@pytest.mark.parametrize("n_days", [1, 30, 365])
-def test_each_day_has_a_bar_of_each_kind_and_room_for_its_name(n_days):
-    names = [f"day {n}" for n in range(n_days)]
-    counts = np.arange(2 * n_days).reshape(n_days, 2) % 3
-    picture = figures.days_figure(names, counts, ["first", "second"], "Two kinds")
-    assert 1 <= len(re.findall(">day [0-9]+<", str(picture))) <= 7
-    for kind, column in zip(("first", "second"), counts.T, strict=True):
-        assert n_bars(picture, kind) == np.count_nonzero(column)
-
-
-def test_names_of_classes_are_escaped_and_a_single_score_is_drawn():
-    views = views_of(replace(random_trial(0), classes=("<a&", '"b>\u202e')))
-    single = views_of(trial_of([0, 1], [0.0, 0.0]))  # one score
-    for picture in (
-        figures.tradeoff_figure([views.tradeoff], views),
-        figures.calibration_figure(views),
-        figures.histogram_figure(views.histogram),
-        figures.histogram_figure(single.histogram),
-        figures.tradeoff_figure([single.tradeoff], single),
-    ):
-        assert len(list(ElementTree.fromstring(str(picture)).iter())) > 5
-        assert "\u202e" not in picture
-
-
-# --- in a file ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +170,76 @@ def test_without_matplotlib_png_is_refused_and_svg_is_not(
     assert nbspam("eval", folder, "--plot", "-")[0] == 0
     assert nbspam("eval", folder, "--plot", "a.svg") == nbspam("eval", folder)
     assert ElementTree.parse("a.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+# --- models of tables -------------------------------------------------------------------------
+
+PICTURES = ROOT / "docs" / "pictures"
+NAMES = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感", "好瓜")
+
+
+def melons(**how):
+    return model_picture(nbspam.train(MELONS, target="好瓜", **how).classifier)
+
+
+DRAWN = {
+    "tan.svg": lambda: melons(model="tan"),
+    "network.svg": lambda: melons(model="network"),
+    "mixed.svg": melons,
+    "mixture.svg": lambda: clusters_picture(
+        cluster_rows(library.rows_given(MELONS), 2, drop=NAMES)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_guide_shows_what_the_program_draws(name, tmp_path, request):
+    path = PICTURES / name if request.config.getoption("--rewrite-golden") else tmp_path / name
+    write(DRAWN[name](), str(path))
+    assert path.read_text("utf-8") == (PICTURES / name).read_text("utf-8")
+    for guide in ("family.md", "family.zh.md"):
+        assert f"(pictures/{name})" in (ROOT / "docs" / guide).read_text("utf-8")
+
+
+def test_every_parent_stands_above_its_children():
+    picture = melons(model="tan")
+    at = {e.text: (float(e.get("x")), float(e.get("y"))) for e in picture.iter("text")}
+    tree = {"色泽": "纹理", "根蒂": "脐部", "敲声": "根蒂", "脐部": "纹理", "触感": "纹理"}
+    assert all(at[parent][1] < at[child][1] for child, parent in tree.items())
+    assert "0.598" in at  # the information of 根蒂 and 脐部
+    star = melons(model="spode", parent="纹理")
+    assert sum(e.get("fill") == "#565f69" and e.tag == "path" for e in star.iter()) == 7
+    # A network shows columns without arrows too; the class is one of its variables.
+    assert {"好瓜", "含糖率"} <= {e.text for e in melons(model="network").iter("text")}
+
+
+def test_a_curve_is_a_density_times_the_share_of_its_class():
+    rows = [{"x": x, "y": y} for x, y in zip((1.25, 3.5, 2.0, 8.0), "aaab", strict=True)]
+    rows += [{"x": 10.0, "y": "b"}] * 2
+    model = nbspam.train(rows, target="y", model="gaussian", estimate="mle").classifier
+    panel = model_picture(model).find("svg")
+    curves = [e.get("d") for e in panel.iter("path") if e.get("stroke-width") == "2"]
+    tops = [min(float(p.split()[1]) for p in d[1:].split("L")) for d in curves]
+    # The highest curve fills the panel, whose base is at 192 and whose top at 10.
+    mean, deviation = 2.25, sqrt(sum((x - 2.25) ** 2 for x in (1.25, 3.5, 2.0)) / 3)
+    height_a = 0.5 * exp(-((2.25 - mean) ** 2)) / (deviation * sqrt(2 * pi))
+    height_b = 0.5 / (sqrt(8 / 9) * sqrt(2 * pi))
+    heights = [height_a, height_b]
+    assert tops == pytest.approx([192 - 182 * h / max(heights) for h in heights], abs=0.06)
+
+
+def test_pictures_are_refused_where_there_is_nothing_to_draw(nbspam, tmp_path):
+    for make in (lambda: melons(model="aode"), lambda: melons(discretise="mdl")):
+        with pytest.raises(UsageError, match="neither arrows nor normal distributions"):
+            make()
+    how = "--target", "好瓜", "--model", "tan", "-m", tmp_path / "m"
+    assert nbspam("table", "train", MELONS, *how)[0] == 0
+    info = "table", "info", "-m", tmp_path / "m", "--plot"
+    assert nbspam(*info, tmp_path / "t.svg")[0] == 0
+    assert (tmp_path / "t.svg").read_bytes() == (PICTURES / "tan.svg").read_bytes()
+    assert complains(nbspam(*info, tmp_path / "t.gif"), 2, "neither .png nor .svg")
+    assert complains(nbspam(*info, tmp_path / "no" / "t.svg"), 2, "no folder")
+    drop = [word for name in NAMES for word in ("--drop", name)]
+    cluster = "table", "cluster", MELONS, "-k", "2", *drop, "--plot", tmp_path / "c.svg"
+    assert nbspam(*cluster)[0] == 0
+    assert (tmp_path / "c.svg").read_bytes() == (PICTURES / "mixture.svg").read_bytes()
