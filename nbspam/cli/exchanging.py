@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from nbspam.cli import options, output, training_options
+from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command, say
-from nbspam.cli.inputs import (
-    LabelledSources,
-    check_kind,
-    corpus_options,
-    items_of_sources,
-    loaded_model,
-    schema_of,
-)
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices
 
@@ -45,7 +37,7 @@ def export_command(model_path: str, form: str) -> None:
     nbspam export > model.jsonl
     nbspam export -m mail.nbspam --format bogoutil | bogoutil -l wordlist.db
     """
-    loaded_model(model_path)  # which is refused if it is the model of a table
+    inputs.loaded_model(model_path)  # which is refused if it is the model of a table
     from nbspam.store import text
     from nbspam.store.model import StoredModel
 
@@ -98,7 +90,7 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
 @click.command(
     "vectorize", cls=Command, first=("--output", "--binary", "--vocabulary", "--min-df")
 )
-@corpus_options
+@inputs.corpus_options
 @options.output_option("The .npz file to write.")
 @click.option("--binary", is_flag=True, help="Whether a token occurs, and not how often.")
 @training_options.vocabulary_option
@@ -109,7 +101,7 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
 @options.jobs_option
 @options.strict_option
 def vectorize_command(
-    corpus: LabelledSources,
+    corpus: inputs.LabelledSources,
     output_path: str,
     binary: bool,
     vocabulary: list[str] | None,
@@ -133,7 +125,7 @@ def vectorize_command(
 
     output.check_place("--output", output_path)
     choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
-    items = items_of_sources(*corpus)
+    items = inputs.items_of_sources(*corpus)
     found = vectors_of(items, choices, binary, vocabulary, min_df or 1, jobs)
     output.report_skipped(found.skipped, strict)
     write_vectors(found, output_path)
@@ -174,7 +166,7 @@ def merge_command(
     for path in models:
         say(f"model {path}")
     merged = merge(models, options.today() if day is None else day)
-    check_kind(models[0], schema_of(merged.classifier) is not None)
+    inputs.check_kind(models[0], inputs.schema_of(merged.classifier) is not None)
     if day is not None and not merged.is_training:
         raise UsageError("--day: for parts of a training; models know the days of their messages")
     kept = output.save_model(merged.classifier, output_path)

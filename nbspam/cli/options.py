@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli import output
-from nbspam.cli.frame import (
-    ACCOUNTS,
-    COMMON,
-    Decorator,
-    Function,
-    titled,
-    user_folder,
-    wrong_value,
-)
+from nbspam.cli import frame, output
 from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -224,7 +215,7 @@ def reason(error: click.ClickException) -> str:
     """Return the fault that click found, without advice."""
     text = error.format_message()
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        text = f"{_spelt(error)} {wrong_value(error)}"
+        text = f"{_spelt(error)} {frame.wrong_value(error)}"
     return " ".join(text.split()).rstrip(".")
 
 
@@ -246,40 +237,42 @@ class Decision(NamedTuple):
 
 def default_model_path() -> str:
     """Return the default path of the model, in the user's data folder."""
-    folder = user_folder("LOCALAPPDATA", "XDG_DATA_HOME", "~/.local/share")
+    folder = frame.user_folder("LOCALAPPDATA", "XDG_DATA_HOME", "~/.local/share")
     return os.path.join(folder, "model.nbspam")
 
 
-def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> Decorator:
+def filling(
+    kind: Callable[..., Any], name: str, *declared: frame.Decorator | str
+) -> frame.Decorator:
     """Return a decorator that adds options, whose values the command gets as one.
 
     kind: a type or function with a parameter for every option.  name: the command's parameter.
     A string among the options is the title of those after it, in help.
     """
 
-    def decorated(command: Function) -> Function:
+    def decorated(command: frame.Function) -> frame.Function:
         @wraps(command)
         def filled(**values: Any) -> Any:
             own = kind(**{each: values.pop(each) for each in signature(kind).parameters})
             return command(**values, **{name: own})
 
-        made: Function = filled
+        made: frame.Function = filled
         title = ""
-        titles: list[tuple[str, Decorator]] = []
+        titles: list[tuple[str, frame.Decorator]] = []
         for each in declared:
             if isinstance(each, str):
                 title = each
             else:
                 titles.append((title, each))
         for title, option in reversed(titles):  # click lists the last one first
-            made = titled(title, option)(made)
+            made = frame.titled(title, option)(made)
         return made
 
     return decorated
 
 
-access_options = titled(
-    ACCOUNTS,
+access_options = frame.titled(
+    frame.ACCOUNTS,
     click.option(
         "--password-command",
         metavar="COMMAND",
@@ -302,8 +295,8 @@ null_option = click.option(
     is_flag=True,
     help="End each answer in NUL, with the name as it is: for `xargs -0` and --files0-from.",
 )
-model_option = titled(
-    COMMON,
+model_option = frame.titled(
+    frame.COMMON,
     click.option(
         "-m",
         "--model-file",
@@ -315,18 +308,18 @@ model_option = titled(
         help="The model file.  The environment variable NBSPAM_MODEL sets it too.",
     ),
 )
-json_option = titled(
-    COMMON,
+json_option = frame.titled(
+    frame.COMMON,
     click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text."),
 )
-strict_option = titled(
-    COMMON,
+strict_option = frame.titled(
+    frame.COMMON,
     click.option(
         "--strict", is_flag=True, help="Fail if an item cannot be read, instead of skipping it."
     ),
 )
-_jobs_option = titled(
-    COMMON,
+_jobs_option = frame.titled(
+    frame.COMMON,
     click.option(
         "-j",
         "--jobs",
@@ -352,11 +345,11 @@ def _processes(jobs: int | None) -> "Workers":
     return _workers(jobs)
 
 
-jobs_option = filling(_processes, "jobs", COMMON, _jobs_option)
+jobs_option = filling(_processes, "jobs", frame.COMMON, _jobs_option)
 workers_options = filling(
     _workers,
     "jobs",
-    COMMON,
+    frame.COMMON,
     _jobs_option,
     click.option(
         "--engine",
@@ -365,7 +358,7 @@ workers_options = filling(
         "  [default: fork]",
     ),
 )
-prior_option = titled(
+prior_option = frame.titled(
     COSTS,
     click.option(
         "--prior",
@@ -377,7 +370,7 @@ prior_option = titled(
         " training]",
     ),
 )
-prior_or_estimated_option = titled(
+prior_or_estimated_option = frame.titled(
     COSTS,
     click.option(
         "--prior",
@@ -390,7 +383,7 @@ prior_or_estimated_option = titled(
     ),
 )
 
-sent_option = titled(
+sent_option = frame.titled(
     SOURCES,
     click.option(
         "--sent",
@@ -407,7 +400,7 @@ new_class_option = click.option(
 )
 
 
-def number_option(default: int, thing: str) -> Decorator:
+def number_option(default: int, thing: str) -> frame.Decorator:
     """Return the option that says how many tokens are shown."""
     return click.option(
         "-n",
@@ -425,17 +418,17 @@ tokens_option = click.option(
 )
 
 
-def output_option(text: str) -> Decorator:
+def output_option(text: str) -> frame.Decorator:
     """Return the required option that names the file to write; text: its help."""
     return click.option("-o", "--output", "output_path", required=True, metavar="FILE", help=text)
 
 
-def picture_option(text: str) -> Decorator:
+def picture_option(text: str) -> frame.Decorator:
     """Return the option that names a file for a picture; text: its help."""
     return click.option("--plot", metavar="FILE", help=text + "  FILE ends in .svg or .png.")
 
 
-def seed_option(thing: str) -> Decorator:
+def seed_option(thing: str) -> frame.Decorator:
     """Return the option that makes another run draw the same random numbers."""
     return click.option(
         "--seed",
@@ -455,7 +448,7 @@ folds_option = click.option(
     metavar="K|loo",
     help="Number of folds of the cross-validation; loo leaves out one document at a time.",
 )
-fp_cost_option = titled(
+fp_cost_option = frame.titled(
     COSTS,
     click.option(
         "--fp-cost",
@@ -464,7 +457,7 @@ fp_cost_option = titled(
         help="Cost of calling ham spam, where missing a spam costs 1.  [default: 2]",
     ),
 )
-unsure_cost_option = titled(
+unsure_cost_option = frame.titled(
     COSTS,
     click.option(
         "--unsure-cost",
@@ -488,7 +481,7 @@ decision_options = filling(
 )
 
 
-def report_option(what: str) -> Decorator:
+def report_option(what: str) -> frame.Decorator:
     """Return the option that writes a page for people; what: it shows."""
     return click.option(
         "--report",
@@ -498,7 +491,7 @@ def report_option(what: str) -> Decorator:
     )
 
 
-def report_options(what: str) -> tuple[Decorator, Decorator]:
+def report_options(what: str) -> tuple[frame.Decorator, frame.Decorator]:
     """Return the options of a report on an evaluation; what: it shows."""
     per_week = click.option(
         "--per-week",

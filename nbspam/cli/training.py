@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -233,14 +233,6 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
 # --- parts of a training ---------------------------------------------------------------------
 
 
-class CountedShard(NamedTuple):
-    """The counts of one shard."""
-
-    share: "Share"
-    settings: Settings
-    skipped: "tuple[Skipped, ...]"
-
-
 @click.command("shard", cls=Command, first=("--output", "--spam", "--ham", "--label"))
 @click.argument("shard", type=options.SHARD, metavar="I/N")
 @inputs.corpus_options
@@ -270,10 +262,10 @@ def shard_command(
     nbspam shard 3/8 mails/ -o part.3
     nbspam merge part.* -o model.nbspam
     """
-    counted = _count_part(corpus, training, shard, jobs, sent)
-    output.report_skipped(counted.skipped, strict)
-    kept = output.save_training_part(counted.share, counted.settings, output_path)
-    _show_part(counted, output_path, kept, as_json)
+    share, settings, skipped = _count_part(corpus, training, shard, jobs, sent)
+    output.report_skipped(skipped, strict)
+    kept = output.save_training_part(share, settings, output_path)
+    _show_part(share, settings, skipped, output_path, kept, as_json)
 
 
 def _count_part(
@@ -282,8 +274,8 @@ def _count_part(
     shard: tuple[int, int],
     jobs: "Workers",
     sent: Sequence[str],
-) -> CountedShard:
-    """Return the counts of one shard of labelled sources, and the settings of all shards."""
+) -> "tuple[Share, Settings, tuple[Skipped, ...]]":
+    """Return the counts of one shard, the settings of all shards, and what was skipped."""
     import_module("numpy")  # as in `learn_sources`
     from nbspam.counts.shards import Shard, count_share
     from nbspam.tokens.people import knowing_sent_mail
@@ -297,21 +289,27 @@ def _count_part(
     paths = inputs.paths_of(corpus.sources, corpus.labels)
     settings = knowing_sent_mail(settings, sent, paths)
     share, skipped = count_share(items, settings, Shard(*shard), jobs)
-    return CountedShard(share, settings, skipped)
+    return share, settings, skipped
 
 
-def _show_part(counted: CountedShard, path: str, kept: str | None, as_json: bool) -> None:
+def _show_part(
+    share: "Share",
+    settings: Settings,
+    skipped: "tuple[Skipped, ...]",
+    path: str,
+    kept: str | None,
+    as_json: bool,
+) -> None:
     """Print how many messages were read, and what the part is."""
-    share, settings = counted.share, counted.settings
     table, n_items = share.table, share.census.n_items
     n_docs = output.class_counts_of(table.classes, table.class_count)
     if as_json:
         facts = {"shard": list(share.shard), "items": n_items, "read": n_docs}
         facts |= {"tokens": len(table.vocabulary), **inputs.columns_read_json(settings.columns)}
-        skipped = output.skipped_json(counted.skipped)
-        output.echo_json({"model": path, "kept": kept, **facts, "skipped": skipped})
+        facts["skipped"] = output.skipped_json(skipped)
+        output.echo_json({"model": path, "kept": kept, **facts})
         return
-    failed = f", skipped {len(counted.skipped):,}" if counted.skipped else ""
+    failed = f", skipped {len(skipped):,}" if skipped else ""
     classes = f" ({output.counts_text(n_docs)})" if n_docs else ""
     output.echo_summary(
         [

@@ -4,20 +4,8 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli import options
 from nbspam.cli.frame import Decorator
-from nbspam.cli.options import (
-    ALPHA,
-    BETA,
-    CLASS_PRIOR,
-    DECLARED,
-    DIRICHLET,
-    PARTS,
-    PLAIN_ALPHA,
-    WEIGHT,
-    Value,
-    filling,
-    seed_option,
-)
 from nbspam.models import ESTIMATORS
 from nbspam.settings import MODELS, PRESETS, WEIGHTINGS, Bounds, SettingsChoices, TableChoices
 from nbspam.sources.files import read_tokens
@@ -58,7 +46,7 @@ pairs_option = click.option(
 )
 _class_prior_option = click.option(
     "--class-prior",
-    type=CLASS_PRIOR,
+    type=options.CLASS_PRIOR,
     metavar="NAME|P,P,…",
     help="Prior: estimated, smoothed, uniform, or P,P,….  The probabilities follow the order of"
     " the class names; smoothed adds --alpha to every class.",
@@ -103,7 +91,7 @@ _dependent_options = (
 )
 vocabulary_option = click.option(
     "--vocabulary",
-    type=Value("tokens", read_tokens, ""),
+    type=options.Value("tokens", read_tokens, ""),
     metavar="FILE",
     help="Count only the tokens in FILE.  It has one a line, written as nbspam"
     " tokens prints them.  A model of these does not learn on.",
@@ -119,7 +107,7 @@ min_df_option = click.option(
     metavar="N",
     help="Drop tokens of fewer than N documents.",
 )
-training_options = filling(
+training_options = options.filling(
     SettingsChoices,
     "training",
     MODEL,
@@ -134,7 +122,7 @@ training_options = filling(
     ),
     click.option(
         "--alpha",
-        type=ALPHA,
+        type=options.ALPHA,
         metavar="NUMBER|auto",
         help="Lidstone smoothing; 1 is Laplace's rule.",
     ),
@@ -142,14 +130,14 @@ training_options = filling(
     _estimate_option,
     click.option(
         "--beta",
-        type=BETA,
+        type=options.BETA,
         metavar="A,B",
         help="For bernoulli: Beta prior of a token.  Of its presence and of its absence."
         "  [default: --alpha for each]",
     ),
     click.option(
         "--dirichlet",
-        type=DIRICHLET,
+        type=options.DIRICHLET,
         multiple=True,
         metavar="A,A,…",
         help="Dirichlet (Beta) prior of the classes.",
@@ -171,7 +159,7 @@ training_options = filling(
     ),
     click.option(
         "--strip",
-        type=PARTS,
+        type=options.PARTS,
         metavar="PART,…",
         help="Leave out of texts: headers, footers, quotes.",
     ),
@@ -195,7 +183,7 @@ training_options = filling(
     *_dependent_options,
 )
 
-bounds_options = filling(
+bounds_options = options.filling(
     Bounds,
     "bounds",
     TOKENS,
@@ -255,7 +243,7 @@ def _unlabelled(
     return UnlabelledSources(paths, weight, hard, rounds, epsilon)
 
 
-unlabelled_options = filling(
+unlabelled_options = options.filling(
     _unlabelled,
     "unlabelled",
     MODEL,
@@ -263,7 +251,7 @@ unlabelled_options = filling(
     click.option(
         "--unlabelled-weight",
         "weight",
-        type=WEIGHT,
+        type=options.WEIGHT,
         metavar="N|auto",
         help="Weight of an unlabelled document.  [default: auto, by cross-validation]  A labelled"
         " one has 1.",
@@ -303,7 +291,7 @@ def _choices_for_table(
     )
 
 
-table_training_options = filling(
+table_training_options = options.filling(
     _choices_for_table,
     "training",
     MODEL,
@@ -317,7 +305,7 @@ table_training_options = filling(
     ),
     click.option(
         "--alpha",
-        type=PLAIN_ALPHA,
+        type=options.PLAIN_ALPHA,
         metavar="NUMBER",
         help="Lidstone smoothing; 1 is Laplace's rule.",
     ),
@@ -325,7 +313,7 @@ table_training_options = filling(
     _estimate_option,
     click.option(
         "--dirichlet",
-        type=DIRICHLET,
+        type=options.DIRICHLET,
         multiple=True,
         metavar="[COLUMN=]A,A,…",
         help="Dirichlet (Beta) prior of COLUMN's values.  Or of the target's classes, with a"
@@ -347,7 +335,7 @@ _column_options: tuple[Decorator, ...] = (
     _drop_option,
     click.option(
         "--values",
-        type=DECLARED,
+        type=options.DECLARED,
         multiple=True,
         metavar="COLUMN=V,V,…",
         help="All values that COLUMN, or the target, may have.  One that does not occur counts"
@@ -404,10 +392,10 @@ def columns_options(is_required: bool) -> Decorator:
         metavar="COLUMN",
         help="The column that holds the class.",
     )
-    return filling(TableChoices, "columns", COLUMNS, target, *_column_options)
+    return options.filling(TableChoices, "columns", COLUMNS, target, *_column_options)
 
 
-table_unlabelled_options = filling(
+table_unlabelled_options = options.filling(
     UnlabelledSources,
     "unlabelled",
     UNLABELLED,
@@ -421,7 +409,7 @@ table_unlabelled_options = filling(
     click.option(
         "--unlabelled-weight",
         "weight",
-        type=PLAIN_ALPHA,
+        type=options.PLAIN_ALPHA,
         metavar="NUMBER",
         help="Weight of a row without a class.  [default: 1]",
     ),
@@ -434,7 +422,7 @@ table_unlabelled_options = filling(
         help="Random starts of EM beside the known values.  The most likely result is kept."
         "  [default: 5 for a network with a column that is never known, else 0]",
     ),
-    seed_option("the starts"),
+    options.seed_option("the starts"),
 )
 
 
@@ -446,6 +434,6 @@ class ClusterColumns(NamedTuple):
     drop: tuple[str, ...] = ()
 
 
-cluster_columns_options = filling(
+cluster_columns_options = options.filling(
     ClusterColumns, "columns", COLUMNS, _categorical_option, _numeric_option, _drop_option
 )

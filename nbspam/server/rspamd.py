@@ -24,16 +24,7 @@ from nbspam.counts.counting import Outcome
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
 from nbspam.printing import readable_json
-from nbspam.server.connection import (
-    REASONS,
-    STRONGEST,
-    BusyError,
-    Connection,
-    Desk,
-    is_spam,
-    rules,
-    score,
-)
+from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
 from nbspam.server.metrics import VERDICTS, open_metrics, what_became
 
@@ -48,13 +39,13 @@ _STATUS = {
 }
 
 
-class HttpConnection(Connection):
+class HttpConnection(connection.Connection):
     """A client that speaks HTTP/1.0 or 1.1, one request after the other.
 
     A protocol over it defines `handle` and `fail`.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: connection.Desk) -> None:
         super().__init__(desk)
         self.parser = HttpRequestParser(self)
         self.url = b""
@@ -81,7 +72,7 @@ class HttpConnection(Connection):
         except (HttpParserError, HttpParserUpgrade, ValueError) as error:
             self.stays = False
             if not self.whole:
-                busy = isinstance(error.__context__, BusyError)
+                busy = isinstance(error.__context__, connection.BusyError)
                 self.trouble("busy") if busy else self.trouble("malformed", "not HTTP")
         if self.whole and not self.closes:
             self.answer()
@@ -171,7 +162,7 @@ class HttpConnection(Connection):
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status."""
         self.stays = self.stays and self.whole
-        self.fail(_STATUS[kind], why or REASONS[kind])
+        self.fail(_STATUS[kind], why or connection.REASONS[kind])
 
     def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
         """Answer, and go on to the next request or close; more: further headers."""
@@ -242,8 +233,8 @@ class RspamdConnection(HttpConnection):
 
     def checked(self, identifier: str | None, judgement: Judgement) -> None:
         """Answer with a verdict in rspamd's words; identifier: the message's own."""
-        points = round(score(judgement), 3)
-        bayes, own = rules(judgement)
+        points = round(connection.score(judgement), 3)
+        bayes, own = connection.rules(judgement)
         spam = judgement.verdict.posterior["spam"]
         symbols = {
             own: _symbol(own, points, "Verdict of nbspam", f"{spam:.4%}"),
@@ -279,12 +270,12 @@ class RspamdConnection(HttpConnection):
             {
                 "label": verdict.label,
                 "probability": verdict.posterior["spam"],
-                "is_spam": is_spam(judgement),
+                "is_spam": connection.is_spam(judgement),
                 "score": explanation.score,
                 "constant": explanation.constant,
                 "evidence": [
                     {"token": each.token, "contribution": each.contribution, "group": each.group}
-                    for each in explanation.strongest(STRONGEST)
+                    for each in explanation.strongest(connection.STRONGEST)
                 ],
                 "lack": judgement.lack,
             },

@@ -13,16 +13,7 @@ from typing import Any, NamedTuple
 
 from nbspam.counts.counting import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
-from nbspam.server.connection import (
-    REASONS,
-    BusyError,
-    Connection,
-    Desk,
-    is_spam,
-    report,
-    rules,
-    score,
-)
+from nbspam.server import connection
 from nbspam.server.judge import Judgement
 from nbspam.server.metrics import what_became
 
@@ -148,10 +139,10 @@ _STATUS = {
 }
 
 
-class SpamdConnection(Connection):
+class SpamdConnection(connection.Connection):
     """A client that speaks spamd's protocol."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: connection.Desk) -> None:
         super().__init__(desk)
         self.head = bytearray()
         self.request: Request | None = None
@@ -177,7 +168,7 @@ class SpamdConnection(Connection):
             work(*arguments)
         except RequestError as wrong:
             self._refuse(wrong)
-        except BusyError:
+        except connection.BusyError:
             self.trouble("busy")
 
     def heard(self) -> None:
@@ -313,7 +304,7 @@ class SpamdConnection(Connection):
         if passes and request is not None and request.command in JUDGING:
             self._write(told(request, False, 0.0, [], []))
             return
-        self._fail(_STATUS[kind], why or REASONS[kind])
+        self._fail(_STATUS[kind], why or connection.REASONS[kind])
 
 
 def _taught(done: bytes) -> bytes:
@@ -332,7 +323,13 @@ def reply(
     data: the message, or its beginning if it is not whole.  wanted: headers that it gets.
     """
     body = _body(request, judgement, data, whole, wanted)
-    return told(request, is_spam(judgement), score(judgement), rules(judgement), body)
+    return told(
+        request,
+        connection.is_spam(judgement),
+        connection.score(judgement),
+        connection.rules(judgement),
+        body,
+    )
 
 
 def told(
@@ -366,7 +363,7 @@ def _body(
         return []
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
-        return [(",".join(rules(judgement)) + end).encode()]
+        return [(",".join(connection.rules(judgement)) + end).encode()]
     if request.command in REWRITING:
         if request.command == "PROCESS" and not whole:
             raise RequestError(Status.DATAERR, "the message is too large to be sent back")
@@ -376,6 +373,6 @@ def _body(
         text = b"".join(pieces)
         end_of_head = re.search(rb"\n\r?\n", text)
         return [text[: end_of_head.end()] if end_of_head else text]
-    if request.command == "REPORT_IFSPAM" and not is_spam(judgement):
+    if request.command == "REPORT_IFSPAM" and not connection.is_spam(judgement):
         return []
-    return [report(judgement).encode()]
+    return [connection.report(judgement).encode()]

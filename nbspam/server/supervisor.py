@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.choices import (
@@ -28,13 +28,10 @@ from nbspam.server.choices import (
 )
 from nbspam.server.judge import check_folder, check_site
 from nbspam.server.metrics import Log, ServerTally
-from nbspam.server.worker import FAILING, open_served, protocol, run_worker
+from nbspam.server.worker import FAILING, Courier, open_served, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.workers import fork
-
-if TYPE_CHECKING:
-    from nbspam.server.courier import Courier
 
 _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: a worker that ends earlier is started again only after them
@@ -69,7 +66,7 @@ class Supervisor:
         reread: Callable[[], tuple[Service, StoredModel, int]],
     ) -> None:
         self.service = service
-        self.courier = _courier(service)
+        self.courier = None if service.waker is None else Courier(service)
         self.model = model
         self.n_workers = n_workers
         self.reread = reread
@@ -217,7 +214,7 @@ class Supervisor:
             self.is_told = False
             if self.courier is not None:
                 self.courier.stop()
-            self.courier = _courier(self.service)
+            self.courier = None if self.service.waker is None else Courier(self.service)
             self.waiting.clear()
             self.leave()
             for name, listener in before.listeners:
@@ -230,15 +227,6 @@ class Supervisor:
         """End processes at once."""
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-
-
-def _courier(service: Service) -> "Courier | None":
-    """Return the process that shares lessons, if they are shared."""
-    if service.waker is None:
-        return None
-    from nbspam.server.courier import Courier
-
-    return Courier(service)
 
 
 def _ended() -> tuple[int, int]:

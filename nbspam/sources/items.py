@@ -46,29 +46,7 @@ from tempfile import SpooledTemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.errors import EmptyError, InputError, UsageError
-from nbspam.sources.files import (
-    COMPRESSED,
-    HEAD,
-    MAX_MESSAGE,
-    PACKED,
-    SILENT,
-    Blaming,
-    Listener,
-    NamedColumns,
-    Naming,
-    TextColumns,
-    begins_with_from_line,
-    beside,
-    expanded,
-    is_account,
-    is_folder,
-    is_url,
-    kind_by_name,
-    leads_nowhere,
-    open_file,
-    read_raw_message,
-    read_uncompressed,
-)
+from nbspam.sources import files
 
 if TYPE_CHECKING:
     from nbspam.imap.secrets import AccessBook
@@ -77,7 +55,7 @@ if TYPE_CHECKING:
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
 ARCHIVES = ("tar", "zip")
-FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *PACKED, *TABLE_FORMATS)
+FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS)
 
 _NULL = "null instead of a text"
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
@@ -101,11 +79,11 @@ class Item(NamedTuple):
             raise InputError(self.problem)
         if self.data is not None:
             return self.data
-        with Blaming(self.name):
-            if is_url(self.name) or self.name.lower().endswith(COMPRESSED):
-                with open_file(self.name) as stream:
-                    return read_raw_message(stream)
-            return read_uncompressed(self.name, MAX_MESSAGE)
+        with files.Blaming(self.name):
+            if files.is_url(self.name) or self.name.lower().endswith(files.COMPRESSED):
+                with files.open_file(self.name) as stream:
+                    return files.read_raw_message(stream)
+            return files.read_uncompressed(self.name, files.MAX_MESSAGE)
 
 
 Chunk = list[Item]  # that one process works on at a time
@@ -119,21 +97,23 @@ class SourceOptions(NamedTuple):
     label_column: str | None = None
     id_column: str | None = None  # of a table: holds the names of the rows
     encoding: str | None = None  # of a table; None: found by looking
-    learned: TextColumns = TextColumns()  # those that the model has learned from
-    listener: Listener = SILENT
+    learned: files.TextColumns = files.TextColumns()  # those that the model has learned from
+    listener: files.Listener = files.SILENT
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
     follows_links: bool = True  # those in folders
     accounts: "Callable[[], AccessBook] | None" = None  # ways to mail accounts; None: usual ones
 
     @property
-    def wanted(self) -> NamedColumns:
+    def wanted(self) -> files.NamedColumns:
         """The columns to look for."""
-        return NamedColumns(self.text_columns, self.label_column, self.id_column, self.learned)
+        return files.NamedColumns(
+            self.text_columns, self.label_column, self.id_column, self.learned
+        )
 
-    def heard(self, name: str) -> Listener:
+    def heard(self, name: str) -> files.Listener:
         """Return a listener to the table of this name, which passes on what it hears."""
-        return Naming(name, self.listener)
+        return files.Naming(name, self.listener)
 
 
 _NO_OPTIONS = SourceOptions()
@@ -160,7 +140,7 @@ def read_items(
     checked = list(paths)
     for path in checked:
         if path != "-" and not options.keeps_missing:
-            is_folder(path)
+            files.is_folder(path)
     return chain.from_iterable(
         _items_of(path, label, options, stdin)
         if account is None
@@ -172,7 +152,7 @@ def read_items(
 
 def _account_of(path: str) -> "ImapUrl | None":
     """Return the account that a path is in, so that many of its messages take one connection."""
-    if not is_account(path):
+    if not files.is_account(path):
         return None
     from nbspam.imap.urls import imap_url
 
@@ -188,13 +168,13 @@ def _account_items(paths: list[str], label: str | None, options: SourceOptions) 
         raise UsageError(f"{paths[0]}: mail, and no {options.format}; leave --format out")
     is_empty = True
     book = (options.accounts or AccessBook)()
-    for each in messages_at(paths, book, MAX_MESSAGE):
+    for each in messages_at(paths, book, files.MAX_MESSAGE):
         is_empty = False
         name = str(each.url)
         if each.is_cut:
             options.listener.notice(
-                f"{name}: only its first {MAX_MESSAGE:,} bytes are read, so it is not known as"
-                " the same message elsewhere"
+                f"{name}: only its first {files.MAX_MESSAGE:,} bytes are read, so it is not known"
+                " as the same message elsewhere"
             )
         yield Item(name, label, each.data, problem=each.problem, series=each.series)
     if is_empty:
@@ -229,9 +209,9 @@ def _items_of(
         if stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
         items = _stdin_items(stdin or sys.stdin.buffer, label, options)
-    elif options.keeps_missing and not is_url(path) and not os.path.exists(path):
+    elif options.keeps_missing and not files.is_url(path) and not os.path.exists(path):
         items = iter([Item(path, label)])
-    elif is_folder(path):
+    elif files.is_folder(path):
         items = _folder_items(path, label, options)
     else:
         items = _file_items(path, label, options)
@@ -243,8 +223,8 @@ def _items_of(
 
 
 def _stdin_items(stream: BinaryIO, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    with Blaming("-"):
-        if options.format in PACKED:
+    with files.Blaming("-"):
+        if options.format in files.PACKED:
             raise InputError(f"-: --format {options.format} is read twice; give a file")
         if options.format is not None and options.format != "eml":
             yield from _stored_items("-", options.format, stream, label, options)
@@ -257,16 +237,16 @@ def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> 
 
     kind: eml, mbox, or "unsure": an mbox if a second message follows in it.
     """
-    head = stream.read(HEAD) if kind == "unsure" else b""
-    if kind == "mbox" or begins_with_from_line(head):
+    head = stream.read(files.HEAD) if kind == "unsure" else b""
+    if kind == "mbox" or files.begins_with_from_line(head):
         alone = partial(Item, name, label) if kind == "unsure" else None
         yield from _mbox_items(name, head, stream, label, alone)
     else:
-        yield Item(name, label, read_raw_message(stream, head))
+        yield Item(name, label, files.read_raw_message(stream, head))
 
 
 def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    kind = options.format or kind_by_name(path)
+    kind = options.format or files.kind_by_name(path)
     if kind == "eml":
         yield Item(path, label)
         return
@@ -277,13 +257,13 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     from nbspam.sources.mailboxes import is_index
     from nbspam.sources.rows import sniff
 
-    with Blaming(path), open_file(path) as stream:
+    with files.Blaming(path), files.open_file(path) as stream:
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
             return
-        head = stream.read(HEAD)
+        head = stream.read(files.HEAD)
         stream.seek(0)
-        if begins_with_from_line(head):
+        if files.begins_with_from_line(head):
             # Mail servers leave a From_ line in single messages, too.
             yield from _mbox_items(path, b"", stream, label, lambda raw: Item(path, label))
             return
@@ -298,14 +278,14 @@ def _archive_items(path: str, kind: str, label: str | None) -> Iterator[Item]:
     """Yield the messages in an archive, under names like "mail.tar#spam/1.eml"."""
     from nbspam.sources.archives import files_in
 
-    with Blaming(path):
-        for member, found, content in files_in(partial(open_file, path), kind, label):
+    with files.Blaming(path):
+        for member, found, content in files_in(partial(files.open_file, path), kind, label):
             name = f"{path}#{member.name}"
             if member.problem is not None:
                 yield Item(name, found, problem=f"{name}: {member.problem}")
                 continue
-            with Blaming(name):
-                stream = expanded(name, member.open())
+            with files.Blaming(name):
+                stream = files.expanded(name, member.open())
                 yield from _stream_items(name, content, stream, found)
 
 
@@ -321,7 +301,7 @@ def _stored_items(
         from nbspam.sources.mailboxes import index_entries
 
         for found, path in index_entries(stream):
-            yield Item(beside(name, path), label or found, series=name)
+            yield Item(files.beside(name, path), label or found, series=name)
     elif kind == "parquet":
         from nbspam.sources.parquet import parquet_rows
 
@@ -370,23 +350,23 @@ def _mbox_items(
 
 
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    if options.format in ("trec", *PACKED, *TABLE_FORMATS):
+    if options.format in ("trec", *files.PACKED, *TABLE_FORMATS):
         raise InputError(
             f"{path}: a folder, but --format {options.format} is a file; give the file"
         )
     from nbspam.sources.mailboxes import DISK, UNLINKED, UrlTree, places
 
     tree = DISK if options.follows_links else UNLINKED
-    if is_url(path):
+    if files.is_url(path):
         tree = UrlTree(options.heard(path))
-    with Blaming(path):
+    with files.Blaming(path):
         for place in places(path, label, options.format, tree):
             for name, kind in place.files():
-                if options.keeps_missing and leads_nowhere(name):
+                if options.keeps_missing and files.leads_nowhere(name):
                     continue  # it is no message, so `predict` has no line for it
                 if kind == "eml":
                     yield Item(name, place.label)
-                elif kind in PACKED:
+                elif kind in files.PACKED:
                     yield from _file_items(name, place.label, options)
                 else:
                     how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
@@ -442,7 +422,7 @@ def items_given(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[It
             continue
         data, label = each if isinstance(each, tuple) else (each, None)
         # One of many paths that is not there is an item that cannot be read.
-        if isinstance(data, os.PathLike) and (os.path.exists(data) or is_url(path_of(data))):
+        if isinstance(data, os.PathLike) and (os.path.exists(data) or files.is_url(path_of(data))):
             yield from read_items([path_of(data)], label=label, options=options)
         else:
             yield item_of(data, f"#{number}", label)._replace(series="given")
@@ -532,7 +512,7 @@ _CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
 _MANY = 20  # binary data have at least one control character in so many bytes
 
 
-def oddity(data: bytes, learned: TextColumns) -> str | None:
+def oddity(data: bytes, learned: files.TextColumns) -> str | None:
     """Return the reason why an item looks like no mail or text, None if it does.
 
     learned: the columns of a table that the model has learned from.
@@ -568,7 +548,7 @@ def _binary_kind(head: bytes) -> str | None:
     return "binary data" if n_controls * _MANY > len(head) else None
 
 
-def _table_kind(head: bytes, learned: TextColumns) -> str | None:
+def _table_kind(head: bytes, learned: files.TextColumns) -> str | None:
     # A table has more than one line, and its first line has a delimiter.
     first, newline, _ = head.partition(b"\n")
     if not newline or not any(mark in first for mark in _MARKS_OF_TABLES):

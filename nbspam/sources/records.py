@@ -9,17 +9,7 @@ from typing import BinaryIO
 
 from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.files import (
-    NO_COLUMNS,
-    PACKED,
-    SILENT,
-    Blaming,
-    Listener,
-    is_folder,
-    kind_by_name,
-    listed,
-    open_file,
-)
+from nbspam.sources import files
 from nbspam.sources.items import SourceOptions
 from nbspam.sources.rows import as_cell, json_objects, json_text, lines_of, position, split_rows
 
@@ -65,14 +55,14 @@ def read_records(
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
-    if is_folder(path):
+    if files.is_folder(path):
         raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
-    kind = options.format or kind_by_name(path)
-    if kind in PACKED:
+    kind = options.format or files.kind_by_name(path)
+    if kind in files.PACKED:
         raise InputError(
             f"{path}: mail or texts, not a table of columns; give CSV, TSV or JSON lines"
         )
-    with Blaming(path), open_file(path) as stream:
+    with files.Blaming(path), files.open_file(path) as stream:
         options = options._replace(format=kind if kind in FORMATS else None)
         yield from _records(path, stream, options, names)
 
@@ -80,7 +70,7 @@ def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> It
 def _records(
     name: str, stream: BinaryIO, options: SourceOptions, names: Sequence[str]
 ) -> Iterator[Record]:
-    with Blaming(name):
+    with files.Blaming(name):
         number = 0
         rows = read_cells(stream, options.format, names, options.encoding, options.heard(name))
         for number, cells in enumerate(rows, 1):
@@ -102,7 +92,7 @@ def read_cells(
     kind: str | None = None,
     names: Sequence[str] = (),
     encoding: str | None = None,
-    listener: Listener = SILENT,
+    listener: files.Listener = files.SILENT,
 ) -> Iterator[Cells]:
     """Yield the rows of a table as stripped cells by column name; raises ValueError.
 
@@ -133,7 +123,7 @@ def read_cells(
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise ValueError(f"two columns are called {twice!r}; rename one")
-    listener.table(first if has_names else None, NO_COLUMNS)
+    listener.table(first if has_names else None, files.NO_COLUMNS)
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header):
             raise ValueError(
@@ -143,13 +133,13 @@ def read_cells(
         yield dict(zip(header, map(str.strip, cells), strict=False))
 
 
-def _json_cells(lines: Iterator[str], listener: Listener) -> Iterator[Cells]:
+def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cells]:
     """Yield the cells of JSON objects; the names of the first are those of the table."""
     names: list[str] = []
     for number, row in json_objects(lines):
         if not names:
             names = list(row)
-            listener.table(names, NO_COLUMNS)
+            listener.table(names, files.NO_COLUMNS)
         listener.row([as_cell(row.get(name)) for name in names])
         yield {name.strip(): json_text(value, number).strip() for name, value in row.items()}
 
@@ -168,7 +158,7 @@ def _standing_in(width: int, names: Sequence[str]) -> list[str]:
     if width not in (len(names), len(names) - 1):
         raise ValueError(
             f"a first row of {width} cells, none of them the name of a column of the model:"
-            f" {listed(list(names))}"
+            f" {files.listed(list(names))}"
         )
     return list(names[:width])
 

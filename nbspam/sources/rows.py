@@ -14,16 +14,7 @@ from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from nbspam.charsets import decoded_lines
-from nbspam.sources.files import (
-    ANY,
-    LONGEST_NAME,
-    NO_COLUMNS,
-    SILENT,
-    Listener,
-    NamedColumns,
-    TextColumns,
-    listed,
-)
+from nbspam.sources import files
 
 # The text is in the first of these columns that a table has; case does not matter.
 TEXT_NAMES = (
@@ -57,7 +48,7 @@ class ColumnPlaces(NamedTuple):
 
 
 def column_places(
-    first: list[str], sample: list[list[str]], wanted: NamedColumns
+    first: list[str], sample: list[list[str]], wanted: files.NamedColumns
 ) -> ColumnPlaces | None:
     """Return where a table's columns are; None if its first row holds no names.
 
@@ -68,7 +59,7 @@ def column_places(
     return None
 
 
-def named_places(names: list[str], wanted: NamedColumns) -> ColumnPlaces | None:
+def named_places(names: list[str], wanted: files.NamedColumns) -> ColumnPlaces | None:
     """Return the positions of columns in a row of names; None if it has no names.
 
     Raises ValueError if a column that the user named, or one of several that the model
@@ -90,7 +81,7 @@ def named_places(names: list[str], wanted: NamedColumns) -> ColumnPlaces | None:
     return ColumnPlaces(tuple(text), None if label in text else label, row_id)
 
 
-def _label_of(names: list[str], wanted: NamedColumns) -> int | None:
+def _label_of(names: list[str], wanted: files.NamedColumns) -> int | None:
     """Return the position of the column of classes, None if no column is known for it."""
     folded = [_fold(name) for name in names]
     if wanted.label is not None:
@@ -119,10 +110,10 @@ def unnamed_places(rows: list[list[str]]) -> ColumnPlaces:
     return ColumnPlaces((1 - label,), label)
 
 
-def is_header_of_texts(cells: list[str], learned: TextColumns) -> bool:
+def is_header_of_texts(cells: list[str], learned: files.TextColumns) -> bool:
     """Return whether cells are the names of a table of texts, as a model or anybody calls them."""
     folded = set(map(_fold, cells))
-    if len(cells) < 2 or len(folded) < len(cells) or max(map(len, cells)) > LONGEST_NAME:
+    if len(cells) < 2 or len(folded) < len(cells) or max(map(len, cells)) > files.LONGEST_NAME:
         return False
     return _has_all(cells, learned.text) or bool(
         folded.intersection(TEXT_NAMES) and folded.intersection(LABEL_NAMES)
@@ -150,12 +141,14 @@ def no_column(wanted: str, names: Sequence[str], why: str = "") -> ValueError:
 
     near = get_close_matches(_fold(wanted), map(_fold, names), 1)
     meant = f"did you mean {next(n for n in names if _fold(n) == near[0])!r}? " if near else ""
-    return ValueError(f"no column {wanted!r}{why}; {meant}there are: {listed(names)}")
+    return ValueError(f"no column {wanted!r}{why}; {meant}there are: {files.listed(names)}")
 
 
 def no_text_column(names: Sequence[str]) -> ValueError:
     """Return the error for a table of whose columns none is known to hold texts."""
-    return ValueError(f"no known text column; name one by --text-column, of: {listed(names)}")
+    return ValueError(
+        f"no known text column; name one by --text-column, of: {files.listed(names)}"
+    )
 
 
 def _has_all(names: list[str], some: tuple[str, ...]) -> bool:
@@ -194,9 +187,9 @@ class TextRow(NamedTuple):
 def read_rows(
     stream: BinaryIO,
     kind: str,
-    wanted: NamedColumns = ANY,
+    wanted: files.NamedColumns = files.ANY,
     encoding: str | None = None,
-    listener: Listener = SILENT,
+    listener: files.Listener = files.SILENT,
 ) -> Iterator[TextRow]:
     """Yield the texts of a table; raises ValueError.
 
@@ -213,7 +206,10 @@ def read_rows(
 
 
 def _pick_cells(
-    rows: Iterator[list[str]], sample: list[list[str]], wanted: NamedColumns, listener: Listener
+    rows: Iterator[list[str]],
+    sample: list[list[str]],
+    wanted: files.NamedColumns,
+    listener: files.Listener,
 ) -> Iterator[TextRow]:
     """Yield the text of each row; the sample's rows help to recognise the columns."""
     first = next(rows, None)
@@ -225,7 +221,7 @@ def _pick_cells(
     if places is None:
         places = unnamed_places(sample or [first])
         rows = chain([first], rows)
-        listener.table(None, NO_COLUMNS)
+        listener.table(None, files.NO_COLUMNS)
     else:
         listener.table(first, _named(first, places))
     positions = places.positions
@@ -234,9 +230,9 @@ def _pick_cells(
         yield _text_of(row, positions)
 
 
-def _named(names: Sequence[str], places: ColumnPlaces) -> TextColumns:
+def _named(names: Sequence[str], places: ColumnPlaces) -> files.TextColumns:
     label = None if places.label is None else names[places.label].strip()
-    return TextColumns(tuple(names[place].strip() for place in places.text), label)
+    return files.TextColumns(tuple(names[place].strip() for place in places.text), label)
 
 
 def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
@@ -250,7 +246,7 @@ def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
 
 
 def _json_rows(
-    lines: Iterator[str], wanted: NamedColumns, listener: Listener
+    lines: Iterator[str], wanted: files.NamedColumns, listener: files.Listener
 ) -> Iterator[TextRow]:
     names: list[str] = []
     places: ColumnPlaces | None = None
@@ -304,7 +300,7 @@ def sniff(head: bytes) -> str | None:
     return "tsv"
 
 
-def sniff_table(head: bytes, learned: TextColumns = NO_COLUMNS) -> str | None:
+def sniff_table(head: bytes, learned: files.TextColumns = files.NO_COLUMNS) -> str | None:
     """Return the format if the beginning of a message looks like a table of texts, else None.
 
     Besides what `sniff` finds these are lines of JSON objects, and cells below a row with a
@@ -319,7 +315,7 @@ def sniff_table(head: bytes, learned: TextColumns = NO_COLUMNS) -> str | None:
     if first.startswith("{"):
         try:
             names = list(_json_object(first, 1))
-            return "jsonl" if named_places(names, NamedColumns(learned=learned)) else None
+            return "jsonl" if named_places(names, files.NamedColumns(learned=learned)) else None
         except ValueError:
             return None
     for delimiter in _DELIMITERS:
@@ -342,7 +338,7 @@ def _beginning(head: bytes) -> str:
 def lines_of(
     stream: BinaryIO,
     encoding: str | None = None,
-    listener: Listener = SILENT,
+    listener: files.Listener = files.SILENT,
     most: int = _MAX_LINE,
 ) -> Iterator[str]:
     """Yield the decoded lines, each ending in its only newline; raises ValueError.

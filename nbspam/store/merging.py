@@ -36,19 +36,7 @@ from nbspam.models import DAMAGE
 from nbspam.printing import tracked
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings, settings_from_state, settings_to_state
-from nbspam.store.assembly import (
-    NO_TEXT,
-    ModelMessages,
-    SortedTokens,
-    StreamedModel,
-    assembled,
-    loaded_table,
-    memory_of,
-    merged_runs,
-    messages_of_model,
-    run_of,
-    spooled,
-)
+from nbspam.store import assembly
 from nbspam.store.fields import check_part
 from nbspam.store.journal import write_model
 from nbspam.store.model import StoredModel
@@ -81,8 +69,8 @@ class _MergedModel(NamedTuple):
 
     path: str
     settings: Settings
-    part: ModelMessages  # its ledger and sample, without keys
-    run: SortedTokens
+    part: assembly.ModelMessages  # its ledger and sample, without keys
+    run: assembly.SortedTokens
 
 
 class _ModelCopy(NamedTuple):
@@ -119,8 +107,8 @@ def merge_models(paths: Sequence[str]) -> Merged:
     runs = [model.run for model in models]
     corrections = _corrections(models, shared.lost, settings.weighting)
     if corrections.classes:
-        runs.append(run_of(corrections, NO_TEXT))
-    table, last_seen = loaded_table(merged_runs(runs), settings)
+        runs.append(assembly.run_of(corrections, assembly.NO_TEXT))
+    table, last_seen = assembly.loaded_table(assembly.merged_runs(runs), settings)
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
     for model, lost, told in zip(models, shared.lost, shared.told, strict=True):
@@ -129,7 +117,9 @@ def merge_models(paths: Sequence[str]) -> Merged:
         parts.append(part)
         for each in models:  # a sample that grows looks at the messages of all again
             each.run.release()
-    classifier = assembled(table, parts, settings, StreamedModel(sampling, last_seen))
+    classifier = assembly.assembled(
+        table, parts, settings, assembly.StreamedModel(sampling, last_seen)
+    )
     return Merged(classifier, len(paths), shared.repeated, shared.disputed)
 
 
@@ -139,11 +129,11 @@ def _opened(path: str, place: int) -> _MergedModel:
     What a journal adds to a model is written to disk again, so that models do not fill the memory.
     """
     whole = StoredModel(path).whole()
-    run = run_of(whole.table, place, memory_of(whole).last_seen)
+    run = assembly.run_of(whole.table, place, assembly.memory_of(whole).last_seen)
     if not run.is_mapped:
-        run = spooled([run])
+        run = assembly.spooled([run])
     nothing = np.empty(0, np.uint64)
-    part = messages_of_model(replace(whole, table=run.table))
+    part = assembly.messages_of_model(replace(whole, table=run.table))
     part = part._replace(keys=nothing, last_seen=nothing.astype(np.uint16))
     run.release()
     return _MergedModel(path, whole.settings, part, run)
@@ -245,7 +235,9 @@ def _document(
     )
 
 
-def _kept(part: ModelMessages, lost: Sequence[_ModelCopy], told: Keys) -> ModelMessages:
+def _kept(
+    part: assembly.ModelMessages, lost: Sequence[_ModelCopy], told: Keys
+) -> assembly.ModelMessages:
     """Return the messages that a model adds to the sum."""
     gone = np.array([copy.digest for copy in lost], np.uint64)
     stays = ~np.isin(part.digests, gone)
@@ -380,16 +372,16 @@ def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
     shares = [part.share for part in parts]
     gathered = gather_shards(shares, settings.weighting)
     runs = [
-        SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
+        assembly.SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
         for s in shares
     ]
     if gathered.corrections.classes:
-        runs.append(run_of(gathered.corrections, NO_TEXT))
-    total = merged_runs(runs)
+        runs.append(assembly.run_of(gathered.corrections, assembly.NO_TEXT))
+    total = assembly.merged_runs(runs)
     whole = without_empty(total.table)
     check_classes(whole)
     columns = worth_keeping(whole, settings.min_df, settings.max_features)
-    table, _ = loaded_table(total, settings, columns)
+    table, _ = assembly.loaded_table(total, settings, columns)
     training = Training(
         table,
         gathered.messages,

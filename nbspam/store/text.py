@@ -29,16 +29,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.sent_mail import SentMessage, sent_mail_of
 from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
 from nbspam.store.fields import MAX_TOKEN, check_settings
-from nbspam.tokens.definition import (
-    BODY,
-    GROUPS,
-    PAIR,
-    Token,
-    pair_origin,
-    reference_key,
-    token_of,
-    word_table,
-)
+from nbspam.tokens import definition
 from nbspam.tokens.normalize import normalize, with_pairs
 from nbspam.tokens.sparse import Documents, no_documents
 from nbspam.tokens.tokenizer import vocabulary_of
@@ -141,7 +132,7 @@ def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) 
     for j, key in enumerate(vocabulary.keys.tolist()):
         text = blob[offsets[j] : offsets[j + 1]]
         line: Line = {"token": text.decode("utf-8", "surrogateescape")}
-        if reference_key(token_of(text)) != key:
+        if definition.reference_key(definition.token_of(text)) != key:
             line["key"] = f"{key:016x}"
         if lacks is not None and lacks[j]:
             line["lacks"] = int(lacks[j])
@@ -150,7 +141,7 @@ def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) 
             line["probability"] = dict(zip(table.classes, shares, strict=True))
         yield {
             **line,
-            "group": GROUPS[vocabulary.groups[j]],
+            "group": definition.GROUPS[vocabulary.groups[j]],
             "count": {
                 name: int(n) if n == int(n) else n
                 for name, n in zip(table.classes, table.feature_count[j].tolist(), strict=True)
@@ -260,12 +251,18 @@ class _Loader:
         if len(text) > MAX_TOKEN:
             raise ValueError(f"a token of more than {MAX_TOKEN:,} bytes")
         is_spelt_out = "key" in line
-        key = int(checked_text(line["key"]), 16) if is_spelt_out else reference_key(token_of(text))
+        key = (
+            int(checked_text(line["key"]), 16)
+            if is_spelt_out
+            else definition.reference_key(definition.token_of(text))
+        )
         unknown = line["count"].keys() - set(self.classes)
         if unknown:
             raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
-        if line["group"] not in GROUPS:
-            raise ValueError(f"group: {line['group']!r:.40} is none of {', '.join(GROUPS)}")
+        if line["group"] not in definition.GROUPS:
+            raise ValueError(
+                f"group: {line['group']!r:.40} is none of {', '.join(definition.GROUPS)}"
+            )
         self.counts.append([as_number(line["count"].get(name, 0)) for name in self.classes])
         self.documents.append(as_whole(line["documents"], int(MAX_COUNT)))
         self.seen.append(as_day(line["seen"]))
@@ -369,7 +366,7 @@ def _check_unique(ascending: Any, what: str) -> None:
 
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
-_CONTENT = (BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
+_CONTENT = (definition.BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
 _FACTS = ("file", "attached", "people", "auth")
 _HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
 # bogofilter has the tag "head" for all other headers.  It becomes all of our origins that can hold
@@ -381,7 +378,7 @@ _OURS: dict[str, tuple[str, ...]] = {
     "head": _HEAD,
 }
 _TOKENS = PRESETS["mail"].tokens
-_CUT = word_table(_TOKENS.punctuation)
+_CUT = definition.word_table(_TOKENS.punctuation)
 _MAX_COUNT = 1 << 32
 
 Counts = list[int]  # numbers of messages: ham, spam
@@ -409,18 +406,18 @@ def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
     for j, ((ham, spam), day) in enumerate(
         zip(table.feature_count.tolist(), memory.last_seen.tolist(), strict=True)
     ):
-        token = token_of(blob[offsets[j] : offsets[j + 1]])
+        token = definition.token_of(blob[offsets[j] : offsets[j + 1]])
         yield b"%s %d %d %d\n" % (_spelt(token), spam, ham, _date_number(day))
 
 
-def _spelt(token: Token) -> bytes:
+def _spelt(token: definition.Token) -> bytes:
     """Return a token as bogofilter spells it: with its tags, and an asterisk in pairs."""
     origin = token.origin
-    if origin == PAIR or origin.startswith(f"{PAIR}:"):
-        origin = origin.removeprefix(PAIR).removeprefix(":") or BODY
+    if origin == definition.PAIR or origin.startswith(f"{definition.PAIR}:"):
+        origin = origin.removeprefix(definition.PAIR).removeprefix(":") or definition.BODY
     tag = _THEIRS.get(origin, origin)
     text = token.text.replace(b" ", b"*")
-    return text if origin == BODY else tag.encode() + b":" + text
+    return text if origin == definition.BODY else tag.encode() + b":" + text
 
 
 def _date_number(day: int) -> int:
@@ -434,7 +431,7 @@ def _date_number(day: int) -> int:
 def model_of_bogofilter_lines(lines: Iterable[bytes], name: str) -> Classifier:
     """Return the model of a word list; raises InputError.  name: the file, for errors."""
     total: Counts | None = None
-    found: dict[Token, tuple[Counts, int]] = {}
+    found: dict[definition.Token, tuple[Counts, int]] = {}
     for number, line in enumerate(lines, 1):
         try:
             text, counts, day = _parsed(line)
@@ -474,29 +471,32 @@ def _day(number: int) -> int:
     return min(max(found.toordinal() - _EPOCH, 0), (1 << 16) - 1)
 
 
-def _tokens_of(spelling: bytes) -> list[Token]:
+def _tokens_of(spelling: bytes) -> list[definition.Token]:
     """Return our tokens that correspond to a token of bogofilter."""
     tag, colon, text = spelling.partition(b":")
     origins = _OURS.get(tag.decode("latin-1")) if colon else None
     if origins is None:
-        origins, text = (BODY,), spelling
+        origins, text = (definition.BODY,), spelling
     text = with_pairs(normalize(to_utf8(text, None)[0])[0])
     parts = [part.translate(_CUT).split(b"\0") for part in text.split(b"*")]
     words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
     if len(parts) == len(words) == 2:
-        return [Token(pair_origin(origin), b" ".join(words)) for origin in origins]
-    return [Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
+        return [
+            definition.Token(definition.pair_origin(origin), b" ".join(words))
+            for origin in origins
+        ]
+    return [definition.Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
 
 
-def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classifier:
+def _classifier(total: Counts, found: dict[definition.Token, tuple[Counts, int]]) -> Classifier:
     """Return the model of these counts; its ledger is empty, so all messages are new to it."""
-    keys = np.array([reference_key(token) for token in found], np.uint64)
+    keys = np.array([definition.reference_key(token) for token in found], np.uint64)
     keys, order = np.unique(keys, return_index=True)
     everything = list(found.items())
     tokens, rows = zip(*(everything[i] for i in order.tolist()), strict=True)
     # Several of bogofilter's tokens can be one of ours, and one message can have all of them.
     count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
-    texts = [b"" if t.origin == BODY else t.origin.encode() + b":" for t in tokens]
+    texts = [b"" if t.origin == definition.BODY else t.origin.encode() + b":" for t in tokens]
     texts = [tag + token.text for tag, token in zip(texts, tokens, strict=True)]
     vocabulary = vocabulary_of(keys, texts)
     table = CountTable(
@@ -512,6 +512,6 @@ def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classi
         Sample(0, nothing, no_documents(np.arange(len(table.vocabulary)), with_counts=False)),
         np.array([day for _, day in rows], np.uint16),
     )
-    has_pairs = GROUPS.index("pairs") in vocabulary.groups
+    has_pairs = definition.GROUPS.index("pairs") in vocabulary.groups
     settings = replace(PRESETS["mail"], tokens=_TOKENS._replace(pairs=has_pairs))
     return derive(table, memory, settings)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from nbspam.errors import InputError, SharedLogError, UsageError
-from nbspam.server.courier import ShareOpener
+from nbspam.server.worker import ShareOpener
 from nbspam.sharing import joining
 from nbspam.sharing.joining import join_log, snapshot
 from nbspam.sharing.outbox import share_findings

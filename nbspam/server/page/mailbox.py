@@ -38,15 +38,7 @@ from nbspam.maildir.maildir import (
 )
 from nbspam.server.judge import model_in, user_folder_name, users_in
 from nbspam.server.page.database import Database
-from nbspam.sources.files import (
-    HEAD,
-    Blaming,
-    begins_with_from_line,
-    is_url,
-    open_file,
-    open_inside,
-    read_raw_message,
-)
+from nbspam.sources import files
 from nbspam.sources.items import Item, SourceOptions, read_items
 from nbspam.sources.mailboxes import SENT_FOLDERS
 from nbspam.store.model import StoredModel
@@ -101,7 +93,7 @@ class ReviewMailbox:
 
     def _check(self) -> None:
         """Raise InputError if nothing is there any more."""
-        if is_url(self.path) or not os.path.exists(self.path):
+        if files.is_url(self.path) or not os.path.exists(self.path):
             raise InputError(
                 f"--review {self.path}: no such mailbox; give a Maildir, mbox, folder or account"
             )
@@ -203,15 +195,18 @@ class ReviewMailbox:
     def _contents(self, file: str) -> bytes | None:
         """Return the message that is alone in a file; None if it cannot be read any more."""
         try:
-            with Blaming(file), open_inside(self.path, file.removeprefix(self._below)) as stream:
-                return read_raw_message(stream)
+            with (
+                files.Blaming(file),
+                files.open_inside(self.path, file.removeprefix(self._below)) as stream,
+            ):
+                return files.read_raw_message(stream)
         except InputError:
             return None
 
     def _found(self) -> Iterator[_MailboxMessage]:
         """Yield all messages that are mail."""
         self._check()
-        with Blaming(self.path):
+        with files.Blaming(self.path):
             if self.is_maildir():
                 for folder in self.folders:
                     below = {part: os.path.join(self._below, folder, part, "") for part in PARTS}
@@ -232,9 +227,9 @@ class ReviewMailbox:
     def _options(self) -> SourceOptions:
         """Return how to read it if it is no Maildir; an mbox may have one message."""
         if os.path.isfile(self.path):
-            with Blaming(self.path), open_file(self.path) as stream:
-                head = stream.read(HEAD)
-            if not head.strip() or begins_with_from_line(head):
+            with files.Blaming(self.path), files.open_file(self.path) as stream:
+                head = stream.read(files.HEAD)
+            if not head.strip() or files.begins_with_from_line(head):
                 return SourceOptions(format="mbox")
         return SourceOptions(follows_links=False)
 
@@ -310,7 +305,7 @@ class ReviewMailbox:
 
     def leaves(self, key: str, label: str) -> str | None:
         """Return the folder from which `file` would move a message; None: it would not."""
-        with Blaming(self.path):
+        with files.Blaming(self.path):
             entry = self._find(key)
         target = self._folder_of(label)
         return None if entry is None or target in (None, entry.folder) else entry.folder
@@ -484,8 +479,8 @@ class Mailboxes:
                     if changed >= since - 1:
                         found.append((changed, path))
             for _, path in heapq.nlargest(MOST, found):
-                with suppress(InputError, OSError), open_inside(maildir, path) as stream:
-                    yield Item(path, None, read_raw_message(stream))
+                with suppress(InputError, OSError), files.open_inside(maildir, path) as stream:
+                    yield Item(path, None, files.read_raw_message(stream))
 
     def _places(self, name: str) -> tuple[str, str]:
         """Return where somebody's mailbox and model are, or would be; raises UserError."""
