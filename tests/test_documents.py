@@ -346,8 +346,14 @@ def test_the_room_graph_is_the_imports(request):
     assert shown == graph
 
 
-def test_the_page_of_rooms_names_modules_that_exist():
+def test_the_page_of_rooms_names_all_modules_and_no_others():
     text = (ROOT / "docs" / "explanation" / "rooms.md").read_text("utf-8")
+    _, *parts = re.split(r"^\*\*(?:The )?([a-z]+)\*\*", text, flags=re.MULTILINE)
+    for room, part in zip(parts[::2], parts[1::2], strict=True):
+        folder = ROOT / "nbspam" / ("" if room == "lobby" else room)
+        there = folder.glob("*.py") if room == "lobby" else folder.rglob("*.py")
+        named = {name.rsplit("/", 1)[-1] for name in re.findall(r"`([a-z_/0-9]+\.py)`", part)}
+        assert {path.name for path in there if path.stem.strip("_") == path.stem} <= named, room
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text))
     modules = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "nbspam").rglob("*.py")]
     modules += [f"/{path.relative_to(ROOT)}" for path in (ROOT / "tests").glob("*.py")]
