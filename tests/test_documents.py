@@ -351,9 +351,10 @@ def test_the_page_of_rooms_names_all_modules_and_no_others():
     _, *parts = re.split(r"^\*\*(?:The )?([a-z]+)\*\*", text, flags=re.MULTILINE)
     for room, part in zip(parts[::2], parts[1::2], strict=True):
         folder = ROOT / "nbspam" / ("" if room == "lobby" else room)
-        there = folder.glob("*.py") if room == "lobby" else folder.rglob("*.py")
-        named = {name.rsplit("/", 1)[-1] for name in re.findall(r"`([a-z_/0-9]+\.py)`", part)}
-        assert {path.name for path in there if path.stem.strip("_") == path.stem} <= named, room
+        there = folder.glob("[a-z]*.py") if room == "lobby" else folder.rglob("[a-z]*.py")
+        named = re.findall(r"`(?:[a-z_]+/)?([a-z_]+\.py)`", part)
+        named += re.findall(rf"`{room}/(?:[a-z_]+/)?([a-z_]+\.py)`", text)
+        assert {path.name for path in there} <= set(named), room
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text))
     modules = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "nbspam").rglob("*.py")]
     modules += [f"/{path.relative_to(ROOT)}" for path in (ROOT / "tests").glob("*.py")]
