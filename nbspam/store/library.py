@@ -35,7 +35,7 @@ from nbspam.sources.files import Rememberer
 from nbspam.sources.items import Item, SourceOptions, item_of, items_given, path_of
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load_classifier, network_of_model, save_classifier
+from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
 from nbspam.store.tables import LivingTable
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
@@ -225,8 +225,8 @@ def train(
     of a JSON file.  unlabelled: more documents or rows, whose classes EM finds; em: the rows of a
     table that lack a class take part, too.  em may be a dict of `EMOptions`, such as
     {"rounds": 5}; `steps` of the model are its rounds.  dirichlet: numbers, or a dict from columns
-    to numbers.  choices: the other options of `nbspam train` or `nbspam table train` as keywords.
-    The model is the one that these commands make.  Raises NbspamError.
+    to numbers.  choices: the other options of `nbspam train` or `nbspam table train`, which make
+    the same model.  Raises NbspamError.
     """
     _check_keywords(choices)
     options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
@@ -566,7 +566,7 @@ def cluster(
 
 
 def query(
-    model: Model,
+    model: "Model | os.PathLike[str]",
     target: str | Sequence[str] = (),
     evidence: Mapping[str, str] | Sequence[str] = (),
     *,
@@ -576,19 +576,20 @@ def query(
 ) -> "Belief | bool":
     """Return P(targets given evidence) in a Bayesian network, or whether two are independent.
 
-    model: of a network.  target: a variable, or several, whose joint probabilities are
+    model: of a network, or its JSON file.  target: a variable, or several, whose joint probabilities are
     returned; NAME=VALUE asks for one value.  evidence: the known values by variable.
     independent: two variables; the answer is whether the graph separates them given the
     evidence.  gibbs: the number of samples, instead of exact inference.  Raises UsageError.
     """
     from nbspam.models.network import questions
 
-    named = network_of_model("query", model.classifier)
-    known = (
-        [f"{name}={value}" for name, value in evidence.items()]
-        if isinstance(evidence, Mapping)
-        else list(evidence)
-    )
+    if isinstance(model, Model):
+        named = network_of_model("query", model.classifier)
+    else:
+        named = load_network(os.fsdecode(model))
+    known = list(evidence)
+    if isinstance(evidence, Mapping):
+        known = [f"{name}={value}" for name, value in evidence.items()]
     if independent is not None:
         return questions.independent(named, *independent, known)
     targets = [target] if isinstance(target, str) else list(target)
