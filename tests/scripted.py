@@ -36,6 +36,7 @@ class ScriptedJudge:
         self.seen = []
         self.users = []  # of the messages seen
         self.held_back = None  # a list of what waits, if the judge is to wait
+        self.lesson = None  # what lists and verdicts teach
 
     def judge(self, data, explain=False, user=""):
         self.seen.append(data)
@@ -64,7 +65,7 @@ class ScriptedJudge:
             explanation = Explanation(verdict, "spam", "ham", 2.0, -0.5, rows)
             is_known = b"learned before" in data
             why = explanation if explain else None
-            done.set_result(Judgement(verdict, RULE, why, is_known=is_known))
+            done.set_result(Judgement(verdict, RULE, why, is_known=is_known, lesson=self.lesson))
 
 
 class ScriptedTeacher:
@@ -74,9 +75,11 @@ class ScriptedTeacher:
         self.n_waiting = 0
         self.known = {}
         self.users = []  # who taught
+        self.told = []  # whether a person did
 
-    def teach(self, data, label, user="", instead_of=None):
+    def teach(self, data, label, user="", instead_of=None, told=True):
         self.users.append(user)
+        self.told.append(told)
         done = asyncio.get_running_loop().create_future()
         before = self.known.get(data)
         if b"failure" in data:

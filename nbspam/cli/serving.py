@@ -115,6 +115,12 @@ class Serve(Command):
         help="With --allow-tell: a report (spamc -C) is a lesson, too; else it does nothing.",
     ),
     click.option(
+        "--autolearn",
+        is_flag=True,
+        help="Learn by itself what two signs say alike: a true line of the lists, and a verdict"
+        " surer than .999.",
+    ),
+    click.option(
         "--password-file",
         metavar="FILE",
         help="Let clients of --http teach the model if they know the password, FILE's first line.",
@@ -246,6 +252,7 @@ def service_options(
     model_path: str,
     allow_tell: bool,
     report_teaches: bool,
+    autolearn: bool,
     password_file: str | None,
     subject_tag: str | None,
     bogosity: bool,
@@ -273,16 +280,15 @@ def service_options(
         raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
     if subject_tag is not None:
         checked_tag(subject_tag)
-    password = None if password_file is None else password_in(password_file)
+    teaching = allow_tell, report_teaches, autolearn
     return ServerChoices(
         model_path,
         partial(options.rule_of, decision),
         log,
         peer_users,
         users,
-        allow_tell,
-        report_teaches,
-        password,
+        *teaching,
+        None if password_file is None else password_in(password_file),
         when_busy == PASS,
         HeaderChoices(bogosity, spam_status=True, subject_tag=subject_tag),
         reject_above,

@@ -37,6 +37,7 @@ from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
 CERTAIN = 40.0  # nats: more than any evidence of a message's words
+_UNSURE = 0.001  # P(spam) nearer to 0 or 1 teaches, if a true line says the same
 HINT = 1.0  # nats, of an allowed sender that nobody vouches for: E-261
 _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#]*@?[^\s@:#]+\Z")  # "#" begins a comment
@@ -52,6 +53,7 @@ class ListMatch(NamedTuple):
     line: str  # as "allow ann@example.org"
     shift: float  # nats for spam
     why: str  # it counts so much
+    is_true: bool = False  # the trusted server says who sends, or the mail system who receives
 
 
 class AddressLists(NamedTuple):
@@ -79,19 +81,22 @@ class AddressLists(NamedTuple):
         if key is None:
             return None
         line = f"{self.verbs[key]} {key}"
-        if self.verbs[key] == "deny":
-            return ListMatch(line, CERTAIN, "denied")
         if key.startswith("to:"):
-            return ListMatch(line, -CERTAIN, "the mail system names the recipient")
+            is_denied = self.verbs[key] == "deny"
+            why = "denied" if is_denied else "the mail system names the recipient"
+            return ListMatch(line, CERTAIN if is_denied else -CERTAIN, why, is_denied)
         server = self.trusted or trusted
-        if server is None:
-            return ListMatch(line, -HINT, "a hint: no server is trusted to say who sends")
-        checks = head.checks(server) or []
+        checks = [] if server is None else head.checks(server) or []
         if key.startswith("list:"):  # DMARC tells of the sender, who is not the list
             senders = [Mailbox(b"", f"list@{key[5:]}".encode())]
             checks = [check for check in checks if check.method != "dmarc"]
-        if are_genuine(senders, checks):
-            return ListMatch(line, -CERTAIN, f"{server} says that it is genuine")
+        is_genuine = are_genuine(senders, checks)
+        if self.verbs[key] == "deny":
+            return ListMatch(line, CERTAIN, "denied", is_genuine)
+        if server is None:
+            return ListMatch(line, -HINT, "a hint: no server is trusted to say who sends")
+        if is_genuine:
+            return ListMatch(line, -CERTAIN, f"{server} says that it is genuine", True)
         return ListMatch(line, -HINT, f"a hint: {server} does not say that it is genuine")
 
 
@@ -122,6 +127,18 @@ def listed_verdict(verdict: Verdict, match: ListMatch, rule: Rule) -> Verdict:
     score = None if verdict.score is None else verdict.score + match.shift
     posterior = dict(zip(HAM_AND_SPAM, (1 - spam, spam), strict=True))
     return verdict._replace(label=label, posterior=posterior, score=score)
+
+
+def autolearned(match: ListMatch, spam: float) -> str | None:
+    """Return the class that a message may be learned as without a person, None for neither.
+
+    Two signs that do not depend on each other must agree: a true line, and the model's own
+    probability of spam, without that line.  What each alone would teach wrongly: E-283.
+    """
+    if not match.is_true or min(spam, 1 - spam) > _UNSURE:
+        return None
+    label = "spam" if spam > 0.5 else "ham"
+    return label if label == ("spam" if match.shift > 0 else "ham") else None
 
 
 def listed_explanation(found: Explanation, match: ListMatch, rule: Rule) -> Explanation:

@@ -434,6 +434,7 @@ class ServerChoices(NamedTuple):
     users: str | None = None  # the folder of users' own models; None: all share one model
     allows_tell: bool = False  # clients of spamd may teach
     reports_teach: bool = False  # so does a report to a network, like that of spamc -C
+    autolearns: bool = False  # what a true line of a list and a sure verdict say alike is learned
     password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
     passes: bool = False  # mail passes unjudged when there is no room; else: try again
     headers: HeaderChoices = HeaderChoices(spam_status=True)  # written into mail
@@ -469,5 +470,11 @@ class Service(NamedTuple):
 
     @property
     def may_teach(self) -> bool:
-        """Whether any client may teach."""
-        return self.choices.allows_tell or self.choices.password is not None or self.has_mail
+        """Whether anything may be learned."""
+        choices = self.choices
+        return (
+            choices.allows_tell
+            or choices.autolearns
+            or choices.password is not None
+            or self.has_mail
+        )

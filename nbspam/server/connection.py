@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _FOR_SMALL = 8  # one part in so many of the bytes that may be held is kept for small messages
+_FEW = 10  # messages that may wait to be learned by their lists: they are not charged to a client
 _MOST_FAILURES = 10  # in a row: then a worker is started again
 
 
@@ -160,6 +161,27 @@ class Desk:
         self.tally.add(f"lesson {became}")
         taught, milliseconds = label or "forget", round(1000 * seconds, 2)
         self.log.answered(user=user, taught=taught, outcome=became, ms=milliseconds, **facts)
+
+    def autolearn(self, data: bytes, label: str, user: str | None) -> None:
+        """Learn a message by its list and verdict, if the owner wants that and few others wait."""
+        teacher = self.teacher
+        if teacher is None or not self.choices.autolearns or teacher.n_waiting >= _FEW:
+            return
+        began = asyncio.get_running_loop().time()
+
+        def learned(future: "asyncio.Future[Outcome]") -> None:
+            if future.cancelled():
+                return
+            error = future.exception()
+            if error is not None:
+                self.log.failed("a message was not learned by its list", error, **facts)
+                return
+            if future.result().learned:
+                seconds = asyncio.get_running_loop().time() - began
+                self.note_lesson(user, label, future.result(), seconds, by="list", **facts)
+
+        facts = {"id": message_id(data), "bytes": len(data)}
+        teacher.teach(data, label, known_as(user), told=False).add_done_callback(learned)
 
     def note_failure(self, error: BaseException, **facts: Any) -> None:
         """Log a message that was not judged or learned; end a worker that fails each of them.
@@ -406,7 +428,10 @@ class Connection(asyncio.Protocol):
                 **known,
             )
             answer(judgement)
+            if judgement.lesson is not None and is_whole:
+                self.desk.autolearn(data, judgement.lesson, user)
 
+        is_whole = self.is_whole
         judged = self.desk.judge.judge(data, explain, known_as(user))
         self.wait(judged, answered, user=user, **facts, **known)
 

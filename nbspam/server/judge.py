@@ -40,6 +40,7 @@ from nbspam.mail.address_lists import (
     AddressLists,
     ListMatch,
     ListsInUse,
+    autolearned,
     listed_explanation,
     listed_verdict,
 )
@@ -244,6 +245,7 @@ class Judgement(NamedTuple):
     n_learned: float = 0.0  # messages that it had learned; those of users count on top
     is_known: bool = False  # with an explanation: whether it, not a user's, had learned this one
     listed: str | None = None  # the line of a list that the message fits
+    lesson: str | None = None  # the class that it may be learned as without a person
 
 
 class WaitingMessage:
@@ -449,8 +451,11 @@ def _listed(given: Judgement, match: ListMatch | None) -> Judgement:
     explanation = given.explanation
     if explanation is not None:
         explanation = listed_explanation(explanation, match, given.rule)
+    lesson = autolearned(match, given.verdict.posterior["spam"])
     verdict = listed_verdict(given.verdict, match, given.rule)
-    return given._replace(verdict=verdict, explanation=explanation, listed=match.line)
+    return given._replace(
+        verdict=verdict, explanation=explanation, listed=match.line, lesson=lesson
+    )
 
 
 def _settle(cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Exception]") -> None:
@@ -486,18 +491,26 @@ class Teacher:
         self.n_waiting = 0
 
     def teach(
-        self, data: bytes, label: str | None, user: str = "", instead_of: str | None = None
+        self,
+        data: bytes,
+        label: str | None,
+        user: str = "",
+        instead_of: str | None = None,
+        told: bool = True,
     ) -> "asyncio.Future[Outcome]":
         """Return the future outcome of learning a message; None un-learns it.
 
         user: from `users.known_as`.  instead_of: the class that the message is to leave; a
-        message of another class stays as it is; None: any class.  The future raises UserError for
-        a name that cannot be kept, other NbspamErrors, and OSError.
+        message of another class stays as it is; None: any class.  told: whether a person says so;
+        else it is learned only if it is new, and by a user's model only if there is one.  The
+        future raises UserError for a name that cannot be kept, other NbspamErrors, and OSError.
         """
         self.n_waiting += 1
         message = [data]
         loop = asyncio.get_running_loop()
-        lesson = loop.run_in_executor(self._thread, self._teach, message, label, user, instead_of)
+        lesson = loop.run_in_executor(
+            self._thread, self._teach, message, label, user, instead_of, told
+        )
         lesson.add_done_callback(self._count_off)
         done = asyncio.shield(lesson)  # a client that goes leaves its place in the queue
         done.add_done_callback(lambda _: message.clear())  # without the message
@@ -507,7 +520,12 @@ class Teacher:
         self.n_waiting -= 1
 
     def _teach(
-        self, message: list[bytes], label: str | None, user: str, instead_of: str | None
+        self,
+        message: list[bytes],
+        label: str | None,
+        user: str,
+        instead_of: str | None,
+        told: bool,
     ) -> Outcome:
         try:
             data = message.pop()
@@ -518,16 +536,16 @@ class Teacher:
         model = self._model
         if self._users is not None:
             model = self._users.opened(user, model.settings)
-            if label is None and not model.is_there:
+            if (label is None or not told) and not model.is_there:
                 return Outcome(unknown=1)  # without files for a user who has taught nothing
             sent = learned_sent_mail(self._newly_sent(user))
             if sent is not None:
                 model.learn_sent_mail(sent)
-        if instead_of is not None and model.filed_now(data).label != instead_of:
+        if (instead_of is not None or not told) and model.filed_now(data).label != instead_of:
             return Outcome(already_known=1)
         if self._outlet is not None:
             self._outlet.attach(model, user if self._users is not None else "")
-        item = Item("-", label, data, told=label is not None)  # a person has told it
+        item = Item("-", label, data, told=told and label is not None)
         day, before = int(time() // 86_400), model.stamp
         if label is None:
             outcome = model.unlearn([item], day=day)

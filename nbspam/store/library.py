@@ -576,8 +576,9 @@ def query(
 ) -> "Belief | bool":
     """Return P(targets given evidence) in a Bayesian network, or whether two are independent.
 
-    model: of a network, or its JSON file.  target: a variable, or several, whose joint probabilities are
-    returned; NAME=VALUE asks for one value.  evidence: the known values by variable.
+    model: of a network, or its JSON file.  target: a variable, or several, whose joint
+    probabilities are returned; NAME=VALUE asks for one value.  evidence: the known values by
+    variable.
     independent: two variables; the answer is whether the graph separates them given the
     evidence.  gibbs: the number of samples, instead of exact inference.  Raises UsageError.
     """

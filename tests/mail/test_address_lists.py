@@ -12,6 +12,7 @@ from nbspam.mail.address_lists import (
     AddressLists,
     ListMatch,
     ListsInUse,
+    autolearned,
     change_lists,
     checked_address,
     listed_explanation,
@@ -38,6 +39,28 @@ def shift(lines, data, recipient="", trusted="mx.example.org"):
     verbs = {key: verb for verb, key in (line.split() for line in lines)}
     match = AddressLists(verbs, trusted).match(data, recipient)
     return 0.0 if match is None else match.shift
+
+
+@pytest.mark.parametrize(
+    ("line", "data", "recipient", "spam", "label"),
+    [
+        ("allow shop.example", mail(DKIM), "", 0.0009, "ham"),
+        ("allow shop.example", mail(DKIM), "", 0.0011, None),
+        ("allow shop.example", mail(DKIM), "", 0.9999, None),
+        ("allow shop.example", mail(), "", 0.0009, None),
+        ("allow shop.example", mail(DKIM, server="mx.evil.example"), "", 0.0009, None),
+        ("deny shop.example", mail(DKIM), "", 0.9991, "spam"),
+        ("deny shop.example", mail(), "", 0.9991, None),
+        ("deny shop.example", mail(DKIM), "", 0.0001, None),
+        # Who receives is known, who sends is not: a trap for spam, but no proof of ham.
+        ("deny to:trap@here.example", mail(), "trap@here.example", 0.9991, "spam"),
+        ("allow to:ann@here.example", mail(DKIM), "ann@here.example", 0.0001, None),
+    ],
+)
+def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, spam, label):
+    verb, key = line.split()
+    match = AddressLists({key: verb}, "mx.example.org").match(data, recipient)
+    assert autolearned(match, spam) == label
 
 
 @pytest.mark.parametrize(

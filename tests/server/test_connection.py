@@ -191,6 +191,34 @@ async def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted(k
     assert b"pam" in client.answer  # a verdict
 
 
+@KINDS
+async def test_lists_and_verdicts_teach_whole_messages_if_the_owner_wants_it(kind):
+    for autolearns, limit, n in ((True, 1000, 1), (False, 1000, 0), (True, 50, 0)):
+        at = desk(autolearns=autolearns, limits={"message_bytes": limit})
+        at.judge.lesson = "spam"
+        client = await Client(kind, at).send(WHOLE[kind])
+        await settled()
+        assert b"pam" in client.answer
+        assert list(at.teacher.known.values()) == ["spam"] * n
+        assert at.teacher.told == [False] * n
+        assert at.tally.total("lesson learned") == n
+
+
+async def test_what_lists_teach_does_not_pile_up_and_failures_are_logged(capfd):
+    at = desk(autolearns=True, log="text")
+    at.teacher.n_waiting = 10
+    at.autolearn(SPAM, "spam", None)
+    assert not at.teacher.told
+    at.teacher.n_waiting = 0
+    at.autolearn(b"a failure", "spam", None)
+    at.autolearn(SPAM, "spam", "Ann@Example.org")
+    await settled()
+    err = capfd.readouterr().err
+    assert "nbspam: a message was not learned by its list: [Errno 28] No space left" in err
+    assert "user=Ann@Example.org taught=spam outcome=learned" in err
+    assert "by=list" in err
+
+
 # ---- number and room ----
 
 

@@ -13,6 +13,7 @@ import nbspam
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
+from nbspam.mail import address_lists
 from nbspam.server.choices import LIMITS
 from nbspam.server.judge import BATCH, Judge, Teacher, Users
 from nbspam.server.metrics import ServerTally
@@ -313,6 +314,46 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
     assert await label("bob") == ("spam", None)
     assert "neither allow nor deny ADDRESS" in str(troubles[0])
     judge.end()
+
+
+async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
+    own_model, monkeypatch
+):
+    monkeypatch.setattr(address_lists, "_UNSURE", 0.01)  # two dozen messages are not surer
+    model = open_served(str(own_model))
+    judge = Judge(model, Classifier.rule.fget, lambda error: None, ServerTally(1))
+    genuine = b"Authentication-Results: mx.example.org; dkim=pass header.d=example.com\n" + SPAM
+    spam = (await judge.judge(genuine)).verdict.posterior["spam"]
+    assert spam > 0.99
+    lists = own_model.with_name(f"{own_model.name}.lists")
+    for line, data, lesson in (
+        ("deny example.com", genuine, "spam"),
+        ("deny example.com", SPAM, None),  # nobody vouches for the sender
+        ("allow example.com", genuine, None),  # the signs contradict each other
+        ("deny other.example", genuine, None),
+    ):
+        lists.write_text(f"trust mx.example.org\n{line}\n")
+        assert (await judge.judge(data)).lesson == lesson
+    judge.end()
+
+    async with teaching(own_model) as teacher:
+        told = await teacher.teach(genuine, "ham")  # a person says so
+        assert outcome(told) == "learned"
+        assert outcome(await teacher.teach(genuine, "spam", told=False)) == "already_known"
+        assert outcome(await teacher.teach(SPAM, "spam", told=False)) in "learned already_known"
+    assert StoredModel(str(own_model)).filed(genuine).label == "ham"
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_lists_begin_no_model_of_a_user(own_model, tmp_path):
+    folder = tmp_path / "users"
+    users = Users(str(folder), 1 << 20, lambda error: None)
+    teacher = Teacher(lambda: open_served(str(own_model)), users)
+    assert outcome(await teacher.teach(HAM, "ham", "ann", told=False)) == "unknown"
+    assert not folder.exists() or not list(folder.iterdir())
+    assert outcome(await teacher.teach(SPAM, "spam", "ann")) == "learned"
+    assert outcome(await teacher.teach(HAM, "ham", "ann", told=False)) == "learned"
+    teacher.end()
 
 
 # ---- files that change under the server ----

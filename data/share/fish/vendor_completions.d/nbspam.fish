@@ -172,6 +172,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l move -d 'Move messages marked as spam or ham between the folders of a Maildir or account, like sort'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l allow-tell -d 'Let clients of --spamd teach the model'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l report-teaches -d 'With --allow-tell: a report (spamc -C) is a lesson, too'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l autolearn -d 'Learn by itself what two signs say alike: a true line of the lists, and a verdict surer than .999'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l password-file -r -d 'Let clients of --http teach the model if they know the password, FILE\'s first line'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l peer-users -d 'At a socket\'s path, the user is the one who connects, unless that is root'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l users -x -d 'Let each user teach a model of their own in DIR, which counts on top of -m'
