@@ -1,3 +1,5 @@
+"""Sorting a Maildir: verdicts move new mail, and what its user moves is learned."""
+
 import json
 import os
 import subprocess
@@ -13,6 +15,8 @@ from nbspam.maildir import maildir as sort
 from nbspam.maildir.maildir import SortingChoices, sort_maildir
 from nbspam.store.model import told_at
 from nbspam.store.open import load_tokens as load
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 @pytest.fixture
