@@ -1,0 +1,501 @@
+"""Options: words and their values, their order of precedence, help, and names of files."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from itertools import chain
+from typing import NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbspam.cli.frame import COMMON, FIRST, Command, config_path, summary, titled
+from nbspam.cli.inputs import Labels
+from nbspam.cli.main import COMMANDS, GROUPS, TABLE_COMMANDS, TABLE_GROUPS, cli
+from nbspam.cli.options import (
+    ALPHA,
+    CLASS_PRIOR,
+    COST,
+    LETTER,
+    NAMED_PATH,
+    PARTS,
+    SHARE,
+    SHARE_OR_ESTIMATED,
+    complaint,
+    filling,
+    shares,
+)
+from nbspam.errors import InputError
+from nbspam.sources.files import file_names_in
+from nbspam.store.open import load_tokens as load
+from support import HAM, SPAM, complains, write_files
+
+
+def test_a_word_becomes_a_value():
+    for kind, word, value in [
+        (ALPHA, "0", 0.0),
+        (ALPHA, "1e-3", 0.001),
+        (ALPHA, "auto", "auto"),
+        (CLASS_PRIOR, "uniform", "uniform"),
+        (CLASS_PRIOR, "0.25,0.75", (0.25, 0.75)),
+        (COST, "2", 2.0),
+        (NAMED_PATH, "work=a=b", ("work", "a=b")),
+        (SHARE, "a=b=0.5", ("a=b", 0.5)),
+        (SHARE_OR_ESTIMATED, "estimated", "estimated"),
+        (LETTER, "F", "F"),
+        (PARTS, "headers,quotes", ("headers", "quotes")),
+    ]:
+        assert kind.convert(word, None, None) == value
+        assert kind.convert(value, None, None) == value
+
+
+def test_a_word_that_does_not_fit_is_named_with_what_to_do():
+    for kind, words in [
+        (ALPHA, ["-1", "nan", "inf", "x", ""]),
+        (CLASS_PRIOR, ["0.5,0.6", "1,0", "nan", "x", "-1,2", ""]),
+        (COST, ["0", "-1", "inf", "nan", "dear"]),
+        (NAMED_PATH, ["work", "=path", "work="]),
+        (SHARE, ["spam", "spam=x", "estimated"]),
+        (LETTER, ["", "FF", "7", "ä"]),
+    ]:
+        for word in words:
+            with pytest.raises(click.BadParameter) as refused:
+                kind.convert(word, None, None)
+            assert refused.value.message.startswith(f"{word}: not ")
+            assert ";" in refused.value.message
+
+
+def test_shares_are_one_value():
+    assert shares(None, None, [("spam", 0.8), ("ham", 0.2)]) == {"spam": 0.8, "ham": 0.2}
+    assert shares(None, None, ["estimated"]) == "estimated"
+    assert shares(None, None, []) is None
+    with pytest.raises(click.BadParameter, match="estimated: not NAME=P"):
+        shares(None, None, ["estimated", ("spam", 0.8)])
+
+
+def test_a_complaint_of_clicks_ends_without_a_full_stop():
+    assert complaint(click.UsageError("No such thing.")) == "No such thing"
+
+
+# --- options that fill one value -------------------------------------------------------------
+
+
+class Size(NamedTuple):
+    width: int | None = None
+    height: int | None = None
+
+
+size_options = filling(
+    Size,
+    "size",
+    click.option("--width", type=int, help="The width."),
+    click.option("--height", type=int, help="The height."),
+)
+
+
+@click.command()
+@click.option("--first", is_flag=True)
+@size_options
+@click.option("--last", is_flag=True)
+def command(first, size, last):
+    click.echo(f"{size} {first} {last}")
+
+
+def test_options_fill_one_value_in_the_order_of_their_declaration():
+    result = CliRunner().invoke(command, ["--height", "3", "--last"])
+    assert result.output == "Size(width=None, height=3) False True\n"
+    names = [parameter.name for parameter in command.params]
+    assert names == ["first", "width", "height", "last"]
+
+
+def test_labels_come_in_a_fixed_order():
+    labels = Labels(spam=("s",), ham=("h", "i"), named=(("work", "w"),))
+
+    assert labels.paths == [("spam", "s"), ("ham", "h"), ("ham", "i"), ("work", "w")]
+
+
+# ---- the configuration file: defaults of options ----
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Where the configuration file is: it does not exist yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "nbspam").mkdir(parents=True)
+    return tmp_path / "config" / "nbspam" / "config.toml"
+
+
+def test_the_file_is_where_each_system_keeps_them(monkeypatch):
+    for platform, variables, folder in [
+        ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x"),
+        ("linux", {"XDG_CONFIG_HOME": "", "HOME": "/home/ann"}, "/home/ann/.config"),
+        ("darwin", {"HOME": "/home/ann"}, "/home/ann/Library/Application Support"),
+        ("win32", {"APPDATA": "/data"}, "/data"),
+    ]:
+        monkeypatch.setattr(sys, "platform", platform)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+
+        assert config_path() == os.path.join(folder, "nbspam", "config.toml")
+
+
+def test_the_file_sets_options(nbspam, trained, config):
+    for text, label in [
+        ("[classify]\nfp-cost = 1e9\n", "ham"),
+        ("[common]\nfp-cost = 1e9\n", "ham"),
+        ("[common]\nfp-cost = 1e9\n[classify]\nfp-cost = 2\n", "spam"),
+        ("[predict]\nfp-cost = 1e9\n", "spam"),
+        ('[classify]\nprior = "spam=1e-9"\n', "ham"),
+        ('[classify]\nprior = ["spam=1e-9"]\n', "ham"),
+        ("[common]\njson = true\n", "{"),
+        ("[common]\njson = false\n", "spam"),
+        ("", "spam"),
+    ]:
+        config.write_text(text)
+
+        assert nbspam("classify", stdin=SPAM)[1].startswith(label)
+        assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
+
+
+def test_options_win_over_the_environment_and_that_over_the_file(
+    nbspam, trained, config, monkeypatch
+):
+    config.write_text("[classify]\nfp-cost = 1e9\n[tokens]\npairs = true\n")
+    monkeypatch.setenv("NBSPAM_CLASSIFY_FP_COST", "2")
+    assert nbspam("classify", stdin=SPAM)[1].startswith("spam")
+    assert nbspam("classify", "--fp-cost", "1e9", stdin=SPAM)[1].startswith("ham")
+    # Options that turn a default off can be set.
+    assert "cheap pills" in nbspam("tokens", stdin=SPAM)[1]
+    assert "cheap pills" not in nbspam("tokens", "--no-pairs", stdin=SPAM)[1]
+
+
+def test_paths_in_the_file_may_begin_at_home_and_verbose_names_it(
+    nbspam, trained, config, monkeypatch
+):
+    config.write_text('[common]\nmodel-file = "~/m.nbspam"\nverbose = true\n')
+    monkeypatch.delenv("NBSPAM_MODEL")
+    monkeypatch.setenv("HOME", str(trained.parent))
+
+    status, out, err = nbspam("predict", stdin=SPAM)
+    assert (status, out) == (0, "spam\n")
+    assert f"nbspam: configuration {config}\n" in err
+    assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "status"), [("classify", "exit-code", 3), ("filter", "tempfail", 75)]
+)
+def test_a_status_of_failures_holds_wherever_it_is_set(
+    nbspam, tmp_path, config, monkeypatch, command, option, status
+):
+    none = ("-m", tmp_path / "none.nbspam")
+    assert nbspam(command, *none, stdin=SPAM)[0] == 1
+    config.write_text(f"[{command}]\n{option} = true\n")
+    assert nbspam(command, *none, stdin=SPAM)[0] == status
+    assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == 1
+    monkeypatch.setenv(f"NBSPAM_{command}_{option}".replace("-", "_").upper(), "1")
+    assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == status
+
+
+def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, config):
+    for text, words in [
+        ("[common", "not TOML: Expected ']'"),
+        ("[common]\na = '\xff'", "not TOML: "),
+        ("fp-cost = 2", "fp-cost: in no table; write it under [common]"),
+        ("common = 2", "common: in no table"),
+        ("[clasify]", "[clasify]: no such command; did you mean classify?"),
+        ("[classify]\nfp_cost = 2", "[classify] fp_cost: no such option; did you mean fp-cost?"),
+        ("[classify]\nsources = 'x'", "[classify] sources: no such option"),
+        ("[classify]\nno-config = true", "[classify] no-config: no such option"),
+        ("[common]\nfp-cots = 2", "[common] fp-cots: no such option; did you mean fp-cost?"),
+        ("[common]\nxyzzy = 2", "[common] xyzzy: no such option; mend the file, or give --no-c"),
+        ("[classify]\njson = 1", "[classify] json: not true or false"),
+        ("[classify]\nfp-cost = true", "[classify] fp-cost: not a string or a number"),
+        ("[classify]\nfp-cost = [2]", "[classify] fp-cost: not a string or a number"),
+        ("[classify]\nfp-cost = 'x'", "[classify] fp-cost: x: not a number above 0"),
+        ("[classify]\njobs = 0", "[classify] jobs: 0 is not in the range x>=1"),
+        ("[classify]\njobs = 'x'", "[classify] jobs: 'x' is not a whole number"),
+        ("[classify]\nprior = [true]", "[classify] prior: not a string or a number or a list of"),
+    ]:
+        config.write_bytes(text.encode("latin-1"))
+
+        assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: {words}")
+        assert nbspam("classify", "--no-config", stdin=SPAM)[0] == 0
+        assert nbspam("classify", "--help")[0] == 0
+
+
+def test_a_wrong_file_stops_only_the_commands_that_it_concerns(nbspam, trained, config):
+    config.write_text("[common]\ncv = 5\n[eval]\nfp-cots = 2\n[filter]\nsure = 2\n")
+    assert nbspam("predict", stdin=SPAM)[0] == 0
+    assert complains(nbspam("eval"), 2, "[eval] fp-cots: no such option")
+    # The filter passes mail on.
+    status, out, err = nbspam("filter", stdin=SPAM)
+    assert (status, out) == (2, SPAM.decode())
+    assert "[filter] sure: 2.0 is not in the range" in err
+    config.unlink()
+    config.mkdir()
+    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: Is a directory")
+
+
+# ---- arguments ----
+
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
+@pytest.fixture
+def new(tmp_path):
+    """Return files of a Maildir's cur, as a shell's glob lists them."""
+    messages = {f"{n}:2,S": SPAM + b"new %d\n" % n for n in range(3)}
+    return sorted(write_files(tmp_path / ".Spam" / "cur", messages).iterdir())
+
+
+def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, new, folder):
+    assert nbspam("update", *new)[:2] == (1, "skipped 3\n")
+    assert nbspam("update", "--spam", *new) == (0, "learned 3\n", "")
+    result = nbspam("update", "--spam", new[0], "--spam", *new[1:], "-", stdin=SPAM + b"x")
+    assert result == (0, "learned 1, already known 3\n", "")
+    assert load(str(trained)).table.class_count.tolist() == [2, 6]
+    # Folders that state classes keep theirs.
+    assert nbspam("update", "--ham", *new, folder)[1] == "already known 4, moved 3\n"
+
+
+def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
+    nbspam, trained, folder, new, tmp_path
+):
+    (tmp_path / "t.csv").write_text("label,text\nham,lunch on friday\n")
+    status, out, err = nbspam("update", "--spam", new[0], tmp_path / "t.csv", new[0].parent)
+    assert (status, out) == (1, "learned 2, skipped 3\n")
+    assert "no label" in err
+
+    two = ("--ham", new[1], "--spam", new[2], tmp_path / "t.csv", folder)
+    assert nbspam("update", *two)[:2] == (0, "learned 2, already known 5\n")
+
+
+@pytest.mark.parametrize("command", ["update", "train", "eval"])
+def test_beside_two_classes_a_file_without_one_is_wrong_usage(nbspam, trained, new, command):
+    before = trained.read_bytes()
+    result = nbspam(command, "--ham", new[0], "--spam", *new[1:])
+
+    assert complains(result, 2, str(new[2]), "states no class", "spam, ham")
+    assert trained.read_bytes() == before
+
+
+def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
+    assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
+    answer = json.loads(nbspam("eval", "--spam", *new, folder, "--cv", "2", "--json")[1])
+    assert answer["n_docs"] == 7
+
+
+def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
+    typing, terminal = pty.openpty()
+    os.write(typing, b"Subject: cheap pills\n\nBuy now.\n\x04")
+    command = [sys.executable, "-m", "nbspam", "classify"]
+    done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
+
+    assert done.stderr == "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n"
+    assert done.stdout.startswith("spam\t")
+
+
+# ---- help: commands and options in groups, whole sentences, `nbspam help` ----
+
+
+TITLE = re.compile(r"^(\S.*):$", re.MULTILINE)
+LEAVES = dict(cli.leaves())
+
+
+def options(command):
+    return [each for each in command.params if isinstance(each, click.Option)]
+
+
+def test_without_a_command_the_commands_are_listed_each_in_one_group(nbspam):
+    assert len({*COMMANDS}) == len(COMMANDS)
+    assert len({*TABLE_COMMANDS}) == len(TABLE_COMMANDS)
+    assert set(LEAVES) == {*COMMANDS, *(f"table {name}" for name in TABLE_COMMANDS)} - {"table"}
+    assert nbspam() == nbspam("--help") == nbspam("help")
+    assert nbspam("table") == nbspam("table", "--help") == nbspam("help", "table")
+
+
+@pytest.mark.parametrize(("words", "groups"), [((), GROUPS), (("table",), TABLE_GROUPS)])
+def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, groups):
+    status, out, _ = nbspam(*words, "--help")
+
+    assert status == 0
+    assert TITLE.findall(out)[: len(groups)] == [*groups]
+    assert "..." not in out.split("\n", 1)[1]
+    text = " ".join(out.split())
+    for name in chain.from_iterable(groups.values()):
+        command = LEAVES.get(" ".join([*words, name])) or cli.get_command(None, name)
+        assert f" {name} {summary(command)}" in text, name
+        assert summary(command).endswith("."), name
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_whole_help_lists_every_option_once_and_each_in_a_sentence(nbspam):
+    for name in LEAVES:
+        status, out, _ = nbspam("help", *name.split())
+        command = LEAVES[name]
+
+        assert status == 0
+        assert f"nbspam {name}" in command.help  # an example
+        assert TITLE.findall(out)[-1] == COMMON
+        listed = re.findall(r"^  (-[^\s,]+)", out.split(":\n", 1)[1], re.MULTILINE)
+        assert sorted(listed) == sorted([*(each.opts[0] for each in options(command)), "-h"])
+
+    for name, command in LEAVES.items():
+        for each in options(command):
+            sentence = each.help.split("  ")[0]
+            assert re.match("[A-Z]|[a-z]+, ", sentence), (name, each.opts)
+            assert sentence.endswith(".") or "  [default: " in each.help, (name, each.opts)
+
+
+def test_help_begins_with_the_options_that_users_need_most(nbspam):
+    for name in LEAVES:
+        status, out, _ = nbspam(*name.split(), "--help")
+        command = LEAVES[name]
+        names = [each for option in options(command) for each in option.opts]
+
+        assert status == 0
+        assert len(command.first) <= 4
+        assert set(command.first) <= set(names)
+        assert bool(command.first) == (FIRST in TITLE.findall(out))
+        assert max(map(len, out.splitlines())) <= 80
+        for each in options(command):
+            assert re.search(rf"(?<![\w-]){each.opts[0]}(?![\w-])", out), each.opts
+    for name in ["train", "shard", "table train"]:
+        assert len(nbspam(*name.split(), "--help")[1].splitlines()) <= 61
+
+
+def test_titles_stay_with_the_options_that_have_one():
+    inner = titled("Inner", click.option("--inner", help="An option."))
+
+    @click.command(cls=Command)
+    @titled("Outer", inner, click.option("--outer", help="An option."))
+    @click.option("--plain", help="An option.")
+    def command():
+        pass
+
+    text = click.Context(command, info_name="x").get_help()
+    found = re.findall(r"^(\S.*?)(?:, .*)?:|(--\w+) [A-Z]", text, re.MULTILINE)
+    assert " ".join(map("".join, found)) == (
+        "Usage Inner --inner Outer --outer Options --plain Common options"
+    )
+
+
+# ---- file names of any bytes survive a round trip, and never reach a terminal raw ----
+
+
+NAMES = [
+    b"plain.eml", b"a b.eml", b"line\nbreak.eml", b"tab\there.eml", b"caf\xe9.eml", b"\xff\xfe",
+    b"\x1b[31mred.eml", b"-dash.eml", b" lead.eml", b"quote'\".eml", "好.eml".encode(), b"back\\n",
+]  # fmt: skip
+
+
+def run(*arguments, stdin=b""):
+    command = [sys.executable, "-m", "nbspam", *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def box(tmp_path):
+    names = [os.fsdecode(name) for name in NAMES]
+    files = {name: SPAM + b"number %d\n" % number for number, name in enumerate(names)}
+    return os.fsencode(write_files(tmp_path / "box", files))
+
+
+def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, box):
+    status, out, err = run("classify", "-0", box)
+    assert (status, err) == (0, b"")
+    answers = [answer.split(b"\t", 2) for answer in out.split(b"\0")[:-1]]
+    assert {name for _, _, name in answers} == {os.path.join(box, name) for name in NAMES}
+
+    # As in the guide: the third field of those that are spam.
+    pick = "grep -az ^spam | cut -z -f3-"
+    names = subprocess.run(pick, shell=True, input=out, capture_output=True, check=True).stdout
+    assert names.count(b"\0") == len(NAMES)
+    update = ["xargs", "-0", sys.executable, "-m", "nbspam", "relabel", "--to", "spam"]
+    done = subprocess.run(update, input=names, capture_output=True, check=True)
+    assert done.stdout == b"learned 12 that the model did not know\n"
+    assert run("relabel", "--to", "spam", "--files0-from", "-", stdin=names)[1] == (
+        b"already known 12\n"
+    )
+
+
+def test_names_of_any_bytes_are_the_same_in_json_and_escaped_where_lines_end_in_newlines(
+    trained, box
+):
+    _, out, _ = run("classify", "--json", box)
+    names = {os.fsencode(json.loads(line)["name"]) for line in out.splitlines()}
+    assert names == {os.path.join(box, name) for name in NAMES}
+
+    _, out, err = run("classify", box)
+    assert len(out.splitlines()) == len(NAMES)
+    assert b"\x1b" not in out
+    assert b"line\\nbreak.eml" in out
+    status, _, err = run("classify", box + b"\x1b/no\nsuch")
+    assert (status, err.count(b"\n")) == (1, 1)
+    assert b"\x1b" not in err
+
+
+def test_a_terminal_gets_no_raw_names(nbspam, trained, tmp_path, monkeypatch):
+    (tmp_path / "a\x1b[31m\n.eml").write_bytes(HAM)
+    path = str(tmp_path / "a\x1b[31m\n.eml")
+    assert "\x1b[31m\n" in nbspam("classify", "-0", path)[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    out = nbspam("classify", "-0", path)[1]
+    assert "\x1b" not in out
+
+
+names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and name != b"-")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(names, max_size=6), st.booleans())
+def test_a_list_of_names_is_read_back(tmp_path, listed, ends):
+    data = b"\0".join(listed) + b"\0" * (ends and bool(listed))
+    (tmp_path / "list").write_bytes(data)
+    if b"\n" in data and b"\0" not in data:
+        return  # a list whose names end in newlines, as below
+    assert [os.fsencode(name) for name in file_names_in(str(tmp_path / "list"))] == listed
+
+
+def test_lists_of_names_are_read_after_those_of_the_command_line(nbspam, trained, folder):
+    files = sorted(folder.rglob("*.eml"))
+    listed = b"\0".join(os.fsencode(path) for path in files[1:]) + b"\0"
+    both = nbspam("classify", files[0], "--files0-from", "-", stdin=listed)
+    assert both == nbspam("classify", *files)
+    (folder.parent / "list").write_bytes(listed)
+    assert nbspam("classify", files[0], "--files0-from", folder.parent / "list") == both
+
+    for command in (("classify",), ("predict",), ("explain",), ("classify", "--json")):
+        assert nbspam(*command, "--files0-from", "-") == (0, "", "")
+    assert nbspam("update", "--files0-from", "-") == (0, "nothing to do\n", "")
+    assert complains(nbspam("train", "--files0-from", "-"), 1, "nothing to read")
+
+
+def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
+    for listed, words in [
+        (b"a.eml\nb.eml\n", "--files0-from -: no NUL in it, its names end in newlines"),
+        (b"a.eml\0\0b.eml\0", "--files0-from -: name 2 is empty; leave it out"),
+        (b"gone.eml\0", "gone.eml: no such file or folder"),
+        (b"-\0", "./-: no such file or folder"),
+    ]:
+        assert complains(nbspam("classify", "--files0-from", "-", stdin=listed), 1, words)
+
+    for one, other in (("-0", "--json"), ("--csv", "-0"), ("--csv", "--exit-code")):
+        status, _, err = nbspam("classify", one, other)
+        assert status in (2, 3)
+        assert "two forms of answer" in err
+
+    assert complains(nbspam("classify", "--files0-from", tmp_path / "no"), 1, "no such file")
+    monkeypatch.setattr("sys.stdin", None)
+
+    with pytest.raises(InputError, match="--files0-from -: standard input is closed"):
+        file_names_in("-")
