@@ -76,10 +76,9 @@ def access_book(
     from nbspam.imap.secrets import AccessBook, AccountAccess
     from nbspam.imap.urls import imap_url
 
+    keys = ("password-command", "token-command", "tls-ca", "spam-folder")
     own = {
-        imap_url(each["url"]).account: AccountAccess(
-            *(each.get(key) for key in ("password-command", "token-command", "tls-ca"))
-        )
+        imap_url(each["url"]).account: AccountAccess(*map(each.get, keys))
         for each in accounts().values()
     }
     return AccessBook(AccountAccess(password_command, token_command, tls_ca), own, before)
@@ -94,8 +93,21 @@ def is_account_name(name: str) -> bool:
         return is_account(name)
     known = accounts()
     if name not in known and get_close_matches(name, known, 1):
-        raise click.UsageError(near(f"{name}: neither a Maildir nor an account", name, [*known]))
+        raise click.UsageError(near(f"{name}: neither a mailbox nor an account", name, [*known]))
     return name in known
+
+
+def of_named_account(values: dict[str, Any]) -> dict[str, Any]:
+    """Return options of `serve` in which an account that --review names is its URL.
+
+    Its own model is the one that is served.  Raises click.UsageError.
+    """
+    review = values["review"]
+    if review is None or values["users"] is not None or not is_account_name(review):
+        return values
+    table = accounts().get(review, {"url": review})
+    model = table.get("model-file", values["model_path"])
+    return {**values, "review": table["url"], "model_path": model}
 
 
 def accounts_of(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbspam.cli import options
-from nbspam.cli.accounts import access_book
+from nbspam.cli.accounts import access_book, of_named_account
 from nbspam.cli.frame import Call, Command, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.cli.sharing import SHARE_OPTIONS, share_choices, share_options
@@ -96,8 +96,8 @@ class Serve(Command):
     click.option(
         "--review",
         metavar="MAILBOX",
-        help="The mail of a Maildir, mbox, folder or account (imaps://USER@HOST/): verdicts,"
-        " reasons, and lessons by clicks.  With --users, the folder of all users' mailboxes.",
+        help="The mail of a Maildir, mbox, folder or account (imaps://USER@HOST/ or its NAME):"
+        " verdicts, reasons, and lessons by clicks.  With --users, the folder of all mailboxes.",
     ),
     click.option(
         "--move",
@@ -186,7 +186,7 @@ def serve_command(**values: Any) -> None:
     """
     from nbspam.server.supervisor import serve
 
-    context = click.get_current_context()
+    context, values = click.get_current_context(), of_named_account(values)
     choices = service_options(**values, book=_book_of(values))
     is_new = _is_new(values["model_path"])
     used = [listeners_of(values, choices)]
@@ -237,7 +237,8 @@ def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, A
     """
     arguments = list(ctx.ensure_object(Call).arguments)
     try:
-        values = ctx.command.make_context("serve", arguments, parent=ctx.parent).params
+        made = ctx.command.make_context("serve", arguments, parent=ctx.parent)
+        values = of_named_account(made.params)
         book = _book_of(values, before)
     except click.ClickException as error:
         raise UsageError(options.complaint(error)) from error

@@ -29,11 +29,12 @@ class AccountSecret(NamedTuple):
 
 
 class AccountAccess(NamedTuple):
-    """How an account's secret is found, and by whom its server's certificate is signed."""
+    """How an account's secret is found, and what its owner says of its server."""
 
     password_command: str | None = None
     token_command: str | None = None
     tls_ca: str | None = None  # a file of certificates; None: those of the system
+    spam_folder: str | None = None  # on the page; None: by its use, or its usual name
 
 
 class AccessBook:

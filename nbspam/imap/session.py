@@ -101,6 +101,7 @@ class AccountSession:
             ) from None
         self.url = url
         access = book.access_to(url)
+        self._spam_folder = access.spam_folder
         secret = book.secret_of(url)
         # Made only where it is needed: reading the system's certificates takes a while.
         context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
@@ -218,9 +219,12 @@ class AccountSession:
                 uses.setdefault(name, use)
         return [AccountFolder(name, uses.get(name, "")) for _, _, name in held]
 
-    def folder_of_use(self, use: str) -> str | None:
-        """Return the folder for junk, trash, sent, archive or drafts; None if there is none."""
-        return next((each.name for each in self.folders() if each.use == use), None)
+    def junk_folder(self) -> str | None:
+        """Return the folder for spam: stated, or found by its use; None: none."""
+        folders = self.folders()
+        if self._spam_folder is not None:
+            return self.name_of(self._spam_folder, [each.name for each in folders])
+        return next((each.name for each in folders if each.use == "junk"), None)
 
     def name_of(self, folder: str, there: Collection[str]) -> str:
         """Return the server's name of a folder that its user calls so, such as INBOX.Junk.

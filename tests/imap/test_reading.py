@@ -347,8 +347,7 @@ def test_folders_are_found_by_their_use_or_usual_names(server):
     server.after = AFTER.replace("SPECIAL-USE", "")
     server.folders["Junk"].use = ""
     with opened(server) as found:
-        assert found.folder_of_use("junk") == "Junk"
-        assert found.folder_of_use("drafts") is None
+        assert found.junk_folder() == "Junk"
 
 
 def test_too_many_folders_are_refused(server, monkeypatch):

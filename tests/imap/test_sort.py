@@ -431,9 +431,10 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     )
     box.put("INBOX", S[0])
 
-    wrong = "neither a Maildir nor an account; did you mean home?"
+    wrong = "neither a mailbox nor an account; did you mean home?"
     assert complains(nbspam("sort", "hoem"), 2, f"hoem: {wrong}")
     assert complains(nbspam("sort", "--watch", "hoem", "work"), 2, f"hoem: {wrong}")
+    assert complains(nbspam("serve", "--web", "0", "--review", "hoem"), 2, f"hoem: {wrong}")
     assert "1 spam" in nbspam("sort", "home")[1]
     out = nbspam("sort", "--json")[1]
     found = [json.loads(line)["maildir"] for line in out.splitlines()]

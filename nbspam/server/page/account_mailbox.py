@@ -113,7 +113,7 @@ class AccountMailbox(ReviewMailbox):
             try:
                 if self._session is None:
                     self._session = AccountSession(self._url, self.book)
-                    self._junk = self._session.folder_of_use("junk")
+                    self._junk = self._session.junk_folder()
                 return question(self._session)
             except LostError:
                 self.close()

@@ -168,7 +168,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l web -x -d 'Show a page to users of this machine who have the token that is printed first'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l socket-mode -x -d 'Who may connect to sockets at paths: the mode of their files'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l socket-group -x -d 'The group of sockets at paths'
-complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l review -x -d 'The mail of a Maildir, mbox, folder or account (imaps://USER@HOST/): verdicts, reasons, and lessons by clicks'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l review -x -d 'The mail of a Maildir, mbox, folder or account (imaps://USER@HOST/ or its NAME): verdicts, reasons, and lessons by clicks'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l move -d 'Move messages marked as spam or ham between the folders of a Maildir or account, like sort'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l allow-tell -d 'Let clients of --spamd teach the model'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from serve' -l report-teaches -d 'With --allow-tell: a report (spamc -C) is a lesson, too'
