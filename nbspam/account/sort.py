@@ -25,7 +25,8 @@ from nbspam.account.memory import (
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.errors import InputError
-from nbspam.imap.session import INBOX, AccountRefusedError, AccountSession, OpenFolder
+from nbspam.imap.session import INBOX, AccountSession, OpenFolder
+from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.maildir.maildir import Sorted, SortingReport
 from nbspam.settings import PRESETS

@@ -1,24 +1,19 @@
-"""A session with an account: logged in, folders, UIDs, messages by batches, moves, waiting.
+"""A session with an account: logged in, folders, UIDs, messages by batches, moves, waiting."""
 
-What a library or a server raises ends here: a refusal is an AccountRefusedError; a connection that
-is lost, and a server that is busy, are LostErrors, after which the caller may connect again.
-"""
-
-import imaplib
 import ipaddress
-import re
 import select
 import socket
 import ssl
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from nbspam.errors import InputError, LostError, UsageError
+from nbspam.errors import InputError, UsageError
 from nbspam.imap.secrets import AccessBook, AccountSecret
+from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, no_entry
 from nbspam.imap.urls import ImapUrl
 
 BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
@@ -26,10 +21,6 @@ HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line 
 _WINDOW = 50_000  # messages of one SEARCH, whose answer is a line of at most 550,000 bytes
 _MOST_FOLDERS = 10_000
 _MOST_NAMES = 8  # that are repeated when a folder is not there
-_MOST_WORDS = 160  # characters of what a server says that are repeated
-# Refusals that pass by themselves: RFC 5530, and Gmail's and Outlook's words for too much.
-_PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
-_NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection too many
 _SPECIAL = {
     "junk": (b"\\Junk", ("junk", "spam", "junk e-mail", "junk email", "bulk mail", "junk mail")),
     "trash": (b"\\Trash", ("trash", "deleted items", "deleted messages", "bin", "deleted")),
@@ -39,15 +30,6 @@ _SPECIAL = {
     "all": (b"\\All", ("all mail",)),
 }
 INBOX = "INBOX"
-_CLOSED = "closed by the server"  # imaplib has one class of errors for all that ends a connection
-
-
-class AccountRefusedError(InputError):
-    """A server that says no.  code: its reason in a word, such as OVERQUOTA; "" if it has none."""
-
-    def __init__(self, text: str, code: str = "") -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class AccountFolder(NamedTuple):
@@ -105,7 +87,7 @@ class AccountSession:
         secret = book.secret_of(url)
         # Made only where it is needed: reading the system's certificates takes a while.
         context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
-        with self._asking("connect", is_first=True):
+        with asking(self.url, "connect", is_first=True):
             self._client = wire.connected(url.host, url.port, context if url.is_tls else None)
         try:
             self._secure(context)
@@ -141,23 +123,23 @@ class AccountSession:
         """Begin TLS, unless the server is this very machine."""
         if self.url.is_tls:
             return
-        with self._asking("connect"):
+        with asking(self.url, "connect"):
             peer = self._client.socket().getpeername()[0]
         if ipaddress.ip_address(peer.partition("%")[0]).is_loopback and context is None:
             return
-        with self._asking("STARTTLS"):
+        with asking(self.url, "STARTTLS"):
             offered = self._client.has_capability("STARTTLS")
         if not offered:
             raise InputError(
                 f"{self.url.host}: offers no TLS on port {self.url.port}; write imaps://, as"
                 " passwords never go over a network without it"
             )
-        with self._asking("STARTTLS", is_first=True):
+        with asking(self.url, "STARTTLS", is_first=True):
             self._client.starttls(context or _tls_context(None))
 
     def _log_in(self, secret: AccountSecret) -> None:
         client, user = self._client, self.url.user
-        with self._asking("log in"):
+        with asking(self.url, "log in"):
             if client.wire.state == "AUTH":  # the server knows who it is
                 return
             offers = {_text(each).upper() for each in client.capabilities()}
@@ -175,19 +157,19 @@ class AccountSession:
         else:
             log_in = client.login
         try:
-            with self._asking("log in"):
+            with asking(self.url, "log in"):
                 log_in(user, secret.text)
         except AccountRefusedError as error:
-            raise _no_entry(self.url, error.code, secret.is_token) from None
+            raise no_entry(self.url, error.code, secret.is_token) from None
         # What a server can do, it says after the login.
-        with self._asking("CAPABILITY"):
+        with asking(self.url, "CAPABILITY"):
             self.abilities = frozenset(_text(each).upper() for each in client.capabilities())
 
     # ---- folders ----
 
     def folders(self) -> list[AccountFolder]:
         """Return the folders that hold messages, each with its use."""
-        with self._asking("LIST"):
+        with asking(self.url, "LIST"):
             if "SPECIAL-USE" in self.abilities and "LIST-EXTENDED" in self.abilities:
                 answer = self._client._imap._simple_command(
                     "LIST", '""', "*", "RETURN (SPECIAL-USE)"
@@ -233,7 +215,7 @@ class AccountSession:
         """
         if folder in there or "NAMESPACE" not in self.abilities:
             return folder
-        with self._asking("NAMESPACE"):
+        with asking(self.url, "NAMESPACE"):
             own = self._client.namespace().personal or [("", "")]
             prefix = str(own[0][0])
         return folder if folder.startswith(prefix) else prefix + folder
@@ -241,7 +223,7 @@ class AccountSession:
     def status(self, folder: str) -> tuple[int, int, int]:
         """Return how many messages a folder has, its UIDVALIDITY and its UIDNEXT."""
         wanted = ("MESSAGES", "UIDVALIDITY", "UIDNEXT")
-        with self._asking("STATUS", folder):
+        with asking(self.url, "STATUS", folder):
             found = self._client.folder_status(folder, wanted)
             messages, validity, following = (int(found.get(w.encode(), 0)) for w in wanted)
         return messages, validity, following
@@ -257,7 +239,7 @@ class AccountSession:
         from imapclient.imap_utf7 import decode
         from imapclient.response_parser import parse_response
 
-        with self._asking("LIST"):
+        with asking(self.url, "LIST"):
             imap = self._client.wire
             imap.untagged_responses.pop("STATUS", None)
             words = '""', "*", "RETURN (STATUS (UIDVALIDITY UIDNEXT))"
@@ -273,9 +255,9 @@ class AccountSession:
 
     def make_folder(self, folder: str) -> None:
         """Make a folder, and have mail programs show it."""
-        with self._asking("CREATE", folder):
+        with asking(self.url, "CREATE", folder):
             self._client.create_folder(folder)
-        with suppress(AccountRefusedError), self._asking("SUBSCRIBE", folder):
+        with suppress(AccountRefusedError), asking(self.url, "SUBSCRIBE", folder):
             self._client.subscribe_folder(folder)
 
     def open(self, folder: str, writes: bool = False) -> OpenFolder:
@@ -293,7 +275,7 @@ class AccountSession:
             ) from None
 
     def _opened(self, folder: str, writes: bool) -> OpenFolder:
-        with self._asking("SELECT", folder):
+        with asking(self.url, "SELECT", folder):
             found = self._client.select_folder(folder, readonly=not writes)
             permanent = {_text(each).lower() for each in found.get(b"PERMANENTFLAGS", ())}
             flags = {_text(each).lower() for each in found.get(b"FLAGS", ())}
@@ -320,7 +302,7 @@ class AccountSession:
         first = (max(self.folder.n_messages, 1) - 1) // _WINDOW * _WINDOW + 1
         while first > 0 and self.folder.n_messages:
             last = "*" if first + _WINDOW > self.folder.n_messages else first + _WINDOW - 1
-            with self._asking("SEARCH"):
+            with asking(self.url, "SEARCH"):
                 mark = "DELETED" if deleted else "UNDELETED"
                 uids = self._client.search([f"{first}:{last}", mark, *criteria])
                 found.update(uid for uid in map(int, uids) if 0 < uid < 1 << 32)
@@ -370,7 +352,7 @@ class AccountSession:
                 yield FetchedBatch(batch.uids[-1], data, batch.is_large)
 
     def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
-        with self._asking("FETCH"):
+        with asking(self.url, "FETCH"):
             found = self._client.fetch(list(uids), wanted)
             return [(uid, found[uid]) for uid in uids if uid in found]
 
@@ -387,7 +369,7 @@ class AccountSession:
         Returns UIDVALIDITY and UID that they have there, as far as the server says so.
         """
         how = "MOVE" if "MOVE" in self.abilities else "COPY"
-        with self._asking(how, folder):
+        with asking(self.url, how, folder):
             said = self._client.wire.untagged_responses
             said.pop("COPYUID", None)
             (self._client.move if how == "MOVE" else self._client.copy)(list(uids), folder)
@@ -398,14 +380,14 @@ class AccountSession:
 
     def remove(self, uids: Sequence[int]) -> None:
         """Remove messages, and no others that are marked as deleted."""
-        with self._asking("STORE"):
+        with asking(self.url, "STORE"):
             self._client.add_flags(list(uids), [b"\\Deleted"], silent=True)
-        with self._asking("EXPUNGE"):
+        with asking(self.url, "EXPUNGE"):
             self._client.uid_expunge(list(uids))
 
     def mark(self, uids: Sequence[int], keyword: str, *without: str) -> None:
         """Set a keyword on messages, and take others from them."""
-        with self._asking("STORE"):
+        with asking(self.url, "STORE"):
             if without:
                 self._client.remove_flags(list(uids), list(without), silent=True)
             self._client.add_flags(list(uids), [keyword], silent=True)
@@ -421,7 +403,7 @@ class AccountSession:
             select.select([wake], [], [], seconds)
             return False
         client, wire = self._client, self._client.wire
-        with self._asking("IDLE"):
+        with asking(self.url, "IDLE"):
             client.idle()
             changed, end = False, time.monotonic() + seconds
             poller = select.poll()
@@ -438,110 +420,9 @@ class AccountSession:
                 n_before = wire.n_read
                 changed = any(map(_is_change, client.idle_check(0)))
                 if wire.n_read == n_before:
-                    raise wire.abort(_CLOSED)
+                    raise wire.abort(CLOSED)
             changed = any(map(_is_change, client.idle_done()[1])) or changed
         return changed
-
-    # ---- errors ----
-
-    @contextmanager
-    def _asking(self, what: str, folder: str = "", is_first: bool = False) -> Iterator[None]:
-        """Turn whatever a library raises into our errors.
-
-        is_first: the server is met for the first time, and may be the wrong one.
-        """
-        account, host = self.url.account, f"{self.url.host}:{self.url.port}"
-        try:
-            yield
-        except ssl.SSLCertVerificationError as error:
-            raise InputError(
-                f"{host}: its certificate is not to be trusted ({error.verify_message}); check"
-                " the name, and for a server of your own give --tls-ca FILE"
-            ) from None
-        except ssl.SSLError as error:
-            if not is_first:
-                raise LostError(_lost(account, error)) from None
-            raise InputError(
-                f"{host}: speaks no TLS ({_first_line(error)}); write imap:// for a port on which"
-                " it begins by STARTTLS"
-            ) from None
-        except socket.gaierror:
-            raise InputError(f"{self.url.host}: no such host; check the name") from None
-        except OSError as error:
-            if is_first:
-                raise LostError(
-                    f"{host}: cannot be reached ({_first_line(error)}); check host and port, or"
-                    " try again later"
-                ) from None
-            raise LostError(_lost(account, error)) from None
-        except imaplib.IMAP4.abort as error:
-            if is_first and _CLOSED not in str(error):
-                raise InputError(
-                    f"{host}: speaks no IMAP ({_first_line(error)}); check host and port"
-                ) from None
-            raise LostError(_lost(account, error)) from None
-        except imaplib.IMAP4.error as error:
-            if isinstance(error.__context__, imaplib.IMAP4.abort):  # within a login
-                raise LostError(_lost(account, error)) from None
-            if is_first:
-                raise InputError(f"{host}: speaks no IMAP; check host and port") from None
-            raise _refusal(self.url, what, folder, error) from None
-        except (InputError, LostError, UsageError):
-            raise
-        except Exception as error:  # of a library that does not understand an answer
-            raise LostError(
-                f"{account}: an answer to {what} that is no IMAP ({type(error).__name__}); try"
-                " again later"
-            ) from None
-
-
-def _lost(account: str, error: Exception) -> str:
-    return f"{account}: connection lost ({_first_line(error)}); nothing is lost, try again later"
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first words of an error."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())[:_MOST_WORDS]
-
-
-def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:
-    # The word in brackets, such as OVERQUOTA.
-    found = re.search(r"\[([A-Z0-9-]{1,40})[] ]", str(error).upper())
-    code = found[1] if found else ""
-    where = f"{url.account}: {folder}" if folder else url.account
-    grows = what in ("COPY", "MOVE", "CREATE")
-    if grows and not code and re.search("over ?quota", str(error), re.IGNORECASE):  # Cyrus
-        code = "OVERQUOTA"
-    is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
-    if code in _PASSING or is_much or _NOT_CONNECTED in str(error):
-        return LostError(
-            f"{where}: the server is busy ({code or 'too many connections'}); try again later"
-        )
-    if what == "log in":
-        return AccountRefusedError("", code)  # whose words could repeat the secret
-    if code == "OVERQUOTA":
-        return AccountRefusedError(
-            f"{where}: the account is full; delete some mail, or empty the trash", code
-        )
-    is_missing = code in ("NONEXISTENT", "TRYCREATE") or what in ("SELECT", "STATUS")
-    if folder and is_missing and code in ("", "NONEXISTENT", "TRYCREATE"):
-        return AccountRefusedError(f"{where}: no such folder; check the name", "NONEXISTENT")
-    said = _first_line(error)
-    return AccountRefusedError(
-        f"{where}: the server refuses {what} ({said}); check the account", code
-    )
-
-
-def _no_entry(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
-    said = f" ({code})" if code else ""
-    if is_token:
-        text = (
-            "the access token is refused or has expired; run --token-command, log in there again"
-        )
-        return AccountRefusedError(f"{url.account}: {text}{said}", code)
-    text = "user or password is refused; check both (Gmail: an app password; Outlook: a token)"
-    return AccountRefusedError(f"{url.account}: {text}{said}", code or "AUTHENTICATIONFAILED")
 
 
 def _tls_context(tls_ca: str | None) -> ssl.SSLContext:

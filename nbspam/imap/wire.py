@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from imapclient import IMAPClient
 
+from nbspam.imap.troubles import CLOSED, SILENT
+
 CONNECT_SECONDS = 30.0
 SILENCE_SECONDS = 60.0  # without a byte, before a connection counts as lost
 ANSWER_SECONDS = 900.0  # for a whole answer, which may be 80 MB over a slow line
@@ -69,9 +71,12 @@ class Wire(imaplib.IMAP4):
             self._read_from = self.sock
         if time.monotonic() > self._until:
             raise self.abort(f"an answer of more than {ANSWER_SECONDS:.0f} seconds")
-        data = self.sock.recv(_STEP)
+        try:
+            data = self.sock.recv(_STEP)
+        except TimeoutError:
+            raise self.abort(SILENT) from None
         if not data:
-            raise self.abort("closed by the server")
+            raise self.abort(CLOSED)
         self.n_read += len(data)
         self._bytes_left -= len(data)
         if self._bytes_left < 0:

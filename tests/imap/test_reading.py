@@ -241,7 +241,12 @@ def test_a_token_logs_in(before, nbspam, trained):
     ("changes", "folder", "words"),
     [
         ({"greeting": b"220 smtp.example.org ESMTP\r\n"}, "INBOX", "speaks no IMAP"),
-        ({"greeting": b"* BYE full\r\n"}, "INBOX", "speaks no IMAP"),
+        (
+            {"greeting": b"* BYE full\r\n"},
+            "INBOX",
+            "lets nobody in now (b'* BYE full'); try again",
+        ),
+        ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
         ({"before": "IMAP4rev1"}, "INBOX", "takes no tokens of OAuth2; give --password-command"),
         ({}, "Nope", "ann@127.0.0.1: Nope: no such folder; there is INBOX, Junk, Trash"),
         ({}, "Jnk", "ann@127.0.0.1: Jnk: no such folder; there is Junk"),

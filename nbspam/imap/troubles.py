@@ -1,0 +1,140 @@
+"""What went wrong with a server, in one line that says what to do.
+
+What a library or a server raises ends here: a refusal is an AccountRefusedError; a connection that
+is lost, and a server that is busy, are LostErrors, after which the caller may connect again.
+"""
+
+import imaplib
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nbspam.errors import InputError, LostError, UsageError
+from nbspam.imap.urls import ImapUrl
+
+_MOST_WORDS = 160  # characters of what a server says that are repeated
+# Refusals that pass by themselves: RFC 5530, and Gmail's and Outlook's words for too much.
+_PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
+_NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection too many
+# imaplib has one class of errors for all that ends a connection.
+CLOSED, SILENT = "closed by the server", "nothing is said"
+
+
+class AccountRefusedError(InputError):
+    """A server that says no.  code: its reason in a word, such as OVERQUOTA; "" if it has none."""
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@contextmanager
+def asking(url: ImapUrl, what: str, folder: str = "", is_first: bool = False) -> Iterator[None]:
+    """Return a context that turns whatever a library raises into our errors.
+
+    what: the command.  is_first: the server is met for the first time, and may be the wrong one.
+    """
+    account, host = url.account, f"{url.host}:{url.port}"
+    try:
+        yield
+    except ssl.SSLCertVerificationError as error:
+        raise InputError(
+            f"{host}: its certificate is not to be trusted ({error.verify_message}); check"
+            " the name, and for a server of your own give --tls-ca FILE"
+        ) from None
+    except ssl.SSLError as error:
+        if not is_first:
+            raise LostError(_lost(account, error)) from None
+        raise InputError(
+            f"{host}: speaks no TLS ({_first_line(error)}); write imap:// for a port on which"
+            " it begins by STARTTLS"
+        ) from None
+    except socket.gaierror:
+        raise InputError(f"{url.host}: no such host; check the name") from None
+    except OSError as error:
+        if is_first:
+            raise LostError(
+                f"{host}: cannot be reached ({_first_line(error)}); check host and port, or"
+                " try again later"
+            ) from None
+        raise LostError(_lost(account, error)) from None
+    except imaplib.IMAP4.abort as error:
+        if is_first and SILENT in str(error):
+            raise LostError(
+                f"{host}: {SILENT} there; check the port (993 is imaps://, 143 is imap://), or try"
+                " again later"
+            ) from None
+        if is_first and CLOSED not in str(error):
+            raise InputError(
+                f"{host}: speaks no IMAP ({_first_line(error)}); check host and port"
+            ) from None
+        raise LostError(_lost(account, error)) from None
+    except imaplib.IMAP4.error as error:
+        if isinstance(error.__context__, imaplib.IMAP4.abort):  # within a login
+            raise LostError(_lost(account, error)) from None
+        if is_first and "* BYE" in str(error):
+            raise LostError(
+                f"{host}: lets nobody in now ({_first_line(error)}); try again later"
+            ) from None
+        if is_first:
+            raise InputError(f"{host}: speaks no IMAP; check host and port") from None
+        raise _refusal(url, what, folder, error) from None
+    except (InputError, LostError, UsageError):
+        raise
+    except Exception as error:  # of a library that does not understand an answer
+        raise LostError(
+            f"{account}: an answer to {what} that is no IMAP ({type(error).__name__}); try"
+            " again later"
+        ) from None
+
+
+def _lost(account: str, error: Exception) -> str:
+    return f"{account}: connection lost ({_first_line(error)}); nothing is lost, try again later"
+
+
+def _first_line(error: Exception) -> str:
+    """Return the first words of an error."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:_MOST_WORDS]
+
+
+def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:
+    # The word in brackets, such as OVERQUOTA.
+    found = re.search(r"\[([A-Z0-9-]{1,40})[] ]", str(error).upper())
+    code = found[1] if found else ""
+    where = f"{url.account}: {folder}" if folder else url.account
+    grows = what in ("COPY", "MOVE", "CREATE")
+    if grows and not code and re.search("over ?quota", str(error), re.IGNORECASE):  # Cyrus
+        code = "OVERQUOTA"
+    is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
+    if code in _PASSING or is_much or _NOT_CONNECTED in str(error):
+        return LostError(
+            f"{where}: the server is busy ({code or 'too many connections'}); try again later"
+        )
+    if what == "log in":
+        return AccountRefusedError("", code)  # whose words could repeat the secret
+    if code == "OVERQUOTA":
+        return AccountRefusedError(
+            f"{where}: the account is full; delete some mail, or empty the trash", code
+        )
+    is_missing = code in ("NONEXISTENT", "TRYCREATE") or what in ("SELECT", "STATUS")
+    if folder and is_missing and code in ("", "NONEXISTENT", "TRYCREATE"):
+        return AccountRefusedError(f"{where}: no such folder; check the name", "NONEXISTENT")
+    said = _first_line(error)
+    return AccountRefusedError(
+        f"{where}: the server refuses {what} ({said}); check the account", code
+    )
+
+
+def no_entry(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
+    """Return the error of a refused login, without a word of the server."""
+    said = f" ({code})" if code else ""
+    if is_token:
+        text = (
+            "the access token is refused or has expired; run --token-command, log in there again"
+        )
+        return AccountRefusedError(f"{url.account}: {text}{said}", code)
+    text = "user or password is refused; check both (Gmail: an app password; Outlook: a token)"
+    return AccountRefusedError(f"{url.account}: {text}{said}", code or "AUTHENTICATIONFAILED")
