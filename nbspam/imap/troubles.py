@@ -36,62 +36,68 @@ def asking(url: ImapUrl, what: str, folder: str = "", is_first: bool = False) ->
 
     what: the command.  is_first: the server is met for the first time, and may be the wrong one.
     """
-    account, host = url.account, f"{url.host}:{url.port}"
     try:
         yield
-    except ssl.SSLCertVerificationError as error:
-        raise InputError(
-            f"{host}: its certificate is not to be trusted ({error.verify_message}); check"
-            " the name, and for a server of your own give --tls-ca FILE"
-        ) from None
-    except ssl.SSLError as error:
-        if not is_first:
-            raise LostError(_lost(account, error)) from None
-        raise InputError(
-            f"{host}: speaks no TLS ({_first_line(error)}); write imap:// for a port on which"
-            " it begins by STARTTLS"
-        ) from None
-    except socket.gaierror:
-        raise InputError(f"{url.host}: no such host; check the name") from None
-    except OSError as error:
-        if is_first:
-            raise LostError(
-                f"{host}: cannot be reached ({_first_line(error)}); check host and port, or"
-                " try again later"
-            ) from None
-        raise LostError(_lost(account, error)) from None
-    except imaplib.IMAP4.abort as error:
-        if is_first and SILENT in str(error):
-            raise LostError(
-                f"{host}: {SILENT} there; check the port (993 is imaps://, 143 is imap://), or try"
-                " again later"
-            ) from None
-        if is_first and CLOSED not in str(error):
-            raise InputError(
-                f"{host}: speaks no IMAP ({_first_line(error)}); check host and port"
-            ) from None
-        raise LostError(_lost(account, error)) from None
-    except imaplib.IMAP4.error as error:
-        if isinstance(error.__context__, imaplib.IMAP4.abort):  # within a login
-            raise LostError(_lost(account, error)) from None
-        if is_first and "* BYE" in str(error):
-            raise LostError(
-                f"{host}: lets nobody in now ({_first_line(error)}); try again later"
-            ) from None
-        if is_first:
-            raise InputError(f"{host}: speaks no IMAP; check host and port") from None
-        raise _refusal(url, what, folder, error) from None
     except (InputError, LostError, UsageError):
         raise
-    except Exception as error:  # of a library that does not understand an answer
-        raise LostError(
-            f"{account}: an answer to {what} that is no IMAP ({type(error).__name__}); try"
-            " again later"
-        ) from None
+    except Exception as error:  # also of a library that does not understand an answer
+        first = _first_trouble(url, error) if is_first else None
+        raise (first or _trouble(url, what, folder, error)) from None
 
 
-def _lost(account: str, error: Exception) -> str:
-    return f"{account}: connection lost ({_first_line(error)}); nothing is lost, try again later"
+def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | None:
+    """Return what an error says of a server that is perhaps the wrong one."""
+    host, said = f"{url.host}:{url.port}", _first_line(error)
+    match error:
+        case ssl.SSLCertVerificationError() | socket.gaierror():
+            return None
+        case ssl.SSLError():
+            return InputError(
+                f"{host}: speaks no TLS ({said}); write imap:// for a port on which it begins by"
+                " STARTTLS"
+            )
+        case OSError():
+            return LostError(
+                f"{host}: cannot be reached ({said}); check host and port, or try again later"
+            )
+        case imaplib.IMAP4.abort() if SILENT in said:
+            return LostError(
+                f"{host}: {SILENT} there; check the port (993 is imaps://, 143 is imap://), or try"
+                " again later"
+            )
+        case imaplib.IMAP4.abort() if CLOSED in said:
+            return None
+        case imaplib.IMAP4.error() if "* BYE" in said:
+            return LostError(f"{host}: lets nobody in now ({said}); try again later")
+        case imaplib.IMAP4.error():
+            return InputError(f"{host}: speaks no IMAP ({said}); check host and port")
+    return None
+
+
+def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:
+    match error:
+        case ssl.SSLCertVerificationError():
+            return InputError(
+                f"{url.host}:{url.port}: its certificate is not to be trusted"
+                f" ({error.verify_message}); check the name, and for a server of your own give"
+                " --tls-ca FILE"
+            )
+        case socket.gaierror():
+            return InputError(f"{url.host}: no such host; check the name")
+        case imaplib.IMAP4.error() if not (
+            isinstance(error, imaplib.IMAP4.abort)
+            or isinstance(error.__context__, imaplib.IMAP4.abort)  # within a login
+        ):
+            return _refusal(url, what, folder, error)
+        case OSError() | imaplib.IMAP4.error():
+            return LostError(
+                f"{url.account}: connection lost ({_first_line(error)}); nothing is lost, try"
+                " again later"
+            )
+    return LostError(
+        f"{url.account}: an answer to {what} that is no IMAP ({type(error).__name__}); try again"
+        " later"
+    )
 
 
 def _first_line(error: Exception) -> str:
