@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,14 +69,13 @@ _TAG = re.compile(
     re.DOTALL,
 )
 _NAME = re.compile(rb"[^!?/ >][^ >]*+")
-_ATTRIBUTE = re.compile(rb' ([^\s/>][^\s/>=]*+)(?:="([^"]*+)")?')
+_ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK = b'a href="'
 _LINKS = (b"href", b"src", b"action", b"background")
 _TITLES = (b"alt", b"title", b"aria-label")
 _TELLING = frozenset((*_LINKS, *_TITLES))
-_COUNTING = _TELLING | DECIDING
 _EVENT = re.compile(rb"on[a-z]+\Z")
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
 _WORD = re.compile(r"[^\W_]")
@@ -198,8 +198,9 @@ def _open_at_cut(pieces: list[bytes]) -> list[bytes] | None:
 def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     pieces = _pieces(trees)
-    known, urls, titles = _known_tags(pieces)
-    sheet = _sheet_of(known.values())
+    tags, urls, titles = _tags_of(pieces)
+    different = dict.fromkeys(tags)
+    sheet = _sheet_of(different)
     # Pseudo-classes compare siblings: the time is quadratic in them.
     changed = []
     if sheet is not None:
@@ -208,10 +209,9 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
         changed += [_generate(tree, sheet, alone) for tree in trees if sheet.generated]
     if any(changed):
         pieces = _pieces(trees)
-        known, urls, titles = _known_tags(pieces)
-    different = dict.fromkeys(known.values())
+        tags, urls, titles = _tags_of(pieces)
+        different = dict.fromkeys(tags)
     starts = {tag.start: None for tag in different if tag.start}
-    tags = list(map(known.__getitem__, pieces[1::2]))
     facts = set().union(*[tag.facts for tag in different])
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces)
@@ -238,17 +238,16 @@ def _pieces(trees: list["LexborHTMLParser"]) -> list[bytes]:
 _KNOWN: dict[bytes, _Tag] = {}
 
 
-def _known_tags(pieces: list[bytes]) -> tuple[dict[bytes, _Tag], list[bytes], list[bytes]]:
-    """Return the different tags of a document, in order, and their links and titles."""
-    known: dict[bytes, Any] = dict.fromkeys(pieces[1::2])
+def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]:
+    """Return the tags at odd places, their links and their titles; equal ones give them once."""
+    tags: list[Any] = list(map(_KNOWN.get, pieces[1::2]))
     urls: list[bytes] = []
     titles: list[bytes] = []
-    for written in known:
-        tag = _KNOWN.get(written)
-        if tag is None and written.startswith(_LINK) and written.count(b'"') == 2:
-            tag = _BARE_LINK  # a quarter of all tags that are new are links and nothing else
-            urls += filter(None, [_unescape(written[len(_LINK) : -1].translate(_PLAIN))])
-        elif tag is None:
+    new: dict[bytes, _Tag] = {}
+    for i in [i for i, tag in enumerate(tags) if tag is None]:
+        written = pieces[2 * i + 1]
+        tag = new.get(written)
+        if tag is None:
             tag, values = _read_tag(written)
             if values:  # nearly all links are different
                 urls += [values[name] for name in _LINKS if name in values]
@@ -257,8 +256,9 @@ def _known_tags(pieces: list[bytes]) -> tuple[dict[bytes, _Tag], list[bytes], li
                 if len(_KNOWN) >= _MAX_KNOWN:
                     _KNOWN.clear()
                 _KNOWN[written] = tag
-        known[written] = tag
-    return known, urls, titles
+            new[written] = tag
+        tags[i] = tag
+    return tags, urls, titles
 
 
 def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
@@ -392,35 +392,37 @@ def _unescape(text: bytes) -> bytes:
 
 def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the counted bytes of a tag without brackets, and its links and titles by name."""
-    is_raw, content = written.endswith(_RAW), b""
-    if is_raw:
+    values: dict[bytes, bytes] = {}
+    if written.startswith(_LINK) and written.count(b'"') == 2:
+        # A quarter of all tags that are new are links and nothing else.
+        link = _unescape(written[len(_LINK) : -1].translate(_PLAIN))
+        return _BARE_LINK, {b"href": link} if link else values
+    content = b""
+    if is_raw := written.endswith(_RAW):
         written, _, content = written.partition(b">")
     plain = written.translate(_PLAIN)
     name = plain.partition(b" ")[0]
-    values: dict[bytes, bytes] = {}
     if name[:1] in (b"/", b"!", b"?"):
         name = name[1:]
         return _Tag(name, False, None, b"\n" if name in _BREAKING else b""), values
     deciding: dict[bytes, bytes] = {}
     attributes = _ATTRIBUTE.findall(plain)
     for key, value in attributes:
-        if key not in _COUNTING:
-            continue
-        if b"&" in value:
-            value = _unescape(value)
-        if key in _TELLING and value:
-            values[key] = value
         if key in DECIDING:
-            deciding[key] = b"" if key == b"href" else value
+            deciding[key] = _unescape(value)
+        if key in _TELLING and value:
+            values[key] = _unescape(value)
+    if b"href" in deciding:
+        deciding[b"href"] = b""
     facts: tuple[str, ...] = _FACTS.get(name, ())
     if b" on" in plain and any(_EVENT.match(key) for key, _ in attributes):
         facts += ("attr-event",)
     if b"color" in plain and _WHITE.search(plain):
         facts += ("text-white",)
-    shown = b"\n" if name in _BREAKING else b""
+    start = start_tag(name, deciding)
     if not is_raw:
-        return _Tag(name, name not in _VOID, start_tag(name, deciding), shown, b"", facts), values
-    text, hidden = content.rpartition(b"</")[0], b""
+        return _plain_tag(start, facts) if start.is_cached else _tag_of(start, facts), values
+    text, shown, hidden = content.rpartition(b"</")[0], b"", b""
     if name in _SHOWN_RAW and text:
         shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
     elif name in _HIDDEN_RAW:
@@ -433,7 +435,14 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     return _Tag(name, False, None, shown, hidden, facts), values
 
 
-_BARE_LINK, _ = _read_tag(_LINK + b'"')
+def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
+    """Return the tag of an element that may have others in it."""
+    shown = b"\n" if start.name in _BREAKING else b""
+    return _Tag(start.name, start.name not in _VOID, start, shown, b"", facts)
+
+
+_plain_tag = lru_cache(_MAX_KNOWN)(_tag_of)
+_BARE_LINK = _plain_tag(start_tag(b"a", {b"href": b""}), _FACTS[b"a"])
 
 
 def _facts_of_comments(html: bytes, pieces: list[bytes]) -> set[str]:
