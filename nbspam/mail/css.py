@@ -31,7 +31,7 @@ from nbspam.mail.lengths import (
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
 # Bytes of those that are cached: long ones are hostile and would fill memory.
-_MAX_COLOUR, _MAX_BLOCK = 120, 2000
+_MAX_COLOUR, _MAX_DECLARATION, _MAX_BLOCK = 120, 120, 2000
 
 Read = TypeVar("Read")
 
@@ -328,17 +328,24 @@ def read_block(text: bytes) -> Block:
     text = with_results(without_comments(text))
     split = _ITEMS.findall(text) if b"(" in text or b"'" in text or b'"' in text else None
     for item in text.split(b";") if split is None else split:
-        name, _, value = item.partition(b":")
-        read = _PROPERTIES.get(name.strip())
-        if read is None:
-            continue
-        value, bang, word = value.partition(b"!")
-        value = value.strip()
-        target = block.important if bang and word.strip() == b"important" else block.normal
-        for key, found in read(value).items():
-            target.pop(key, None)
-            target[key] = found
+        is_important, declared = _declaration(item)
+        if declared:
+            target = block.important if is_important else block.normal
+            for key, found in declared.items():
+                target.pop(key, None)
+                target[key] = found
     return block
+
+
+@remember(_MAX_KNOWN, _MAX_DECLARATION)
+def _declaration(text: bytes) -> tuple[bool, Declared]:
+    """Return whether a declaration is important, and what it states."""
+    name, _, value = text.partition(b":")
+    read = _PROPERTIES.get(name.strip())
+    if read is None:
+        return False, {}
+    value, _, word = value.partition(b"!")
+    return word.strip() == b"important", read(value.strip())
 
 
 # Presentational attributes that are read, and the elements that have them.

@@ -93,6 +93,9 @@ _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
 # A tag of many attributes is long, or a quoted value in it has a >.
 _LONG_TAG = re.compile(rb"<[a-zA-Z][^>]{2000}")
 _QUOTED_BRACKET = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
+# The same, if nothing but quotes, brackets and = is left of a document, which is short.
+_NO_BRACKETS = bytes(set(range(256)) - set(b"<>='\""))
+_BRACKET_IN_QUOTES = re.compile(rb"=(?:\"[^\">]*+>|'[^'>]*+>)")
 _HUGE_TAG = re.compile(
     rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
     rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+){0,%d}+[\s/]*+(?:>|\Z))*+)"
@@ -144,10 +147,13 @@ def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
     # Imported late: a message without HTML need not wait for it.
     from selectolax.lexbor import LexborHTMLParser
 
-    if _LONG_TAG.search(html) or _QUOTED_BRACKET.search(html):
-        html = _HUGE_TAG.sub(rb"\1", html)
-    if html.count(b"<") <= min(_AT_ONCE, most):
-        return [LexborHTMLParser(_without_repeats(html))], b""
+    brackets = html.translate(None, _NO_BRACKETS)
+    is_quoted = _BRACKET_IN_QUOTES.search(brackets) and _QUOTED_BRACKET.search(html)
+    if is_quoted or _LONG_TAG.search(html):
+        html = brackets = _HUGE_TAG.sub(rb"\1", html)
+    tags = brackets.count(b"<")
+    if tags <= min(_AT_ONCE, most):
+        return [LexborHTMLParser(_without_repeats(html, tags))], b""
     trees: list[LexborHTMLParser] = []
     places = [match.start() for match in islice(re.finditer(b"<", html), most + 1)]
     around, begin, start = b"", 0, 0
@@ -155,7 +161,8 @@ def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
         stop = min(start + _AT_ONCE, most)
         for _ in range(_MAX_TRIES):
             end = places[stop] if stop < len(places) else len(html)
-            tree = LexborHTMLParser(around + _without_repeats(html[begin:end]) + _CUT)
+            part = _without_repeats(html[begin:end], stop - start)
+            tree = LexborHTMLParser(around + part + _CUT)
             open_tags = _open_at_cut(_pieces([tree]))
             closing = _CLOSING.search(html, end) if open_tags is None else None
             if closing is None:
@@ -170,9 +177,8 @@ def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
     return trees, b""
 
 
-def _without_repeats(html: bytes) -> bytes:
-    """Return a document in which no formatting goes on in every element that follows it."""
-    tags = html.count(b"<")
+def _without_repeats(html: bytes, tags: int) -> bytes:
+    """Return a document of so many tags in which no formatting goes on in all that follows."""
     # A half of the tags, at most, is repeated in the other half.
     if tags * tags > 4 * _MAX_REPEATED and (
         tags * len(set(_FORMATTING.findall(html))) > _MAX_REPEATED
@@ -283,8 +289,9 @@ def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool
     from selectolax.lexbor import SelectolaxError
 
     attribute = MARK.decode()
-    for node in tree.css(f"[{attribute}]"):
-        del node.attrs[attribute]  # the sender's
+    if sheet.has_marks:
+        for node in tree.css(f"[{attribute}]"):
+            del node.attrs[attribute]  # the sender's
     marks: dict[int, list[bytes]] = {}
     nodes = {}
     for compound, key in sheet.marks.items():

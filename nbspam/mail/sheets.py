@@ -19,10 +19,10 @@ from nbspam.mail.css import (
     without_comments,
 )
 from nbspam.mail.lengths import VIEW, read_pixels
-from nbspam.mail.visibility import ROOT, StartTag, Style, look_of, style_of
+from nbspam.mail.visibility import MARK, ROOT, StartTag, Style, look_of, style_of
 
 # What is cached: numbers, and bytes of the longest.
-_MAX_SHEETS, _MAX_SHEET = 32, 20_000
+_MAX_SHEETS, _MAX_SHEET = 128, 20_000
 _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
 _MAX_STEPS = 4096
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
@@ -65,7 +65,8 @@ class _Variables:
 # Bits of the compounds that relatives of an element match: of all elements that it stands in, of
 # its parent, of all siblings before it, and of the last of them; and what it inherits.
 _Context = tuple[int, int, int, int, _Variables]
-_NO_RELATIVES: _Context = (0, 0, 0, 0, _Variables({}))
+_NO_VARIABLES = _Variables({})
+_NO_RELATIVES: _Context = (0, 0, 0, 0, _NO_VARIABLES)
 # The style of an element, the context behind it, and the one inside it.
 _Step = tuple[Style | None, _Context, _Context]
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
@@ -78,6 +79,7 @@ class _Selector(NamedTuple):
     asked: tuple[bytes, ...]  # for each compound, what the parser's engine is asked, or nothing
     relations: tuple[int, ...]
     specificity: int
+    all_keys: frozenset[bytes]  # of all its compounds
 
 
 class GeneratedText(NamedTuple):
@@ -110,6 +112,7 @@ class Sheet:
     def __init__(self, text: bytes, tags: Iterable[StartTag]) -> None:
         """text: of all its sheets.  tags: its different start tags."""
         self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
+        self.has_marks = any(MARK in tag.attributes for tag in tags)  # as a sender may write
         self._rules: dict[bytes, list[_StyleRule]] = {}
         self._keys = {b"*"}  # of all rules
         self._steps: dict[tuple[StartTag, _Context], _Step] = {}
@@ -123,7 +126,7 @@ class Sheet:
             present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
             read, block, variables = b"", _NOTHING, b""
             for number, (selector, declarations) in enumerate(rules):
-                if all(keys <= present for keys in selector.keys):
+                if selector.all_keys <= present:
                     if declarations is not read:
                         read, stated = declarations, declarations.lower()
                         variables = stated if self.has_variables and b"--" in stated else b""
@@ -176,8 +179,10 @@ class Sheet:
         """Put a rule where elements with its rarest key will find it."""
         self._keys |= rule.keys
         self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
-        rules = self._rules.setdefault(max(rule.keys, key=_rareness), [])
-        if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives or rule.text):
+        is_single = len(rule.keys) == 1
+        key = next(iter(rule.keys)) if is_single else max(rule.keys, key=_rareness)
+        rules = self._rules.setdefault(key, [])
+        if rules and is_single and not (rule.needs or rule.gives or rule.text):
             last = rules[-1]
             is_alike = last.keys == rule.keys and last.weight[0] == rule.weight[0]
             if is_alike and not (last.needs or last.gives or last.text):
@@ -191,7 +196,7 @@ class Sheet:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys) and b"*" not in self._rules:
             return tag.style
-        return self.step(tag, _NO_RELATIVES)[0]
+        return self._styled(tag, self._matching(tag, _NO_RELATIVES)[0], _NO_VARIABLES)[0]
 
     def step(self, tag: StartTag, context: _Context) -> _Step:
         """Return the style of an element, and the contexts of its next sibling and children."""
@@ -214,8 +219,10 @@ class Sheet:
     ) -> tuple[Style | None, _Variables]:
         """Return the style of an element under rules, and its variables."""
         own = tag.attributes.get(b"style", b"")
-        stated = [each for each in (*[rule.text for rule in rules], own) if b"--" in each]
-        if not (self.has_variables and stated and self._left > 0):
+        stated = self.has_variables and [
+            each for each in (*[rule.text for rule in rules], own) if b"--" in each
+        ]
+        if not (stated and self._left > 0):
             blocks = [rule.block for rule in rules]
             return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style, inherited
         text = b";".join(stated)
@@ -268,7 +275,8 @@ def _read_rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
     """Return the rules of a style sheet: selectors that are read, and their declarations."""
     found: list[tuple[_Selector, bytes]] = []
     for selectors, declarations in _split_rules(text):
-        each = map(_selector, _SELECTORS.findall(selectors))
+        is_plain = not (b"[" in selectors or b"(" in selectors)
+        each = map(_selector, selectors.split(b",") if is_plain else _SELECTORS.findall(selectors))
         found += [(selector, declarations) for selector in each if selector is not None]
     return tuple(found)
 
@@ -278,6 +286,8 @@ def _selector(text: bytes) -> _Selector | None:
     """Return the parts of a selector, None if it is not read."""
     if len(text) > _LONGEST_SELECTOR:
         return None
+    if (only := _plain_keys(text.strip())) is not None:
+        return _Selector((only,), (b"",), (0,), _specificity((only, b"")), only)
     keys, asked, roots = [], [], 0
     compounds, relations = _compounds(text)
     for compound in compounds:
@@ -295,7 +305,9 @@ def _selector(text: bytes) -> _Selector | None:
     # A pseudo-class weighs as much as a class does.
     specificity = sum(map(_specificity, zip(keys, asked, strict=True))) + 999 * roots
     numbers = tuple([_RELATIONS[relation] for relation in relations])
-    return _Selector(tuple(keys), tuple(asked), numbers, specificity)
+    return _Selector(
+        tuple(keys), tuple(asked), numbers, specificity, frozenset().union(*keys)
+    )
 
 
 def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
