@@ -72,7 +72,7 @@ _NAME = re.compile(rb"[^!?/ >][^ >]*+")
 _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
-_LINK = b'a href="'
+_LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
 _LINKS = (b"href", b"src", b"action", b"background")
 _TITLES = (b"alt", b"title", b"aria-label")
 _TELLING = frozenset((*_LINKS, *_TITLES))
@@ -93,9 +93,6 @@ _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
 # A tag of many attributes is long, or a quoted value in it has a >.
 _LONG_TAG = re.compile(rb"<[a-zA-Z][^>]{2000}")
 _QUOTED_BRACKET = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
-# The same, if nothing but quotes, brackets and = is left of a document, which is short.
-_NO_BRACKETS = bytes(set(range(256)) - set(b"<>='\""))
-_BRACKET_IN_QUOTES = re.compile(rb"=(?:\"[^\">]*+>|'[^'>]*+>)")
 _HUGE_TAG = re.compile(
     rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
     rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+){0,%d}+[\s/]*+(?:>|\Z))*+)"
@@ -147,11 +144,9 @@ def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
     # Imported late: a message without HTML need not wait for it.
     from selectolax.lexbor import LexborHTMLParser
 
-    brackets = html.translate(None, _NO_BRACKETS)
-    is_quoted = _BRACKET_IN_QUOTES.search(brackets) and _QUOTED_BRACKET.search(html)
-    if is_quoted or _LONG_TAG.search(html):
-        html = brackets = _HUGE_TAG.sub(rb"\1", html)
-    tags = brackets.count(b"<")
+    if _LONG_TAG.search(html) or _QUOTED_BRACKET.search(html):
+        html = _HUGE_TAG.sub(rb"\1", html)
+    tags = html.count(b"<")
     if tags <= min(_AT_ONCE, most):
         return [LexborHTMLParser(_without_repeats(html, tags))], b""
     trees: list[LexborHTMLParser] = []
@@ -254,14 +249,12 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
         written = pieces[2 * i + 1]
         tag = new.get(written)
         if tag is None:
-            tag, values = _read_tag(written)
-            if values:  # nearly all links are different
+            tag, values = _read_link(written) or _read_tag(written)
+            if values:
                 urls += [values[name] for name in _LINKS if name in values]
                 titles += [values[name] for name in _TITLES if name in values]
-            elif len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached):
-                if len(_KNOWN) >= _MAX_KNOWN:
-                    _KNOWN.clear()
-                _KNOWN[written] = tag
+            else:
+                _keep(written, tag)
             new[written] = tag
         tags[i] = tag
     return tags, urls, titles
@@ -400,10 +393,6 @@ def _unescape(text: bytes) -> bytes:
 def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the counted bytes of a tag without brackets, and its links and titles by name."""
     values: dict[bytes, bytes] = {}
-    if written.startswith(_LINK) and written.count(b'"') == 2:
-        # A quarter of all tags that are new are links and nothing else.
-        link = _unescape(written[len(_LINK) : -1].translate(_PLAIN))
-        return _BARE_LINK, {b"href": link} if link else values
     content = b""
     if is_raw := written.endswith(_RAW):
         written, _, content = written.partition(b">")
@@ -442,6 +431,34 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     return _Tag(name, False, None, shown, hidden, facts), values
 
 
+def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
+    """Return what `_read_tag` returns, if its links and titles come first.
+
+    Nearly all links are different, but what follows them in their tags is not.
+    """
+    match = _LINK_FIRST.match(written)
+    if match is None:
+        return None
+    first, link, title = match.groups()
+    rest = first + written[match.end() :]
+    tag = _KNOWN.get(rest)
+    if tag is None:
+        tag, values = _read_tag(b'%b=""%b' % (first, written[match.end() :]))
+        if values:
+            return None
+        _keep(rest, tag)
+    found = {first.rpartition(b" ")[2]: link, b"alt": title or b""}
+    return tag, {name: _unescape(text.translate(_PLAIN)) for name, text in found.items() if text}
+
+
+def _keep(written: bytes, tag: _Tag) -> None:
+    """Remember a tag, unless it is long."""
+    if len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached):
+        if len(_KNOWN) >= _MAX_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[written] = tag
+
+
 def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
     """Return the tag of an element that may have others in it."""
     shown = b"\n" if start.name in _BREAKING else b""
@@ -449,7 +466,6 @@ def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
 
 
 _plain_tag = lru_cache(_MAX_KNOWN)(_tag_of)
-_BARE_LINK = _plain_tag(start_tag(b"a", {b"href": b""}), _FACTS[b"a"])
 
 
 def _facts_of_comments(html: bytes, pieces: list[bytes]) -> set[str]:

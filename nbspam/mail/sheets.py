@@ -305,9 +305,7 @@ def _selector(text: bytes) -> _Selector | None:
     # A pseudo-class weighs as much as a class does.
     specificity = sum(map(_specificity, zip(keys, asked, strict=True))) + 999 * roots
     numbers = tuple([_RELATIONS[relation] for relation in relations])
-    return _Selector(
-        tuple(keys), tuple(asked), numbers, specificity, frozenset().union(*keys)
-    )
+    return _Selector(tuple(keys), tuple(asked), numbers, specificity, frozenset().union(*keys))
 
 
 def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
