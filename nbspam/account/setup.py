@@ -17,7 +17,7 @@ from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import fold_trial, labelled_corpus
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.urls import ImapUrl
-from nbspam.mail.heading import Heading, heading
+from nbspam.mail.correspondence import Heading, heading
 from nbspam.settings import PRESETS
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item

@@ -34,6 +34,7 @@ from nbspam.disk import (
 )
 from nbspam.errors import InputError, ModelFileError
 from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
+from nbspam.mail.headers import open_message
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
 CERTAIN = 40.0  # nats: more than any evidence of a message's words
@@ -70,7 +71,7 @@ class AddressLists(NamedTuple):
         recipient: as the mail system names it, from `users.known_as`.  trusted: the server that
         the model trusts, if the lists name none.
         """
-        head = read_correspondence(data)
+        head = read_correspondence(open_message(data))
         senders = head.mailboxes(b"from")
         hosts = [_host(sender) for sender in senders]
         list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
@@ -204,7 +205,7 @@ def sender_of(data: bytes) -> str | None:
 
     Strangers write it, so that an address that a line of a list cannot hold is none.
     """
-    senders = read_correspondence(data).mailboxes(b"from")
+    senders = read_correspondence(open_message(data)).mailboxes(b"from")
     text = senders[0].address.decode("utf-8", "replace") if len(senders) == 1 else ""
     return text if text.isprintable() and _SENDER.match(text) else None
 

@@ -1,4 +1,4 @@
-"""Correspondence: the people and threads that a head names, and the checks it reports.
+"""Correspondence: the people, subject and threads that a head names, and the checks it reports.
 
 The values are read raw, as mail programs read addresses: an encoded word is never an address.
 """
@@ -9,17 +9,19 @@ from typing import NamedTuple
 
 from nbspam.mail.headers import (
     LIMITS,
-    after_envelope,
+    OpenedMessage,
     decode_value,
     header_lines,
-    read_head,
+    open_message,
     unfold,
 )
+from nbspam.printing import printable
 
 _WANTED = frozenset(
     b"from to cc bcc message-id in-reply-to references date received"
-    b" authentication-results list-id".split()
+    b" authentication-results list-id subject".split()
 )
+_MAX_SHOWN = 200  # characters of a sender or subject
 _MAX_IDS = 200  # that a message answers
 _ID = re.compile(rb"<([^<>\s]{1,998})>")
 # A quoted string, an address in angle brackets, a comment, a separator, or a word.
@@ -92,16 +94,32 @@ class Correspondence(NamedTuple):
         return None
 
 
-def read_correspondence(data: bytes) -> Correspondence:
+def read_correspondence(message: OpenedMessage) -> Correspondence:
     """Return the people and threads that the head of a message names; never raises."""
-    head = data[: LIMITS.headers].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    text = b"\n" + head[after_envelope(head) :]
     values: dict[bytes, list[bytes]] = {}
-    for raw, value in header_lines(text[: read_head(text)[0]]):
+    for raw, value in header_lines(message.head[: LIMITS.headers]):
         name = raw.rstrip(b" \t").lower()
         if name in _WANTED:
             values.setdefault(name, []).append(unfold(value))
     return Correspondence(values)
+
+
+class Heading(NamedTuple):
+    """Sender and subject of a message; printable, whatever strangers have written."""
+
+    sender: str
+    subject: str
+
+
+def heading(data: bytes) -> Heading:
+    """Return the sender and the subject of a message, each "" if it has none."""
+    values = read_correspondence(open_message(data[: LIMITS.headers])).values
+    return Heading(*(_shown(values.get(name, [b""])[0]) for name in (b"from", b"subject")))
+
+
+def _shown(value: bytes) -> str:
+    text = decode_value(value).decode("utf-8", "replace")
+    return printable(" ".join(text[: 2 * _MAX_SHOWN].split()))[:_MAX_SHOWN]
 
 
 def _mailboxes(value: bytes) -> Iterator[Mailbox]:

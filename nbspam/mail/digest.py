@@ -14,20 +14,20 @@ a copy of its Message-ID and body is that message, whatever its other headers sa
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 
 from nbspam.charsets import MARKED
 from nbspam.mail.headers import (
-    LAST,
-    after_envelope,
+    ON_CONTENT,
+    OpenedMessage,
     content_value,
     delimited,
-    looks_like_header,
     looks_like_html,
-    read_head,
+    open_message,
     transfer_encoding,
+    with_line_feeds,
 )
 
 Values = tuple[bytes | None, ...]
@@ -50,8 +50,6 @@ _TAGS = re.compile(
 )
 _ABSENT: Values = (None,) * 4
 _NO_LINES: list[int] = []
-# On processors with SHA instructions it is twice as fast as blake2b.
-_NOTHING = sha256()
 _WIDE = re.compile(rb"16|32")  # in the names of charsets with several bytes for every character
 _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, for a fast search
@@ -59,16 +57,17 @@ _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, 
 
 def digest_of(data: bytes, is_text: bool = False) -> int:
     """Return the 64-bit digest of a mail message, or of a text."""
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    hashed = _NOTHING.copy()
-    if is_text:
-        hashed.update(data.rstrip())
-    else:
-        for piece in essence(data):
-            hashed.update(piece)
-    digest = int.from_bytes(hashed.digest()[:8], "little")
-    return digest | _TEXT if is_text else digest & ~_TEXT
+    if not is_text:
+        return mail_digest(open_message(data))
+    hashed = sha256(with_line_feeds(data).rstrip()).digest()
+    return int.from_bytes(hashed[:8], "little") | _TEXT
+
+
+def mail_digest(message: OpenedMessage) -> int:
+    """Return the 64-bit digest of a mail message."""
+    # On processors with SHA instructions it is twice as fast as blake2b.
+    hashed = sha256(b"".join(essence(message))).digest()
+    return int.from_bytes(hashed[:8], "little") & ~_TEXT
 
 
 class Copies:
@@ -92,8 +91,8 @@ class Copies:
 # ---- what is hashed ----
 
 
-def essence(data: bytes) -> list[bytes]:
-    """Return the bytes of a message that are hashed, in pieces.  data: lines end in line feeds.
+def essence(message: OpenedMessage) -> list[bytes]:
+    """Return the bytes of a message that are hashed, in pieces.
 
     First come numbers of 8 bytes: how many texts the body consists of; the lengths of eight
     values; the length of the first text; and of every further text the kind of the boundary line
@@ -102,17 +101,15 @@ def essence(data: bytes) -> list[bytes]:
     parts is shown.  -1 is the length of a value that is not there or does not count.  Without any
     of the first four, or without a blank line, all of the data are the body.
     """
-    start = after_envelope(data)
+    data = message.data
     author, content, kinds = _ABSENT, _ABSENT, _NO_LINES
-    texts = [data[start:]]
-    if looks_like_header(data, start):
-        data = b"\n" + texts[0]
-        stop, body, telling = read_head(data)
-        values = _author(telling, data, stop)
-        # Without a blank line, lines of a text may look like headers.
-        if any(values) and data.find(b"\n\n", stop) >= 0:
-            author = values
-            content, kinds, texts = _content(telling, data[body:])
+    # Without a blank line, lines of a text may look like headers.
+    is_mail = message.has_head and data.find(b"\n\n", message.stop) >= 0
+    if is_mail and any(values := _author(message)):
+        author = values
+        content, kinds, texts = _content(message)
+    else:
+        texts = [data[1:]]
     text = texts[0].lstrip()
     # Behind a blank line a byte order mark is none, and UTF-16 is another text.
     if not (text.startswith(MARKED) or _WIDE.search(content[1] or b"")):
@@ -146,28 +143,26 @@ def _packed(values: Values) -> tuple[bytes, bytes]:
 _packed_content = lru_cache(maxsize=128)(_packed)  # most mail has one of a few contents
 
 
-def _author(telling: dict[bytes, bytes], data: bytes, stop: int) -> Values:
-    """Return Message-ID, Date, From and Subject; of these only the first, unless it is empty.
-
-    Takes them out of the telling headers, which are those on content then.  stop: of the head.
-    """
-    message_id = telling.pop(b"message-id", None)
-    subject = telling.pop(b"subject", None)
+def _author(message: OpenedMessage) -> Values:
+    """Return Message-ID, Date, From and Subject; of these only the first, unless it is empty."""
+    message_id = message.telling.get(b"message-id")
     if message_id is not None and (message_id := _unfolded(message_id)):
         return message_id, None, None, None
-    found = [pattern.search(data, 0, stop) for pattern in (_DATE, _FROM)]
+    found = [pattern.search(message.data, 0, message.stop) for pattern in (_DATE, _FROM)]
     date, sender = (match and _unfolded(match[1]) for match in found)
+    subject = message.telling.get(b"subject")
     subject = None if subject is None else _TAGS.sub(b"", _unfolded(subject))
     return message_id, date, sender, subject
 
 
-def _content(headers: Mapping[bytes, bytes], body: bytes) -> tuple[Values, list[int], list[bytes]]:
+def _content(message: OpenedMessage) -> tuple[Values, list[int], list[bytes]]:
     """Return the values by which the reader reads a body, the kinds of its lines, and its texts.
 
     The values are the last four of `essence`; None stands for what a reader assumes without
-    headers.  The lines are the boundary lines between the texts.  headers: those on content.
+    headers.  The lines are the boundary lines between the texts.
     """
-    if not headers:
+    headers, body = message.telling, message.data[message.body :]
+    if ON_CONTENT.isdisjoint(headers):
         return (b"text/html" if looks_like_html(body) else None, None, None, None), [], [body]
     kind, charset, encoding, shown, boundary = _described(
         headers.get(b"content-type", b"").strip(), headers.get(b"content-transfer-encoding", b"")
@@ -176,7 +171,7 @@ def _content(headers: Mapping[bytes, bytes], body: bytes) -> tuple[Values, list[
         # Without a charset, bytes beyond ASCII and escapes would be read in another way.
         charset = None if body.isascii() and b"\x1b" not in body else charset
     # Some readers take the last of several headers.
-    last = [name + headers[name] for name in sorted(headers) if name.startswith(LAST)]
+    last = [b"last " + name + value for name, value in sorted(message.doubled.items())]
     kind = b"\n".join([kind or b"text/plain", *last]) if last else kind
     kinds, texts = delimited(body, boundary) if boundary else ([], [body])
     return (kind, charset, encoding, shown), kinds, texts

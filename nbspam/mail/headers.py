@@ -44,7 +44,6 @@ _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
-LAST = b"last "
 PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
 _KINDS = {b"": PART, b"--": END}
 _MAX_VALUE = 500  # bytes of a value that is remembered
@@ -79,11 +78,8 @@ _ADDED_BEGINNINGS = tuple(
     b" x-barracuda x-ham x-junk x-bayes x-mozilla x-uid x-imap x-gmail x-gmane x-evolution nntp-"
     b" x-folder x-label".split()
 )
-_OF_PART = {
-    b"content-type": "mime",
-    b"content-transfer-encoding": "mime",
-    b"content-disposition": "mime",
-}
+ON_CONTENT = frozenset((b"content-type", b"content-transfer-encoding", b"content-disposition"))
+_OF_PART = dict.fromkeys(sorted(ON_CONTENT), "mime")
 _OF_NESTED = {b"subject": "nested", b"from": "nested", **_OF_PART}
 _OF_MESSAGE = {
     b"subject": "subject",
@@ -177,41 +173,57 @@ def looks_like_html(data: bytes) -> bool:
     return _HTML.match(data) is not None
 
 
-_Head = tuple[int, int, dict[bytes, bytes]]
-# The last head that was read: a message that is learned is read twice, for its digest too.
-_last_head: tuple[bytes, _Head] = b"", (0, 0, {})
-_MAX_LAST = 1 << 20  # bytes of a message that is remembered
+class OpenedMessage(NamedTuple):
+    """A message, or a part of one, whose head was walked once for all that read it.
 
-
-def read_head(data: bytes) -> _Head:
-    """Return where a head ends, where the body begins, and the raw values of telling headers.
-
-    data: a line feed, and the message.  A blank line ends the head, and so does any other line
-    that is not a header, as it does for mail servers; the body begins with that line then.
-    Telling are the headers on content, the subject and the Message-ID; the keys are lower-case
-    names, and of several headers of one name the first counts.  If the last one on content says
-    something else, it is there, too, by LAST and its name.
+    A blank line ends a head, and so does any other line that is not a header, as it does for mail
+    servers; the body begins with that line then.
     """
-    global _last_head
-    last, (stop, body, telling) = _last_head
-    if data != last:
-        stop, body, telling = _read_head(data)
-        if len(data) <= _MAX_LAST:
-            _last_head = data, (stop, body, telling)
-    return stop, body, telling.copy()
+
+    data: bytes  # a line feed and the message, whose lines end in line feeds
+    stop: int  # where the head ends
+    body: int  # where the body begins
+    # The raw values of the subject, the Message-ID and the headers on content, by lower-case
+    # names; of several headers of one name the first.
+    telling: dict[bytes, bytes]
+    doubled: dict[bytes, bytes]  # the last values on content, where they are other values
+    has_head: bool = True
+
+    @property
+    def head(self) -> bytes:
+        """The headers, each after a line feed."""
+        return self.data[: self.stop]
 
 
-def _read_head(data: bytes) -> _Head:
+def open_message(data: bytes) -> OpenedMessage:
+    """Return a message as its readers take it, without From_ lines and the CRs of line ends."""
+    data = with_line_feeds(data)
+    start = after_envelope(data)
+    if start == len(data) or looks_like_header(data, start):
+        return open_part(data[start:])
+    return OpenedMessage(b"\n" + data[start:], 0, 1, {}, {}, has_head=False)
+
+
+def open_part(data: bytes) -> OpenedMessage:
+    """Return a part of a message; data: its lines end in line feeds."""
+    data = b"\n" + data
     telling: dict[bytes, bytes] = {}
+    doubled: dict[bytes, bytes] = {}
     for match in _TELLING_OR_END.finditer(data):
-        name = match[1]
+        name, value = match.groups()
         if name is None:
             stop, body = match.span()
-            return stop, body + data.startswith(b"\n", body), telling
-        name, value = name.lower(), match[2]
+            body += data.startswith(b"\n", body)
+            return OpenedMessage(data, stop, body, telling, doubled)
+        name = name.lower()
         if telling.setdefault(name, value) != value and name.startswith(b"content-"):
-            telling[LAST + name] = value
-    return len(data), len(data), telling
+            doubled[name] = value
+    return OpenedMessage(data, len(data), len(data), telling, doubled)
+
+
+def with_line_feeds(data: bytes) -> bytes:
+    """Return data with the line ends that messages are read with."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:

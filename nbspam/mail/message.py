@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from nbspam.charsets import CharsetGuess, to_utf8
-from nbspam.mail.headers import HEADS, LIMITS, Field, ReadingLimits, header_lines
+from nbspam.mail.headers import (
+    HEADS,
+    LIMITS,
+    Field,
+    OpenedMessage,
+    ReadingLimits,
+    header_lines,
+    open_message,
+)
 from nbspam.mail.parts import (
     SHOWN_BY_SOME,
     Choice,
@@ -75,12 +83,12 @@ def by_header(fields: Iterable[Field]) -> Iterator[Field]:
 
 def parse_message(data: bytes, limits: ReadingLimits = LIMITS) -> Message:
     """Return the fields of a message; never raises."""
-    return _MessageReader(data, limits).message()
+    return parse_opened(open_message(data), limits)
 
 
-def parse_messages(data: Iterable[bytes], limits: ReadingLimits = LIMITS) -> list[Message]:
-    """Return the fields of messages; never raises."""
-    return [parse_message(each, limits) for each in data]
+def parse_opened(message: OpenedMessage, limits: ReadingLimits = LIMITS) -> Message:
+    """Return the fields of a message; never raises."""
+    return _MessageReader(message, limits).message()
 
 
 def plain_text(data: bytes) -> Message:
@@ -93,9 +101,9 @@ def plain_text(data: bytes) -> Message:
 class _MessageReader:
     """The reader of one message: its parts, its texts in UTF-8, and its defects."""
 
-    def __init__(self, data: bytes, limits: ReadingLimits) -> None:
+    def __init__(self, message: OpenedMessage, limits: ReadingLimits) -> None:
         self.limits = limits
-        self.parts = Parts(data, limits)
+        self.parts = Parts(message, limits)
         self.defects = self.parts.defects
         self.files: dict[int, list[Field]] = {}  # names of uuencoded files in each text
         self.guess = CharsetGuess(self.parts.undeclared_texts)

@@ -16,24 +16,25 @@ from nbspam.mail.headers import (
     END,
     HEAD,
     HEADS,
-    LAST,
     NESTED_HEAD,
+    ON_CONTENT,
     PART,
     PART_HEAD,
     Field,
+    OpenedMessage,
     ReadingLimits,
-    after_envelope,
     content_value,
     decode_base64,
     decode_head,
     decode_value,
     delimited,
     is_plain,
-    looks_like_header,
     looks_like_html,
-    read_head,
+    open_message,
+    open_part,
     transfer_encoding,
     unfold,
+    with_line_feeds,
 )
 
 if TYPE_CHECKING:
@@ -250,6 +251,9 @@ class _UnreadPart(NamedTuple):
     branches: tuple[tuple[int, int], ...] = ()
 
 
+_WHOLE = _UnreadPart(b"", 0)  # stands for the message itself, which is read from its beginning
+
+
 class Choice(NamedTuple):
     """Parts of which a reader is shown one, or some."""
 
@@ -260,7 +264,7 @@ class Choice(NamedTuple):
 class Parts:
     """The parts of one message; reading never raises."""
 
-    def __init__(self, data: bytes, limits: ReadingLimits) -> None:
+    def __init__(self, message: OpenedMessage, limits: ReadingLimits) -> None:
         self.limits = limits
         self.fields: list[Field] = []  # heads, subject and file names, as they were found
         # Which of them have to be decoded, and the charset that a head states for its body.
@@ -272,22 +276,19 @@ class Parts:
         self.room = limits.parts  # parts that may still be read
         self.readings = _MAX_READINGS
         self.documents: list[AttachedDocument] = []  # to be read, if the limits say so
-        self.read(data)
+        self.read(message)
 
-    def read(self, data: bytes) -> None:
+    def read(self, message: OpenedMessage) -> None:
         """Read a whole message."""
-        if len(data) > self.limits.data:
-            data = ends(data, self.limits.data)
+        if len(message.data) - 1 > self.limits.data:
+            message = open_message(ends(message.data[1:], self.limits.data))
             self.defects.add("truncated")
-        if b"\r" in data:
-            data = _with_line_feeds(data)
-        start = after_envelope(data)
-        if start < len(data) and not looks_like_header(data, start):
-            data = data[start:]
+        if not message.has_head:
+            data = message.data[1:]
             self.defects.add("no-headers")
             self.add_text(data, looks_like_html(data))
             return
-        self.read_part(_UnreadPart(data, 0), HEAD, start)
+        self.read_part(message, HEAD, _WHOLE)
         while self.stack:
             part = self.stack.pop()
             if part.is_raw:
@@ -295,28 +296,34 @@ class Parts:
                 text = _BASE64_LINES.sub(_decoded_lines, part.data)
                 self.add_text(text, True, branches=part.branches)
             else:
-                self.read_part(part, NESTED_HEAD if part.is_nested else PART_HEAD)
+                kind = NESTED_HEAD if part.is_nested else PART_HEAD
+                self.read_part(open_part(part.data), kind, part)
 
-    def read_part(self, part: _UnreadPart, kind: str, start: int = 0) -> None:
+    def read_part(self, opened: OpenedMessage, kind: str, part: _UnreadPart) -> None:
         """Read headers and body of a message or of one of its parts."""
-        block, body, telling = self.split(part.data, start)
-        whole, block = block, self.shortened(block)
+        data, stop, body, telling, doubled, _ = opened
+        if body < min(stop + 2, len(data)):
+            self.defects.add("no-blank-line")
+        block = whole = data[:stop]
+        if stop > self.limits.headers + 1:
+            block = self.shortened(whole)
         is_coded = not is_plain(block)
-        subject = telling.pop(b"subject", None)
-        fields = [Field(kind, block)]
-        if kind == HEAD and subject is not None:
+        if is_coded:
+            _, settings = content_value(telling.get(b"content-type", b""))
+            self.encoded.append((len(self.fields), _charset(settings)))
+        self.fields.append(Field(kind, block))
+        if kind == HEAD and (subject := telling.get(b"subject")) is not None:
             # Words of the subject count as words of the body, too (E-038).
             if (is_coded or block is not whole) and not is_plain(subject):
                 subject = b" " + unfold(subject)
-            fields.append(Field("body", subject))
-        if is_coded:
-            _, settings = content_value(telling.get(b"content-type", b""))
-            places = range(len(self.fields), len(self.fields) + len(fields))
-            self.encoded += ((place, _charset(settings)) for place in places)
-        self.fields += fields
-        self.read_body(body, telling, part)
-        for other in self.other_readings(body, telling):
-            self.read_body(body, other, part)
+            if is_coded:
+                self.encoded.append((len(self.fields), _charset(settings)))
+            self.fields.append(Field("body", subject))
+        content = data[body:]
+        encoding = transfer_encoding(telling.get(b"content-transfer-encoding", b""))
+        self.read_body(content, telling, encoding, part)
+        if doubled or encoding not in _ENCODINGS:
+            self.read_again(content, telling, doubled, encoding, part)
 
     def undeclared(self) -> Iterator[bytes]:
         """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
@@ -342,54 +349,42 @@ class Parts:
             decoded = decode_head if origin in HEADS else decode_value
             self.fields[place] = Field(origin, decoded(text, charset or declared, guess))
 
-    def split(self, data: bytes, start: int) -> tuple[bytes, bytes, dict[bytes, bytes]]:
-        """Return the headers, each after a line feed, the body, and the headers that tell of it.
-
-        A part may begin with the blank line, or have none.
-        """
-        if data.startswith(b"\n", start):
-            return b"\n", data[start + 1 :], {}
-        data = b"\n" + data[start:]
-        stop, body, telling = read_head(data)
-        if body < min(stop + 2, len(data)):
-            self.defects.add("no-blank-line")
-        telling.pop(b"message-id", None)
-        return data[:stop], data[body:], telling
-
     def shortened(self, block: bytes) -> bytes:
-        """Return a block of headers, without its middle if it is too long."""
-        if len(block) <= self.limits.headers + 1:
-            return block
+        """Return a block of headers that is too long without its middle."""
         self.defects.add("headers-truncated")
         half = self.limits.headers // 2
         tail = block.find(b"\n", len(block) - half)
         return block[:half] + (block[tail:] if tail >= 0 else b"")
 
-    def other_readings(self, body: bytes, content: _Content) -> Iterator[_Content]:
-        """Yield other headers on content, by which some mail programs read a body.
+    def read_again(
+        self, body: bytes, content: _Content, doubled: _Content, encoding: bytes, part: _UnreadPart
+    ) -> None:
+        """Read a body by other headers, as some mail programs do.
 
         Of two headers of one name some take the first one and others the last.  Data in an unknown
         encoding are shown as they are, or decoded as what they look like.
         """
-        doubled = {name[len(LAST) :]: content[name] for name in content if name.startswith(LAST)}
         if doubled and self.readings:
             self.defects.add("doubled-header")
             self.readings -= 1
-            yield {**content, **doubled}
-        encoding = transfer_encoding(content.get(b"content-transfer-encoding", b""))
+            last = {**content, **doubled}
+            self.read_body(
+                body, last, transfer_encoding(last.get(b"content-transfer-encoding", b"")), part
+            )
         if self.readings and encoding not in _ENCODINGS:
             self.defects.add("unknown-encoding")
-            for encoding, pattern in _LOOKS_LIKE:
+            for likely, pattern in _LOOKS_LIKE:
                 if pattern.search(body):
                     self.readings -= 1
-                    yield {**content, b"content-transfer-encoding": encoding}
+                    self.read_body(body, content, likely, part)
                     break
 
-    def read_body(self, body: bytes, content: _Content, part: _UnreadPart) -> None:
+    def read_body(
+        self, body: bytes, content: _Content, encoding: bytes, part: _UnreadPart
+    ) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
         kind, settings = content_value(value)
-        encoding = transfer_encoding(content.get(b"content-transfer-encoding", b""))
         disposition, more = content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or settings.get("name")
         if filename:
@@ -419,7 +414,9 @@ class Parts:
         elif kind in _CARDS:
             self.read_card(decode_transfer(body, encoding), _charset(settings), kind, part)
         elif kind:
-            is_html = kind in _HTML_TYPES or (not content and looks_like_html(body))
+            is_html = kind in _HTML_TYPES or (
+                ON_CONTENT.isdisjoint(content) and looks_like_html(body)
+            )
             rank = _NOT_SHOWN
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
@@ -432,7 +429,7 @@ class Parts:
 
         if kind in wrappings.SIGNED or filename.lower().endswith(b".p7m"):
             content = wrappings.cms_content(decode_transfer(body, encoding))
-            return [_with_line_feeds(content)] if content else []
+            return [with_line_feeds(content)] if content else []
         if decode_transfer(body[:_SNIFFED], encoding).startswith(wrappings.TNEF):
             if self.readings:
                 self.readings -= 1
@@ -502,7 +499,7 @@ class Parts:
             bodies, goes_on = _bodies(body, boundary)
             if not bodies and encoding not in _PLAIN:  # against the standard, and decoded by some
                 bodies, goes_on = _bodies(
-                    _with_line_feeds(decode_transfer(body, encoding)), boundary
+                    with_line_feeds(decode_transfer(body, encoding)), boundary
                 )
         if goes_on:
             self.defects.add("parts-after-end")
@@ -543,11 +540,6 @@ def _ids(parts: Sequence[_UnreadPart]) -> dict[bytes, int]:
         if match := _CONTENT_ID.search(b"\n" + part.data[: end if end >= 0 else None]):
             found.setdefault(unfold(match[1]).strip(b"<> "), i)
     return found
-
-
-def _with_line_feeds(data: bytes) -> bytes:
-    """Return data with the line ends that messages are read with."""
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> bytes:

@@ -4,12 +4,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from itertools import chain, groupby, repeat
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import InputError
-from nbspam.mail.headers import LIMITS, Field
-from nbspam.mail.message import Message, parse_message, parse_messages, plain_text
+from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
+from nbspam.mail.message import Message, parse_opened, plain_text
 from nbspam.settings import STRIPPABLE, Settings
 from nbspam.sources.items import Chunk, Item, chunks, oddity
 from nbspam.verdicts import Skipped
@@ -25,6 +24,7 @@ _FOR_MAIL = (
 _NOT_WORD = re.compile(r"[^\w]")
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
 Result = TypeVar("Result")
+OpenedItem = OpenedMessage | bytes  # mail, or a text
 
 
 class Read(NamedTuple):
@@ -95,7 +95,7 @@ def chunk_by_chunk(
 
 def message_of_item(item: Item, settings: Settings) -> Message:
     """Return the message that an item holds; raises InputError."""
-    return _messages_of([item.read()], item.is_text, settings)[0]
+    return _message(_opened(item, item.read(), settings), settings)
 
 
 def read(items: Iterable[Item], settings: Settings) -> Read:
@@ -104,7 +104,7 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
     failures: dict[int, Skipped] = {}
     notes: dict[int, str] = {}
 
-    def note(place: int, item: Item, data: bytes) -> None:
+    def note(place: int, item: Item, data: bytes, _: OpenedItem) -> None:
         found.append(item)
         odd = None if item.is_text else oddity(data, settings.columns)
         if odd is not None:
@@ -116,7 +116,7 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
 
 def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
     """Return the messages and digests of labelled items; skips items without a label."""
-    from nbspam.mail.digest import digest_of
+    from nbspam.mail.digest import digest_of, mail_digest
 
     items = list(items)
     found: list[Item] = []
@@ -127,9 +127,12 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
         if item.label is None
     }
 
-    def note(place: int, item: Item, data: bytes) -> None:
+    def note(_: int, item: Item, data: bytes, opened: OpenedItem) -> None:
         found.append(item)
-        digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
+        if isinstance(opened, OpenedMessage):
+            digests.append(mail_digest(opened))
+        else:
+            digests.append(digest_of(data, is_text=True))
 
     labelled = [pair for pair in enumerate(items) if pair[1].label is not None]
     messages = _messages(labelled, settings, note, failures)
@@ -139,50 +142,51 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
 def _messages(
     items: Iterable[tuple[int, Item]],
     settings: Settings,
-    note: Callable[[int, Item, bytes], None],
+    note: Callable[[int, Item, bytes, OpenedItem], None],
     failures: dict[int, Skipped],
 ) -> list[Message]:
     """Return the messages of the readable items.
 
-    note: called with the position, the item and its data, before the data is read as a message.
+    note: called with the position, the item, its data and these as they are read.
     items: with their positions.  Adds the unreadable ones to `failures`.
     """
-    messages: list[Message] = []
 
-    def data_of(pair: tuple[int, Item]) -> Iterator[bytes]:
+    def message_in(pair: tuple[int, Item]) -> Message | None:
         place, item = pair
         try:
             data = item.read()
         except InputError as error:
             failures[place] = Skipped(item.name, str(error))
-        else:
-            note(place, item, data)
-            yield data
+            return None
+        opened = _opened(item, data, settings)
+        note(place, item, data, opened)
+        return _message(opened, settings)
 
-    for is_text, alike in groupby(items, lambda pair: pair[1].is_text):
-        data = chain.from_iterable(map(data_of, alike))
-        messages += _messages_of(data, is_text, settings)
-    return messages
+    return [message for message in map(message_in, items) if message is not None]
 
 
-def _messages_of(data: Iterable[bytes], is_text: bool, settings: Settings) -> list[Message]:
-    """Return the messages in data of one kind, which are read one after the other."""
-    # map, because a generator expression would keep the last data in memory while it reads on.
-    stripped = map(strip, data, repeat(settings.strip))
-    if settings.reading == "latin1":
-        return list(map(_latin1_text, stripped))
-    if is_text or settings.reading == "text":
-        return list(map(plain_text, stripped))
+def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:
+    """Return data as they are read: opened if they are mail, unchanged if they are text."""
+    return data if item.is_text or settings.reading != "mail" else open_message(data)
+
+
+def _message(opened: OpenedItem, settings: Settings) -> Message:
+    if not isinstance(opened, OpenedMessage):
+        data = strip(opened, settings.strip)
+        return _latin1_text(data) if settings.reading == "latin1" else plain_text(data)
+    if settings.strip:
+        opened = open_message(strip(opened.data[1:], settings.strip))
     limits = LIMITS
     if settings.attachments:
         from nbspam.mail.attachments import limits_with_documents
 
         limits = limits_with_documents()
+    message = parse_opened(opened, limits)
     if settings.sent_mail is None and settings.authserv_id is None:
-        return parse_messages(stripped, limits)
+        return message
     from nbspam.tokens.people import with_facts
 
-    return [with_facts(parse_message(each, limits), each, settings) for each in stripped]
+    return with_facts(message, opened, settings)
 
 
 def _latin1_text(data: bytes) -> Message:

@@ -17,8 +17,8 @@ from nbspam.mail.correspondence import (
     are_genuine,
     read_correspondence,
 )
-from nbspam.mail.digest import digest_of
-from nbspam.mail.headers import Field
+from nbspam.mail.digest import mail_digest
+from nbspam.mail.headers import Field, OpenedMessage, open_message
 from nbspam.mail.message import Message
 from nbspam.sent_mail import ADDRESS, ID, NAME, OWN, SentMail, SentMessage, sent_fact, sent_mail_of
 from nbspam.settings import Settings
@@ -30,9 +30,9 @@ from nbspam.tokens.normalize import normalize
 _MIN_WORDS = 2  # of a name that tells who it is
 
 
-def with_facts(message: Message, data: bytes, settings: Settings) -> Message:
-    """Return a message with what is known of its sender; data: the message as it was read."""
-    head = read_correspondence(data)
+def with_facts(message: Message, opened: OpenedMessage, settings: Settings) -> Message:
+    """Return a message with what is known of its sender; opened: the message as it was read."""
+    head = read_correspondence(opened)
     fields = list(message.fields)
     server = settings.authserv_id
     checks = None if server is None else head.checks(server)
@@ -157,7 +157,8 @@ def _sent_messages(items: Iterable[Item]) -> Iterator[SentMessage]:
 
 
 def _sent_message(data: bytes) -> SentMessage:
-    head = read_correspondence(data)
+    opened = open_message(data)
+    head = read_correspondence(opened)
     facts = {sent_fact(ID, head.own_id)} if head.own_id else set()
     facts |= {sent_fact(OWN, each.address) for each in head.mailboxes(b"from")}
     for each in head.mailboxes(b"to", b"cc", b"bcc"):
@@ -165,4 +166,4 @@ def _sent_message(data: bytes) -> SentMessage:
         if name := _normal_name(each.name):
             facts.add(sent_fact(NAME, name))
     when = next(filter(None, map(seconds_of, head.values.get(b"date", ())[:1])), None)
-    return SentMessage(digest_of(data), max(int(when or 0), 0), tuple(sorted(facts)))
+    return SentMessage(mail_digest(opened), max(int(when or 0), 0), tuple(sorted(facts)))

@@ -24,8 +24,8 @@ from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.evaluation.doubts import Doubt, find_doubts
 from nbspam.imap.secrets import AccessBook
+from nbspam.mail.correspondence import heading
 from nbspam.mail.digest import digest_of
-from nbspam.mail.heading import heading
 from nbspam.server.metrics import Log
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.database import Database

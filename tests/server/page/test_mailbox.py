@@ -8,7 +8,7 @@ import pytest
 
 from maildirs import key_of, put, written
 from nbspam.errors import InputError
-from nbspam.mail.heading import heading
+from nbspam.mail.correspondence import heading
 from nbspam.server.judge import UserError
 from nbspam.server.page.mailbox import (
     Mailboxes,
