@@ -7,9 +7,10 @@ charset, byte order marks and a test for UTF-8 do; `alphabets` guesses the rest 
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import UsageError
 
@@ -82,21 +83,28 @@ def check_encoding(name: str) -> None:
         raise UsageError(f"--encoding {name}: unknown; give one such as {_EXAMPLES}")
 
 
-@lru_cache(maxsize=256)
-def _plain_name(declared: str) -> str:
-    return declared[:_MAX_NAME].strip(" \"'").lower()
+class _DeclaredCharset(NamedTuple):
+    """A charset as mail declares it."""
+
+    name: str
+    codec: str  # Python's name; nothing if mail in it is not decoded
+    decode: Callable[[bytes], tuple[str, int]] | None  # without a look-up each time
+    may_be_utf8: bool
+    has_ascii: bool  # its bytes below 128 are ASCII
 
 
 @lru_cache(maxsize=256)
-def _codec(name: str) -> str | None:
-    """Return Python's name of a charset if mail in it is decoded."""
-    name = _ORDERED.sub(r"\1", name.removeprefix("x-"))
-    if re.fullmatch(_KNOWN, name) is None:
-        return None
-    try:
-        return codecs.lookup(_CODEC_OF.get(name, name)).name
-    except LookupError:
-        return None
+def _declared(declared: str) -> _DeclaredCharset:
+    name = declared[:_MAX_NAME].strip(" \"'").lower()
+    has_ascii = not name.startswith(_NOT_ASCII)
+    known = _ORDERED.sub(r"\1", name.removeprefix("x-"))
+    if name in ("", "utf-8", "utf8"):
+        return _DeclaredCharset(name, "utf-8", None, True, has_ascii)
+    if re.fullmatch(_KNOWN, known) is not None:
+        with suppress(LookupError):
+            found = codecs.lookup(_CODEC_OF.get(known, known))
+            return _DeclaredCharset(name, found.name, found.decode, False, has_ascii)
+    return _DeclaredCharset(name, "", None, False, has_ascii)
 
 
 def _decoded(data: bytes, codec: str) -> str:
@@ -159,29 +167,24 @@ def to_utf8(
 
     guess: the message's; without one, the charset is guessed from this text alone.
     """
-    name = _plain_name(declared) if declared else ""
-    may_be_utf8 = name in ("", "utf-8", "utf8")
+    name, codec, decode, may_be_utf8, has_ascii = _declared(declared or "")
     # Most text is ASCII, whatever it is declared to be.
-    if data.isascii() and not ((may_be_utf8 and b"\x1b" in data) or name.startswith(_NOT_ASCII)):
-        return data, None if may_be_utf8 or _codec(name) else "charset-unknown"
+    if has_ascii and data.isascii() and not (may_be_utf8 and b"\x1b" in data):
+        return data, None if codec else "charset-unknown"
     marked = _marked(data)
     if marked is not None and (not name or name.startswith("utf")):
         return _utf8(data.decode(marked, "replace")), None
-    guess = guess or CharsetGuess()
     if may_be_utf8:
         data = data.removeprefix(codecs.BOM_UTF8)
         if is_utf8(data) and b"\x1b$" not in data:
             return data, None
-        return _guessed(data, guess), "charset-wrong" if name else "charset-missing"
-    trusted = _codec(name)
-    if trusted is None:
-        return _guessed(data, guess), "charset-unknown"
-    if trusted == "ascii":  # and bytes beyond it
-        return _guessed(data, guess), "charset-wrong"
-    try:
-        return _utf8(data.decode(trusted)), None
-    except UnicodeError:
-        return _decode_most(data, trusted, guess), "charset-wrong"
+    elif decode is not None and codec != "ascii":
+        try:
+            return _utf8(decode(data)[0]), None
+        except UnicodeError:
+            return _decode_most(data, codec, guess or CharsetGuess()), "charset-wrong"
+    defect = "charset-missing" if not name else "charset-wrong" if codec else "charset-unknown"
+    return _guessed(data, guess or CharsetGuess()), defect
 
 
 def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail.headers import unfold
+from nbspam.mail.headers import open_part, unfold
 from nbspam.mail.message import (
     LIMITS,
     Message,
@@ -437,9 +437,9 @@ def test_a_subject_split_inside_characters_is_whole():
 
 
 def split_line_by_line(data: bytes) -> tuple[bytes, bytes, set[str]]:
-    """Return headers, body and defects as `Parts.split` should find them."""
+    """Return headers, body and defects as `open_part` should find them."""
     if data.startswith(b"\n"):
-        return b"\n", data[1:], set()
+        return b"", data[1:], set()
     kept: list[bytes] = []
     for line in data.splitlines(keepends=True):
         name = line.partition(b":")[0].rstrip(b" \t")
@@ -458,9 +458,10 @@ def split_line_by_line(data: bytes) -> tuple[bytes, bytes, set[str]]:
 @given(st.lists(st.sampled_from([b"\n", b"\n\n", b"A: b", b"c", b":", b" ", b"\t", b"\xff"])))
 def test_headers_end_where_reading_line_by_line_ends_them(pieces):
     data = b"".join(pieces)
-    parts = Parts(b"", LIMITS)
-    block, rest, _ = parts.split(b"From x\n" + data, 7)
-    assert (block, rest, parts.defects) == split_line_by_line(data)
+    opened = open_part(data)
+    parts = Parts(opened, LIMITS)
+    assert parts.fields[0].text == opened.head
+    assert (opened.head, opened.data[opened.body :], parts.defects) == split_line_by_line(data)
 
 
 def test_the_text_of_html_stands_where_the_html_stood():
