@@ -25,7 +25,8 @@ from imapclient.imap_utf7 import decode, encode
 from fake_imap import PASSWORD
 from serving import PATIENCE, free_port, is_refused, until
 
-_DOVECOT = """
+# The settings of one instance of Dovecot.
+DOVECOT = """
 base_dir = {place}/run
 state_dir = {place}/run
 log_path = {place}/log
@@ -262,7 +263,7 @@ class Dovecot(MailServer):
         super().__init__(place)
         self.tls_port = free_port()
         shown = set(_ANNOUNCED.split()).difference(hides)
-        text = _DOVECOT.format(
+        text = DOVECOT.format(
             place=place,
             ssl="yes" if tls else "no",
             tls=f"ssl_cert = <{tls[0]}\nssl_key = <{tls[1]}" if tls else "",

@@ -18,7 +18,6 @@ from nbspam.server.choices import (
     address_of,
     connected_user,
     listen,
-    listened,
     listening,
 )
 from support import ROOT
@@ -168,12 +167,3 @@ def test_a_socket_of_systemd_has_the_protocol_of_its_name():
     assert found == str({"spamd": address})
     what = "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol"
     assert handed("nbspam.socket")[0] == f"{what}: spamd, http"
-
-
-def test_a_socket_says_where_it_listens(tmp_path):
-    path = str(tmp_path / "socket")
-    for text in ("127.0.0.1:0", "0", path):
-        with listening("--spamd", address_of("--spamd", text)) as found:
-            name = found.getsockname()
-            shown = path if text == path else f"127.0.0.1:{name[1]}"
-            assert str(listened(found)) == shown

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from mail_servers import DOVECOT
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
 from support import HAM, ROOT, SPAM
 
@@ -291,56 +292,6 @@ def test_haraka_rejects_spam_and_marks_ham(haraka, tmp_path):
 # It runs without rights, with all of its parts as one user.
 
 PAGE = (ROOT / "docs" / "howto" / "dovecot.md").read_text()
-# What is this instance's own, and not of nbspam.
-DOVECOT_CONFIG = """
-base_dir = {place}/run
-state_dir = {place}/run
-log_path = {place}/log
-protocols = imap
-listen = 127.0.0.1
-ssl = no
-disable_plaintext_auth = no
-default_internal_user = {user}
-default_internal_group = {group}
-default_login_user = {user}
-first_valid_uid = 1
-mail_location = maildir:~/Maildir
-postmaster_address = postmaster@example.org
-service anvil {{
-  chroot =
-}}
-service stats {{
-  chroot =
-}}
-service imap-login {{
-  chroot =
-  inet_listener imap {{
-    port = {port}
-  }}
-  inet_listener imaps {{
-    port = 0
-  }}
-}}
-passdb {{
-  driver = static
-  args = password=secret
-}}
-userdb {{
-  driver = static
-  args = uid={uid} gid={gid} home={place}/box/%u allow_all_users=yes
-}}
-namespace inbox {{
-  inbox = yes
-  mailbox Junk {{
-    auto = subscribe
-    special_use = \\Junk
-  }}
-  mailbox Trash {{
-    auto = subscribe
-    special_use = \\Trash
-  }}
-}}
-"""
 PROGRAMS = ("dovecot", "sievec", "spamc")
 LDA = "/usr/lib/dovecot/dovecot-lda"
 
@@ -366,13 +317,20 @@ class Dovecot:
         for name in ("run", "box", "sieve/bin"):
             (place / name).mkdir(parents=True)
         (place / "sieve" / "bin" / "spamc").symlink_to(shutil.which("spamc"))
-        config = DOVECOT_CONFIG.format(
+        config = DOVECOT.format(
             place=place,
+            ssl="no",
+            tls="postmaster_address = postmaster@example.org",
+            tls_port=0,
+            mechanisms="plain",
+            passdb="driver = static\n  args = password=secret",
             port=self.port,
             user=owner.pw_name,
             group=grp.getgrgid(owner.pw_gid).gr_name,
             uid=owner.pw_uid,
             gid=owner.pw_gid,
+            capability="",
+            most=0,
         )
         paths = {"/etc/dovecot/sieve": str(place / "sieve"), "/run/nbspam/spamd": spamd}
         (text,) = blocks("dovecot")

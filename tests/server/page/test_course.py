@@ -7,6 +7,7 @@ import pytest
 
 from maildirs import key_of, put, written
 from markup import Page, rows_of
+from nbspam.server.page import database as stored
 from nbspam.server.page.course import DAYS, LATELY, Course, Period, Range, course
 from nbspam.server.page.database import SeenMessage
 
@@ -184,14 +185,14 @@ def test_no_row_makes_the_database_look_through_all_others(database, monkeypatch
     database.note(rows)
     for n in range(0, 10_000, 100):
         database.tell(f"{n}", "ham", None, at(n % 100))
-    connected, thousands = database._connection, []
+    connected, thousands = stored._connection, []
 
     def counting(path):
         connection = connected(path)
         connection.set_progress_handler(lambda: thousands.append(1), 1000)
         return connection
 
-    monkeypatch.setattr(database, "_connection", counting)
+    monkeypatch.setattr(stored, "_connection", counting)
     found = course(database, TODAY)
 
     assert sum(each.n for each in found.ranges) == DAYS * 100
