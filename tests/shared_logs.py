@@ -7,15 +7,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import ClassVar
 
+from hypothesis import strategies as st
+
 from nbspam.errors import SharedLogError
 from nbspam.settings import PRESETS
 from nbspam.sharing.logs import LogEnd, SharedLog, open_log
+from nbspam.sharing.outbox import Outbox
 from nbspam.sharing.sharer import SharedOutlet, Sharer
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
@@ -108,6 +111,80 @@ def message(n, copy=0):
     words = b" ".join([WORDS[n % 6], WORDS[n * 7 % 5], b"own%d" % n, b"few%d" % (n % 4)])
     head = b"Received: by host%d\nMessage-ID: <%d@x>\nSubject: copy%d %s" % (copy, n, copy, words)
     return head + b"\n\n" + words + b"\n"
+
+
+class KilledError(BaseException):
+    """The process ends here."""
+
+
+def killed_before_it_notes(self, place, seen, pending=()):
+    raise KilledError
+
+
+_TEACH = (st.integers(0, 7), st.integers(0, 1), st.sampled_from(["ham", "spam", None]))
+_ACTS = st.one_of(
+    st.tuples(st.just("teach"), *_TEACH, st.integers(-1, 2), st.booleans()),
+    st.tuples(st.sampled_from(["send", "receive", "restart", "compact", "killed"])),
+)
+STEPS = st.lists(st.tuples(st.integers(0, 2), _ACTS), max_size=40)  # each of one of three hosts
+
+
+def act(host, what, *values):
+    """Let a host do one of the acts above."""
+    if what == "teach":
+        n, copy, label, day, told = values
+        host.teach(message(n, copy), label, DAY + day, told)
+    elif what == "restart":
+        host.stop()
+        host.start()
+    elif what == "compact":
+        if host.model.is_there:
+            host.model.compact()
+    elif what == "killed":  # between journal and position
+        whole, Outbox.move = Outbox.move, killed_before_it_notes
+        with suppress(KilledError):
+            try:
+                host.sharer.receive()
+            finally:
+                Outbox.move = whole
+        host.stop()
+        host.start()
+    else:
+        getattr(host.sharer, what)()
+
+
+def quiet(hosts):
+    for host in hosts:
+        while host.sharer.send():
+            pass
+    for host in hosts:
+        while host.sharer.receive():
+            pass
+
+
+def exports_are_equal(tmp_path, acts):
+    """Assert that hosts which did this, and one that knows only the log, have one model."""
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    log = MemoryLog()
+    with ExitStack() as closed:
+
+        def host(name):
+            made = Host(tmp_path / name, "model", log)
+            closed.callback(made.stop)
+            return made
+
+        hosts = [host(f"host{k}") for k in range(3)]
+        for k, what in acts:
+            act(hosts[k], *what)
+        quiet(hosts)
+        hosts.append(host("late"))
+        quiet(hosts)
+        exports = {each.export() for each in hosts}
+        waiting = [each.sharer.outbox.size() for each in hosts]
+
+    assert not any(waiting)
+    assert len(exports) == 1
 
 
 class RealLog:

@@ -77,7 +77,7 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
     for user in ["", *users]:
         model = sharer.model_of(user)
         with locked(model.path):
-            if sharer.outbox.pending(user):
+            if user in sharer.outbox.users():
                 return None
             if not os.path.exists(model.path):
                 continue

@@ -1,10 +1,12 @@
 """The order of the log: what a host's model learns from records, given its own lessons.
 
-A model is a function of the log: each lesson changes where one message is filed, and the last one
-wins.  A host learns its own lessons before the log has them.  When records of others come in
-between, they are taken out, and follow again behind those records.
+A model is a function of the log: each lesson says where one message is filed, and the last one
+holds.  A host learns its own lessons before the log has them.  So what it reads is applied like a
+rebase: messages that it was ahead with go back to where the log had them, the lessons of the log
+follow in their order, and then the host's own ones that the log does not have yet.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,77 +32,92 @@ def in_order(
     """Return the changes that bring a model from its own state to that of the log.
 
     The model's lock is held.  lessons: of the log, each with a day that is not before the day of
-    those before it.  pending: the lessons of the host to this model, before these are read; own:
-    their origin.
+    those before it.  pending: the lessons of the host to this model that it has not read back
+    before, as far as they are about the same messages; own: their origin.
     """
-    bodies = {each.number: decode_record(each.lesson) for each in pending}
-    first: dict[int, PendingLesson] = {}
-    for each in pending:
-        first.setdefault(bodies[each.number].digest, each)
-    back = {lesson.number for lesson in lessons if lesson.origin == own}
-    rest = [each for each in pending if each.number not in back]
-    now = {digest: _before(each, bodies[each.number]) for digest, each in first.items()}
-    by_log = LessonChain(model, now)
+    bodies = [decode_record(each.lesson) for each in pending]
+    by_log: dict[int, LabelChange] = {}  # where the log has had these messages
+    for each, change in zip(pending, bodies, strict=True):
+        by_log.setdefault(change.digest, _state_of(each, change))
+    ahead, after = LessonChain(model, by_log), LessonChain(model, by_log)
+    for change in bodies:
+        ahead.add(change)
     for lesson in lessons:
-        by_log.add(lesson.change)
+        after.add(lesson.change)
+    back = {lesson.number for lesson in lessons if lesson.origin == own}
     noted = []
-    for each in rest:
-        change = bodies[each.number]
-        filed = by_log.at(change.digest)
-        body = None
-        if filed.after is not None and not _has_same_tokens(filed, change):
-            body = encode_record(spelt_out(filed, model.base.table.vocabulary))
-        noted.append(each._replace(before=filed.after, told=filed.told, day=filed.day, filed=body))
-        by_log.add(change)
-    mine = {change.digest: change for change in bodies.values()}
-    return OrderedLessons(_yet_to_make(model, by_log, now, mine), noted)
+    for each, change in zip(pending, bodies, strict=True):
+        if each.number not in back:
+            noted.append(_with_state(each, change, after.at(change.digest), model))
+            after.add(change)
+    changes: list[LabelChange] = []
+    settled = set()
+    for digest, state in by_log.items():
+        if _is_settled(model, ahead, after, digest):
+            settled.add(digest)
+        else:
+            changes += _back_to(state, model.last_change(digest), ahead.at(digest))
+    changes += [change for change in after.changes if change.digest not in settled]
+    return OrderedLessons(changes, noted)
 
 
-def _before(pending: PendingLesson, change: LabelChange) -> LabelChange:
+def _state_of(pending: PendingLesson, change: LabelChange) -> LabelChange:
+    """Return where the log has the message of a pending lesson, before that lesson."""
     if pending.filed is not None:
         change = decode_record(pending.filed)
     return change._replace(after=pending.before, told=bool(pending.told), day=pending.day)
 
 
-class LessonChain:
-    """Lessons one after another, and where each message is filed after them."""
+def _with_state(
+    pending: PendingLesson, change: LabelChange, state: LabelChange, model: StoredModel
+) -> PendingLesson:
+    """Return a pending lesson with another state of its message; see `_state_of`."""
+    body = None
+    if state.after is not None and not _has_same_tokens(state, change):
+        body = encode_record(spelt_out(state, model.base.table.vocabulary))
+    return pending._replace(before=state.after, told=state.told, day=state.day, filed=body)
 
-    def __init__(self, model: StoredModel, now: dict[int, LabelChange]) -> None:
+
+class LessonChain:
+    """Lessons one after another, and where each message is filed after them.
+
+    filed: where messages are before; others are where the model has them.
+    """
+
+    def __init__(self, model: StoredModel, filed: dict[int, LabelChange]) -> None:
         self._model = model
-        self._now = dict(now)
-        self.changes: dict[int, list[LabelChange]] = {}  # by digest
-        self.seen: dict[int, list[LabelChange]] = {}  # copies whose tokens are not counted
+        self._filed = dict(filed)
+        self.changes: list[LabelChange] = []
+        self.n_lessons: Counter[int] = Counter()  # by digest
 
     def at(self, digest: int) -> LabelChange:
         """Return where a message is filed now."""
-        if digest not in self._now:
-            self._now[digest] = self._model.last_change(digest)
-        return self._now[digest]
+        if digest not in self._filed:
+            self._filed[digest] = self._model.last_change(digest)
+        return self._filed[digest]
 
     def add(self, lesson: LabelChange) -> None:
         """File a message as a lesson says."""
         filed = self.at(lesson.digest)
-        done = self.changes.setdefault(lesson.digest, [])
-        if lesson.after is None:
-            if filed.after is not None:
-                stays = filed if len(filed.document.tokens) else lesson
-                done.append(stays._replace(before=filed.after, after=None, day=lesson.day))
-                self._now[lesson.digest] = done[-1]._replace(told=False)
-            return
+        self.n_lessons[lesson.digest] += 1
         # The tokens of a message stay those with which it was learned first.
         is_known = filed.after is not None and len(filed.document.tokens) > 0
         stays = filed if is_known else lesson
-        told = lesson.told or (filed.told and filed.after == lesson.after)
-        change = stays._replace(before=filed.after, after=lesson.after, day=lesson.day, told=told)
-        if not _has_same_tokens(stays, lesson):
-            # The tokens of this copy were seen on that day, too, but are not counted.
-            seen = lesson._replace(before=None, after=lesson.after)
-            copies = self.seen.setdefault(lesson.digest, [])
-            copies += [seen, seen._replace(before=lesson.after, after=None)]
-        elif _is_filed_alike(filed, change):
-            return
-        done.append(change)
-        self._now[lesson.digest] = change
+        is_copy = lesson.after is not None and not _has_same_tokens(stays, lesson)
+        if is_copy:
+            # Its tokens were seen on that day, too, but are not counted.
+            seen = lesson._replace(before=None)
+            self.changes += [seen, seen._replace(before=lesson.after, after=None)]
+        is_told = lesson.told or (filed.told and filed.after == lesson.after)
+        change = stays._replace(
+            before=filed.after,
+            after=lesson.after,
+            day=lesson.day,
+            told=is_told and lesson.after is not None,
+        )
+        if is_copy or not _is_filed_alike(filed, change):
+            self.changes.append(change)
+            self._filed[lesson.digest] = change
 
 
 def _has_same_tokens(one: LabelChange, other: LabelChange) -> bool:
@@ -110,42 +127,38 @@ def _has_same_tokens(one: LabelChange, other: LabelChange) -> bool:
 
 
 def _is_filed_alike(one: LabelChange, other: LabelChange) -> bool:
-    """Return whether two changes leave a message in the same place, with the same tokens."""
+    """Return whether two changes leave a message in the same place."""
     if one.after is None and other.after is None:
         return True
-    return (one.after, one.told, one.day) == (other.after, other.told, other.day) and (
-        _has_same_tokens(one, other)
+    return (one.after, one.told, one.day) == (other.after, other.told, other.day)
+
+
+def _is_settled(model: StoredModel, ahead: LessonChain, after: LessonChain, digest: int) -> bool:
+    """Return whether a message's only lesson came back as it was learned: the usual case.
+
+    Of several lessons, the first ones may have left no trace in the model: the days on which
+    tokens were seen go with the tokens when the last message that has them is un-learned.
+    """
+    return (
+        ahead.n_lessons[digest] == after.n_lessons[digest] == 1
+        and _is_filed_alike(ahead.at(digest), after.at(digest))
+        # A process that was killed has kept the lesson only for the log.
+        and _is_filed_alike(model.last_change(digest), ahead.at(digest))
     )
 
 
-def _yet_to_make(
-    model: StoredModel,
-    chain: LessonChain,
-    first: dict[int, LabelChange],
-    own: dict[int, LabelChange],
-) -> list[LabelChange]:
-    """Return the changes of a chain that a model has not made.
+def _back_to(state: LabelChange, now: LabelChange, ahead: LabelChange) -> list[LabelChange]:
+    """Return the changes that take a message back to where the log had it.
 
-    first: where the log had the messages of the host's own lessons.  own: the last one of each
-    message, which the model has made already, unless it was killed in between.
+    now: where the model has it.  ahead: the same by the pending lessons, with its tokens.
     """
-    changes: list[LabelChange] = []
-    for digest, done in chain.changes.items():
-        changes += chain.seen.get(digest, [])
-        if digest not in first:
-            changes += done
-            continue
-        at, by_log, to = model.last_change(digest), first[digest], chain.at(digest)
-        if not len(at.document.tokens):
-            at = own[digest]._replace(after=at.after, told=at.told, day=at.day)
-        if _is_filed_alike(at, to):  # the usual case: own lessons come back as they were learned
-            if digest in chain.seen and to.after is not None:
-                changes.append(to._replace(before=to.after))
-            continue
-        if not _is_filed_alike(at, by_log):
-            if at.after is not None:
-                changes.append(at._replace(before=at.after, after=None))
-            if by_log.after is not None:
-                changes.append(by_log._replace(before=None))
-        changes += done
+    if not len(now.document.tokens):
+        now = ahead._replace(after=now.after, told=now.told, day=now.day)
+    if _is_filed_alike(state, now) and _has_same_tokens(state, now):
+        return []
+    changes = []
+    if now.after is not None:
+        changes.append(now._replace(before=now.after, after=None, told=False))
+    if state.after is not None:
+        changes.append(state._replace(before=None))
     return changes

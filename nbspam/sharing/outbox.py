@@ -6,7 +6,7 @@ it has not read back yet.  All processes of a host use it at once.
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -23,9 +23,10 @@ CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS seen (origin TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS outbox (
     number INTEGER PRIMARY KEY AUTOINCREMENT, user TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0,
-    settings TEXT NOT NULL, lesson BLOB NOT NULL,
+    settings TEXT NOT NULL, digest INTEGER NOT NULL, lesson BLOB NOT NULL,
     before TEXT, told INTEGER NOT NULL, day INTEGER NOT NULL, filed BLOB
 );
+CREATE INDEX IF NOT EXISTS messages ON outbox (digest);
 """
 
 
@@ -45,6 +46,7 @@ class PendingLesson(NamedTuple):
     number: int
     user: str
     settings: str  # of the model; see `records.fingerprint`
+    digest: int  # of the message
     lesson: bytes  # the body of a journal's record, with all texts
     before: str | None  # the class of the message before it
     told: bool  # whether a person had told that class; SQLite has 0 and 1
@@ -158,7 +160,7 @@ class Outbox:
         pending: those that stay, with what the log says now of their messages before them.
         """
         facts = [(name, str(value)) for name, value in place._asdict().items()]
-        rows = [(*each[4:], each.number) for each in pending]
+        rows = [(*each[5:], each.number) for each in pending]
         with self._changed() as base:
             base.executemany(
                 "UPDATE outbox SET before = ?, told = ?, day = ?, filed = ? WHERE number = ?", rows
@@ -175,15 +177,15 @@ class Outbox:
 
         Raises SharedLogError if there is no room for them.
         """
-        rows = [each[1:] for each in lessons]
+        rows = [each._replace(digest=_signed(each.digest))[1:] for each in lessons]
         with self._changed() as base:
             if self._size() + len(rows) > MOST:
                 raise SharedLogError(
                     f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back"
                 )
             base.executemany(
-                "INSERT INTO outbox (user, settings, lesson, before, told, day, filed)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT INTO outbox ({', '.join(PendingLesson._fields[1:])})"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
             (last,) = base.execute("SELECT max(number) FROM outbox").fetchone()
@@ -208,18 +210,18 @@ class Outbox:
         """Return the next lessons to send, in order."""
         return self._lessons("NOT sent", [limit], "LIMIT ?")
 
-    def pending(self, user: str) -> list[PendingLesson]:
-        """Return the lessons to a user's model that were not read back yet, in order."""
-        return self._lessons("user = ?", [user])
+    def pending(self, user: str, digests: Collection[int]) -> list[PendingLesson]:
+        """Return a user's lessons about messages that were not read back yet, in order."""
+        wanted = ",".join("?" * len(digests))
+        return self._lessons(f"user = ? AND digest IN ({wanted})", [user, *map(_signed, digests)])
 
     def _lessons(self, which: str, values: list[Any], limit: str = "") -> list[PendingLesson]:
-        query = (
-            "SELECT number, user, settings, lesson, before, told, day, filed FROM outbox"
-            f" WHERE {which} ORDER BY number {limit}"
-        )
+        columns = ", ".join(PendingLesson._fields)
+        query = f"SELECT {columns} FROM outbox WHERE {which} ORDER BY number {limit}"
         with self._used():
             found: list[Any] = self._base.execute(query, values).fetchall()
-        return [PendingLesson(*row) for row in found]
+        rows = map(PendingLesson._make, found)
+        return [row._replace(digest=row.digest % 2**64) for row in rows]
 
     def note_sent(self, first: int, last: int) -> None:
         """Note that the log has lessons."""
@@ -236,3 +238,8 @@ class Outbox:
         """Note that the log may have lost what was sent."""
         with self._changed() as base:
             base.execute("UPDATE outbox SET sent = 0")
+
+
+def _signed(digest: int) -> int:
+    """Return a digest as an integer of SQLite, which has 63 bits and a sign."""
+    return digest - 2**64 if digest >= 2**63 else digest

@@ -78,7 +78,9 @@ def _pending(
     for change in changes:
         before = filed.get(change.digest) or model.last_change(change.digest)
         body = encode_record(spelt_out(change, known))
-        yield PendingLesson(0, user, settings, body, before.after, before.told, before.day)
+        yield PendingLesson(
+            0, user, settings, change.digest, body, before.after, before.told, before.day
+        )
         filed[change.digest] = change
 
 
@@ -214,7 +216,8 @@ class Sharer:
         def changes_of(model: StoredModel) -> list[LabelChange]:
             nonlocal found
             known = model.base.table.vocabulary
-            found = in_order(model, lessons, self.outbox.pending(user), self.outbox.origin)
+            pending = self.outbox.pending(user, {lesson.change.digest for lesson in lessons})
+            found = in_order(model, lessons, pending, self.outbox.origin)
             return respelt(found.changes, known, known)
 
         self._opened(user).take(changes_of)

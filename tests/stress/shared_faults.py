@@ -4,10 +4,13 @@ import random
 from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
+from nbspam.classifier import training
 from nbspam.errors import SharedLogError
+from nbspam.sharing import outbox
 from nbspam.sharing.logs import open_log
-from shared_logs import DAY, SERVERS, Host, message
+from shared_logs import DAY, SERVERS, STEPS, Host, exports_are_equal, message
 
 N = 2000  # lessons
 
@@ -52,3 +55,17 @@ def test_no_lesson_is_lost_and_all_exports_are_equal(kind, tmp_path):
 
     assert not lost
     assert len(exports) == 1
+
+
+@pytest.mark.parametrize("share", [training.SHARE, 1e9])  # of a class, which makes a new file due
+@settings(
+    max_examples=300,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(acts=STEPS)
+def test_after_quiet_all_exports_are_equal(quick_disk, tmp_path, share, acts):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outbox, "SYNCHRONOUS", "OFF")
+        patch.setattr(training, "SHARE", share)
+        exports_are_equal(tmp_path, acts)
