@@ -335,8 +335,10 @@ def _spelling(change: LabelChange, before: Vocabulary, known: Vocabulary) -> Voc
     keys = change.document.tokens
     unknown = keys[known.columns(keys) < 0]
     column = before.columns(unknown)
-    spelt, _ = join([before.take(column[column >= 0]), change.new])
-    return spelt.take(np.flatnonzero(np.isin(spelt.keys, unknown)))
+    spelt, is_before = change.new, column >= 0
+    if is_before.any():
+        spelt, _ = join([before.take(column[is_before]), spelt])
+    return spelt.take(np.flatnonzero(known.columns(spelt.keys) < 0))
 
 
 def signed_table(changes: Sequence[LabelChange], known: Vocabulary, weighting: str) -> CountTable:

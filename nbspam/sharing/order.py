@@ -17,6 +17,7 @@ from nbspam.sharing.outbox import PendingLesson
 from nbspam.sharing.records import SharedLesson, spelt_out
 from nbspam.store.journal import decode_record, encode_record
 from nbspam.store.model import StoredModel
+from nbspam.tokens.documents import Vocabulary
 
 
 class OrderedLessons(NamedTuple):
@@ -38,7 +39,8 @@ def in_order(
     bodies = [decode_record(each.lesson) for each in pending]
     by_log: dict[int, LabelChange] = {}  # where the log has had these messages
     for each, change in zip(pending, bodies, strict=True):
-        by_log.setdefault(change.digest, _state_of(each, change))
+        filed = change._replace(after=None) if each.filed is None else decode_record(each.filed)
+        by_log.setdefault(change.digest, filed)
     ahead, after = LessonChain(model, by_log), LessonChain(model, by_log)
     for change in bodies:
         ahead.add(change)
@@ -48,7 +50,8 @@ def in_order(
     noted = []
     for each, change in zip(pending, bodies, strict=True):
         if each.number not in back:
-            noted.append(_with_state(each, change, after.at(change.digest), model))
+            filed_now = filed_before(change, after.at(change.digest), model.base.table.vocabulary)
+            noted.append(each._replace(filed=filed_now))
             after.add(change)
     changes: list[LabelChange] = []
     settled = set()
@@ -61,21 +64,16 @@ def in_order(
     return OrderedLessons(changes, noted)
 
 
-def _state_of(pending: PendingLesson, change: LabelChange) -> LabelChange:
-    """Return where the log has the message of a pending lesson, before that lesson."""
-    if pending.filed is not None:
-        change = decode_record(pending.filed)
-    return change._replace(after=pending.before, told=bool(pending.told), day=pending.day)
+def filed_before(change: LabelChange, state: LabelChange, known: Vocabulary) -> bytes | None:
+    """Return where a message is before a lesson, as a PendingLesson keeps it.
 
-
-def _with_state(
-    pending: PendingLesson, change: LabelChange, state: LabelChange, model: StoredModel
-) -> PendingLesson:
-    """Return a pending lesson with another state of its message; see `_state_of`."""
-    body = None
-    if state.after is not None and not _has_same_tokens(state, change):
-        body = encode_record(spelt_out(state, model.base.table.vocabulary))
-    return pending._replace(before=state.after, told=state.told, day=state.day, filed=body)
+    state: from `StoredModel.last_change`.  known: the vocabulary of the model file.
+    """
+    if state.after is None:
+        return None
+    tokens = state if len(state.document.tokens) else change
+    filed = tokens._replace(before=None, after=state.after, told=state.told, day=state.day)
+    return encode_record(spelt_out(filed, known))
 
 
 class LessonChain:

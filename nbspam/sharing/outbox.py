@@ -23,8 +23,7 @@ CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS seen (origin TEXT PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS outbox (
     number INTEGER PRIMARY KEY AUTOINCREMENT, user TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0,
-    settings TEXT NOT NULL, digest INTEGER NOT NULL, lesson BLOB NOT NULL,
-    before TEXT, told INTEGER NOT NULL, day INTEGER NOT NULL, filed BLOB
+    settings TEXT NOT NULL, digest INTEGER NOT NULL, lesson BLOB NOT NULL, filed BLOB
 );
 CREATE INDEX IF NOT EXISTS messages ON outbox (digest);
 """
@@ -48,10 +47,7 @@ class PendingLesson(NamedTuple):
     settings: str  # of the model; see `records.fingerprint`
     digest: int  # of the message
     lesson: bytes  # the body of a journal's record, with all texts
-    before: str | None  # the class of the message before it
-    told: bool  # whether a person had told that class; SQLite has 0 and 1
-    day: int  # on which it had been learned as that
-    filed: bytes | None = None  # body with the tokens of then, if they are not the lesson's
+    filed: bytes | None  # body that says where the log had the message before; None: nowhere
 
 
 def share_findings(path: str) -> list[Finding]:
@@ -160,11 +156,9 @@ class Outbox:
         pending: those that stay, with what the log says now of their messages before them.
         """
         facts = [(name, str(value)) for name, value in place._asdict().items()]
-        rows = [(*each[5:], each.number) for each in pending]
+        rows = [(each.filed, each.number) for each in pending]
         with self._changed() as base:
-            base.executemany(
-                "UPDATE outbox SET before = ?, told = ?, day = ?, filed = ? WHERE number = ?", rows
-            )
+            base.executemany("UPDATE outbox SET filed = ? WHERE number = ?", rows)
             base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", facts)
             base.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", list(seen.items()))
             if self.origin in seen:
@@ -184,8 +178,8 @@ class Outbox:
                     f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back"
                 )
             base.executemany(
-                f"INSERT INTO outbox ({', '.join(PendingLesson._fields[1:])})"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO outbox (user, settings, digest, lesson, filed)"
+                " VALUES (?, ?, ?, ?, ?)",
                 rows,
             )
             (last,) = base.execute("SELECT max(number) FROM outbox").fetchone()

@@ -56,9 +56,9 @@ def spelt_out(change: LabelChange, known: Vocabulary) -> LabelChange:
     """
     (change,) = respelt([change], known, empty_vocabulary())
     keys = change.document.tokens
-    has_text = np.isin(keys, change.new.keys)
-    if has_text.all():
+    if len(change.new) == len(keys):
         return change
+    has_text = np.isin(keys, change.new.keys)
     numbers = np.where(has_text, np.cumsum(has_text) - 1, -1)
     document = change.document.on(numbers)
     return change._replace(document=document._replace(tokens=keys[has_text]))

@@ -8,6 +8,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 from nbspam import __version__
@@ -16,7 +17,7 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import locked, resolved
 from nbspam.errors import SharedLogError, UsageError
 from nbspam.sharing.logs import LogEnd, SharedLog
-from nbspam.sharing.order import OrderedLessons, in_order
+from nbspam.sharing.order import OrderedLessons, filed_before, in_order
 from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
 from nbspam.sharing.records import (
     ForeignRecordError,
@@ -78,9 +79,8 @@ def _pending(
     for change in changes:
         before = filed.get(change.digest) or model.last_change(change.digest)
         body = encode_record(spelt_out(change, known))
-        yield PendingLesson(
-            0, user, settings, change.digest, body, before.after, before.told, before.day
-        )
+        where = filed_before(change, before, known)
+        yield PendingLesson(0, user, settings, change.digest, body, where)
         filed[change.digest] = change
 
 
@@ -176,11 +176,12 @@ class Sharer:
         seen: dict[str, int] = {}
         lessons: dict[str, list[SharedLesson]] = {}
         refusal: SharedLogError | None = None
+        settings = cache(lambda user: fingerprint(self._opened(user).settings))
         for position, record in records:
             try:
                 lesson = decode_lesson(record)
                 if lesson.number > seen.get(lesson.origin, before.get(lesson.origin, 0)):
-                    self._check(lesson)
+                    self._check(lesson, settings)
                     # Days never go back, so that all hosts agree on when a token came last.
                     day = max(lesson.change.day, place.day)
                     place = place._replace(day=day)
@@ -195,13 +196,13 @@ class Sharer:
             place = place._replace(position=position, n_read=place.n_read + 1)
         return _ReadLessons(place, seen, lessons, refusal)
 
-    def _check(self, lesson: SharedLesson) -> None:
-        """Raise for a lesson that the models here cannot learn."""
+    def _check(self, lesson: SharedLesson, settings: Callable[[str], str]) -> None:
+        """Raise for a lesson that the models here cannot learn; settings: of a user's model."""
         try:
-            model = self._opened(lesson.user)
+            model, expected = self._opened(lesson.user), settings(lesson.user)
         except UsageError as error:  # a name that no user has here
             raise ForeignRecordError(str(error)) from error
-        if lesson.settings != fingerprint(model.settings):
+        if lesson.settings != expected:
             raise SharedLogError(
                 f"host {lesson.host[:100]!r} has a model with other settings; give all hosts the"
                 " same model: nbspam share snapshot"
