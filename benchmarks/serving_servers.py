@@ -167,16 +167,18 @@ def spamassassin(folder: Path, mail: Path, workers: int, path: str) -> Iterator[
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a Redis for rspamd's Bayes, which listens at a path in the folder."""
+def redis(folder: Path, port: int = 0) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a Redis for rspamd's Bayes, which listens at a path in the folder; 0: at no port."""
     path = f"{folder}/redis.sock"
-    command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""]
+    command = ["redis-server", "--port", str(port), "--unixsocket", path, "--save", ""]
     with running([*command, "--dir", str(folder)], folder, path) as process:
         yield process
 
 
 @contextmanager
-def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server]:
+def rspamd(
+    folder: Path, mail: Path, workers: int, port: int, redis_port: int = 0
+) -> Iterator[Server]:
     """Run rspamd: rules that need no network, and Bayes if there is a Redis to keep it."""
     control, none = free_ports(2)
     (folder / "override.d").mkdir(parents=True)
@@ -195,7 +197,7 @@ def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server
         with running(command, folder, port, control) as process:
             yield Server(process, "no Bayes: no redis-server")
         return
-    with redis(folder) as store:
+    with redis(folder, redis_port) as store:
         servers = f'servers = "{folder}/redis.sock";\n'
         (folder / "override.d" / "redis.conf").write_text(servers)
         with running(command, folder, port, control) as process:

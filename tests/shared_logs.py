@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from glob import glob
 from pathlib import Path
@@ -188,18 +188,39 @@ def exports_are_equal(tmp_path, acts):
 
 
 class RealLog:
-    """A server of a log on loopback, which can be killed and started again."""
+    """A server of a log on loopback, which can be killed and started again.
+
+    disk: MB of a disk of its own, which can be full.  password: which clients must know.  tls:
+    files of a certificate and its key; nothing else is spoken then.
+    """
 
     user: ClassVar = {}  # as whom it runs
+    can_mount = sys.platform == "linux" and os.geteuid() == 0
 
-    def __init__(self, folder):
-        self.folder, self.port = folder, free_port()
+    def __init__(self, folder, disk=0, password=None, tls=()):
+        self.folder, self.port, self.disk = folder, free_port(), disk
+        self.password, self.tls = password, tls
         folder.mkdir()
         self.prepare()
         self.start()
 
     def prepare(self):
         """Make what the server needs on disk."""
+        if self.disk:
+            options = ["-o", f"size={self.disk}m,mode=777", "none", str(self.folder)]
+            subprocess.run(["mount", "-t", "tmpfs", *options], check=True)
+
+    @contextmanager
+    def full_disk(self):
+        """Leave no room on the disk in the block."""
+        filler = self.folder / "filler"
+        with suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while file.write(bytes(1 << 12)):
+                pass
+        try:
+            yield
+        finally:
+            filler.unlink()
 
     def start(self):
         with open(self.folder / "log", "ab") as log:
@@ -209,7 +230,7 @@ class RealLog:
         end = time.monotonic() + PATIENCE
         while True:
             with suppress(SharedLogError):
-                shared = open_log(self.url)
+                shared = open_log(self.url, self.password)
                 shared.end()
                 shared.close()
                 return
@@ -218,6 +239,8 @@ class RealLog:
 
     def remove(self):
         """Remove what lies outside of the folder."""
+        if self.disk:
+            subprocess.run(["umount", str(self.folder)], check=True)
 
     def stop(self, sent=signal.SIGKILL):
         self.process.send_signal(sent)
@@ -229,11 +252,16 @@ class RedisServer(RealLog):
 
     @property
     def url(self):
-        return f"redis://127.0.0.1:{self.port}/lessons"
+        return f"{'rediss' if self.tls else 'redis'}://127.0.0.1:{self.port}/lessons"
 
     def command(self):
         options = {"port": self.port, "bind": "127.0.0.1", "dir": self.folder}
         options |= {"appendonly": "yes", "save": ""}
+        if self.password:
+            options["requirepass"] = self.password
+        if self.tls:
+            options |= {"port": 0, "tls-port": self.port, "tls-auth-clients": "no"}
+            options |= dict(zip(("tls-cert-file", "tls-key-file"), self.tls, strict=True))
         return ["redis-server", *(str(x) for k, v in options.items() for x in (f"--{k}", v))]
 
 
@@ -250,22 +278,33 @@ class PostgresServer(RealLog):
         if self.user:  # who has to come here
             self.folder = Path(tempfile.mkdtemp(prefix="nbspam-postgres-"))
             shutil.chown(self.folder, "nobody")
+        super().prepare()
         initdb = os.path.join(os.path.dirname(os.path.realpath(_POSTGRES)), "initdb")
         command = [initdb, "-D", "data", "-A", "trust", "-U", "log", "-N"]
+        if self.password:
+            (self.folder / "password").write_text(self.password)
+            command += ["-A", "scram-sha-256", "--pwfile", "password"]
+        for source, name in zip(self.tls, ("cert", "key"), strict=False):
+            shutil.copy(source, self.folder / name)
+            shutil.chown(self.folder / name, self.user.get("user"))
+            (self.folder / name).chmod(0o600)
         subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self.user)
 
     @property
     def url(self):
-        return f"postgresql://log@127.0.0.1:{self.port}/postgres/lessons"
+        verified = f"?sslmode=verify-full&sslrootcert={self.tls[0]}" if self.tls else ""
+        return f"postgresql://log@127.0.0.1:{self.port}/postgres/lessons{verified}"
 
     def command(self):
         where = ["-D", "data", "-k", "", "-p", str(self.port)]
-        return [os.path.realpath(_POSTGRES), *where, "-h", "127.0.0.1"]
+        tls = ["--ssl=on", "--ssl_cert_file=../cert", "--ssl_key_file=../key"] if self.tls else []
+        return [os.path.realpath(_POSTGRES), *where, "-h", "127.0.0.1", *tls]
 
     def stop(self, sent=signal.SIGQUIT):  # at once, without a checkpoint; all its processes end
         super().stop(sent)
 
     def remove(self):
+        super().remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -30,6 +30,7 @@ from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.maildir.maildir import Sorted, SortingReport
 from nbspam.settings import PRESETS
+from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
 from nbspam.store.assembly import begun, check_ledger
@@ -316,7 +317,8 @@ class AccountSorter:
                         taught.append((each, label))
                         yield Item(self._name(each), label, data, told=True)
 
-        outcome = self._model().learn(items(), day=self._day, classes=HAM_AND_SPAM)
+        with shared_lessons(self._model()) as model:
+            outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
         self._open(self.inbox)

@@ -72,27 +72,24 @@ def with_sharing(
     Lessons that the log does not take now stay in the outbox, of which a warning tells; with
     --share-sync, that is an error.
     """
-    if choices is None:
-        return learn()
     from nbspam.cli.output import warn
     from nbspam.errors import SharedLogError
-    from nbspam.sharing.sharer import SharedOutlet
+    from nbspam.sharing.sharer import shared_lessons
 
-    SharedOutlet(model.path).attach(model)
-    sharer = opened_sharer(choices, model.path)
-    try:
-        with suppress(SharedLogError):  # said afterwards, if it is still away
-            sharer.exchange()
-        outcome = learn()
-        try:
-            sharer.exchange()
-            sharer.report()
-        except SharedLogError as error:
-            if choices.is_sync:
-                raise
-            warn(str(error))
-    finally:
-        sharer.close()
+    with shared_lessons(model, is_new=choices is not None):
+        if choices is None:
+            return learn()
+        with closing(opened_sharer(choices, model.path)) as sharer:
+            with suppress(SharedLogError):  # said afterwards, if it is still away
+                sharer.exchange()
+            outcome = learn()
+            try:
+                sharer.exchange()
+                sharer.report()
+            except SharedLogError as error:
+                if choices.is_sync:
+                    raise
+                warn(str(error))
     return outcome
 
 

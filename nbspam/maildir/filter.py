@@ -65,11 +65,13 @@ def filter_message(
 
 def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
     """Learn a message that is through already; return the failure, if any."""
+    from nbspam.sharing.sharer import shared_lessons
     from nbspam.sources.items import Item
     from nbspam.store.model import StoredModel
 
     try:
-        StoredModel(model_path).learn([Item("-", label, data)], day=day)
+        with shared_lessons(StoredModel(model_path)) as model:
+            model.learn([Item("-", label, data)], day=day)
     except (NbspamError, OSError) as error:
         return str(error)
     return None

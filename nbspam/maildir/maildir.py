@@ -26,6 +26,7 @@ from nbspam.disk import adopt, locked, read_own, replace_file
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.settings import PRESETS
+from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.items import Item
 from nbspam.store.assembly import begun, check_ledger
 from nbspam.store.model import StoredModel
@@ -407,7 +408,8 @@ class _Sorter:
 
     def _teach(self, lessons: Iterable[MaildirEntry], day: int) -> None:
         items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
-        outcome = self._model().learn(list(items), day=day)
+        with shared_lessons(self._model()) as model:
+            outcome = model.learn(list(items), day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
 

@@ -118,6 +118,7 @@ class RedisLog(SharedLog):
             username=parts.username,
             password=password,
             ssl=parts.scheme == "rediss",
+            ssl_check_hostname=True,  # the default of redis since 6
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,
             health_check_interval=15,

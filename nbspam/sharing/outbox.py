@@ -175,7 +175,8 @@ class Outbox:
         with self._changed() as base:
             if self._size() + len(rows) > MOST:
                 raise SharedLogError(
-                    f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back"
+                    f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back, or"
+                    " move this file away to share no more"
                 )
             base.executemany(
                 "INSERT INTO outbox (user, settings, digest, lesson, filed)"

@@ -5,6 +5,7 @@ all hosts.
 """
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -69,6 +70,23 @@ class SharedOutlet:
                     " follows when the log is back"
                 )
             time.sleep(0.002)
+
+
+@contextmanager
+def shared_lessons(model: StoredModel, is_new: bool = False) -> Iterator[StoredModel]:
+    """Let what a model learns in the block go into its outbox, if it shares its lessons.
+
+    It does if another command has shared, or if is_new.  A server sends them, or the next command
+    with --share.
+    """
+    if not (is_new or os.path.exists(f"{model.path}.share")):
+        yield model
+        return
+    outlet = SharedOutlet(model.path)
+    try:
+        yield outlet.attach(model)
+    finally:
+        outlet.outbox.close()
 
 
 def _pending(

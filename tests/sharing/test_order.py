@@ -1,22 +1,60 @@
 """Hosts that share a log have the same model, to the byte, whatever came in which order."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from shared_logs import STEPS, exports_are_equal
 from support import examples
 
-# A message that a host learned and took back before it sent either, while others had learned
-# other copies of it.
-TAKEN_BACK = [(0, ("teach", 0, 0, "ham", 0, False))] * 5 + [
-    (0, ("send",)),
-    (0, ("teach", 1, 0, "ham", 0, False)),
-    (2, ("teach", 0, 0, "ham", 1, False)),
-    (2, ("teach", 0, 0, None, 0, False)),
-]
+
+def teach(host, n=0, *, copy=0, label="ham", day=0, told=False):
+    return host, ("teach", n, copy, label, day, told)
 
 
-def test_a_lesson_taken_back_before_it_was_sent_leaves_exports_equal(tmp_path):
-    exports_are_equal(tmp_path, TAKEN_BACK)
+CASES = {
+    "two lessons wait when another copy arrives": [
+        teach(1, label="spam"),
+        teach(0, copy=1, label="spam"),
+        teach(1),
+    ],
+    "a clock is behind": [teach(0, 1, label="spam", day=2), teach(0, 2)],
+    "another copy is first in the log": [
+        teach(2, copy=1),
+        teach(1),
+        (1, ("send",)),
+        (2, ("receive",)),
+    ],
+    "another copy arrives, an older one, while a lesson waits": [
+        teach(0, label="spam"),
+        (0, ("send",)),
+        teach(1, copy=1, label="spam", day=-1),
+        (1, ("receive",)),
+    ],
+    "a person has told it elsewhere": [
+        teach(1, told=True),
+        teach(0),
+        (1, ("send",)),
+        (0, ("receive",)),
+    ],
+    "a person has told it elsewhere, and it is moved here": [
+        teach(0, told=True),
+        (0, ("send",)),
+        teach(2, label="spam"),
+        (2, ("receive",)),
+    ],
+    "it was taken back before it was sent": [
+        teach(0),
+        (0, ("send",)),
+        teach(0, 1),
+        teach(2, day=1),
+        teach(2, label=None),
+    ],
+}
+
+
+@pytest.mark.parametrize("acts", CASES.values(), ids=CASES)
+def test_exports_are_equal_when(tmp_path, acts):
+    exports_are_equal(tmp_path, acts)
 
 
 @settings(

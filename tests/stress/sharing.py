@@ -1,115 +1,263 @@
-"""How fast lessons reach other servers.
+"""Servers share lessons while their log fails, the network is cut, and they are killed.
 
-usage: PYTHONPATH=tests python tests/stress/sharing.py [redis|postgresql] [N] [FOLDER]
-
-Three servers on this machine share a log on loopback.  Lag: from a client's lesson at the first
-one, before it is sent, until the model of the second has it on disk.  Rate: one host's N lessons
-in one command, sent, read and learned by another host; the mail of FOLDER, with ham/ and spam/,
-instead of small messages.
+Three servers, whose clocks differ by an hour around midnight if there is libfaketime, share a log
+through proxies of loopback.  A client of each teaches and asks all the time, by spamd's protocol.
+After every fault, all that was acknowledged is there, exports are equal to the byte, and verdicts
+are those of the model in this process.
 """
 
-import sys
-import tempfile
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import threading
 import time
-from itertools import islice
-from pathlib import Path
-from statistics import quantiles
+from collections import Counter
+from contextlib import ExitStack, closing, suppress
+from glob import glob
 
+import pytest
+
+from nbspam.mail.verdict_headers import score_of
+from nbspam.settings import PRESETS
 from nbspam.sharing.logs import open_log
-from nbspam.sources.items import Item, read_items
+from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
-from serving import serving, until
-from shared_logs import DAY, SERVERS, Host, message
+from nbspam.store.text import model_lines
+from serving import free_port, serving, until
+from shared_logs import SERVERS, message
 
-_LESSONS = 100  # one after another, for the lag
-
-
-def tell(server, data, label):
-    """Teach a server by spamd's protocol."""
-    head = f"TELL SPAMC/1.5\r\nMessage-class: {label}\r\nSet: local\r\n"
-    server.ask(f"{head}Content-length: {len(data)}\r\n\r\n".encode() + data)
+PARTITION = 60  # seconds
+N_BASE = 4_000  # messages that all models have first, so that few lessons make a fit due
+_FAKETIME = max(glob("/usr/lib/*/faketime/libfaketime.so.1"), default="")
+_TO_MIDNIGHT = 86_400 - time.time() % 86_400
 
 
-def lags(folder, url):
-    """Return the seconds after which a lesson is known to another server."""
-    folders = [folder / f"server{k}" for k in range(3)]
-    for each in folders:
-        each.mkdir()
-    models = [str(each / "model") for each in folders]
-    options = ["--share", url, "--allow-tell", "-j", "1", "--log", "none"]
-    found = []
-    with (
-        serving(models[0], folders[0], *options) as first,
-        serving(models[1], folders[1], *options),
-        serving(models[2], folders[2], *options) as third,
-    ):
-        tell(third, message(10**6), "ham")
-        until(lambda: Path(models[1]).exists())
-        other = StoredModel(models[1])
-        for n in range(_LESSONS):
-            data, start = message(n), time.perf_counter()
-            tell(first, data, "spam")
-            while other.filed_now(data).label is None:
-                time.sleep(0.001)
-            found.append(time.perf_counter() - start)
-    return found
+class Line:
+    """A connection to the log's server, of which the middle can be cut."""
+
+    def __init__(self, port):
+        self.to, self.whole = port, threading.Event()
+        self.whole.set()
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                near, _ = self.listener.accept()
+                self.whole.wait()
+                try:
+                    far = socket.create_connection(("127.0.0.1", self.to))
+                except OSError:
+                    near.close()
+                    continue
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
+
+    def _carry(self, source, target):
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.whole.wait()  # nothing arrives, and nobody is told
+                target.sendall(data)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        source.close()
 
 
-def lessons(n, mail):
-    """Return n items: those of a folder, or else small ones."""
-    if mail:
-        return list(islice(read_items([mail]), n))
-    return [Item("-", "spam" if k % 2 else "ham", message(k)) for k in range(n)]
+class SharingHost:
+    """A server and its clients; base: the model that all hosts start from."""
 
+    def __init__(self, number, folder, url, line, base):
+        folder.mkdir()
+        shutil.copy(base, folder / "model")
+        self.number, self.folder, self.line = number, folder, line
+        self.model = str(folder / "model")
+        self.options = ["--share", url, "--allow-tell", "-j", "1", "--log", "none"]
+        self.env = {}
+        if _FAKETIME:
+            offset = _TO_MIDNIGHT + 3600 * (number - 1)
+            self.env = {"LD_PRELOAD": _FAKETIME, "FAKETIME": f"+{offset:.0f}"}
+            self.env["DONT_FAKE_MONOTONIC"] = "1"
+        self.start()
 
-def rates(folder, url, items):
-    """Return lessons a second: learned and put into the outbox, sent, and learned elsewhere."""
-    hosts = [Host(folder / f"host{k}", "model", open_log(url)) for k in range(2)]
-    seconds = []
+    def start(self):
+        self.running = ExitStack()
+        started = serving(self.model, self.folder, *self.options, env=self.env)
+        self.served = self.running.enter_context(started)
 
-    def timed(work):
-        start = time.perf_counter()
-        while work():
-            pass
-        seconds.append(len(items) / (time.perf_counter() - start))
+    def kill(self, process="server"):
+        """Kill the server, or one of its processes, which it starts again."""
+        if process == "server":
+            os.kill(self.served.process.pid, signal.SIGKILL)
+            self.running.close()
+            self.start()
+        else:
+            with suppress(ProcessLookupError):
+                os.kill(random.choice(self.served.pids), signal.SIGKILL)
 
-    timed(lambda: hosts[0].model.learn(items, day=DAY, classes=["ham", "spam"]) and False)
-    waiting = hosts[0].outlet.outbox.unsent(len(items))
-    size = sum(len(each.lesson) for each in waiting) / max(len(waiting), 1)
-    timed(hosts[0].sharer.send)
-    timed(hosts[1].sharer.receive)
-    timed(hosts[0].sharer.receive)
-    assert hosts[0].export() == hosts[1].export()
-    for host in hosts:
-        host.stop()
-    return [size, *seconds]
-
-
-def main():
-    """Print lag and rate."""
-    kind, n, mail = (*sys.argv[1:], *["redis", "5000", ""][len(sys.argv) - 1 :])[:3]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        server = SERVERS[kind](folder / "log")
+    def ask(self, data, *head):
+        lines = (*head, f"Content-length: {len(data)}", "", "")
         try:
-            found = sorted(lags(folder, server.url))
-        finally:
-            server.stop()
-            server.remove()
-        middle, ninety = (1000 * quantiles(found, n=10)[k] for k in (4, 8))
-        print(f"{kind}: lag of {len(found)} lessons: median {middle:.0f} ms,", end=" ")
-        print(f"90 % within {ninety:.0f} ms, at most {1000 * found[-1]:.0f} ms")
-        server = SERVERS[kind](folder / "log2")
+            return self.served.ask("\r\n".join(lines).encode() + data)
+        except OSError:
+            return b""
+
+    def metric(self, name):
+        with suppress(OSError):
+            return self.served.metrics().get(f"nbspam_share_{name}")
+
+
+class Site:
+    """Three hosts and their log; what clients were told."""
+
+    def __init__(self, kind, folder):
+        self.log = SERVERS[kind](folder / "log", disk=400)
+        base = folder / "base"
+        known = [
+            Item("-", ("ham", "spam")[n % 2], message(n)) for n in range(10**6, 10**6 + N_BASE)
+        ]
+        StoredModel(str(base), new=PRESETS["mail"]).learn(known, day=0, classes=["ham", "spam"])
+        self.hosts = []
+        for number in range(3):
+            line = Line(self.log.port)
+            url = self.log.url.replace(str(self.log.port), str(line.port))
+            self.hosts.append(SharingHost(number, folder / f"host{number}", url, line, base))
+        self.numbers = iter(range(1 << 40))
+        self.taught, self.again = {}, set()  # acknowledged
+        self.verdicts = Counter()
+
+    def client(self, host, end):
+        """Teach and ask one server."""
+        rng = random.Random(host.number)
+        while not end.is_set():
+            n, label = next(self.numbers), rng.choice(["ham", "spam"])
+            if self.taught and rng.random() < 0.1:  # another host has learned it otherwise
+                n = rng.choice(list(self.taught))
+            head = ("TELL SPAMC/1.5", f"Message-class: {label}", "Set: local")
+            data = message(n, rng.randrange(2))
+            if host.ask(data, *head).startswith(b"SPAMD/1.1 0 EX_OK"):
+                if n in self.taught:
+                    self.again.add(n)
+                self.taught[n] = label
+            answer = host.ask(message(rng.randrange(1000)), "CHECK SPAMC/1.5")
+            is_given = answer.startswith(b"SPAMD/1.1 0 EX_OK")
+            self.verdicts["given" if is_given else "none"] += 1
+            time.sleep(0.002 if is_given else 0.2)
+
+    def suffer(self, fault):
+        """Teach while a fault happens; return the number of lessons and of verdicts."""
+        before, self.verdicts, end = len(self.taught), Counter(), threading.Event()
+        clients = [
+            threading.Thread(target=self.client, args=(host, end), daemon=True)
+            for host in self.hosts
+        ]
+        for each in clients:
+            each.start()
         try:
-            items = lessons(int(n), mail)
-            size, learned, sent, read, back = rates(folder, server.url, items)
+            time.sleep(1)
+            fault(self)
+            time.sleep(1)
         finally:
-            server.stop()
-            server.remove()
-    print(f"{kind}: {len(items)} lessons of {size:,.0f} bytes; exports equal; a second:", end=" ")
-    print(f"learned and kept for the log {learned:,.0f}, sent {sent:,.0f},", end=" ")
-    print(f"learned by another host {read:,.0f}, read back {back:,.0f}")
+            end.set()
+            for each in clients:
+                each.join()
+        return len(self.taught) - before
+
+    def is_quiet(self):
+        with closing(open_log(self.log.url)) as log:
+            n_records = log.end().n_records
+        return all(
+            (host.metric("read"), host.metric("outbox")) == (n_records, 0) for host in self.hosts
+        )
+
+    def check(self):
+        """Assert that nothing was lost, that models are equal, and that verdicts are right."""
+        until(self.is_quiet)
+        models = [StoredModel(host.model) for host in self.hosts]
+        assert len({b"".join(model_lines(model.whole())) for model in models}) == 1
+        lost = [
+            n
+            for n, label in self.taught.items()
+            if (found := models[0].filed(message(n)).label) is None
+            or (found != label and n not in self.again)
+        ]
+        assert not lost
+        asked = [message(n) for n in range(100)]
+        for host, model in zip(self.hosts, models, strict=True):  # each fits when it is due there
+            rule = model.classifier().rule
+            items = [Item("-", None, data) for data in asked]
+            for data, right in zip(
+                asked, model.classifier().classify(items, rule=rule), strict=True
+            ):
+                line = f"Spam: {right.label == 'spam'} ; {score_of(right, rule):.1f} / 5.0"
+                assert line.encode() in host.ask(data, "CHECK SPAMC/1.5")
+
+    def close(self):
+        for host in self.hosts:
+            host.running.close()
+            host.line.listener.close()
+        self.log.stop()
+        self.log.remove()
 
 
-if __name__ == "__main__":
-    main()
+# ---- faults ----
+
+
+def nothing(site):
+    time.sleep(3)
+
+
+def killed_log(site):
+    site.log.stop()
+    time.sleep(5)
+    site.log.start()
+
+
+def full_disk(site):
+    with site.log.full_disk():
+        time.sleep(10)
+    with suppress(subprocess.TimeoutExpired):
+        site.log.process.wait(1)
+        site.log.start()  # PostgreSQL may have given up
+
+
+def partition(site):
+    line = site.hosts[1].line
+    line.whole.clear()
+    time.sleep(PARTITION)
+    line.whole.set()
+
+
+def killed_hosts(site):
+    for n in range(6):
+        site.hosts[n % 3].kill()
+        time.sleep(1)
+
+
+def killed_processes(site):
+    for n in range(12):
+        site.hosts[n % 3].kill("one")
+        time.sleep(0.5)
+
+
+FAULTS = [nothing, killed_log, full_disk, partition, killed_hosts, killed_processes]
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_servers_lose_no_lesson_and_have_one_model(quick_disk, kind, tmp_path):
+    if not (SERVERS[kind].is_there and SERVERS[kind].can_mount):
+        pytest.skip(f"no {kind}, or not root, whose disk can be full")
+    with closing(Site(kind, tmp_path)) as site:
+        for fault in FAULTS:
+            n_lessons, start = site.suffer(fault), time.monotonic()
+            site.check()
+            seconds = time.monotonic() - start
+            print(
+                f"{kind}\t{fault.__name__}\t{n_lessons:,} lessons\t{site.verdicts['given']:,}"
+                f" verdicts, {site.verdicts['none']} missing\tequal after {seconds:.1f} s"
+            )

@@ -1,0 +1,239 @@
+"""Measure servers that share their lessons: how fast, how large, and beside rspamd's Bayes.
+
+usage: PYTHONPATH=tests python benchmarks/sharing.py CORPUS [--log redis] [--lessons 3000]
+           [--small] [--rounds 3] [--messages 500] [--only clients|hosts|verdicts]
+
+CORPUS is a folder with ham/ and spam/.  Printed are
+
+- of three servers on loopback: after how long a lesson that the first was told by a client is on
+  the second's disk, and how many lessons a second eight clients teach a server that shares, and
+  one that does not;
+- of three hosts that each learn a third of the lessons: lessons a second of processor time, the
+  bytes of a lesson, and whether exports are equal.  --small: messages of twenty tokens;
+- with Redis, of nbspam, nbspam that shares and rspamd whose Bayes is in the same Redis, one worker
+  each, in turns: processor time and median latency of a verdict, memory, and the same when
+  Redis is killed; what both keep in Redis.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from statistics import median, quantiles
+from typing import NamedTuple
+
+import serving_client as client
+import serving_servers as servers
+from redis import Redis
+
+from nbspam.settings import PRESETS
+from nbspam.sharing.logs import open_log
+from nbspam.sources.items import Item, read_items
+from nbspam.store.model import StoredModel
+from serving import Served, serving, until
+from shared_logs import DAY, SERVERS, Host, message
+
+_LAGS = 100  # lessons, one after another
+_TOLD = 400  # lessons by eight clients
+_BATCH = 1000  # lessons that a host learns between two looks at the log
+
+
+def tell(data: bytes, label: str) -> bytes:
+    """Return a lesson in spamd's protocol."""
+    more = f"Message-class: {label}\r\nSet: local\r\n"
+    request: bytes = client.spamd_request(data, "TELL", more)
+    return request
+
+
+def base_model(corpus: Path, path: Path) -> None:
+    """Train a model that has enough messages not to be fitted at every lesson."""
+    model = StoredModel(str(path), new=PRESETS["mail"])
+    model.learn(read_items([str(corpus)]), day=DAY, classes=["ham", "spam"])
+
+
+def of_clients(folder: Path, url: str, base: Path) -> None:
+    """Print the lag of lessons, and lessons a second with and without a log."""
+    folders = [folder / f"server{k}" for k in range(4)]
+    for each in folders:
+        each.mkdir()
+        shutil.copy(base, each / "model")
+    models = [str(each / "model") for each in folders]
+    options = ["--allow-tell", "-j", "1", "--log", "none"]
+    shares = [*options, "--share", url]
+    with (
+        serving(models[0], folders[0], *shares) as first,
+        serving(models[1], folders[1], *shares),
+        serving(models[2], folders[2], *shares),
+        serving(models[3], folders[3], *options) as alone,
+    ):
+        other, found = StoredModel(models[1]), []
+        until(lambda: first.metrics().get("nbspam_share_connected"))
+        for n in range(_LAGS):
+            data, start = message(n), time.perf_counter()
+            first.ask(tell(data, "spam"))
+            while other.filed_now(data).label is None:
+                time.sleep(0.001)
+            found.append(1000 * (time.perf_counter() - start))
+        middle, ninety = (quantiles(found, n=10)[k] for k in (4, 8))
+        print(f"lag of {_LAGS} lessons: median {middle:.0f} ms,", end=" ")
+        print(f"90 % within {ninety:.0f} ms, at most {max(found):.0f} ms")
+        rates: dict[str, list[float]] = {"shared": [], "alone": []}
+        for turn in range(3):
+            for name, server in (("shared", first), ("alone", alone)):
+                rates[name].append(_told(server, 10**6 * (turn + 1)))
+        shared, plain = (median(each) for each in rates.values())
+        print(f"lessons a second by eight clients: {shared:,.0f}; without a log {plain:,.0f}")
+
+
+def _told(server: Served, first: int) -> float:
+    calls = [
+        client.Call(server.spamd, client.spamd, tell(message(n), "spam"))
+        for n in range(first, first + _TOLD)
+    ]
+    start = time.perf_counter()
+    client.load(calls, 8)
+    return _TOLD / (time.perf_counter() - start)
+
+
+def of_hosts(folder: Path, url: str, items: list[Item]) -> None:
+    """Print lessons a second of processor time of three hosts."""
+    hosts = [Host(folder / f"host{k}", "model", open_log(url)) for k in range(3)]
+    seconds, size, n_read, third = [0.0, 0.0, 0.0], 0, 0, -(-len(items) // 3)
+    for start in range(0, third, _BATCH):
+        for k, host in enumerate(hosts):
+            some = items[k * third : (k + 1) * third][start : start + _BATCH]
+            clock = [time.process_time()]
+            host.model.learn(some, day=DAY, classes=["ham", "spam"])
+            clock.append(time.process_time())
+            size += sum(len(each.lesson) for each in host.outlet.outbox.unsent(_BATCH))
+            clock.append(time.process_time())
+            while host.sharer.send():
+                pass
+            clock.append(time.process_time())
+            while found := host.sharer.receive():
+                n_read += found
+            clock.append(time.process_time())
+            for place, (first, last) in enumerate(((0, 1), (2, 3), (3, 4))):
+                seconds[place] += clock[last] - clock[first]
+    for host in hosts:
+        host.sharer.exchange()
+    exports = {host.export() for host in hosts}
+    for host in hosts:
+        host.stop()
+        host.log.close()
+    n, (learned, sent, read) = len(items), seconds
+    equal = "exports equal" if len(exports) == 1 else "EXPORTS DIFFER"
+    print(f"{n:,} lessons of {size / n:,.0f} bytes, a third by each of three hosts: {equal};")
+    print(f"a second of processor time: learned and kept for the log {n / learned:,.0f},", end=" ")
+    print(f"sent {n / sent:,.0f}, read and learned {n_read / read:,.0f}")
+
+
+class Judged(NamedTuple):
+    """A server, and calls that ask for verdicts."""
+
+    server: servers.Server
+    calls: list[client.Call]
+
+
+def of_verdicts(folder: Path, corpus: Path, base: Path, rounds: int, n: int) -> None:
+    """Print what verdicts cost with and without sharing and of rspamd, and what Redis keeps."""
+    redis_port, port = servers.free_ports(2)
+    files = sorted(path for name in ("ham", "spam") for path in (corpus / name).iterdir())
+    messages = [path.read_bytes() for path in files[:: max(len(files) // n, 1)]][:n]
+    with ExitStack() as stack:
+        started = servers.rspamd(folder / "rspamd", corpus, 1, port, redis_port)
+        rspamd = stack.enter_context(started)
+        (store,) = rspamd.others
+        redis = stack.enter_context(Redis("127.0.0.1", redis_port))
+        info, n_keys = redis.info(), redis.dbsize()
+        per_message = (info["used_memory"] - info["used_memory_startup"]) / len(files)
+        print(f"rspamd in Redis: {n_keys:,} keys, {per_message:,.0f} bytes a message")
+        found = {"rspamd": Judged(rspamd, calls_of(messages, port, client.http))}
+        share = ["--share", f"redis://127.0.0.1:{redis_port}/lessons"]
+        for name, more in (("nbspam", []), ("nbspam-share", share)):
+            path, model = str(folder / f"{name}.sock"), folder / f"{name}.model"
+            shutil.copy(base, model)
+            words = ["--spamd", path, "--allow-tell", *more]
+            server = stack.enter_context(servers.nbspam(folder / name, model, 1, *words))
+            found[name] = Judged(server, calls_of(messages, path, client.spamd))
+        judge("", found, rounds)
+        for k, data in enumerate(messages):
+            lesson = tell(b"Message-ID: <%d@new>\n" % k + data, "spam")
+            client.load([client.Call(path, client.spamd, lesson)], 1)
+        until(lambda: redis.xlen("lessons") == len(messages))
+        size = redis.memory_usage("lessons", samples=0) / len(messages)
+        n_keys = redis.dbsize() - n_keys
+        print(f"nbspam in Redis: {n_keys} keys, {size:,.0f} bytes a lesson until it is trimmed")
+        judge(" after lessons", found, rounds)
+        os.kill(store, signal.SIGKILL)
+        rspamd.others = ()
+        judge(" without Redis", found, 1)
+
+
+def calls_of(
+    messages: list[bytes], address: client.Address, talk: client.Protocol
+) -> list[client.Call]:
+    """Return calls that ask for verdicts."""
+    request = client.http_request if talk is client.http else client.spamd_request
+    return [client.Call(address, talk, request(data)) for data in messages]
+
+
+def judge(when: str, found: dict[str, Judged], rounds: int) -> None:
+    """Ask the servers in turns; print processor time and latency of a verdict, and memory."""
+    costs: dict[str, list[float]] = {name: [] for name in found}
+    took: dict[str, list[float]] = {name: [] for name in found}
+    for _, calls in found.values():
+        client.load(calls[:100], 8)
+    for _ in range(rounds):
+        for name, (server, calls) in found.items():
+            start = server.processor_seconds()
+            client.load(calls, 16)
+            costs[name].append(1000 * (server.processor_seconds() - start) / len(calls))
+            took[name] += client.load(calls[:100], 1)
+    for name, (server, _) in found.items():
+        print(f"{name + when:28}{min(costs[name]):6.2f} ms of processor time a verdict,", end="")
+        print(f"{1000 * median(took[name]):6.1f} ms alone,{server.megabytes():5.0f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--log", choices=SERVERS, default="redis")
+    parser.add_argument("--lessons", type=int, default=3000)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=500)
+    parser.add_argument("--only", choices=["clients", "hosts", "verdicts"])
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        base = folder / "base"
+        if options.only != "hosts":
+            base_model(options.corpus, base)
+        log = SERVERS[options.log](folder / "log")
+        try:
+            if options.only in (None, "clients"):
+                of_clients(folder, log.url, base)
+            if options.only in (None, "hosts"):
+                items = [
+                    Item("-", ("ham", "spam")[k % 2], message(k)) for k in range(options.lessons)
+                ]
+                if not options.small:
+                    items = list(islice(read_items([str(options.corpus)]), options.lessons))
+                of_hosts(folder, log.url.replace("lessons", "more"), items)
+        finally:
+            log.stop()
+            log.remove()
+        if options.only in (None, "verdicts"):
+            of_verdicts(folder, options.corpus, base, options.rounds, options.messages)
+
+
+if __name__ == "__main__":
+    main()

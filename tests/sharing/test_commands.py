@@ -1,0 +1,108 @@
+"""Commands that share: their lessons reach a log that wants TLS and a password, or wait."""
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from nbspam.sharing.outbox import Outbox
+from shared_logs import SERVERS, message
+from support import ROOT
+
+PASSWORD = "correct horse"
+
+
+def nbspam(*arguments, env=None, stdin=None):
+    """Return the status of a command and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nbspam", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        timeout=60,
+        stdin=stdin,
+        env={**os.environ, **(env or {})},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def waiting(model):
+    """Return the number of lessons that wait for a log."""
+    with closing(Outbox(str(model))) as outbox:
+        return outbox.size()
+
+
+@pytest.fixture(params=SERVERS)
+def secured(request, tmp_path, monkeypatch):
+    """Run a log's server that speaks TLS and wants a password."""
+    if not SERVERS[request.param].is_there:
+        pytest.skip(f"no {request.param}")
+    pytest.importorskip({"redis": "redis", "postgresql": "psycopg"}[request.param])
+    files = [str(tmp_path / name) for name in ("cert", "key")]
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]]
+    subprocess.run(["openssl", *words, *names], capture_output=True, check=True)
+    monkeypatch.setenv("SSL_CERT_FILE", files[0])
+    server = SERVERS[request.param](tmp_path / "server", password=PASSWORD, tls=files)
+    yield server
+    server.stop()
+    server.remove()
+
+
+@pytest.mark.slow
+def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_path):
+    mail = tmp_path / "mail.eml"
+    mail.write_bytes(message(1))
+    update = ["update", "-m", tmp_path / "model", "--ham", mail, "--share-sync"]
+    known, wrong = (
+        ["--share-password-command", f"echo '{text}'"] for text in (PASSWORD, "guessed")
+    )
+    other = secured.url.replace("127.0.0.1", "localhost")
+    stranger = secured.url.replace(f"sslrootcert={secured.tls[0]}", "sslrootcert=system")
+
+    assert nbspam(*update, "--share", other, *known)[0] == 1  # the certificate names no localhost
+    nobody = {"SSL_CERT_FILE": "/dev/null"}
+    status, said = nbspam(*update, "--share", stranger, *known, env=nobody)
+    assert (status, "certificate" in said) == (1, True), said
+    status, said = nbspam(*update, "--share", secured.url, *wrong)
+    assert (status, "password" in said) == (1, True), said
+    status, said = nbspam(*update, "--share", secured.url, "--share-password-command", "false")
+    assert (status, "--share-password-command: exit status 1" in said) == (1, True), said
+    assert waiting(tmp_path / "model") == 1  # learned, and nobody was told
+    assert nbspam(*update, "--share", secured.url, *known)[0] == 0
+    status, said = nbspam(
+        "share", "status", "-m", tmp_path / "model", "--share", secured.url, *known
+    )
+    assert ": 1 records; models equal" in said
+
+
+def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(tmp_path):
+    model, maildir, mail = tmp_path / "model", tmp_path / "Maildir", tmp_path / "mail.eml"
+    for n in range(40):
+        folder = tmp_path / ("spam" if n % 2 else "ham")
+        folder.mkdir(exist_ok=True)
+        (folder / str(n)).write_bytes(message(n))
+    labelled = ["--spam", tmp_path / "spam", "--ham", tmp_path / "ham"]
+    assert nbspam("update", "-m", model, *labelled)[0] == 0
+    assert not (tmp_path / "model.share").exists()
+    Outbox(str(model)).close()  # from now on, it shares
+
+    for each in ("cur", "new", "tmp", ".Spam/cur", ".Spam/new", ".Spam/tmp"):
+        (maildir / each).mkdir(parents=True)
+    (maildir / "new" / "1").write_bytes(message(100))
+    nbspam("sort", "-m", model, maildir)
+    (place,) = (path for path in maildir.rglob("1*") if path.is_file())
+    to = maildir / (".Spam/cur" if place.parent.parent == maildir else "cur")
+    place.rename(to / f"{place.name.partition(':')[0]}:2,S")  # its user moves it
+    assert nbspam("sort", "-m", model, maildir)[0] == 0
+    assert waiting(model) == 1
+    mail.write_bytes(message(1))
+    assert nbspam("unlearn", "-m", model, mail)[0] == 0
+    assert waiting(model) == 2
+    with open(mail, "rb") as file:
+        learn = ["--learn", "confident", "--sure", "0.51"]
+        assert nbspam("filter", "-m", model, *learn, stdin=file)[0] == 0
+    assert waiting(model) == 3
