@@ -3,7 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from shared_logs import STEPS, exports_are_equal
+from nbspam.counts import memory
+from nbspam.counts.memory import FiledMessage
+from shared_logs import STEPS, Host, MemoryLog, exports_are_equal, message, quiet
 from support import examples
 
 
@@ -42,6 +44,11 @@ CASES = {
         teach(2, label="spam"),
         (2, ("receive",)),
     ],
+    "two copies of one host follow another message": [
+        teach(0, 4, day=-1),
+        teach(1, 1),
+        teach(0, 1, copy=1),
+    ],
     "it was taken back before it was sent": [
         teach(0),
         (0, ("send",)),
@@ -55,6 +62,52 @@ CASES = {
 @pytest.mark.parametrize("acts", CASES.values(), ids=CASES)
 def test_exports_are_equal_when(tmp_path, acts):
     exports_are_equal(tmp_path, acts)
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_told"),
+    [(["ham", "ham"], True), (["ham", "spam"], False), (["spam", "ham", "ham"], True)],
+)
+def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, is_told):
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(len(labels))]
+    hosts[-2].teach(message(1), labels[-2], told=True)
+    for host, label in zip(hosts, labels, strict=True):  # nobody has read of another's lesson
+        if host is not hosts[-2]:
+            host.teach(message(1), label, told=False)
+    for host in hosts:
+        host.sharer.send()
+    quiet(hosts)
+    filed = [host.opened("").filed(message(1)) for host in hosts]
+    for host in hosts:
+        host.stop()
+
+    assert filed == [FiledMessage(labels[-1], is_told)] * len(hosts)
+
+
+def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "MAX_SAMPLE", 2)
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    for n in range(20):
+        hosts[0].teach(message(n), "ham", told=n % 2 == 0)
+    quiet(hosts)
+    for host in hosts:
+        host.model.compact()
+    for n in range(20):
+        hosts[0].teach(message(n), "spam", told=n % 3 == 0)
+        if n % 4:
+            hosts[1].teach(message(n), None if n % 5 == 0 else "spam", told=False)
+    hosts[0].sharer.send()
+    hosts[1].sharer.receive()
+    quiet(hosts)
+    exports = [host.export() for host in hosts]
+    for host in hosts:
+        host.stop()
+
+    assert exports[0] == exports[1]
+    (words,) = (line for line in exports[0].splitlines() if b'"header:subject"' in line)
+    assert b'"count": {"spam": 17}, "documents": 17' in words  # 5, 10 and 15 were un-learned
 
 
 @settings(
