@@ -17,7 +17,7 @@ from nbspam.sharing.outbox import PendingLesson
 from nbspam.sharing.records import SharedLesson, spelt_out
 from nbspam.store.journal import decode_record, encode_record
 from nbspam.store.model import StoredModel
-from nbspam.tokens.documents import Vocabulary
+from nbspam.tokens.sparse import Vocabulary
 
 
 class OrderedLessons(NamedTuple):

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from nbspam.counts import memory
-from nbspam.counts.memory import FiledMessage
+from nbspam.counts import ledger
+from nbspam.counts.ledger import FiledMessage
 from shared_logs import STEPS, Host, MemoryLog, exports_are_equal, message, quiet
 from support import examples
 
@@ -86,7 +86,7 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
 
 
 def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 2)
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
     log = MemoryLog()
     hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
     for n in range(20):
