@@ -35,8 +35,8 @@ from nbspam.settings import PRESETS
 from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
-from serving import Served, serving, until
-from shared_logs import DAY, SERVERS, Host, message
+from serving import Served, serving, until  # type: ignore[import-not-found]
+from shared_logs import DAY, SERVERS, Host, message  # type: ignore[import-not-found]
 
 _LAGS = 100  # lessons, one after another
 _TOLD = 400  # lessons by eight clients

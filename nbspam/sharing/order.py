@@ -152,8 +152,6 @@ def _back_to(state: LabelChange, now: LabelChange, ahead: LabelChange) -> list[L
     """
     if not len(now.document.tokens):
         now = ahead._replace(after=now.after, told=now.told, day=now.day)
-    if _is_filed_alike(state, now) and _has_same_tokens(state, now):
-        return []
     changes = []
     if now.after is not None:
         changes.append(now._replace(before=now.after, after=None, told=False))

@@ -5,7 +5,17 @@ from hypothesis import HealthCheck, given, settings
 
 from nbspam.counts import ledger
 from nbspam.counts.ledger import FiledMessage
-from shared_logs import STEPS, Host, MemoryLog, exports_are_equal, message, quiet
+from nbspam.store.model import StoredModel
+from shared_logs import (
+    STEPS,
+    Host,
+    KilledError,
+    MemoryLog,
+    exports_are_equal,
+    killed,
+    message,
+    quiet,
+)
 from support import examples
 
 
@@ -83,6 +93,38 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
         host.stop()
 
     assert filed == [FiledMessage(labels[-1], is_told)] * len(hosts)
+
+
+def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_path):
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    host.teach(message(1), "ham")
+    size = host.opened("").size()
+    host.sharer.exchange()
+    host.log.append(list(host.log.records))  # and what changes nothing is not written, either
+    host.sharer.outbox.move(host.sharer.outbox.place(), {host.sharer.outbox.origin: 0})
+    host.sharer.exchange()
+
+    assert host.sharer.outbox.place().n_read == 2
+    assert host.opened("").size() == size
+    host.stop()
+
+
+def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_path, monkeypatch):
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredModel, "_keep", killed)
+        with pytest.raises(KilledError):
+            hosts[0].teach(message(1), "ham")
+    hosts[0].stop()
+    hosts[0].start()
+    assert hosts[0].model.filed(message(1)).label is None
+    quiet(hosts)
+    labels = [host.opened("").filed(message(1)).label for host in hosts]
+    for host in hosts:
+        host.stop()
+
+    assert labels == ["ham", "ham"]
 
 
 def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
