@@ -6,6 +6,7 @@ imported in one place.  Run as a program, this file prints the room graph.
 """
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 from itertools import chain
@@ -177,6 +178,13 @@ def test_each_library_has_its_place():
         for target in imports(name):
             allowed = ONLY_IN.get(target.split(".")[0])
             assert allowed is None or room_of(name) in allowed, f"{name} imports {target}"
+
+
+def test_the_page_of_the_rooms_names_every_module():
+    page = (PACKAGE.parent / "docs" / "explanation" / "rooms.md").read_text()
+    names = {path.name for path in MODULES.values()} - {"__init__.py"}
+
+    assert [name for name in sorted(names) if not re.search(f"[`/]{name}`", page)] == []
 
 
 if __name__ == "__main__":

@@ -467,7 +467,8 @@ def vectors_of(
         raise UsageError("--min-df: --vocabulary names the tokens; leave out one of them")
     is_text, items = first_is_text(items)
     settings = chosen_settings(choices._replace(model="multinomial"), is_text)
-    corpus, skipped = read_corpus(_labelled(items), settings, jobs)
+    labelled = (item if item.label is not None else item._replace(label="") for item in items)
+    corpus, skipped = read_corpus(labelled, settings, jobs)
     tokens = [corpus.vocabulary.text(j) for j in range(len(corpus.vocabulary))]
     X = corpus.X.astype(np.float64)
     if vocabulary is None:
@@ -499,11 +500,6 @@ def write_vectors(found: Vectors, path: str) -> None:
         replace_file(path, lambda stream: save_csr(stream, found.X, found.labels))
     except OSError as error:
         raise InputError(f"--output {path}: {error.strerror}; give another name") from error
-
-
-def _labelled(items: Iterable[Item]) -> Iterator[Item]:
-    for item in items:
-        yield item if item.label is not None else item._replace(label="")
 
 
 class Clustering(NamedTuple):
