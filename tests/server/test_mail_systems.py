@@ -7,18 +7,21 @@ the program then, and LD_LIBRARY_PATH the folders of its libraries.  HARAKA name
 
 import grp
 import imaplib
+import json
 import os
 import pwd
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from mail_servers import DOVECOT
+from nbspam.store.model import StoredModel
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
 from support import HAM, ROOT, SPAM
 
@@ -70,6 +73,8 @@ trace unix - - n - 0 bounce
 proxymap unix - - n - - proxymap
 virtual unix - n n - - virtual
 anvil unix - - n - 1 anvil
+showq unix n - n - - showq
+flush unix n - n 1000? 0 flush
 error unix - - n - - error
 retry unix - - n - - error
 postlog unix-dgram n - n - 1 postlogd
@@ -169,6 +174,34 @@ def test_spam_is_rejected_or_held(own_model, tmp_path, postfix, option, answer, 
         assert "250 2.0.0 Ok: queued" in mta.send(HAM)
         assert len(mta.delivered(1)) == 1
         assert mta.held() == n_held
+
+
+@needs_postfix
+def test_held_mail_is_listed_read_taught_released_and_deleted(own_model, tmp_path, postfix):
+    """The recipe of docs/howto/running.md, with the folder of this Postfix."""
+    with serving(own_model, tmp_path, "--quarantine-above", "0.9") as served:
+        mta = postfix(served.milter)
+        for number in (b"one", b"two"):
+            mta.send(b"Message-ID: <%s@example.com>\n" % number + SPAM)
+        until(lambda: mta.held() == 2)
+
+        def run(line):
+            etc, folder = str(mta.place / "etc"), str(Path(sys.executable).parent)
+            path = f"{folder}:{os.environ['PATH']}"
+            env = {**os.environ, "MAIL_CONFIG": etc, "NBSPAM_MODEL": str(own_model), "PATH": path}
+            return subprocess.check_output(line, shell=True, env=env)
+
+        rows = [json.loads(row) for row in run("postqueue -j").splitlines()]
+        assert {row["queue_name"] for row in rows} == {"hold"}
+        kept, lost = sorted(row["queue_id"] for row in rows)
+        assert b"Subject: cheap pills" in run(f"postcat -qbh {kept}")
+        assert b"learned 1" in run(f"postcat -qbh {lost} | nbspam update --spam -")
+        assert b"learned 1" in run(f"postcat -qbh {kept} | nbspam update --ham -")
+        run(f"postsuper -d {lost}; postsuper -H {kept}; postqueue -i {kept}")
+        [delivered] = mta.delivered(1)
+        assert b"X-Nbspam: spam" in delivered  # the verdict that it was held for
+        assert mta.held() == 0
+        assert StoredModel(str(own_model)).filed(delivered).label == "ham"
 
 
 @needs_postfix
