@@ -126,7 +126,12 @@ class Desk:
             guest.turn = next(self.turns)
         while self.held + size > room:
             large = [
-                each for each in self.connections if each is not guest and self._is_large(each)
+                each
+                for each in self.connections
+                if each is not guest
+                and each.held > limits.small_bytes
+                and each.pending is None
+                and not each.closes
             ]
             last = max(
                 [*large, *[guest] * (not is_small)], key=lambda each: each.turn, default=guest
@@ -135,11 +140,6 @@ class Desk:
                 raise BusyError
             last.give_way()
         self.hold(guest, guest.held + size)
-
-    def _is_large(self, guest: ClientGuest) -> bool:
-        """Return whether a large message is still received."""
-        is_received = guest.pending is None and not guest.closes
-        return is_received and guest.held > self.limits.small_bytes
 
     def hold(self, guest: ClientGuest, size: int) -> None:
         """Note that a connection holds so many bytes from now on, room or not."""

@@ -74,17 +74,12 @@ def _records(
         number = 0
         rows = read_cells(stream, options.format, names, options.encoding, options.heard(name))
         for number, cells in enumerate(rows, 1):
-            row_name = _take_name(cells, options.id_column) or f"{name}#{number}"
-            yield Record(row_name, cells, name)
+            own = None
+            if options.id_column is not None:
+                own = cells.pop(list(cells)[position(list(cells), options.id_column)])
+            yield Record(own or f"{name}#{number}", cells, name)
         if not number:
             raise InputError(f"{name}: no rows; give a table with a row of names and other rows")
-
-
-def _take_name(cells: Cells, column: str | None) -> str | None:
-    """Remove and return the cell that names a row; raises ValueError if there is none."""
-    if column is None:
-        return None
-    return cells.pop(list(cells)[position(list(cells), column)])
 
 
 def read_cells(

@@ -103,7 +103,10 @@ def merge_models(paths: Sequence[str]) -> Merged:
     models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
     _check_agreement(models)
     shared = _shared(models)
-    settings = _united_settings(models)
+    settings = models[0].settings
+    known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
+    if known:
+        settings = replace(settings, sent_mail=reduce(SentMail.united, known))
     runs = [model.run for model in models]
     corrections = _corrections(models, shared.lost, settings.weighting)
     if corrections.classes:
@@ -151,13 +154,6 @@ def _check_agreement(models: Sequence[_MergedModel]) -> None:
                 f" ({', '.join(different)}), so their counts cannot be added; train both with the"
                 " same options"
             )
-
-
-def _united_settings(models: Sequence[_MergedModel]) -> Settings:
-    """Return the settings of the first model, with the sent mail that any of them knows."""
-    settings = models[0].settings
-    known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
-    return replace(settings, sent_mail=reduce(SentMail.united, known)) if known else settings
 
 
 def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
