@@ -29,10 +29,6 @@ N_WORDS = 12  # of each class
 KEPT_BYTES = 1 << 16  # of a message without a file of its own
 
 
-# Place among some inputs, class and other class -> evidence for the one against the other.
-_Reasoning = Callable[[int, int, int], Weighed]
-
-
 class Reasons(NamedTuple):
     """The evidence for one class and against another, as indices into the trial's classes."""
 

@@ -291,12 +291,8 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
 # From a user's choices to the settings of a table's model.
 
 _OF_TABLES = ("model", "alpha", "class_prior", "dirichlet", *PARAMETERS)
-_MODEL_OPTIONS = (
-    "parent",
-    "root",
-    "class_parents",
-    "order",
-)  # options of columns that a model takes
+# Options of columns that a model takes.
+_MODEL_OPTIONS = ("parent", "root", "class_parents", "order")
 
 
 def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSettings:

@@ -175,28 +175,24 @@ _LINE_FEED, _SPACE = b"\n "
 _IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)])
 
 
-class NormalForms(NamedTuple):
-    """Texts in normal form, and the oddities of those that have some, by index."""
-
-    texts: list[bytes]
-    facts: dict[int, tuple[str, ...]]
-
-
 @cache
 def _table() -> CharacterTable:
     """Return the table that all texts share."""
     return CharacterTable()
 
 
-def normal_forms(texts: Sequence[bytes]) -> NormalForms:
-    """Normalize each UTF-8 text, as `normalize` does; lines of ASCII stay as they are."""
+def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[str, ...]]]:
+    """Return UTF-8 texts in normal form, and the oddities of those that have some, by index.
+
+    As `normalize` does, but lines of ASCII stay as they are.
+    """
     lines = b"\n".join(texts).split(b"\n")
     odd = [number for number, line in enumerate(lines) if not line.isascii()]
     if not odd:
-        return NormalForms(list(texts), {})
-    found = _normal_lines(b"\n".join([lines[number] for number in odd]))
-    for number, form in zip(odd, found.form.split(b"\n"), strict=True):
-        lines[number] = form
+        return list(texts), {}
+    form, odd_lines, unclear = _normal_lines(b"\n".join([lines[number] for number in odd]))
+    for number, line in zip(odd, form.split(b"\n"), strict=True):
+        lines[number] = line
     first = offsets_of([text.count(b"\n") + 1 for text in texts])
     forms = [b"\n".join(lines[start:end]) for start, end in pairwise(first.tolist())]
 
@@ -205,11 +201,11 @@ def normal_forms(texts: Sequence[bytes]) -> NormalForms:
         return set((np.searchsorted(first, np.take(odd, places), "right") - 1).tolist())
 
     facts: dict[int, tuple[str, ...]] = {}
-    for fact, places in sorted(found.facts.items()):
+    for fact, places in sorted(odd_lines.items()):
         facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(places)}
-    for number in texts_at(found.unclear):
+    for number in texts_at(unclear):
         forms[number], facts[number] = normalize(texts[number])
-    return NormalForms(forms, {text: named for text, named in facts.items() if named})
+    return forms, {text: named for text, named in facts.items() if named}
 
 
 class _CharacterArray(NamedTuple):
@@ -236,16 +232,11 @@ class _CharacterArray(NamedTuple):
         return _CharacterArray(self.codes.take(places), self.classes.take(places))
 
 
-class _NormalLines(NamedTuple):
-    """Lines in normal form, and numbers of some of them."""
+def _normal_lines(lines: bytes) -> tuple[bytes, dict[str, Integers], Integers]:
+    """Return lines in normal form, and the numbers of some of them.
 
-    form: bytes
-    facts: dict[str, Integers]  # the lines that have an oddity
-    unclear: Integers  # the lines whose texts need the definition
-
-
-def _normal_lines(lines: bytes) -> _NormalLines:
-    """Return lines in normal form."""
+    These are lines that have an oddity, by its name, and those whose texts need the definition.
+    """
     codes = np.frombuffer(lines.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
     text = _CharacterArray(codes, _table().classes(codes))
     met = int(np.bitwise_or.reduce(text.classes))
@@ -262,7 +253,7 @@ def _normal_lines(lines: bytes) -> _NormalLines:
         text = text.taken(kept)
     if met & LOOKS_LATIN and met & LATIN:
         unclear.append(text.lines(_disguised(text)))
-    return _NormalLines(_form(text, met), facts, np.concatenate(unclear))
+    return _form(text, met), facts, np.concatenate(unclear)
 
 
 def _split(codes: Columns, kept: Integers) -> Integers:
@@ -292,7 +283,7 @@ def _form(text: _CharacterArray, met: int) -> bytes:
     form, classes = table.forms.take(text.codes), text.classes
     places = _unclear_places(text, met)
     if met & LONG or len(places):
-        form = _replaced(form, _replacements(text, *_words_at(text, places)))
+        form = _replaced(form, text, places)
         classes = table.classes(form)
     return _spaced(form, (classes & np.uint16(WITHOUT_SPACES)) != 0)
 
@@ -334,34 +325,31 @@ def _words_at(text: _CharacterArray, places: Integers) -> tuple[Integers, Intege
     return bounds.take(word) + 1, bounds.take(word + 1)
 
 
-class _Slices(NamedTuple):
-    """Slices of a text, in order, and the slices of a source that replace them."""
+def _replaced(form: Columns, text: _CharacterArray, places: Integers) -> Columns:
+    """Return the forms of single characters with those of words and LONG characters in place.
 
-    start: Integers
-    end: Integers
-    source: Columns
-    first: Integers
-    length: Integers
-
-
-def _replacements(text: _CharacterArray, start: Integers, end: Integers) -> _Slices:
-    """Return the forms of words, by the definition, and of all other LONG characters."""
+    The words that have these places get their forms by the definition.
+    """
     table = _table()
+    start, end = _words_at(text, places)
     source, first, length = _defined(text, start, end)
     long = text.places_of(LONG)
     word = np.searchsorted(start, long, "right") - 1
     outside = long >= end.take(word) if len(end) else np.ones(len(long), bool)
     long = long[outside | (word < 0)]
     codes = text.codes.take(long)
-    starts = np.concatenate([start, long])
-    order = np.argsort(starts, kind="stable")
-    return _Slices(
-        starts.take(order),
-        np.concatenate([end, long + 1]).take(order),
-        np.concatenate([source, table.pool]),
-        np.concatenate([first, table.forms.take(codes) + np.int64(len(source))]).take(order),
-        np.concatenate([length, table.lengths.take(codes)]).take(order),
-    )
+    begin = np.concatenate([start, long])
+    order = np.argsort(begin, kind="stable")
+    both = np.concatenate([form, source, table.pool])
+    first = np.concatenate([first, table.forms.take(codes) + np.int64(len(source))])
+    # In turn what stays, which is a slice of `form`, and what is new.
+    starts, lengths = np.zeros((2, len(begin) + 1, 2), np.int64)
+    starts[1:, 0] = np.concatenate([end, long + 1]).take(order)
+    starts[:-1, 1] = first.take(order) + len(form)
+    lengths[:-1, 0], lengths[-1, 0] = begin.take(order), len(form)
+    lengths[:, 0] -= starts[:, 0]
+    lengths[:-1, 1] = np.concatenate([length, table.lengths.take(codes)]).take(order)
+    return np.asarray(both.take(places_in(starts.ravel(), lengths.ravel())))
 
 
 def _defined(
@@ -376,18 +364,6 @@ def _defined(
     feeds = np.flatnonzero(form == _LINE_FEED)
     first = np.append(0, feeds + 1)[:-1]
     return form, first, feeds - first
-
-
-def _replaced(form: Columns, new: _Slices) -> Columns:
-    """Return the forms of single characters with slices of them replaced."""
-    # In turn what stays, which is a slice of `form`, and what is new.
-    starts, lengths = np.zeros((2, len(new.start) + 1, 2), np.int64)
-    starts[1:, 0], starts[:-1, 1] = new.end, new.first + len(form)
-    lengths[:-1, 0], lengths[-1, 0] = new.start, len(form)
-    lengths[:, 0] -= starts[:, 0]
-    lengths[:-1, 1] = new.length
-    both = np.concatenate([form, new.source])
-    return np.asarray(both.take(places_in(starts.ravel(), lengths.ravel())))
 
 
 def _spaced(form: Columns, in_run: Booleans) -> bytes:
