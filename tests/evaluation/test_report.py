@@ -168,6 +168,7 @@ def test_text_of_many_classes_names_the_most_frequent_confusions_instead():
     assert lines[0] == ["12", "group.number.3", "called", "group.number.4"]
     assert lines[1] == ["5", "group.number.0", "called", "group.number.19"]
     assert len(lines) == 10
+    assert not [line for line in lines if line[1] == line[3]]
 
 
 def test_a_matrix_in_per_cent_fits_or_is_left_out():
