@@ -108,12 +108,6 @@ def test_every_input_gets_its_own_answer_and_verdict_whatever_the_names(jobs):
             assert verdict.posterior["above"] == pytest.approx(1 / (1 + np.exp(-2 * value)))
 
 
-def test_explanations_skip_what_cannot_be_read():
-    first, second, third = Signs(1.0).explanations(INPUTS[:3])
-    assert (first.verdict.label, third.verdict.label) == ("above", "below")
-    assert second == Skipped("same", "same: not a number")
-
-
 def test_shifts_add_up_and_a_rule_given_replaces_the_classifiers_own():
     shift = np.array([0.0, 1.5])
     classifier = Signs(1.0).shifted(shift).shifted(shift)

@@ -299,7 +299,7 @@ def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
     # Sorted by document, because a subject and a body, which are far apart in the buffer, can
     # have the same run with the same key: the entries of one key must be in the order of documents
-    # (see `tokenizer._count`).
+    # (see `_count`).
     chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
     texts = [folded_line(joined[start:end]) + b"\0" for start, end in bounds]

@@ -177,20 +177,6 @@ def test_a_column_with_a_single_value_is_no_parent():
     assert SPODE(levels=[1, 1]).fit([[0, 0], [0, 0]], [0, 1]).parent_ == 0
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1.5, 3.0])
-def test_the_mode_with_alpha_is_the_mean_with_alpha_minus_one(alpha):
-    mode, mean, mle = (
-        CategoricalNB(**how).fit(LIHANG_X, LIHANG_Y).level_log_prob_
-        for how in (
-            {"estimate": "map", "alpha": alpha},
-            {"alpha": alpha - 1},
-            {"estimate": "mle"},
-        )
-    )
-    assert (mode == mean).all()
-    assert (mode == mle).all() == (alpha == 1)
-
-
 def test_a_beta_prior_may_differ_for_either_value():
     """Document 004: (N_jc + b1) / (N_c + b0 + b1), and (N_c + alpha_c) / (N + sum of alpha)."""
     X, y = [[1], [1], [0], [1], [0]], ["a", "a", "a", "b", "b"]

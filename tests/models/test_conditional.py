@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.models import A2DE, AODE, SPODE, TAN, CategoricalNB, GaussianNB, MixedNB
+from nbspam.models import A2DE, AODE, SPODE, TAN, MixedNB
 from nbspam.models.base import DataError
 from support import examples, tables
 
@@ -141,16 +141,6 @@ def test_by_hand():
     assert joint[1] == pytest.approx(
         [prod((3 / 5, density(5, 11 / 3, 56 / 9))), prod((2 / 5, density(5, 5, 1)))]
     )
-
-
-def test_of_a_single_value_numbers_depend_on_the_class_only():
-    rng = np.random.default_rng(0)
-    X, y = np.column_stack([np.zeros(30), rng.normal(size=30)]), rng.integers(0, 2, 30)
-    numbers = GaussianNB(class_prior="uniform").fit(X[:, 1:], y).predict_joint_log_proba(X[:, 1:])
-    category = CategoricalNB(levels=[1]).fit(X[:, :1], y).predict_joint_log_proba(X[:, :1])
-    for Class in (TAN, AODE):
-        joint = Class(levels=[1, 0]).fit(X, y).predict_joint_log_proba(X)
-        np.testing.assert_allclose(joint, numbers - log(1 / 2) + category)
 
 
 @pytest.mark.parametrize(

@@ -90,16 +90,6 @@ def test_a_part_is_a_slice_and_one_is_a_document_over_its_own_tokens(dicts, data
         assert one.tokens.tolist() == sorted(each)
 
 
-@given(DICTS, st.sets(st.integers(0, 12)))
-def test_only_the_wanted_tokens_stay(dicts, wanted):
-    documents = documents_of(dicts)
-    fewer = documents.only(np.isin(np.arange(len(TOKENS)), list(wanted)))
-
-    left = [{column: n for column, n in each.items() if column in wanted} for each in dicts]
-    assert plain(fewer) == keyed(left)
-    assert fewer.tokens is documents.tokens
-
-
 @given(DICTS, st.dictionaries(st.integers(0, 12), st.integers(0, 99)))
 def test_on_other_names_tokens_without_one_are_dropped(dicts, names):
     renamed = documents_of(dicts).on(np.array([names.get(j, -1) for j in range(len(TOKENS))]))

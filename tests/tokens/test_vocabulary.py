@@ -48,12 +48,14 @@ SPREAD, CROWDED = st.integers(0, 2**64 - 1), st.integers(2**40, 2**40 + 30)
 
 
 @given(st.lists(SPREAD | CROWDED, unique=True), st.lists(SPREAD | CROWDED))
-def test_many_keys_are_found_however_they_are_spread(known, strangers):
+def test_few_and_many_keys_are_found_however_they_are_spread(known, strangers):
     order = sorted(known)
-    keys = np.array([*known, *strangers, *known, 0, 2**64 - 1], np.uint64)
+    keys = np.array([*strangers, *known, 0, 2**64 - 1, *known], np.uint64)
 
-    columns = vocabulary(dict.fromkeys(known, "")).columns(keys)
-    assert columns.tolist() == [order.index(k) if k in known else -1 for k in keys.tolist()]
+    expected = [order.index(k) if k in known else -1 for k in keys.tolist()]
+    for n in (len(keys), len(known)):
+        columns = vocabulary(dict.fromkeys(known, "")).columns(keys[:n])
+        assert columns.tolist() == expected[:n]
 
 
 @given(st.lists(TOKENS.map(spread), max_size=4))
