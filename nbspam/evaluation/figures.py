@@ -131,24 +131,17 @@ def _histogram(trial: Trial) -> Histogram:
 
 def _learning(trial: Trial) -> Learning | None:
     if trial.is_stream:
-        return _learning_of_stream(trial)
-    if not trial.smaller:
+        pieces = np.array_split(_wrong(trial, trial.joint), min(N_PIECES, len(trial.y)))
+        wrong = np.array([int(piece.sum()) for piece in pieces])
+        whole = np.array([len(piece) for piece in pieces])
+        n_learned = np.cumsum(whole)
+    elif trial.smaller:
+        stages = [*trial.smaller, (trial.n_learned, trial.joint)]
+        wrong = np.array([int(_wrong(trial, joint).sum()) for _, joint in stages])
+        whole = np.full(len(stages), len(trial.y))
+        n_learned = np.array([n for n, _ in stages])
+    else:
         return None
-    stages = [*trial.smaller, (trial.n_learned, trial.joint)]
-    wrong = [int(_wrong(trial, joint).sum()) for _, joint in stages]
-    whole = np.full(len(stages), len(trial.y))
-    return _points(np.array([n for n, _ in stages]), np.array(wrong), whole)
-
-
-def _learning_of_stream(trial: Trial) -> Learning:
-    n_docs = len(trial.y)
-    pieces = np.array_split(_wrong(trial, trial.joint), min(N_PIECES, n_docs))
-    whole = np.array([len(piece) for piece in pieces])
-    wrong = np.array([int(piece.sum()) for piece in pieces])
-    return _points(np.cumsum(whole), wrong, whole)
-
-
-def _points(n_learned: Integers, wrong: Integers, whole: Integers) -> Learning:
     return Learning(n_learned, wrong / whole, *wilson_interval(wrong, whole))
 
 

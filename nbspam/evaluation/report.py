@@ -250,7 +250,11 @@ def _confusion_text(evaluation: Evaluation) -> str:
     counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
     widths = [2 + max(map(display_width, column)) for column in zip(answers, *counts, strict=True)]
     if first + sum(widths) > WIDTH:
-        return _shares_matrix(evaluation, answers) + _worst_confusions(evaluation, answers)
+        worst = (
+            f"{count:>9,}  {left(answers[truth], LABEL_WIDTH)}  called  {answers[answer]}\n"
+            for count, truth, answer in confusions(evaluation.confusion)[:N_CONFUSIONS]
+        )
+        return _shares_matrix(evaluation, answers) + "".join(worst)
     rows = [(corner, answers), *zip(names, counts, strict=True)]
     return "".join(
         left(label, first) + "".join(map(right, cells, widths)) + "\n" for label, cells in rows
@@ -282,14 +286,6 @@ def _percent_of(part: int, whole: int) -> str:
     if not part:
         return "."
     return "100" if part == whole else str(min(round(100 * part / whole), 99))
-
-
-def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
-    """Return the most frequent errors, one line each."""
-    return "".join(
-        f"{count:>9,}  {left(names[truth], LABEL_WIDTH)}  called  {names[answer]}\n"
-        for count, truth, answer in confusions(evaluation.confusion)[:N_CONFUSIONS]
-    )
 
 
 def _measures_text(evaluation: Evaluation, of_mail: bool) -> str:

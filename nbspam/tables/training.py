@@ -216,7 +216,11 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
         if all(name != settings.target for name, _ in settings.dirichlet):
             parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED) and settings.discretise != NOT_CUT:
-        table = _in_intervals(table, settings)
+        how, numbers = settings.discretise or "mdl", np.flatnonzero(table.schema.levels == 0)
+        cuts = {
+            j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers.tolist()
+        }
+        table = cut_into_intervals(table, cuts)
     for option in {"parent", "root"} & parameters.keys():
         parameters[option] = _position(table.schema, option, parameters[option])
     if settings.dirichlet:
@@ -255,15 +259,6 @@ def _closed(schema: Schema, parameters: Mapping[str, Any]) -> Schema:
     pairs = zip(schema.columns, columns, strict=True)
     stated = tuple(replace(c, closed=c.closed or own is not None) for c, own in pairs)
     return replace(schema, columns=stated, closed=schema.closed or classes is not None)
-
-
-def _in_intervals(table: Table, settings: TableSettings) -> Table:
-    """Return the table with every column of numbers cut into intervals."""
-    how = settings.discretise or "mdl"
-    numbers = np.flatnonzero(table.schema.levels == 0).tolist()
-    return cut_into_intervals(
-        table, {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers}
-    )
 
 
 def _position(schema: Schema, option: str, column: str) -> int | str:

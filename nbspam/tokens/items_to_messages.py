@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
 from nbspam.mail.message import Message, parse_opened, plain_text
-from nbspam.settings import STRIPPABLE, Settings
+from nbspam.settings import Settings
 from nbspam.sources.items import Chunk, Item, chunks, oddity
 from nbspam.verdicts import Skipped
 from nbspam.workers import Engine, Workers, ordered_map
@@ -22,6 +22,7 @@ _FOR_MAIL = (
     *("nbspam.mail.wrappings", "nbspam.tokens.forms", "selectolax.lexbor"),
 )
 _NOT_WORD = re.compile(r"[^\w]")
+# A line that is quoted, or introduces a quotation.
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
 Result = TypeVar("Result")
 OpenedItem = OpenedMessage | bytes  # mail, or a text
@@ -207,17 +208,13 @@ def strip(data: bytes, parts: tuple[str, ...]) -> bytes:
     if not parts:
         return data
     data = data.replace(b"\r\n", b"\n")
-    for part, cut in zip(
-        STRIPPABLE, (_without_headers, _without_footer, _without_quotes), strict=True
-    ):
-        if part in parts:
-            data = cut(data)
+    if "headers" in parts:
+        data = data.partition(b"\n\n")[2]
+    if "footers" in parts:
+        data = _without_footer(data)
+    if "quotes" in parts:
+        data = b"\n".join(line for line in data.split(b"\n") if not _QUOTED.search(line))
     return data
-
-
-def _without_headers(data: bytes) -> bytes:
-    """Return the text after the first empty line."""
-    return data.partition(b"\n\n")[2]
 
 
 def _without_footer(data: bytes) -> bytes:
@@ -227,8 +224,3 @@ def _without_footer(data: bytes) -> bytes:
         if not lines[number].strip().strip(b"-"):
             return b"\n".join(lines[:number])
     return data
-
-
-def _without_quotes(data: bytes) -> bytes:
-    """Return the lines that neither are quoted nor introduce a quotation."""
-    return b"\n".join(line for line in data.split(b"\n") if not _QUOTED.search(line))
