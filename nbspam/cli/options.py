@@ -330,22 +330,24 @@ _jobs_option = frame.titled(
 )
 
 
-def _workers(jobs: int | None, engine: str | None = None) -> "Workers":
+def _workers(jobs: int | None, engine: str | None) -> "Workers":
     """Return how many processes --jobs says, or one for each core; or the workers of --engine."""
-    from nbspam.workers import available_cores, workers_of
+    from nbspam.workers import workers_of
 
-    jobs = jobs or available_cores()
     if engine is None:
-        return jobs
+        return processes(jobs)
     # They end with the command.
-    return click.get_current_context().with_resource(workers_of(engine, jobs))
+    return click.get_current_context().with_resource(workers_of(engine, processes(jobs)))
 
 
-def _processes(jobs: int | None) -> "Workers":
-    return _workers(jobs)
+def processes(jobs: int | None) -> int:
+    """Return how many processes --jobs says, or one for each core."""
+    from nbspam.workers import available_cores
+
+    return jobs or available_cores()
 
 
-jobs_option = filling(_processes, "jobs", frame.COMMON, _jobs_option)
+jobs_option = filling(processes, "jobs", frame.COMMON, _jobs_option)
 workers_options = filling(
     _workers,
     "jobs",

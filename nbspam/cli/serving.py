@@ -245,6 +245,7 @@ def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, A
     return {
         **values,
         "book": book,
+        "jobs": options.processes(values["jobs"]),
         "decision": options.Decision(*(values[name] for name in options.Decision._fields)),
     }
 
