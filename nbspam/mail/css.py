@@ -123,6 +123,8 @@ _LINEAR = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c i
 # Text is hidden by its colour if its contrast with the ground is lower and no channel differs by
 # more.  Yellow on white has a contrast of 1.07, and yet it can be read.
 _MIN_CONTRAST, _MAX_DIFFERENCE = 1.4, 110.0
+# Luminances of colours that are always apart: most texts are dark, and most grounds are light.
+_DARK, _LIGHT = 0.25, 0.4
 
 
 @remember(_MAX_KNOWN, _MAX_COLOUR)
@@ -215,6 +217,16 @@ def is_near(colour: Colour, ground: Colour) -> bool:
     return (light + 0.05) / (dark + 0.05) < _MIN_CONTRAST
 
 
+def is_dark(colour: Colour) -> bool:
+    """Return whether a colour is opaque and either unknown or apart from all light ones."""
+    return colour.alpha == 1 and (colour == UNKNOWN or _luminance(colour) < _DARK)
+
+
+def is_light(colour: Colour) -> bool:
+    """Return whether an opaque colour is either unknown or apart from all dark ones."""
+    return colour == UNKNOWN or _luminance(colour) > _LIGHT
+
+
 def _luminance(colour: Colour) -> float:
     """Return the relative luminance of a colour, from 0 to 1."""
     red, green, blue = (_LINEAR[round(c)] for c in colour[:3])
@@ -239,6 +251,8 @@ Declared = dict[str, Value]  # by property; None takes back what was declared be
 
 _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
+# A byte is found faster in bytes than bytes are.
+_BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
 _ITEMS = re.compile(rb"(?:[^;(\"']|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
 _WORDS = re.compile(rb"(?:[^\s(]|\([^)]*\)?)+")
 _RESET = frozenset((b"inherit", b"initial", b"unset", b"revert", b"revert-layer"))
@@ -266,9 +280,9 @@ _OPACITY = re.compile(rb"opacity\s*(?:=|\()\s*([\d.]+%?)")
 
 def without_comments(text: bytes) -> bytes:
     """Return CSS without comments, and with escapes resolved."""
-    if b"/*" in text:
+    if text.find(b"/*") >= 0:
         text = _COMMENT.sub(b"", text)
-    return _ESCAPE.sub(_escaped, text) if b"\\" in text else text
+    return _ESCAPE.sub(_escaped, text) if _BACKSLASH in text else text
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
@@ -326,8 +340,8 @@ def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
     block = Block({}, {})
     text = with_results(without_comments(text))
-    split = _ITEMS.findall(text) if b"(" in text or b"'" in text or b'"' in text else None
-    for item in text.split(b";") if split is None else split:
+    is_plain = not (_BRACKET in text or _APOSTROPHE in text or _QUOTE in text)
+    for item in text.split(b";") if is_plain else _ITEMS.findall(text):
         is_important, declared = _declaration(item)
         if declared:
             target = block.important if is_important else block.normal

@@ -74,6 +74,8 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
 _LINKS = (b"href", b"src", b"action", b"background")
+# A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
+_AMPERSAND = ord("&")
 _TITLES = (b"alt", b"title", b"aria-label")
 _TELLING = frozenset((*_LINKS, *_TITLES))
 _EVENT = re.compile(rb"on[a-z]+\Z")
@@ -129,13 +131,14 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
     """
     read, left = [], _MAX_TAGS
     for html in documents:
-        trees, rest = _parse(html, left)
-        left -= min(html.count(b"<"), left)
+        tags = html.count(b"<")
+        trees, rest = _parse(html, tags, left)
+        left -= min(tags, left)
         read.append(_read(html, trees, rest))
     return read
 
 
-def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
+def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
     """Return the trees of a document, and the text behind so many tags that are not followed.
 
     The parser takes quadratic time and memory for some markup.  So a long document is cut into
@@ -146,7 +149,7 @@ def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
 
     if _LONG_TAG.search(html) or _QUOTED_BRACKET.search(html):
         html = _HUGE_TAG.sub(rb"\1", html)
-    tags = html.count(b"<")
+        tags = html.count(b"<")
     if tags <= min(_AT_ONCE, most):
         return [LexborHTMLParser(_without_repeats(html, tags))], b""
     trees: list[LexborHTMLParser] = []
@@ -212,14 +215,13 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
         pieces = _pieces(trees)
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
-    starts = {tag.start: None for tag in different if tag.start}
     facts = set().union(*[tag.facts for tag in different])
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces)
     pieces[1::2] = [tag.shown for tag in tags]
     hidden = [tag.hidden for tag in different if tag.name in _HIDDEN_RAW]
     walk = _Walk(pieces, facts)
-    if walk.follow(tags, starts, sheet):
+    if walk.follow(tags, different, sheet):
         pieces = walk.shown
         hidden += walk.hidden
     visible = _unescape(b"".join(pieces))
@@ -244,6 +246,7 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
     tags: list[Any] = list(map(_KNOWN.get, pieces[1::2]))
     urls: list[bytes] = []
     titles: list[bytes] = []
+    counted = [*[(name, urls) for name in _LINKS], *[(name, titles) for name in _TITLES]]
     new: dict[bytes, _Tag] = {}
     for i in [i for i, tag in enumerate(tags) if tag is None]:
         written = pieces[2 * i + 1]
@@ -251,8 +254,9 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
         if tag is None:
             tag, values = _read_link(written) or _read_tag(written)
             if values:
-                urls += [values[name] for name in _LINKS if name in values]
-                titles += [values[name] for name in _TITLES if name in values]
+                for name, found in counted:
+                    if name in values:
+                        found.append(values[name])
             else:
                 _keep(written, tag)
             new[written] = tag
@@ -384,7 +388,7 @@ class _Matching:
 
 def _unescape(text: bytes) -> bytes:
     """Return text without the references that the parser writes; a hard space is a blank."""
-    if b"&" in text:
+    if _AMPERSAND in text:
         text = text.replace(b"&nbsp;", b" ").replace(b"&lt;", b"<").replace(b"&gt;", b">")
         text = text.replace(b"&quot;", b'"').replace(b"&amp;", b"&")
     return text
@@ -411,9 +415,9 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     if b"href" in deciding:
         deciding[b"href"] = b""
     facts: tuple[str, ...] = _FACTS.get(name, ())
-    if b" on" in plain and any(_EVENT.match(key) for key, _ in attributes):
+    if plain.find(b" on") >= 0 and any(_EVENT.match(key) for key, _ in attributes):
         facts += ("attr-event",)
-    if b"color" in plain and _WHITE.search(plain):
+    if plain.find(b"color") >= 0 and _WHITE.search(plain):
         facts += ("text-white",)
     start = start_tag(name, deciding)
     if not is_raw:
@@ -443,12 +447,14 @@ def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
     rest = first + written[match.end() :]
     tag = _KNOWN.get(rest)
     if tag is None:
-        tag, values = _read_tag(b'%b=""%b' % (first, written[match.end() :]))
+        tag, values = _read_tag(first + b'=""' + written[match.end() :])
         if values:
             return None
         _keep(rest, tag)
-    found = {first.rpartition(b" ")[2]: link, b"alt": title or b""}
-    return tag, {name: _unescape(text.translate(_PLAIN)) for name, text in found.items() if text}
+    values = {b"href": _unescape(link.translate(_PLAIN))} if link else {}
+    if title:
+        values[b"alt"] = _unescape(title.translate(_PLAIN))
+    return tag, values
 
 
 def _keep(written: bytes, tag: _Tag) -> None:
@@ -493,11 +499,12 @@ class _Walk:
         self.hidden: list[bytes] = []
         self._unread: list[bytes] = []  # text of the present look, if it cannot be read
 
-    def follow(self, tags: list[_Tag], starts: Iterable[StartTag], sheet: "Sheet | None") -> bool:
+    def follow(self, tags: list[_Tag], different: Iterable[_Tag], sheet: "Sheet | None") -> bool:
         """Follow the elements that could hide text; return whether there are any.
 
-        starts: the different ones of the tags.
+        different: of the tags.
         """
+        starts = {tag.start: None for tag in different if tag.start}
         path = sheet.path() if sheet and sheet.has_relations else None
         styles = {start: sheet.style(start) if sheet else start.style for start in starts}
         single = sheet.styles() if sheet and path else ()
@@ -510,7 +517,7 @@ class _Walk:
         changing = {start: less[style] for start, style in styles.items() if less[style]}
         # As every element is closed, those of other names can be left out.
         names = None if path else {start.name for start in changing}
-        is_followed = {tag: names is None or tag.name in names for tag in {*tags}}
+        is_followed = {tag: names is None or tag.name in names for tag in different}
         places = compress(range(len(tags)), map(is_followed.__getitem__, tags))
         outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
         look, done = ROOT, 0

@@ -73,6 +73,7 @@ def read_pixels(value: bytes) -> float | None:
 # Arithmetic.
 
 _MAX_NESTED, _MAX_FORMULA = 16, 1000  # calls in a formula, and its bytes
+_BRACKET = ord("(")
 _ARITHMETIC = re.compile(rb"(?:calc|min|max|clamp)\(")
 _FORMULA = re.compile(rb"(calc|min|max|clamp)?\(([^()]*)\)")
 _TERM = re.compile(rb"\s*([-+*/]?)\s*((?:[+-]?\d*\.?\d+)(?:e[+-]?\d+)?)(%|[a-z]*)")
@@ -83,7 +84,7 @@ def with_results(text: bytes) -> bytes:
 
     A formula that is not read, or too deep, stays as it is.
     """
-    if b"(" not in text or not _ARITHMETIC.search(text):
+    if _BRACKET not in text or not _ARITHMETIC.search(text):
         return text
     for _ in range(_MAX_NESTED):
         computed = _FORMULA.sub(_computed, text)

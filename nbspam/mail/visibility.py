@@ -20,6 +20,8 @@ from nbspam.mail.css import (
     Colour,
     Declared,
     Value,
+    is_dark,
+    is_light,
     is_near,
     laid_over,
     read_block,
@@ -92,7 +94,7 @@ class Style:
     __slots__ = (
         *("is_own", "is_absent", "is_away", "shown", "color", "ground", "link", "is_link"),
         *("size", "zoom", "opacity", "closes", "shrinks", "mixes", "hides", "text_colours"),
-        "grounds",
+        *("grounds", "is_usual"),
     )
 
     def __init__(
@@ -129,6 +131,10 @@ class Style:
         colours = color or BLACK, link or BLACK, LINK if is_link else BLACK
         self.text_colours = frozenset(colours)
         self.grounds = frozenset((ground or WHITE,))
+        # Whether its texts can be read on the ground of any usual style.
+        self.is_usual = not (self.hides or self.shrinks or self.mixes or zoom != 1) and (
+            all(map(is_dark, self.text_colours)) and (ground is None or is_light(ground))
+        )
 
 
 @lru_cache(_MAX_KNOWN)
@@ -277,7 +283,7 @@ class StartTag:
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
         self.keys = frozenset(keys + attributes.get(MARK, b"").split())
-        self.has_variables = b"--" in attributes.get(b"style", b"")
+        self.has_variables = attributes.get(b"style", b"").find(b"--") >= 0
         # Others are hostile: they would fill memory.
         size = len(name) + sum(map(len, attributes.values()))
         self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
@@ -392,9 +398,12 @@ ALL_HIDING = HidingStyles(True, True, None, frozenset())
 
 def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
     """Return the styles of a document that could hide text, None if there are none."""
+    stated = list(styles)
+    if all(style.is_usual for style in stated):
+        return None
     texts, grounds = {BLACK}, {WHITE}
     hides = shrinks = shares = mixes = False
-    for style in styles:
+    for style in stated:
         shrinks = shrinks or style.shrinks
         shares = shares or (style.shrinks and style.size[1]) or style.zoom != 1
         mixes = mixes or style.mixes
