@@ -420,7 +420,61 @@ def _sentences(mail: Mail, good: Good) -> bytes:
     return mail.message(text_part("".join(mixed), "html" if mail.is_html else "plain"))
 
 
+def _alternating(mail: Mail, good: Good) -> bytes:
+    """Put a good word behind every word of the spam."""
+    said = (as_text(mail.text) if mail.is_html else mail.text).split()
+    words = good.words[:300]
+    mixed = (f"{word} {words[i % len(words)]}" for i, word in enumerate(said))
+    return mail.message(text_part("\n".join(mixed)))
+
+
+def _digest_of(mail: Mail, good: Good) -> bytes:
+    hams = (f"Message: {i}\n\n{mail.ham(good, i)[:400]}\n{'-' * 30}" for i in range(8))
+    return _stuffed(mail, "\n".join(hams), at_the_top=True)
+
+
+def _quotes_of_quotes(mail: Mail, good: Good) -> bytes:
+    rows = (f"{'>' * (i % 6)} {row}" for i, row in enumerate(mail.ham(good).splitlines()))
+    return _stuffed(mail, "\n".join(rows))
+
+
+def _heads(line: str) -> Form:
+    """Return the form that adds a line to the head for each of sixty good words."""
+    return lambda mail, good: mail.message(
+        mail.part(), "".join(line.format(word) + "\n" for word in good.words[:60])
+    )
+
+
+def _page(element: str, around: str = "{}") -> Form:
+    """Return the form with an element of HTML for each of 150 good words, in sight."""
+    return lambda mail, good: mail.page(
+        around.format(" ".join(element.format(word) for word in good.words[:150]))
+    )
+
+
+def _beside(kind: str, name: str = "") -> Form:
+    """Return the form with a part of ham behind the spam; name: of the file, if it is one."""
+    attached = {"disposition": f'attachment; filename="{name}"'} if name else {}
+    return lambda mail, good: mail.message(
+        multipart(mail.part(), part(kind, f"{mail.ham(good)}\n".encode(), **attached))
+    )
+
+
 PLAIN: dict[str, Form] = {
+    "words between words": _alternating,
+    "digest of a list above": _digest_of,
+    "quotes of quotes below": _quotes_of_quotes,
+    "words as fields of the head": _heads("X-{}: yes"),
+    "words as hosts on the way": _heads("Received: from {0} (mail.{0}.example) by mx.example"),
+    "words as ids of a thread": _heads("References: <{0}@{0}.example>"),
+    "words as hosts of a list": _heads("List-Archive: <http://{}.example/>"),
+    "words as links": _page('<a href="http://example.org/">{}</a>'),
+    "words as hosts of links": _page('<a href="http://{}.example/">x</a>'),
+    "words in a table": _page("<td>{}</td>", "<table><tr>{}</tr></table>"),
+    "words as names of pictures": _page('<img src="http://example.org/{}.png">'),
+    "words in a quotation": _page("{}", "<blockquote>{}</blockquote>"),
+    "ham as a second part": _beside('text/plain; charset="utf-8"'),
+    "ham as an attached text": _beside('text/plain; charset="utf-8"', "notes.txt"),
     **{
         f"{n} words {'above' if at_the_top else 'below'}": _words(n, at_the_top)
         for at_the_top in (False, True)

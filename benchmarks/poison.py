@@ -13,7 +13,7 @@ import argparse
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from nbspam.sources.items import read_items
 SETTINGS = PRESETS["mail"]
 CUTOFF = 2 / 3  # of the default costs
 WORD, N_WORDS, N_TARGETS = re.compile(rb"[a-z]{3,15}"), 50_000, 20
+LARGE = 5000  # tokens: of mail 99 in 100 messages have fewer
 SHARES, COPIES, TAUGHT = (0.01, 0.05, 0.1), (1, 10, 100), (10, 50, 200)
 
 
@@ -93,6 +94,23 @@ class Bench:
         joint = personal.joint_of(site, self.data.over_keys(order[n:]), [own] * len(order[n:]))
         return errors(is_spam(joint), self.y[order[n:]])
 
+    def held_back(self) -> Iterator[str]:
+        """Yield the lessons that a rule would hold back: the poisoned ones, and of clean mail."""
+        model, size = trained_on(self.data, SETTINGS, self.learned), np.diff(self.data.X.indptr)
+        wrong, y = self.flipped(0.05)
+        rows = {
+            "clean": self.judged,
+            "focused": self.copies[:, 0],
+            "dictionary": self.dictionaries,
+            "flipped": wrong,
+        }
+        for name, some in rows.items():
+            joint = answers_of(model, self.data, some).joint
+            stated = (1 - 2 * y[some]) * (joint[:, 0] - joint[:, 1])
+            shares = [f"{(stated < -nats).mean():.1%} at {nats} nats" for nats in (2, 4, 7)]
+            large = (size[some] > LARGE).mean()
+            yield f"held back, {name}: {', '.join(shares)}; {large:.1%} over {LARGE} tokens"
+
 
 # Returns which messages are called spam: bench, added lessons, labels, messages.
 Program = Callable[[Bench, Integers, Integers, Integers], Booleans]
@@ -143,6 +161,7 @@ def main() -> None:
     programs |= {"bogofilter": by_bogofilter} if options.peers else {}
     with tempfile.TemporaryDirectory() as scratch:
         bench = Bench(options.corpus, Path(scratch))
+        print(*bench.held_back(), sep="\n")
         for name, program in programs.items():
             attacked(bench, name, program)
         for share, n in zip(SHARES, TAUGHT, strict=True):
