@@ -69,7 +69,7 @@ class Classifier(AnyClassifier):
     table: CountTable
     fit: Fit
     memory: Memory | None = None  # what learning on needs; None: this model cannot learn on
-    cutoffs: Cutoffs | None = None  # tuned on the user's own mail (evaluation/tuning.py)
+    cutoffs: Cutoffs | None = None  # tuned on the user's own mail (evaluation/choosing.py)
 
     @property
     def classes(self) -> tuple[str, ...]:
