@@ -20,7 +20,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any
 
@@ -38,7 +38,7 @@ from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sharing.logs import open_log
 from nbspam.sharing.sharer import SharedOutlet, Sharer
 from nbspam.store.model import StoredModel
-from nbspam.workers import fork
+from nbspam.workers import fork, return_freed_memory
 
 # The supervisor imports the modules of the protocols that are spoken.
 PROTOCOLS = {
@@ -280,9 +280,12 @@ class ShareOpener:
     """
 
     def __init__(self, model_path: str, users: str | None) -> None:
-        self._site = open_served(model_path)
-        self._users = users
+        self._model_path, self._users = model_path, users
         self._held: OrderedDict[str, StoredModel] = OrderedDict()
+
+    @cached_property
+    def _site(self) -> StoredModel:  # the thread that sends needs none
+        return open_served(self._model_path)
 
     def __call__(self, user: str) -> StoredModel:
         """Return a user's model, "" for the site's; raises UsageError for no user's name."""
@@ -421,6 +424,7 @@ class _Courier:
 
     def _receive(self) -> None:
         sharer, due, trims, last = self._sharer(), 0.0, time.monotonic() + _TRIM, 0.0
+        digest: object = None
         while self._goes_on:
             try:
                 if sharer.receive():
@@ -430,6 +434,9 @@ class _Courier:
                 if now >= due:
                     facts = sharer.report(now - last > _QUIET)
                     self._put(facts)
+                    if facts.get("model", digest) != digest:
+                        digest = facts["model"]
+                        return_freed_memory()  # which fits and the export took
                     due = now + _PAUSE
                 if now >= trims:
                     sharer.trim()
