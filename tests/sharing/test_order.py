@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from nbspam.classifier import training
 from nbspam.counts import ledger
 from nbspam.counts.ledger import FiledMessage
 from nbspam.store.model import StoredModel
@@ -95,7 +96,8 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
     assert filed == [FiledMessage(labels[-1], is_told)] * len(hosts)
 
 
-def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_path):
+def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SHARE", 1e9)  # changes go to the journal
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     size = host.opened("").size()
