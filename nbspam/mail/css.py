@@ -31,7 +31,7 @@ from nbspam.mail.lengths import (
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
 # Bytes of those that are cached: long ones are hostile and would fill memory.
-_MAX_COLOUR, _MAX_DECLARATION, _MAX_BLOCK = 120, 120, 2000
+_MAX_COLOUR, _MAX_BLOCK = 120, 2000
 
 Read = TypeVar("Read")
 
@@ -340,9 +340,11 @@ def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
     block = Block({}, {})
     text = with_results(without_comments(text))
+    # Others are hostile: they would fill memory.
+    read_declaration = _declaration if len(text) <= _MAX_BLOCK else _declaration.__wrapped__
     is_plain = not (_BRACKET in text or _APOSTROPHE in text or _QUOTE in text)
     for item in text.split(b";") if is_plain else _ITEMS.findall(text):
-        is_important, declared = _declaration(item)
+        is_important, declared = read_declaration(item)
         if declared:
             target = block.important if is_important else block.normal
             for key, found in declared.items():
@@ -351,7 +353,7 @@ def read_block(text: bytes) -> Block:
     return block
 
 
-@remember(_MAX_KNOWN, _MAX_DECLARATION)
+@lru_cache(_MAX_KNOWN)
 def _declaration(text: bytes) -> tuple[bool, Declared]:
     """Return whether a declaration is important, and what it states."""
     name, _, value = text.partition(b":")

@@ -217,7 +217,7 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
     if b"<!--" in html:
-        facts |= _facts_of_comments(html, pieces)
+        facts |= _facts_of_comments(html, pieces, tags)
     pieces[1::2] = [tag.shown for tag in tags]
     hidden = [tag.hidden for tag in different if tag.name in _HIDDEN_RAW]
     walk = _Walk(pieces, facts)
@@ -474,16 +474,17 @@ def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
 _plain_tag = lru_cache(_MAX_KNOWN)(_tag_of)
 
 
-def _facts_of_comments(html: bytes, pieces: list[bytes]) -> set[str]:
+def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> set[str]:
     """Return whether a comment stands in a word, and whether one is left open.
 
-    pieces: texts and, at odd places, tags.
+    pieces: texts and, at odd places, the tags as they are written.
     """
     facts = set()
     if html.rfind(b"<!--") > html.rfind(b"-->"):
         facts.add("comment-open")
-    for i in range(1, len(pieces), 2):
-        if pieces[i][:1] == b"!" and pieces[i - 1][-1:].isalpha() and pieces[i + 1][:1].isalpha():
+    comments = {tag for tag in {*tags} if tag.name.startswith(b"--")}
+    for i in compress(range(1, len(pieces), 2), map(comments.__contains__, tags)):
+        if pieces[i - 1][-1:].isalpha() and pieces[i + 1][:1].isalpha():
             facts.add("comment-in-word")
             break
     return facts

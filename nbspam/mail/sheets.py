@@ -42,7 +42,8 @@ _SIMPLE_PSEUDO = re.compile(
     rb"|:(?:not|is|where)\((?:[\w.#*\x80-\xff-]{1,100}+(?:\s*+,\s*+)?+)++\)|[\w.#*\x80-\xff-])+\Z",
     re.IGNORECASE,
 )
-_CHUNK = re.compile(rb"([^{}]*+)([{}])")
+# A prelude, and its declarations or one bracket.
+_CHUNK = re.compile(rb"([^{}]*+)(?:\{([^{}]*+)\}|([{}]))")
 _GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
 _FEATURE = re.compile(rb"\(\s*([a-z-]+)\s*:\s*([^()]*)\)")
 _WIDTHS = (b"width", b"device-width")
@@ -159,6 +160,10 @@ class Sheet:
         keys = list(selector.keys)
         if self._bits + len(keys) > _MAX_BITS:
             return
+        weight = selector.specificity, number
+        if keys == [selector.all_keys] and not selector.asked[0]:  # as most are
+            self._put(_StyleRule(keys[0], 0, 0, 0, weight, block, variables))
+            return
         for i, compound in enumerate(selector.asked):
             if compound:
                 if compound not in self.marks and len(self.marks) >= _MAX_MARKS:
@@ -171,7 +176,6 @@ class Sheet:
             gives = 1 << self._bits
             self._put(_StyleRule(each, relation, needs, gives, (0, 0), _NOTHING))
             needs = gives
-        weight = selector.specificity, number
         relation = selector.relations[-1]
         self._put(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables))
 
@@ -356,25 +360,19 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the selectors and the declarations of rules that apply on a screen."""
     text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
     groups = [True]  # whether the rules of groups that are open apply
-    selectors = None
     # Only up to the last bracket: from every byte behind it the end would be searched for one.
-    for before, bracket in _CHUNK.findall(text, 0, max(text.rfind(b"{"), text.rfind(b"}")) + 1):
+    stop = max(text.rfind(b"{"), text.rfind(b"}")) + 1
+    for before, declarations, bracket in _CHUNK.findall(text, 0, stop):
         if bracket == b"}":
-            if selectors is not None:
-                if groups[-1]:
-                    yield selectors, before
-                selectors = None
-            elif len(groups) > 1:
+            if len(groups) > 1:
                 groups.pop()
             continue
         prelude = before.rpartition(b";")[2].strip()
-        if selectors is not None:  # a rule inside of a rule
-            groups += [False, False]
-            selectors = None
-        elif prelude.startswith(b"@"):
-            groups.append(groups[-1] and _applies(prelude.lower()))
-        else:
-            selectors = prelude
+        if bracket:  # what is not a group is a rule with others in it, which are not read
+            is_group = prelude.startswith(b"@")
+            groups.append(is_group and groups[-1] and _applies(prelude.lower()))
+        elif groups[-1] and not prelude.startswith(b"@"):
+            yield prelude, declarations
 
 
 def _applies(prelude: bytes) -> bool:
