@@ -130,6 +130,17 @@ def test_confident_verdicts_are_learned(nbspam, trained):
     assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "confirmed 1\n"
 
 
+def test_of_a_message_too_large_to_be_read_whole_nothing_is_learned(nbspam, trained, monkeypatch):
+    monkeypatch.setattr("nbspam.mail.head.MAX_BYTES", 1000)
+    message = SPAM + b"cheap pills " * 1000
+    _, out, _ = nbspam(
+        *("filter", "--learn", "confident", "--sure", ".6", "--spam-status"), stdin=message
+    )
+    assert out.endswith(message.decode())
+    assert "autolearn=no" in out
+    assert nbspam("unlearn", stdin=message)[1] == "not known 1\n"
+
+
 def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypatch):
     from nbspam.errors import ModelFileError
     from nbspam.store import model as living

@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
 from maildirs import DAY, Maildir, ham, spam
 from nbspam.decision import cutoffs
+from nbspam.disk import locked
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
 from nbspam.maildir import maildir as sort
@@ -212,6 +214,16 @@ def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
     assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", "new/3.h"}
     maildir.sort()
     assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", ".Spam/new/3.h"}
+
+
+def test_a_sorter_waits_for_another(maildir):
+    maildir.put("new/1.h", spam(1))
+    with ThreadPoolExecutor(1) as pool:
+        with locked(str(maildir.root / "nbspam-sorted")):
+            waits = pool.submit(maildir.sort)
+            assert wait([waits], 0.3).not_done
+            assert list(maildir.files) == ["new/1.h"]
+        assert [one.label for one in waits.result().judged] == ["spam"]
 
 
 def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):

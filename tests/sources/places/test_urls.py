@@ -469,7 +469,7 @@ def test_a_whole_file_that_comes_again_goes_on_where_it_was(folder):
         (403, 2, "refused, or no credentials (403, message='Forbidden'"),
         (401, 2, "refused, or no credentials (401"),
         (410, 1, "cannot be read (410"),
-        (500, 1, "connection lost (500"),
+        *((status, 1, f"connection lost ({status}") for status in (408, 429, 500)),
         (503, 1, "connection lost (503"),
     ],
 )
