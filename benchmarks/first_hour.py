@@ -2,11 +2,12 @@
 
 usage: python benchmarks/first_hour.py FOLDER...
 
-Each FOLDER has ham/ and spam/.  Their messages are spread evenly over ten years and put into a
-Maildir, which `nbspam serve --web --review` shows, without a model at first.  A person teaches
-the first message of the list that is not marked yet, again and again: newest first, or unsure
-first.  Printed are the seconds until the page is there, until it judges, and for a click; and
-after some lessons, what the model makes of all mail that it was not taught, per cent.
+Each FOLDER has ham/ and spam/.  Their messages, in the order of their dates or else of their
+names, are spread evenly over ten years and put into a Maildir, which `nbspam serve --web
+--review` shows, without a model at first.  A person teaches the first message of the list that is
+not marked yet, again and again: newest first, or unsure first.  Printed are the seconds until the
+page is there, until it judges, and for a click; and after some lessons, what the model makes of
+all mail that it was not taught, per cent.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from statistics import median
 from urllib.parse import quote, urlencode, urlsplit
 
 import nbspam
+from nbspam.sources.arrival import date_of
 
 YEARS, MOST, CHECKED = 10, 20_000, (10, 50, 200)
 _TOO_LITTLE = "too little to judge"
@@ -36,6 +38,7 @@ def fill(folders: list[str], box: Path) -> dict[str, tuple[str, bytes]]:
     for folder in folders:
         for label in ("ham", "spam"):
             files = sorted(Path(folder, label).iterdir())
+            files.sort(key=lambda path: date_of(path.read_bytes()) or 0.0)
             placed += [((n + 0.5) / len(files), label, path) for n, path in enumerate(files)]
     placed.sort(key=lambda each: each[0])
     step = max(len(placed) / MOST, 1.0)
