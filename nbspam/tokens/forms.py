@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Indices, Integers
+from nbspam.arrays import Booleans, Columns, Indices, Integers, positions_of
 from nbspam.tokens.normalize import (
     FULLWIDTH,
     INVISIBLE,
@@ -62,6 +62,7 @@ from nbspam.tokens.sparse import offsets_of, places_in
 ) = (1 << n for n in range(16))
 SYMBOL = 0xD800  # the form of a symbol; no text has this number, which is half of a UTF-16 pair
 _N_CODES = 0x110000
+_IDEOGRAPHS = slice(0x4E00, 0x9FFD)
 _SIMPLE = "\u2000"  # no single character from here on is a Latin letter
 
 
@@ -79,6 +80,9 @@ class CharacterTable:
         # Two that `_add` cannot add.
         for code in (ord("\n"), SYMBOL):
             self._classes[code], self.forms[code], self.lengths[code] = KNOWN, code, 1
+        # Of those below Chinese mail has thousands, which are alike.
+        self._classes[_IDEOGRAPHS], self.lengths[_IDEOGRAPHS] = KNOWN | WITHOUT_SPACES, 1
+        self.forms[_IDEOGRAPHS] = np.arange(_IDEOGRAPHS.start, _IDEOGRAPHS.stop)
 
     def classes(self, codes: Columns) -> Indices:
         """Return the classes of characters, sums of the constants above; same shape as codes."""
@@ -171,7 +175,7 @@ def _classes_in_words(whole: str) -> int:
     return found | MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
 
 
-_LINE_FEED, _SPACE = b"\n "
+_LINE_FEED, _SPACE, _LAST_ASCII = b"\n \x7f"
 _IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)])
 
 
@@ -186,19 +190,30 @@ def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[s
 
     As `normalize` does, but lines of ASCII stay as they are.
     """
-    lines = b"\n".join(texts).split(b"\n")
-    odd = [number for number, line in enumerate(lines) if not line.isascii()]
-    if not odd:
+    joined = b"\n".join([*texts, b""])
+    octets = np.frombuffer(joined, np.uint8)
+    end = positions_of(octets == _LINE_FEED)
+    start = np.append(0, end + 1)[:-1]
+    odd = positions_of(np.bitwise_or.reduceat(octets, start) > _LAST_ASCII)
+    if not len(odd):
         return list(texts), {}
-    form, odd_lines, unclear = _normal_lines(b"\n".join([lines[number] for number in odd]))
-    for number, line in zip(odd, form.split(b"\n"), strict=True):
-        lines[number] = line
-    first = offsets_of([text.count(b"\n") + 1 for text in texts])
-    forms = [b"\n".join(lines[start:end]) for start, end in pairwise(first.tolist())]
+    start, end = start[odd], end[odd]
+    bounds = list(zip(start.tolist(), end.tolist(), strict=True))
+    form, odd_lines, unclear = _normal_lines(b"\n".join([joined[i:j] for i, j in bounds]))
+    pieces: list[bytes] = []
+    done = 0
+    for (i, j), line in zip(bounds, form.split(b"\n"), strict=True):
+        pieces += joined[done:i], line
+        done = j
+    normal = b"".join([*pieces, joined[done:]])
+    longer = offsets_of(list(map(len, pieces[1::2])) - (end - start))
+    first = offsets_of([len(text) + 1 for text in texts])  # where the texts begin
+    now = (first + longer.take(np.searchsorted(start, first))).tolist()
+    forms = [normal[i : j - 1] for i, j in pairwise(now)]
 
     def texts_at(places: Integers) -> set[int]:
         """Return the texts that these odd lines belong to."""
-        return set((np.searchsorted(first, np.take(odd, places), "right") - 1).tolist())
+        return set((np.searchsorted(first, start.take(places), "right") - 1).tolist())
 
     facts: dict[int, tuple[str, ...]] = {}
     for fact, places in sorted(odd_lines.items()):
