@@ -45,6 +45,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 MARKED = tuple(_MARKS)
+ESCAPE = 0x1B  # begins what switches to another charset, in Japanese and Korean text
 _MAX_NAME = 40  # characters of a charset name
 _SAMPLE, _SAMPLES = 512, 4  # a message's charset is guessed from so many bytes of so many texts
 _WESTERN = "cp1252"
@@ -169,14 +170,14 @@ def to_utf8(
     """
     name, codec, decode, may_be_utf8, has_ascii = _declared(declared or "")
     # Most text is ASCII, whatever it is declared to be.
-    if has_ascii and data.isascii() and not (may_be_utf8 and b"\x1b" in data):
+    if has_ascii and data.isascii() and not (may_be_utf8 and ESCAPE in data):
         return data, None if codec else "charset-unknown"
     marked = _marked(data)
     if marked is not None and (not name or name.startswith("utf")):
         return _utf8(data.decode(marked, "replace")), None
     if may_be_utf8:
         data = data.removeprefix(codecs.BOM_UTF8)
-        if is_utf8(data) and b"\x1b$" not in data:
+        if is_utf8(data) and data.find(b"\x1b$") < 0:
             return data, None
     elif decode is not None and codec != "ascii":
         try:
@@ -197,7 +198,7 @@ def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
 
 def _guessed(data: bytes, guess: CharsetGuess) -> bytes:
     """Return text as UTF-8 whose charset is not declared, or declared wrongly."""
-    if b"\x1b$" in data:  # Japanese or Korean text that says so itself
+    if data.find(b"\x1b$") >= 0:  # Japanese or Korean text that says so itself
         return _utf8(data.decode("iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp", "replace"))
     if is_utf8(data):
         return data

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 
-from nbspam.charsets import MARKED
+from nbspam.charsets import ESCAPE, MARKED
 from nbspam.mail.headers import (
     ON_CONTENT,
     OpenedMessage,
@@ -169,7 +169,7 @@ def _content(message: OpenedMessage) -> tuple[Values, list[int], list[bytes]]:
     )
     if charset == b"us-ascii" and not (kind or encoding):
         # Without a charset, bytes beyond ASCII and escapes would be read in another way.
-        charset = None if body.isascii() and b"\x1b" not in body else charset
+        charset = None if body.isascii() and ESCAPE not in body else charset
     # Some readers take the last of several headers.
     last = [b"last " + name + value for name, value in sorted(message.doubled.items())]
     kind = b"\n".join([kind or b"text/plain", *last]) if last else kind

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from nbspam.charsets import NO_GUESS, CharsetGuess, is_utf8, to_utf8
+from nbspam.charsets import ESCAPE, NO_GUESS, CharsetGuess, is_utf8, to_utf8
 from nbspam.printing import printable
 
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`,
@@ -31,7 +31,6 @@ _TELLING_OR_END = re.compile(
 # match.  They are bounded, because a greedy group takes memory for every repetition.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-_ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
 # The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
 _PARAMETER = re.compile(
@@ -44,6 +43,9 @@ _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
+# As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
+# a search does.
+CR, _EQUALS = b"\r="
 PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
 _KINDS = {b"": PART, b"--": END}
 _MAX_VALUE = 500  # bytes of a value that is remembered
@@ -223,7 +225,7 @@ def open_part(data: bytes) -> OpenedMessage:
 
 def with_line_feeds(data: bytes) -> bytes:
     """Return data with the line ends that messages are read with."""
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if CR in data else data
 
 
 def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
@@ -258,9 +260,9 @@ def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = No
     bytes without a charset.
     """
     lines = _LINE_FEED.split(block)
-    is_ascii = block.isascii() and b"\x1b" not in block
+    is_ascii = block.isascii() and ESCAPE not in block
     for i, line in enumerate(lines):
-        if b"=?" in line or not (is_ascii or is_plain(line)):
+        if line.find(b"=?") >= 0 or not (is_ascii or is_plain(line)):
             name, colon, value = line.partition(b":")
             if not (colon and name.isascii()):  # no header, or what is left of two
                 name, colon, value = b"", b"", line
@@ -294,7 +296,7 @@ def unfold(value: bytes) -> bytes:
 
 def is_plain(value: bytes) -> bool:
     """Return whether a value, or a block of headers, has nothing to decode."""
-    return value.isascii() and b"\x1b" not in value and _ENCODED.search(value) is None
+    return value.isascii() and ESCAPE not in value and value.find(b"=?") < 0
 
 
 def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = None) -> bytes:
@@ -304,7 +306,7 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
     """
     if is_plain(value):
         return value
-    if not value.isascii() or b"\x1b" in value:
+    if not value.isascii() or ESCAPE in value:
         # Valid UTF-8 is hardly ever anything else; the body's charset is tried on other text.
         value = to_utf8(value, None if is_utf8(value) else charset, guess)[0]
     elif len(value) <= _MAX_VALUE and (known := _declared_value(value)) is not None:
@@ -336,7 +338,8 @@ def _with_words_decoded(value: bytes, guess: CharsetGuess | None) -> bytes:
         if words and name != last:
             pieces.append(_decode_words(words, last, guess))
             words = []
-        words.append(decode_base64(text) if encoding in b"bB" else a2b_qp(text, header=True))
+        is_base64 = encoding in (b"b", b"B")
+        words.append(decode_base64(text) if is_base64 else a2b_qp(text, header=True))
         last = name
         if at + 4 == len(found) or (between and not between.isspace()):
             pieces += _decode_words(words, last, guess), between
@@ -352,7 +355,7 @@ def _decode_words(words: list[bytes], charset: bytes, guess: CharsetGuess | None
 
 def decode_base64(text: bytes) -> bytes:
     """Return decoded base64; ignores foreign characters and missing padding."""
-    if b"=" not in text.rstrip(b"= \n"):
+    if _EQUALS not in text.rstrip(b"= \n"):
         return _decode_run(text)
     # Some mail readers stop at padding and others do not, so what follows it is decoded, too.
     return b"".join(map(_decode_run, text.split(b"=", _MAX_PADS)))
@@ -390,7 +393,7 @@ def parameters(value: bytes) -> dict[str, bytes]:
     Values encoded by RFC 2231 are decoded to UTF-8; other values are unchanged.
     """
     found: dict[str, bytes] = {}
-    if b"=" not in value:
+    if _EQUALS not in value:
         return found
     pieces: dict[str, list[tuple[str, bytes]]] = {}
     for raw, quoted, bare in _PARAMETER.findall(value):

@@ -394,7 +394,7 @@ class Parts:
         if kind.startswith(b"multipart/"):
             self.read_multipart(body, settings, kind, part, encoding)
             return
-        is_text = kind.startswith((b"text/", b"message/")) or b"/" not in kind
+        is_text = kind.startswith((b"text/", b"message/")) or kind.find(b"/") < 0
         is_shown = not disposition.startswith(b"attachment")
         if not is_text or filename or not is_shown:
             self.look_at_file(kind, filename or b"", body, encoding)
