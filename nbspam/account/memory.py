@@ -11,7 +11,11 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nbspam.disk import adopt, locked, make_folder, open_own, parent_folder, resolved
 from nbspam.errors import ModelFileError
@@ -138,18 +142,18 @@ class AccountMemory:
 
     # ---- UIDs ----
 
-    def known(self, folder: str, validity: int) -> dict[int, int]:
-        """Return the digests of a folder's messages by UID; none if it was numbered again."""
-        if not validity:
-            return {}
+    def known(self, folder: str, validity: int) -> NDArray[np.int64]:
+        """Return UIDs and digests of a folder's messages, (n_messages, 2), in order of UIDs.
+
+        There are none if the folder was numbered again.
+        """
         with self._careful():
-            return dict(
-                self._connection.execute(
-                    "SELECT uid, digest FROM uids WHERE account = ? AND folder = ? AND"
-                    " validity = ?",
-                    (self.account, folder, validity),
-                )
+            rows = self._connection.execute(
+                "SELECT uid, digest FROM uids WHERE account = ? AND folder = ? AND validity = ?"
+                " AND validity != 0 ORDER BY uid",
+                (self.account, folder, validity),
             )
+            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(self, folder: str, validity: int, found: Iterable[tuple[int, int]]) -> None:
         """Note UIDs and digests of messages in a folder, as it is numbered now."""

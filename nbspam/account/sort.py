@@ -14,6 +14,9 @@ from operator import attrgetter
 from os.path import exists
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nbspam.account.memory import (
     FIELDS,
     MOVING,
@@ -46,6 +49,7 @@ KEYWORDS = {
 JUNK, NOT_JUNK = "$Junk", "$NotJunk"
 _SEEN = "\\seen"
 _BATCH = 100  # messages that are moved at once
+_AT_ONCE = 5000  # messages of which is noted at once that they stay
 _NO_LESSON = ("trash", "drafts", "all")  # folders that say nothing when spam is moved there
 _MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
 _MOST_NEW = 5000  # messages in each of them
@@ -99,7 +103,8 @@ class AccountSorter:
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._found: list[PlacedMessage] = []  # new here, or with another keyword
         self._gone: list[tuple[str, int, int]] = []  # folder, UID and digest
-        self._places_of: dict[int, set[str]] = defaultdict(set)  # by digest, now
+        self._present: list[tuple[str, NDArray[np.int64]]] = []  # places, and the digests there
+        self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
         self._lessons: list[tuple[PlacedMessage, str]] = []
         self._put_there: list[PlacedMessage] = []
         self._new: list[PlacedMessage] = []
@@ -113,6 +118,7 @@ class AccountSorter:
             for folder in self._places:
                 self._look(folder)
             left = self.memory.left({each.digest for each in self._found})
+            self._places_of = self._places_now({*left, *(digest for *_, digest in self._gone)})
             settled = [e for e in self._found if self._consider(e, left.get(e.digest))]
             self._look_elsewhere()
             self._learn()
@@ -125,10 +131,11 @@ class AccountSorter:
             for folder, group in groupby(self._gone, lambda gone: gone[0]):
                 self.memory.forget(folder, [uid for _, uid, _ in group])
             unjudged = LeftMessage("")
-            self._settle(
-                (e, left.get(e.digest, unjudged)._replace(place=e.place, keyword=e.keyword))
-                for e in settled
-            )
+            for begin in range(0, len(settled), _AT_ONCE):
+                self._settle(
+                    (e, left.get(e.digest, unjudged)._replace(place=e.place, keyword=e.keyword))
+                    for e in settled[begin : begin + _AT_ONCE]
+                )
             if self._numbers is not None:
                 self.memory.keep_following(self._numbers)
             self.memory.forget_gone(self._day)
@@ -165,21 +172,31 @@ class AccountSorter:
         session, place = self.session, self._places[folder]
         opened = session.open(folder, writes=folder == self.inbox and not self.choices.dry_run)
         known = self.memory.known(folder, opened.validity)
-        present = session.uids()
-        self._gone += [(folder, uid, known[uid]) for uid in known.keys() - set(present)]
-        unknown = [uid for uid in present if uid not in known]
+        present = np.array(session.uids(), np.int64)
+        is_there = np.isin(known[:, 0], present)
+        self._gone += [(folder, uid, digest) for uid, digest in known[~is_there].tolist()]
+        known = known[is_there]
         found = [
-            *self._heads(opened, unknown, place),
-            *self._marked(opened, known, present, place),
+            *self._heads(opened, present[~np.isin(present, known[:, 0])].tolist(), place),
+            *self._marked(opened, known, place),
         ]
         self._found += found
         if folder == self.inbox and (moving := self.memory.moving()):
             # Copied and marked as deleted, but not removed when a connection ended.
             marked = self._heads(opened, session.uids(deleted=True), place)
-            there = moving & self._places_of.keys()
+            there = self._places_now(moving)
             self._copied += [each for each in marked if each.digest in there]
-        for digest in (*(known[u] for u in present if u in known), *(e.digest for e in found)):
-            self._places_of[digest].add(place)
+        digests = np.array([each.digest for each in found], np.int64)
+        self._present.append((place, np.concatenate((known[:, 1], digests))))
+
+    def _places_now(self, digests: set[int]) -> dict[int, set[str]]:
+        """Return the places in which messages are now, by digest; none of others."""
+        places: dict[int, set[str]] = defaultdict(set)
+        wanted = np.fromiter(digests, np.int64, len(digests))
+        for place, present in self._present:
+            for digest in present[np.isin(present, wanted)].tolist():
+                places[digest].add(place)
+        return places
 
     def _heads(
         self, opened: OpenFolder, uids: Sequence[int], place: str
@@ -206,9 +223,12 @@ class AccountSorter:
                 yield without[uid]._replace(digest=bytes_digest(data))
 
     def _marked(
-        self, opened: OpenFolder, known: dict[int, int], present: list[int], place: str
+        self, opened: OpenFolder, known: NDArray[np.int64], place: str
     ) -> Iterator[PlacedMessage]:
-        """Yield known messages whose keywords say something else than before."""
+        """Yield known messages whose keywords say something else than before.
+
+        known: UIDs and digests of messages that are there, (n_messages, 2).
+        """
         before = self.memory.with_keyword()
         now: dict[int, str] = {}
         for name, words in KEYWORDS.items():
@@ -218,9 +238,9 @@ class AccountSorter:
                     now[uid] = "" if uid in now else name
         if not before and not now:
             return
-        for uid in present:
-            if uid in known and now.get(uid, "") != before.get(known[uid], ""):
-                digest, keyword = known[uid], now.get(uid, "")
+        for uid, digest in known.tolist():
+            keyword = now.get(uid, "")
+            if keyword != before.get(digest, ""):
                 yield PlacedMessage(
                     opened.name, opened.validity, uid, digest, place, keyword, is_read=True
                 )
@@ -228,7 +248,7 @@ class AccountSorter:
     def _consider(self, each: PlacedMessage, left: LeftMessage | None) -> bool:
         """Decide what a message needs; return whether nothing."""
         says = each.keyword
-        places = self._places_of[each.digest]
+        places = self._places_of.get(each.digest, set())
         if left is not None and left.place == MOVING:
             if each.place != "ham" or says == "spam":
                 return True  # it was moved, or marked, before this could be noted

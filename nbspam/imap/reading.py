@@ -4,7 +4,6 @@ Memory does not grow with a folder, but for the list of its UIDs.
 """
 
 import time
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -102,7 +101,7 @@ def _fetched(
             # After a connection was lost, UIDs are the same, or `opened` says that they are not.
             url = url._replace(validity=validity)
             if rest is None:
-                rest = array("L", session.uids())
+                rest = session.uids()
             for batch in session.messages(rest, most):
                 n_asked = rest.index(batch.last) + 1
                 for uid in rest[:n_asked]:
