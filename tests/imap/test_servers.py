@@ -229,7 +229,10 @@ def test_another_client_moves_and_deletes_while_mail_is_sorted(server, trained_w
     box.sort()
     where = box.where()
     everything = [data for bodies in where.values() for data in bodies]
-    assert len(everything) == len(set(everything))
+    # Of two clients that move a message at the same moment, a server may let both copy it.
+    twice = set(where["Other"]) & set(where["Junk"])
+    assert twice <= set(spams[::4])
+    assert len(everything) == len(set(everything)) + len(twice)
     kept = {*H, *(data for n, data in enumerate(spams) if n % 4 != 1)}
     assert kept <= set(everything)
     assert set(where["INBOX"]) == set(H)
