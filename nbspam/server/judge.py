@@ -54,6 +54,7 @@ from nbspam.tokens.people import learned_sent_mail
 from nbspam.verdicts import Explanation, Skipped, Verdict
 from nbspam.workers import return_freed_memory
 
+IDLE = 10.0  # seconds without a message, after which a worker returns freed memory
 _MAX_FOLDER = 200  # bytes of a folder's name; file systems allow 255
 _PLAIN = "@+_-."  # beside ASCII letters and digits; quote() leaves ~ as it is, too
 _EACH = 1000  # bytes that a user takes in memory beside the arrays
@@ -349,7 +350,12 @@ class Judge:
     def _work(self) -> None:
         ends = False
         while not ends:
-            cases = [self._cases.get()]
+            try:
+                cases = [self._cases.get(timeout=IDLE)]
+            except Empty:
+                # 3 to 18 MB, the larger the messages were; the next batch takes a tenth longer.
+                return_freed_memory()
+                cases = [self._cases.get()]
             n_bytes = 0
             while len(cases) < BATCH and n_bytes < BATCH_BYTES:
                 try:

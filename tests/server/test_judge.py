@@ -400,3 +400,15 @@ def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_mode
     with pytest.warns(ModelWarning, match=r"m\.nbspam\.journal: it has vanished, and 1 changes"):
         label_of(model)
     label_of(model)  # it is told once
+
+
+async def test_memory_goes_back_once_when_a_judge_waits(mail_classifier, monkeypatch):
+    returned = []
+    monkeypatch.setattr(nbspam.server.judge, "IDLE", 0.01)
+    monkeypatch.setattr(nbspam.server.judge, "return_freed_memory", lambda: returned.append(1))
+    async with Living(mail_classifier) as judge:
+        while not returned:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert returned == [1]
+        assert not isinstance(await judge.judge(SPAM), Skipped)
