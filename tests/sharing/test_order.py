@@ -5,7 +5,9 @@ from hypothesis import HealthCheck, given, settings
 
 from nbspam.classifier import training
 from nbspam.counts import ledger
-from nbspam.counts.ledger import FiledMessage
+from nbspam.counts.ledger import NOT_FILED, FiledMessage
+from nbspam.sharing.records import decode_lesson, encode_lesson
+from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
 from shared_logs import (
     STEPS,
@@ -127,6 +129,19 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
         host.stop()
 
     assert labels == ["ham", "ham"]
+
+
+def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path):
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    host.teach(message(1), "ham")
+    host.sharer.exchange()
+    lesson = decode_lesson(host.log.records[0])
+    body = encode_record(lesson.change._replace(after=None, told=True))
+    host.log.append([encode_lesson((lesson.origin, 2, *lesson[2:5]), body)])
+    host.sharer.exchange()
+
+    assert host.opened("").filed(message(1)) == NOT_FILED
+    host.stop()
 
 
 def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
