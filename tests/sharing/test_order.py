@@ -131,7 +131,8 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
     assert labels == ["ham", "ham"]
 
 
-def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path):
+def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SHARE", 1e9)  # changes go to the journal
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     host.sharer.exchange()
