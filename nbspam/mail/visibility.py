@@ -189,12 +189,7 @@ def style_of(
         declared["is-link"] = True
     if not declared:
         return None
-    telling = frozenset([item for item in declared.items() if item[1] or item[0] in _ZEROES])
-    return _style(telling, _BOXES.get(name, b"inline"))
-
-
-# Properties of which nothing or zero says something.
-_ZEROES = frozenset(("shown", "opacity", "filter", "zoom"))
+    return _style(frozenset(declared.items()), _BOXES.get(name, b"inline"))
 
 
 @lru_cache(_MAX_KNOWN)

@@ -86,6 +86,8 @@ def test_hidden_blanks_are_not_told():
             [b"z", b"x", b"cid:1", b"y"],  # all attributes of <body> are those of its start
         ),
         ("<a href='x'>1</a><a href='x'>2</a>", [b"x"]),
+        ("<a href=x style='color:red'>1</a><a href=y style='color:red'>2</a>", [b"x", b"y"]),
+        ("<a abbr='x title=' href=y>", [b"y"]),
         ("href=x", []),
     ],
 )
@@ -97,6 +99,8 @@ def test_alternative_texts_and_titles_are_kept_apart():
     html = read(b"<img src=x alt='buy &amp; save'><a title=now href=y aria-label=here>z</a>")
     assert html.alt == b"buy & save\nnow\nhere"
     assert html.visible == b"z"
+    alike = read(b"<img src=x alt=a width=1><img src=x title=b width=1><img src=y alt=c width=1>")
+    assert (alike.alt, alike.urls) == (b"a\nb\nc", [b"x", b"x", b"y"])
 
 
 @pytest.mark.parametrize(

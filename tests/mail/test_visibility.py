@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.mail import css, visibility
 from nbspam.mail import html as reader
-from nbspam.mail import visibility
 from nbspam.mail.html import read_html
 from nbspam.mail.visibility import ALL_HIDING
 from support import examples
@@ -388,6 +388,16 @@ def test_following_only_what_could_hide_changes_nothing(html):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nbspam.mail.html.hiding_styles", lambda *_: ALL_HIDING)
         assert shown_and_hidden(html) == quick
+
+
+COLOURS = st.builds(css.Colour, *[st.integers(0, 255)] * 3, st.sampled_from((0.0, 0.5, 1.0)))
+
+
+@given(COLOURS, COLOURS)
+def test_usual_colours_are_apart(text, ground):
+    if css.is_dark(text) and css.is_light(ground):
+        assert text.alpha == 1
+        assert not css.is_near(text, ground)
 
 
 def test_many_different_values_hide_text_like_few():
