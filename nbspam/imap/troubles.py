@@ -1,4 +1,4 @@
-"""What went wrong with a server, in one line that says what to do.
+"""Errors of an account's server, each in one line that says what to do.
 
 What a library or a server raises ends here: a refusal is an AccountRefusedError; a connection that
 is lost, and a server that is busy, are LostErrors, after which the caller may connect again.
@@ -46,7 +46,7 @@ def asking(url: ImapUrl, what: str, folder: str = "", is_first: bool = False) ->
 
 
 def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | None:
-    """Return what an error says of a server that is perhaps the wrong one."""
+    """Return the text of an error from a server that is perhaps the wrong one."""
     host, said = f"{url.host}:{url.port}", _first_line(error)
     match error:
         case ssl.SSLCertVerificationError() | socket.gaierror():

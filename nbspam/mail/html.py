@@ -436,7 +436,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
 
 
 def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
-    """Return what `_read_tag` returns, if its links and titles come first.
+    """Return the result of `_read_tag`, if its links and titles come first.
 
     Nearly all links are different, but what follows them in their tags is not.
     """
