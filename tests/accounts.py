@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 from fake_imap import PASSWORD
 from maildirs import ham, spam
-from nbspam.account.accounts import SortedAccount, sort_account
-from nbspam.account.sort import AccountChoices
+from nbspam.account.sort import AccountChoices, SortedAccount, sort_account
 from nbspam.errors import LostError
 from nbspam.imap.secrets import AccessBook, AccountSecret
 from nbspam.imap.urls import imap_url

@@ -3,6 +3,9 @@
 A message is known by a digest of a few of its headers, because UIDs change with every move and
 with UIDVALIDITY.  What is known to have happened is on disk before the next command is sent.  The
 model never needs this file: without it, messages that nobody has read are judged again.
+
+A look has one connection to it, unlike the page's database, which threads open for each use.  A
+damaged file is an error and is not put aside: what it knows of moves would be lessons again.
 """
 
 import contextlib

@@ -3,6 +3,7 @@
 One look compares the folders with what is remembered of them (`AccountMemory`): messages that lie
 elsewhere than they were left, and keywords that mail programs have set, are lessons of the user.
 A connection may end at any step.  The next look finds by itself what was done, and does the rest.
+`SortedAccount` is what a command or a watcher has of an account, from one look to the next.
 """
 
 from collections import defaultdict
@@ -28,8 +29,10 @@ from nbspam.account.memory import (
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.errors import InputError
+from nbspam.imap.secrets import AccessBook
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
 from nbspam.imap.troubles import AccountRefusedError
+from nbspam.imap.urls import ImapUrl
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.maildir.maildir import Sorted, SortingReport
 from nbspam.settings import PRESETS
@@ -467,6 +470,35 @@ class AccountSorter:
     def _name(self, each: PlacedMessage) -> str:
         url = self.session.url.of_folder(each.folder)
         return str(url.of_message(each.validity, each.uid))
+
+
+class SortedAccount(NamedTuple):
+    """An account, and how it is sorted."""
+
+    url: ImapUrl  # its folder is where new mail arrives; "": INBOX
+    book: AccessBook
+    model_path: str
+    choices: AccountChoices
+    rule_of: Callable[[Classifier], Rule]
+
+    def sort_by(self, session: AccountSession, day: int) -> SortingReport:
+        """Look at the account once, by a session; raises NbspamError.
+
+        day: today, in days since 1970-01-01.
+        """
+        memory = AccountMemory(self.model_path, self.url.account, writes=not self.choices.dry_run)
+        try:
+            return AccountSorter(
+                session, memory, self.model_path, self.choices, day, self.rule_of
+            ).sort()
+        finally:
+            memory.close()
+
+
+def sort_account(account: SortedAccount, day: int) -> SortingReport:
+    """Look at an account once; raises NbspamError."""
+    with AccountSession(account.url, account.book) as session:
+        return account.sort_by(session, day)
 
 
 def keyword_of(flags: frozenset[str]) -> str:

@@ -25,7 +25,7 @@ from nbspam.errors import UsageError
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
-    from nbspam.account.accounts import SortedAccount
+    from nbspam.account.sort import SortedAccount
     from nbspam.imap.secrets import AccessBook
 
 # Of a table [account.NAME].
@@ -128,8 +128,7 @@ def accounts_of(
 
     What the table of an account says counts more than what is said for all.
     """
-    from nbspam.account.accounts import SortedAccount
-    from nbspam.account.sort import AccountChoices
+    from nbspam.account.sort import AccountChoices, SortedAccount
     from nbspam.imap.urls import imap_url
 
     book, known = access_book(password_command, token_command, tls_ca), accounts()

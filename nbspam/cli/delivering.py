@@ -204,7 +204,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
                 raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
             watch_accounts(accounts, values["log"], values["metrics"])
             return 0
-        from nbspam.account.accounts import sort_account
+        from nbspam.account.sort import sort_account
 
         reports: Iterator[tuple[str, SortingReport]]
         reports = ((str(a.url), sort_account(a, options.today())) for a in accounts)

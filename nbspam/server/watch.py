@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from nbspam.account.accounts import SortedAccount
+from nbspam.account.sort import SortedAccount
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.session import AccountSession
 from nbspam.maildir.maildir import SortingReport
