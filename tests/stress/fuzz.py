@@ -189,7 +189,8 @@ class Checker:
         require(digest_of(plain) != digest_of(plain + b"\nmore"), "the digest of another body")
         other = head.replace(b"1", b"2")
         require(digest_of(plain) != digest_of(other + b"\n" + data), "the digest of another id")
-        one, changed = (head + each for each in (data, mutated(rng, data, 1)))
+        # Digests ignore lines that are empty at the end; in UTF-16 their ends may be a character.
+        one, changed = (head + each.rstrip() for each in (data, mutated(rng, data, 1)))
         if digest_of(one) == digest_of(changed):
             require(body_of(one) == body_of(changed), "messages of one digest say the same")
 
