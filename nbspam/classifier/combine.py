@@ -62,7 +62,7 @@ PEOPLE = GROUPS.index("people")
 _UNVOUCHED = np.array(
     [reference_key(Token("people", word.encode())) for word in UNVOUCHED], np.uint64
 )
-MOST_UNVOUCHED = 2  # tokens of a group that count for ham at most, beside one of UNVOUCHED
+MOST_UNVOUCHED = 1  # tokens of a group that count for ham at most, beside one of UNVOUCHED
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 # The groups whose tokens are corrected, (n_groups,).
 IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
@@ -74,10 +74,12 @@ RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 NEAR = 0.005
 PASSES = 5  # passes over the messages
 LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
+EASED = 0.5  # of ham and spam, the part of a score that is corrected until the second look: E-290
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
-MOST_OF_ONE = 1.0  # what all steps of one message add up to at most: E-149
+# What the steps of one message add up to at most, with a part of its score and with all: E-149
+MOST_OF_ONE = 1.0
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
@@ -419,6 +421,10 @@ def corrections(
     log-odds without corrections, each from the counts of all other messages.  told: (n_docs,)
     whether a person has told the class; None: none of them.
 
+    Scores at home leave little to correct, so the corrections would know only home.  Of ham and
+    spam, therefore, the first passes correct a part of each score, and tokens learn what they
+    tell without the others; the last ones correct what is still wrong with the whole score.
+
     Corrections by the last messages of a pass have more effect, because no others follow.
     Therefore every second pass takes the messages in the opposite order, and the result is the
     mean of the corrections after the last pass and after the one before it: E-019.
@@ -426,13 +432,16 @@ def corrections(
     scale, trusted = layer_scale(layer), trust(score, y, told)
     of_ham = ham_step(classes, len(y))
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
-    moved = [0.0] * len(y)
+    moved, is_eased = [0.0] * len(y), classes == HAM_AND_SPAM
+    start = EASED * score if is_eased else score
     for number in tracked(range(PASSES), "passes"):
         if number in LOOKS:
+            if number and is_eased:
+                start, moved = score, [0.0] * len(y)
             summed = _sums(correction, layer.columns, layer.offsets) if number else 0.0
-            far = np.abs(y - probability(score + constant + bounded(scale * summed)))
+            far = np.abs(y - probability(start + constant + bounded(scale * summed)))
             is_near = (far > NEAR) & (trusted > 0)
-            near = _messages(layer, np.flatnonzero(is_near), scale, score, y, trusted)
+            near = _messages(layer, np.flatnonzero(is_near), scale, start, y, trusted)
         before_last = correction, constant
         turn = near if number % 2 == 0 else near[::-1]
         correction, constant, steps = _pass(turn, correction.copy(), constant, of_ham, moved)
