@@ -74,7 +74,7 @@ RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 NEAR = 0.005
 PASSES = 5  # passes over the messages
 LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
-EASED = 0.5  # of ham and spam, the part of a score that is corrected until the second look: E-290
+EASED = 0.5  # of ham and spam, the part of a score that is corrected until the second look: E-295
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
