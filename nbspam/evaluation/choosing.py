@@ -78,7 +78,7 @@ class Compared(NamedTuple):
     skipped: tuple[Skipped, ...]  # items that could not be read
     classes: tuple[str, ...]
     noun: str  # the documents' name, in the plural
-    order: str | None  # of a stream, one of `sources.order.ORDERS`
+    order: str | None  # of a stream, one of `sources.arrival.ORDERS`
     trials: tuple[Trial, ...]  # the first one, and the others as they are compared
 
 

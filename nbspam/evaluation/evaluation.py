@@ -278,7 +278,7 @@ class Trial:
     names: tuple[str, ...] = ()  # (n_docs,)
     noun: str = "messages"  # the documents' name, in the plural
     is_stream: bool = False  # each document was answered before it was learned, in this order
-    order: str | None = None  # of a stream, one of `sources.order.ORDERS`
+    order: str | None = None  # of a stream, one of `sources.arrival.ORDERS`
     has_costs: bool = False  # the rule's costs were stated
     n_learned: int = 0  # documents that each model had learned from; 0: not known
     smaller: tuple[SmallerModelResult, ...] = ()  # for a learning curve

@@ -265,7 +265,7 @@ def judge_online(
     """Return the answers of a model that learns each message after it has answered it.
 
     policy: which messages it learns, one of decision.POLICIES.  order: of the messages, see
-    `sources.order.arranged`.
+    `sources.arrival.arranged`.
     """
     stream = arranged(items, order, seed)
     data, skipped = labelled_corpus(stream.items, settings, jobs)

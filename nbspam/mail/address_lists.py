@@ -68,7 +68,7 @@ class AddressLists(NamedTuple):
     ) -> ListMatch | None:
         """Return the line that says most exactly what becomes of a message, None without one.
 
-        recipient: as the mail system names it, from `users.known_as`.  trusted: the server that
+        recipient: as the mail system names it, from `judge.known_as`.  trusted: the server that
         the model trusts, if the lists name none.
         """
         head = read_correspondence(open_message(data))

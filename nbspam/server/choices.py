@@ -250,7 +250,7 @@ class Access:
     """Makes login tokens, and names their users.
 
     secret: a text that nobody else knows; it signs sessions, too.  Users are named as by
-    `users.known_as`; "" is the site.
+    `judge.known_as`; "" is the site.
     """
 
     def __init__(self, secret: str) -> None:

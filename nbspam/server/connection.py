@@ -35,7 +35,7 @@ class BusyError(Exception):
 
 
 class ClientGuest(Protocol):
-    """The part of a connection that the desk sees; see `connection.Connection`."""
+    """The part of a connection that the desk sees; see `Connection`."""
 
     due: float
     rests: bool

@@ -253,7 +253,7 @@ class WaitingMessage:
     """A message in the judge's queue; made and settled in the event loop's thread.
 
     If its client goes, only its place in the queue is left, without its bytes.  user: the owner of
-    the message, from `users.known_as`; "" for nobody.
+    the message, from `known_as`; "" for nobody.
     """
 
     def __init__(self, data: bytes, user: str, explain: bool) -> None:
@@ -335,7 +335,7 @@ class Judge:
     def judge(
         self, data: bytes, explain: bool = False, user: str = ""
     ) -> "asyncio.Future[Judgement]":
-        """Return the future judgement of a message; user: from `users.known_as`."""
+        """Return the future judgement of a message; user: from `known_as`."""
         case = WaitingMessage(data, user, explain)
         self._cases.put(case)
         return case.done
@@ -506,7 +506,7 @@ class Teacher:
     ) -> "asyncio.Future[Outcome]":
         """Return the future outcome of learning a message; None un-learns it.
 
-        user: from `users.known_as`.  instead_of: the class that the message is to leave; a
+        user: from `known_as`.  instead_of: the class that the message is to leave; a
         message of another class stays as it is; None: any class.  told: whether a person says so;
         else it is learned only if it is new, and by a user's model only if there is one.  The
         future raises UserError for a name that cannot be kept, other NbspamErrors, and OSError.

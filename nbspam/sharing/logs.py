@@ -87,7 +87,7 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
 
 
 def _facts(text: str | bytes) -> dict[str, Any]:
-    """Return a host's report, None if somebody else has written there."""
+    """Return a host's report, without facts if somebody else has written there."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -245,9 +245,8 @@ class PostgresLog(SharedLog):
         self._open, table = connection, self._table
         with connection.transaction():  # several hosts may begin at once
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [table])
-            if connection.execute("SELECT to_regclass(%s)", [f"{table}_log"]).fetchone()[0]:
-                pass
-            else:
+            found = connection.execute("SELECT to_regclass(%s)", [f"{table}_log"]).fetchone()
+            if found[0] is None:
                 for statement in (
                     f"CREATE TABLE {table} (position bigint PRIMARY KEY, record bytea)",
                     f"CREATE TABLE {table}_log (id text, last bigint, trimmed bigint)",

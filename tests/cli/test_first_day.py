@@ -240,9 +240,6 @@ def test_a_quoted_pattern_stands_for_the_files_that_it_matches(nbspam, model, tm
 # ---- newcomer ----
 
 
-NO_SOURCE = "no SOURCE, and mail on standard input states no class; give labelled mail, such as"
-
-
 def test_a_table_on_standard_input_states_classes(nbspam, tmp_path):
     rows = b"label,text\nham,lunch\nspam,pills\n"
     assert nbspam("train", "--format", "csv", "-m", tmp_path / "m", stdin=rows)[0] == 0

@@ -74,7 +74,7 @@ class ReviewMailbox:
     """The messages of a mailbox, which is searched each time, and the page's memory of them.
 
     path: raises InputError if nothing is there.  model: the path of the model that the messages
-    teach; the memory lies beside it.  user: whose own model it is, from `users.known_as`; "" for
+    teach; the memory lies beside it.  user: whose own model it is, from `judge.known_as`; "" for
     the site's.
     """
 
@@ -409,7 +409,7 @@ def check_mailboxes(folder: str) -> None:
 
 
 class Mailboxes:
-    """Whose mail the page shows, and who has a page; users are named as by `users.known_as`.
+    """Whose mail the page shows, and who has a page; users are named as by `judge.known_as`.
 
     A user with a mailbox or a model has a page.  A user who has lost both has none, whatever their
     token and their browser say, so all methods look at the disk.
