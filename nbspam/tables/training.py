@@ -92,7 +92,7 @@ class TableSettings:
     # Declared values of columns or of the target: those that may occur, whether they do or not.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dirichlet: tuple[Dirichlet, ...] = ()  # parameters of priors that differ by value
-    # One of intervals.WAYS, or NOT_CUT; None: mdl if the model needs intervals.
+    # One of schema.WAYS, or NOT_CUT; None: mdl if the model needs intervals.
     discretise: str | None = None
     bins: int = BINS  # at most this many intervals
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model

@@ -124,7 +124,7 @@ def knowing_sent_mail(
     """Return settings that also know sent mail at some paths, or beside sources.
 
     Raises UsageError.  Without `sent`, these are Maildirs called .Sent or Sent (see
-    `folders.sent_folders`).
+    `mailboxes.sent_folders`).
     """
     paths = sent or sent_folders(sources)
     if settings.reading == "mail":
