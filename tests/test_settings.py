@@ -3,8 +3,8 @@
 import click
 import pytest
 
-from nbspam.classifier.em import em_chosen, train_with_unlabelled
 from nbspam.classifier.training import learn_items
+from nbspam.classifier.unlabelled import em_chosen, train_with_unlabelled
 from nbspam.cli.training_options import training_options
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nbspam.arrays import Floats
     from nbspam.classifier.classifier import Classifier
-    from nbspam.classifier.em import Clusters, Typical
+    from nbspam.classifier.unlabelled import Clusters, Typical
     from nbspam.models.network.network import Network
     from nbspam.models.network.questions import Belief
 
@@ -514,7 +514,7 @@ def cluster_command(
     nbspam cluster ~/Maildir -k 5
     nbspam cluster tickets.csv -k 8 --assignments
     """
-    from nbspam.classifier.em import cluster_documents, read_starts, typical_tokens
+    from nbspam.classifier.unlabelled import cluster_documents, read_starts, typical_tokens
     from nbspam.cli.training import items_for_em, rounds_rows
     from nbspam.models.em import stopping
     from nbspam.sources.files import read_json

@@ -117,7 +117,7 @@ def _learn_unlabelled(
         raise UsageError(
             "--unlabelled-weight, --hard, --rounds, --epsilon: for --unlabelled PATH; give it too"
         )
-    from nbspam.classifier.em import BEFORE_OVERFITTING, train_with_unlabelled
+    from nbspam.classifier.unlabelled import BEFORE_OVERFITTING, train_with_unlabelled
     from nbspam.models.em import stopping
 
     settings, items = items_for_em(*corpus, training)
@@ -138,7 +138,7 @@ def items_for_em(
     choices: SettingsChoices,
 ) -> tuple[Settings, Iterator[Item]]:
     """Return the settings of a model trained by EM, and the items."""
-    from nbspam.classifier.em import em_chosen
+    from nbspam.classifier.unlabelled import em_chosen
 
     is_text, items = first_is_text(inputs.items_of_sources(sources, reading, labels))
     check_dirichlet(choices, reading.listener.columns)

@@ -291,7 +291,7 @@ def _trained_with(
     unlabelled: Any, given: Any, choices: SettingsChoices, em: EMOptions, jobs: Workers
 ) -> Model:
     """Return the model of labelled and unlabelled documents."""
-    from nbspam.classifier.em import BEFORE_OVERFITTING, em_chosen, train_with_unlabelled
+    from nbspam.classifier.unlabelled import BEFORE_OVERFITTING, em_chosen, train_with_unlabelled
     from nbspam.models.em import stopping
 
     is_text, items = first_is_text(items_given(given))
@@ -549,15 +549,17 @@ def cluster(
         named = dict(zip(of_rows.clusters, (f[:typical] for f in of_rows.features), strict=True))
         steps = of_rows.fit.steps
         return Clustering(of_rows.names, of_rows.clusters, of_rows.share, named, steps)
-    from nbspam.classifier import em
+    from nbspam.classifier import unlabelled
 
     if categorical or numeric or drop:
         raise UsageError("cluster: categorical, numeric and drop are for a table; say rows=True")
     is_text, items = first_is_text(items_given(given))
-    settings = em.em_chosen(SettingsChoices(model=model, alpha=alpha), is_text)
-    found = em.cluster_documents(items, settings, k, restarts, hard, jobs, seed, stopping=when)
+    settings = unlabelled.em_chosen(SettingsChoices(model=model, alpha=alpha), is_text)
+    found = unlabelled.cluster_documents(
+        items, settings, k, restarts, hard, jobs, seed, stopping=when
+    )
     classes = found.classifier.classes
-    tokens = em.typical_tokens(found, typical)
+    tokens = unlabelled.typical_tokens(found, typical)
     return Clustering(found.names, classes, found.share, tokens, found.fit.steps)
 
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from nbspam.classifier.em import (
+from nbspam.classifier.unlabelled import (
     WEIGHTS,
     cluster_documents,
     em_settings,
