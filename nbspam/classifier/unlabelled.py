@@ -87,38 +87,29 @@ class _PartlyLabelled(NamedTuple):
         return Classifier(settings, table, log_tables(table, settings))
 
 
-def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
-    """Return settings for EM: the user's choices, and defaults that are best with few labels.
+def em_chosen(choices: SettingsChoices, is_text: bool) -> Settings:
+    """Return settings for EM: a user's choices, and defaults that are best with few labels.
 
-    choices: the options that the user gave, by name.  Raises UsageError if EM cannot use them.
+    is_text: whether the items are texts, not mail.  Raises UsageError if EM cannot use a choice.
     """
-    model = choices.get("model") or "multinomial"
+    model = choices.model or "multinomial"
+    # `chosen_settings` returns the plain settings, whose tokens EM uses, only if a model is named.
+    settings = chosen_settings(choices._replace(model=model), is_text)
     if model not in EM_MODELS:
         raise UsageError(f"--model {model}: not possible with EM; give {' or '.join(EM_MODELS)}")
-    if choices.get("alpha") == 0:
-        raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
+    if choices.alpha == 0:
+        raise UsageError(f"--alpha {choices.alpha}: not for EM; give a number above 0")
+    has_prior = choices.class_prior is not None or choices.dirichlet
     return replace(
         settings,
         combine=False,
         model=model,
-        alpha=choices.get("alpha", AUTO),
-        class_prior=(
-            settings.class_prior if {"class_prior", "dirichlet"} & choices.keys() else _LABELLED
-        ),
-        weighting=choices.get("weighting") or (PRESENCE if model == "bernoulli" else TF_IDF),
+        alpha=AUTO if choices.alpha is None else choices.alpha,
+        class_prior=settings.class_prior if has_prior else _LABELLED,
+        weighting=choices.weighting or (PRESENCE if model == "bernoulli" else TF_IDF),
         # A token that occurs in a single document tells nothing about other documents.
-        min_df=choices.get("min_df") or 2,
+        min_df=choices.min_df or 2,
     )
-
-
-def em_chosen(choices: SettingsChoices, is_text: bool) -> Settings:
-    """Return the settings for EM by a user's choices; raises UsageError.
-
-    is_text: whether the items are texts, not mail.
-    """
-    # `chosen_settings` returns the plain settings, whose tokens EM uses, only if a model is named.
-    plain = choices._replace(model=choices.model or "multinomial")
-    return em_settings(chosen_settings(plain, is_text), choices.given)
 
 
 def train_with_unlabelled(
@@ -133,7 +124,7 @@ def train_with_unlabelled(
 ) -> em.EMReport:
     """Return a classifier trained on labelled and unlabelled documents, with a report.
 
-    settings: from `em_settings`.  weight: weight of an unlabelled document, at least 0; None
+    settings: from `em_chosen`.  weight: weight of an unlabelled document, at least 0; None
     chooses it by cross-validation on the labelled ones.  hard: give each unlabelled document to
     its most probable class.  seed: of the random folds.  Raises NotTrainedError, InputError or
     UsageError.
@@ -281,7 +272,7 @@ def cluster_documents(
 ) -> Clusters:
     """Return k clusters of documents, the most likely of several random starts.
 
-    The items' labels are ignored.  settings: from `em_settings`.  hard: give each document to its
+    The items' labels are ignored.  settings: from `em_chosen`.  hard: give each document to its
     most probable cluster.  starts: k components to start from, instead of random ones.  Raises
     UsageError.
     """

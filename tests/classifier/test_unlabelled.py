@@ -9,17 +9,19 @@ import pytest
 from nbspam.classifier.unlabelled import (
     WEIGHTS,
     cluster_documents,
-    em_settings,
+    em_chosen,
     train_with_unlabelled,
     typical_tokens,
 )
 from nbspam.counts.table import inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError
-from nbspam.settings import PLAIN, TF_IDF
+from nbspam.settings import TF_IDF, SettingsChoices
 from nbspam.store.open import load_tokens
 from support import ROOT, TOPICS, complains, json_lines, texts
 
-TEXT = PLAIN["text"]
+
+def for_em(**choices):
+    return em_chosen(SettingsChoices(**choices), is_text=True)
 
 
 def right(classifier, items):
@@ -30,7 +32,7 @@ def right(classifier, items):
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 @pytest.mark.parametrize("hard", [False, True])
 def test_unlabelled_documents_help(model, hard):
-    settings = em_settings(TEXT, {"model": model})
+    settings = for_em(model=model)
     labelled, others, test = texts(1, 1), texts(100, 2), texts(100, 3)
     plain = train_with_unlabelled(labelled, others, settings, weight=0.0)
     em = train_with_unlabelled(labelled, others, settings, weight=1.0, hard=hard)
@@ -42,7 +44,7 @@ def test_unlabelled_documents_help(model, hard):
 @pytest.mark.parametrize("alpha", ["auto", 0.01])
 @pytest.mark.parametrize("weight", [0.001, 0.1, 1.0])
 def test_under_no_alpha_and_no_weight_one_class_takes_all(alpha, weight):
-    settings = em_settings(TEXT, {"alpha": alpha})
+    settings = for_em(alpha=alpha)
     report = train_with_unlabelled(texts(2, 1), texts(100, 2), settings, weight=weight)
 
     share = report.fit.responsibility.mean(axis=0)
@@ -53,7 +55,7 @@ def test_alpha_and_prior_are_those_that_were_asked_for():
     labelled, others = texts(2, 1)[:3], [*texts(60, 2)[:60], *texts(5, 3)[5:]]
 
     def trained(**choices):
-        report = train_with_unlabelled(labelled, others, em_settings(TEXT, choices), weight=1.0)
+        report = train_with_unlabelled(labelled, others, for_em(**choices), weight=1.0)
         return report.classifier, report.fit.model
 
     classifier, model = trained()
@@ -79,7 +81,7 @@ def test_alpha_and_prior_are_those_that_were_asked_for():
     ],
 )
 def test_the_classifier_holds_the_model_of_the_last_round(choices):
-    settings = em_settings(TEXT, choices)
+    settings = for_em(**choices)
     report = train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
     table, tables = report.classifier.table, report.fit.model.tables()
     weight, n_docs = tables.weight, float(table.class_count.sum())
@@ -93,7 +95,7 @@ def test_the_classifier_holds_the_model_of_the_last_round(choices):
 
 
 def test_the_weight_is_chosen_by_cross_validation_of_the_labelled():
-    settings = em_settings(TEXT, {})
+    settings = for_em()
     report, other = (  # of everyday words, so that folds differ
         train_with_unlabelled(texts(4, 1, length=0), texts(10, 2), settings, seed=seed)
         for seed in (0, 1)
@@ -110,8 +112,7 @@ def test_labels_of_unlabelled_documents_play_no_part():
     others = texts(30, 2)
     wrong = [item._replace(label="sky" if item.label == "sea" else "x") for item in others]
     one, two = (
-        train_with_unlabelled(texts(2, 1), each, em_settings(TEXT, {})).classifier
-        for each in (others, wrong)
+        train_with_unlabelled(texts(2, 1), each, for_em()).classifier for each in (others, wrong)
     )
     assert one.classes == two.classes == ("sea", "sky")
     assert (one.fit.weight == two.fit.weight).all()
@@ -119,9 +120,9 @@ def test_labels_of_unlabelled_documents_play_no_part():
 
 def test_one_class_or_no_document_without_a_label_is_refused():
     with pytest.raises(NotTrainedError, match="of 1 class"):
-        train_with_unlabelled(texts(2, 1)[:2], texts(2, 2), em_settings(TEXT, {}))
+        train_with_unlabelled(texts(2, 1)[:2], texts(2, 2), for_em())
     with pytest.raises(InputError, match="--unlabelled: nothing to read"):
-        train_with_unlabelled(texts(2, 1), [], em_settings(TEXT, {}))
+        train_with_unlabelled(texts(2, 1), [], for_em())
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 def test_two_topics_are_told_apart_and_named_by_their_words(model):
     items = texts(60, 1, length=6)
-    found = cluster_documents(items, em_settings(PLAIN["text"], {"model": model}), 2)
+    found = cluster_documents(items, for_em(model=model), 2)
 
     of = dict(zip(found.names, found.share.argmax(axis=1).tolist(), strict=True))
     sea = np.array([of[item.name] for item in items if item.label == "sea"])
