@@ -111,8 +111,10 @@ def essence(message: OpenedMessage) -> list[bytes]:
     else:
         texts = [data[1:]]
     text = texts[0].lstrip()
-    # Behind a blank line a byte order mark is none, and UTF-16 is another text.
-    if not (text.startswith(MARKED) or _WIDE.search(content[1] or b"")):
+    # Behind a blank line a byte order mark is none, UTF-16 is another text, and the head of an
+    # attached message is text.
+    is_message = b"message/" in (content[0] or b"")
+    if not (is_message or text.startswith(MARKED) or _WIDE.search(content[1] or b"")):
         texts[0] = text
     texts[-1] = texts[-1].rstrip()
     return framed(author, content, kinds, [_unquoted(text) for text in texts])

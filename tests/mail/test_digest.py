@@ -83,6 +83,7 @@ HEADERS = [
     b"Content-Type: text/plain\nContent-Type: text/html\n",  # some readers take the last
 ]
 ASCII = b"Content-Type: text/plain; charset=us-ascii\n"
+ATTACHED = b"Message-ID: <1@a>\nContent-Type: message/rfc822\n\n%sX-Note: buy\n\nthe end\n"
 NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
 
 
@@ -98,6 +99,8 @@ NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
         # A blank line before UTF-16 changes the text.
         kinds(MAIL, b"\n\n\xff\xfe"),
         kinds(MAIL, b"\nContent-Type: text/plain; charset=utf-16\n\n"),
+        # Behind a blank line the head of an attached message is text.
+        [ATTACHED % blank for blank in (b"", b"\n")],
         # Data that are hardly mail: without a header of an author all of it counts.
         (b"", b"x"),
         (b"\n\n\n", b"\n\nx"),
