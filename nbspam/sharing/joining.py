@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sqlite3
 from contextlib import closing
 
 from nbspam.disk import locked, make_folder, resolved
@@ -53,22 +52,13 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
         if os.path.exists(os.path.join(folder, MODEL)):
             shutil.copyfile(os.path.join(folder, MODEL), path)
             os.chmod(path, 0o600)
-        _copy_place(os.path.join(folder, MODEL), path)
     except OSError as error:
         raise ModelFileError(f"{path}: {error.strerror}; make room, and join again") from error
-    with closing(Outbox(path)) as outbox:
+    with closing(Outbox(os.path.join(folder, MODEL))) as old, closing(Outbox(path)) as outbox:
+        outbox.move(old.place(), old.seen())
         if users is not None:
             outbox.keep_users(os.path.abspath(users))
         return outbox.place()
-
-
-def _copy_place(source: str, target: str) -> None:
-    """Write how far a snapshot has read the log beside another model."""
-    try:
-        with closing(Outbox(source)) as old, closing(Outbox(target)) as new:
-            new.move(old.place(), old.seen())
-    except sqlite3.Error as error:
-        raise InputError(f"{source}.share: {error}; make another snapshot") from error
 
 
 def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition | None:

@@ -4,13 +4,14 @@ import os
 
 import pytest
 
-from nbspam.errors import InputError, SharedLogError, UsageError
+from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.server.worker import ShareOpener
 from nbspam.sharing import joining
 from nbspam.sharing.joining import join_log, snapshot
-from nbspam.sharing.outbox import share_findings
+from nbspam.sharing.outbox import Outbox, share_findings
 from nbspam.sharing.sharer import SharedOutlet, Sharer
 from nbspam.sources.items import Item
+from nbspam.store.upkeep import BAD
 from shared_logs import DAY, Host, MemoryLog, message
 
 
@@ -54,6 +55,25 @@ def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="not a snapshot; make one with nbspam share snapshot"):
         join_log(str(tmp_path), str(tmp_path / "new"), None)
     host.stop()
+
+
+def test_what_cannot_be_joined_or_used_is_one_line(tmp_path):
+    path, start = str(tmp_path / "model"), tmp_path / "start"
+    (start / "users").mkdir(parents=True)
+    Outbox(str(start / "model")).close()
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ModelFileError, match="new: Not a directory; make room, and join again"):
+        join_log(str(start), str(tmp_path / "new"), str(tmp_path / "file" / "users"))
+    with pytest.raises(ModelFileError, match="share: Not a directory; make its folder writable"):
+        Outbox(str(tmp_path / "file" / "model"))
+
+    for damaged in (start / "model.share", tmp_path / "model.share"):
+        damaged.write_bytes(bytes(5000))
+    with pytest.raises(ModelFileError, match=r"start/model\.share: file is not a database; make"):
+        join_log(str(start), str(tmp_path / "new"), str(tmp_path / "users"))
+    (finding,) = share_findings(path)
+    assert finding.state == BAD
+    assert "model.share: file is not a database; make room or restore it" in finding.text
 
 
 def pair(tmp_path):
