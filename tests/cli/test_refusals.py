@@ -118,6 +118,8 @@ table update --policy error | --policy: for mail and text; use: nbspam update
 table unlearn --text-column x | --text-column: for mail and text; use: nbspam unl
 table cluster x -k 2 --min-df 3 | --min-df: for mail and text; use: nbspam cluster
 train --targte y | No such option
+train $FOLDER --hard -m $OTHER | --rounds, --epsilon: for --unlabelled PATH; give it too
+classify --format csv imaps://ann@x/INBOX | imaps://ann@x/INBOX: mail, and no csv; leave
 
 table query $NETWORK | the model by -m FILE
 table query -m $NETWORK --target 好瓜=x | target 好瓜=x: no such value; choose from: 是, 否

@@ -194,6 +194,9 @@ def test_a_beta_prior_may_differ_for_either_value():
     for estimate, expected in (("mean", (3 + 2) / (10 + 7)), ("map", (3 + 1) / (10 + 5))):
         coin = BernoulliNB(beta=(2.0, 5.0), estimate=estimate).fit([[1]] * 3 + [[0]] * 7, [0] * 10)
         assert np.exp(coin.feature_log_prob_) == pytest.approx(expected)
+    for wrong in ({"beta": (1.0,)}, {"beta": (1.0, 1.0), "alpha": "auto"}):
+        with pytest.raises(DataError, match=r"beta: .*; give two numbers, and no alpha"):
+            BernoulliNB(**wrong).fit([[1], [0]], [0, 1])
     # Nothing is added under maximum likelihood, whatever the prior.
     mle = CategoricalNB(estimate="mle", **how).fit(X, y)
     assert np.exp(mle.level_log_prob_[:, 1]) == pytest.approx([2 / 3, 1 / 2])
