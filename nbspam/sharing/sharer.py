@@ -1,7 +1,7 @@
 """A host that shares lessons, in both directions.
 
-What it learns goes into its outbox, from there into the log, and from the log into the models of
-all hosts.
+Its lessons go into its outbox, from there into the log, and from the log into the models of all
+hosts.
 """
 
 import hashlib

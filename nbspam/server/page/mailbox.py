@@ -165,8 +165,7 @@ class ReviewMailbox:
         """Yield the messages that are still there and can be read; raises InputError.
 
         Messages in files of their own come in the order of the keys, messages of an mbox in its
-        order.
-        The mailbox is searched once at most, however many keys there are and however long
+        order.  The mailbox is searched once at most, however many keys there are and however long
         the caller takes between two messages.
         """
         missing = dict.fromkeys(keys)
