@@ -43,7 +43,7 @@ def trained_well(trained_once, tmp_path_factory):
     shutil.copytree(trained_once, place)
     known = [
         Item("-", make.__name__, letter(make, n), told=True)
-        for n in range(100, 130)
+        for n in range(100, 160)
         for make in (spam, ham)
     ]
     model = StoredModel(str(place / "m.nbspam"))
