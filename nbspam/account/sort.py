@@ -41,7 +41,7 @@ from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
 from nbspam.store.assembly import begun, check_ledger
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load_tokens
+from nbspam.store.open import load_tokens, with_lists
 from nbspam.verdicts import Skipped, Verdict
 
 # Keywords that mail programs set (Thunderbird, Apple Mail, RFC 9051), in small letters.
@@ -433,8 +433,10 @@ class AccountSorter:
         """Yield messages with their verdicts and bytes; reports unreadable ones."""
         if not messages:
             return
-        there = exists(self.model_path)
-        classifier = load_tokens(self.model_path) if there else begun(PRESETS["mail"])
+        if exists(self.model_path):
+            classifier = with_lists(load_tokens(self.model_path), self.model_path)
+        else:  # a model that knows nothing
+            classifier = begun(PRESETS["mail"])
         self.report.lack = classifier.lack
         rule = self.rule_of(classifier)
         check_labels("nbspam sort", (*classifier.classes, *rule.actions))

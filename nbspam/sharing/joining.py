@@ -53,7 +53,9 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
             shutil.copyfile(os.path.join(folder, MODEL), path)
             os.chmod(path, 0o600)
     except OSError as error:
-        raise ModelFileError(f"{path}: {error.strerror}; make room, and join again") from error
+        raise ModelFileError(
+            f"{path}: {error.strerror or error}; make room, and join again"
+        ) from error
     with closing(Outbox(os.path.join(folder, MODEL))) as old, closing(Outbox(path)) as outbox:
         outbox.move(old.place(), old.seen())
         if users is not None:

@@ -16,6 +16,7 @@ from maildirs import ham, spam
 from nbspam.account import memory as account_memory
 from nbspam.account import sort
 from nbspam.imap import session
+from nbspam.mail.address_lists import change_lists, sender_of
 from nbspam.server import watch
 from nbspam.server.watch import AccountTally, AccountWatcher
 from nbspam.sources.items import Item
@@ -38,6 +39,13 @@ def test_spam_is_moved_and_nothing_is_marked_or_learned(box):
     assert all(not flags for name in box.where() for _, flags in box.server.contents(name))
     again = box.sort()
     assert (again.judged, again.learned, box.learned()) == ([], [], before)
+
+
+def test_a_denied_sender_is_spam_as_in_a_maildir(box):
+    change_lists(box.model, [sender_of(H[0]) or ""], "deny")
+    box.put("INBOX", H[0])
+
+    assert box.sort().judged == [("spam", "Junk")]
 
 
 def test_what_was_read_is_not_judged_unless_it_comes_again(box):
