@@ -222,9 +222,9 @@ class AccountMemory:
         """Forget messages that have long been in no folder."""
         with self._writing() as connection:
             connection.execute(
-                "DELETE FROM left WHERE account = ?1 AND day < ?2 AND digest NOT IN"
-                " (SELECT digest FROM uids WHERE account = ?1)",
-                (self.account, day - _KEPT_DAYS),
+                "DELETE FROM left WHERE account = :account AND day < :first AND digest NOT IN"
+                " (SELECT digest FROM uids WHERE account = :account)",
+                {"account": self.account, "first": day - _KEPT_DAYS},
             )
 
     # ---- other folders ----
