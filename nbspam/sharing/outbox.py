@@ -84,7 +84,7 @@ class Outbox:
             ) from error
         with self._used():
             self._base = sqlite3.connect(
-                self.path, _PATIENCE, isolation_level=None, check_same_thread=False
+                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
