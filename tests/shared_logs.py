@@ -73,9 +73,15 @@ class MemoryLog(SharedLog):
 
 
 class Host:
-    """A host with a model, which shares its lessons in a log."""
+    """A host with a model, which shares its lessons in a log.
+
+    all: the hosts of a test, which are stopped behind it.
+    """
+
+    all: ClassVar[list["Host"]] = []
 
     def __init__(self, folder, name, log, user=""):
+        Host.all.append(self)
         folder.mkdir(exist_ok=True)
         self.path = str(folder / name)
         self.name, self.log = name, log
@@ -83,6 +89,8 @@ class Host:
 
     def start(self):
         """Begin as after a kill: nothing is known but what is on disk."""
+        if hasattr(self, "sharer"):
+            self.stop()
         self.outlet = SharedOutlet(self.path)
         self.model = self.outlet.attach(self.opened(""))
         self.sharer = Sharer(self.path, self.log, self.name, cache(self.opened))

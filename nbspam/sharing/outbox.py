@@ -86,11 +86,16 @@ class Outbox:
             self._base = sqlite3.connect(
                 self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
-            self._base.execute("PRAGMA journal_mode=WAL")
-            self._base.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
-            self._base.executescript(_SCHEMA)
-            self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", [uuid4().hex])
-            self.origin: str = self._fact("origin", "")
+            try:
+                self._base.execute("PRAGMA journal_mode=WAL")
+                self._base.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
+                self._base.executescript(_SCHEMA)
+                origin = [uuid4().hex]
+                self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", origin)
+                self.origin: str = self._fact("origin", "")
+            except BaseException:  # not a file of SQLite
+                self._base.close()
+                raise
 
     @contextmanager
     def _used(self) -> Iterator[None]:

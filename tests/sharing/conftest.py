@@ -3,8 +3,16 @@
 import pytest
 
 from nbspam.sharing import outbox
+from shared_logs import Host
 
 
 @pytest.fixture(autouse=True)
 def _quick_disk(quick_disk, monkeypatch):
     monkeypatch.setattr(outbox, "SYNCHRONOUS", "OFF")
+
+
+@pytest.fixture(autouse=True)
+def _stopped_hosts():
+    yield
+    while Host.all:
+        Host.all.pop().stop()
