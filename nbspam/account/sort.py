@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from os.path import exists
 from typing import NamedTuple
 
 import numpy as np
@@ -33,15 +32,10 @@ from nbspam.imap.secrets import AccessBook
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.imap.urls import ImapUrl
-from nbspam.mail.verdict_headers import check_labels
-from nbspam.maildir.maildir import Sorted, SortingReport
-from nbspam.settings import PRESETS
+from nbspam.maildir.maildir import Sorted, SortingReport, sorting_classifier, sorting_model
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
-from nbspam.store.assembly import begun, check_ledger
-from nbspam.store.model import StoredModel
-from nbspam.store.open import load_tokens, with_lists
 from nbspam.verdicts import Skipped, Verdict
 
 # Keywords that mail programs set (Thunderbird, Apple Mail, RFC 9051), in small letters.
@@ -305,7 +299,7 @@ class AccountSorter:
         if not self.choices.learns:
             agreed = [(e, LeftMessage(e.place, e.keyword)) for e in self._put_there]
         elif self._put_there:
-            model = self._model()
+            model = sorting_model(self.model_path)
             for each, verdict, data in self._verdicts(self._put_there):
                 if verdict.label == "spam" or model.filed(data).told:
                     label, p = verdict.label, verdict.probability
@@ -319,11 +313,6 @@ class AccountSorter:
             self.report.learned = [Sorted(self._name(e), label, None, None) for e, label in taught]
         agreed += [(e, LeftMessage(e.place, e.keyword)) for e, _ in taught]
         self._settle(agreed)
-
-    def _model(self) -> StoredModel:
-        model = StoredModel(self.model_path, new=PRESETS["mail"])
-        check_ledger(model.base, self.model_path)
-        return model
 
     def _teach(self) -> list[tuple[PlacedMessage, str]]:
         """Teach the model the lessons; return those whose messages were still there."""
@@ -340,7 +329,7 @@ class AccountSorter:
                         taught.append((each, label))
                         yield Item(self._name(each), label, data, told=True)
 
-        with shared_lessons(self._model()) as model:
+        with shared_lessons(sorting_model(self.model_path)) as model:
             outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
@@ -433,13 +422,8 @@ class AccountSorter:
         """Yield messages with their verdicts and bytes; reports unreadable ones."""
         if not messages:
             return
-        if exists(self.model_path):
-            classifier = with_lists(load_tokens(self.model_path), self.model_path)
-        else:  # a model that knows nothing
-            classifier = begun(PRESETS["mail"])
+        classifier, rule = sorting_classifier(self.model_path, self.rule_of)
         self.report.lack = classifier.lack
-        rule = self.rule_of(classifier)
-        check_labels("nbspam sort", (*classifier.classes, *rule.actions))
         for folder, group in groupby(messages, attrgetter("folder")):
             by_uid = {each.uid: each for each in group}
             self._open(folder)

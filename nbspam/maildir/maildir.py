@@ -249,6 +249,28 @@ class SortingReport:
     lack: str | None = None  # what the model needs before it can judge; no mail was moved
 
 
+def sorting_model(path: str) -> StoredModel:
+    """Return the model that learns from sorted mail; raises UsageError if it keeps no ledger."""
+    model = StoredModel(path, new=PRESETS["mail"])
+    check_ledger(model.base, path)
+    return model
+
+
+def sorting_classifier(
+    path: str, rule_of: Callable[[Classifier], Rule]
+) -> tuple[Classifier, Rule]:
+    """Return the classifier that sorts mail, with the lists beside it, and its rule.
+
+    Without a model, it is one that knows nothing.  Raises NbspamError for a model of another
+    kind, and unless its answers are ham, spam and unsure.
+    """
+    there = os.path.exists(path)
+    classifier = with_lists(load_tokens(path), path) if there else begun(PRESETS["mail"])
+    rule = rule_of(classifier)
+    check_labels("nbspam sort", (*classifier.classes, *rule.actions))
+    return classifier, rule
+
+
 def sort_maildir(
     root: str,
     model_path: str,
@@ -393,7 +415,7 @@ class _Sorter:
         """Return the messages whose class no person has told the model."""
         if not found:
             return []
-        model, untold = self._model(), []
+        model, untold = sorting_model(self.model_path), []
         for entry in found:
             with suppress(InputError):  # somebody has just moved it
                 data = Item(os.path.join(self.root, entry.path), None).read()
@@ -401,14 +423,9 @@ class _Sorter:
                     untold.append(entry)
         return untold
 
-    def _model(self) -> StoredModel:
-        model = StoredModel(self.model_path, new=PRESETS["mail"])
-        check_ledger(model.base, self.model_path)
-        return model
-
     def _teach(self, lessons: Iterable[MaildirEntry], day: int) -> None:
         items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
-        with shared_lessons(self._model()) as model:
+        with shared_lessons(sorting_model(self.model_path)) as model:
             outcome = model.learn(list(items), day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
@@ -440,13 +457,8 @@ class _Sorter:
         """Yield messages with their verdicts; reports or ignores unreadable ones."""
         if not chosen:
             return
-        if os.path.exists(self.model_path):
-            classifier = with_lists(load_tokens(self.model_path), self.model_path)
-        else:  # a model that knows nothing
-            classifier = begun(PRESETS["mail"])
+        classifier, rule = sorting_classifier(self.model_path, self.rule_of)
         self.report.lack = classifier.lack
-        rule = self.rule_of(classifier)
-        check_labels("nbspam sort", (*classifier.classes, *rule.actions))
         items = [Item(os.path.join(self.root, entry.path), None) for entry in chosen]
         for entry, verdict in zip(chosen, classifier.classify(items, rule=rule), strict=True):
             if isinstance(verdict, Skipped):
