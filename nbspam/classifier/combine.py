@@ -78,7 +78,8 @@ EASED = 0.5  # of ham and spam, the part of a score that is corrected until the 
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
-# What the steps of one message add up to at most, with a part of its score and with all: E-149
+# What the steps of one message add up to at most while a part of its score is corrected, and again
+# while all of it is: E-149, E-295
 MOST_OF_ONE = 1.0
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
