@@ -282,7 +282,7 @@ def _fit_of(state: dict[str, Any]) -> Fit:
     return LogTables(*(state[name] for name in LogTables._fields))
 
 
-def mark_from_group(
+def judge_and_mark(
     classifier: Classifier, rule: Rule, wanted: "HeaderChoices", data: bytes, whole: bool = True
 ) -> tuple[Verdict, list[bytes]]:
     """Return the verdict on a message, and the pieces of the message with it in the head.

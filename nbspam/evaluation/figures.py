@@ -32,8 +32,8 @@ _TICKS = (0.01, 0.1, 1, 10, 50)  # percent, on axes of error rates
 _Z = 1.96  # standard deviations that contain 95 % of a normal distribution
 
 
-class Tradeoff(NamedTuple):
-    """Both error rates, 0 to 1, at every cutoff and of the decision rule."""
+class DetCurve(NamedTuple):
+    """Both error rates, 0 to 1, at every cutoff and of the rule: detection error tradeoff, DET."""
 
     hm_rate: Floats  # ham called spam, (n_cutoffs,)
     sm_rate: Floats  # spam called ham, (n_cutoffs,)
@@ -69,7 +69,7 @@ class Views:
     confusion: Integers  # (n_classes, n_answers)
     calibration: ReliabilityBins
     histogram: Histogram
-    tradeoff: Tradeoff | None  # for two classes that both occur
+    det_curve: DetCurve | None  # for two classes that both occur
     learning: Learning | None  # for a stream, or if smaller models were judged too
 
 
@@ -84,7 +84,7 @@ def views_of(trial: Trial) -> Views:
         confusion_matrix(trial.y, answer, len(trial.classes), len(answers)),
         reliability_bins(trial.y, trial.probability, 10),
         _histogram(trial),
-        _tradeoff(trial),
+        _det_curve(trial),
         _learning(trial),
     )
 
@@ -100,13 +100,13 @@ def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, F
     return np.asarray(np.maximum(centre - half, 0)), np.asarray(np.minimum(centre + half, 1))
 
 
-def _tradeoff(trial: Trial) -> Tradeoff | None:
+def _det_curve(trial: Trial) -> DetCurve | None:
     if trial.score is None or len(np.unique(trial.y)) < 2:
         return None
     hm_rate, caught, _ = roc_curve(trial.y, trial.score)
     answers, _ = trial.answers()
     here = float((answers[trial.y == 0] == 1).mean()), float((answers[trial.y == 1] == 0).mean())
-    return Tradeoff(hm_rate, 1 - caught, here)
+    return DetCurve(hm_rate, 1 - caught, here)
 
 
 def _histogram(trial: Trial) -> Histogram:
@@ -232,7 +232,7 @@ def text_at(x: float, y: float, text: str, anchor: str = "start", kind: str = ""
     )
 
 
-def tradeoff_figure(runs: Sequence[Tradeoff], views: Views) -> Markup:
+def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
     """Return both error rates of one run or several, against each other, at every cutoff."""
     least = 0.5 / views.n_docs  # a rate of 0 has no logit: it is drawn as half a document
     first, second = views.classes
@@ -428,8 +428,8 @@ _HALF = 34  # columns of the left half of the histogram
 def sketch(views: Views) -> str:
     """Return the pictures of a trial, in lines of at most 80 columns."""
     blocks = []
-    if views.tradeoff is not None:
-        blocks.append("\n".join(_tradeoff_lines(views.tradeoff, views)))
+    if views.det_curve is not None:
+        blocks.append("\n".join(_det_lines(views.det_curve, views)))
     blocks.append("\n".join(_calibration_lines(views)))
     blocks.append("\n".join(_histogram_lines(views.histogram)))
     if views.learning is not None:
@@ -437,11 +437,11 @@ def sketch(views: Views) -> str:
     return "\n\n".join(blocks)
 
 
-def _tradeoff_lines(tradeoff: Tradeoff, views: Views) -> Iterator[str]:
+def _det_lines(det_curve: DetCurve, views: Views) -> Iterator[str]:
     """Yield a grid of both error rates on logit axes: * for cutoffs, O for the rule."""
     least = 0.5 / views.n_docs
     first, second = (printable_class(name) for name in views.classes)
-    grid = _error_grid(tradeoff, least)
+    grid = _error_grid(det_curve, least)
     labels = _labels(least, _LINES)
     yield "Errors at every cutoff (*) and by the decision rule (O)"
     yield f"{second} called {first}, %"
@@ -455,11 +455,11 @@ def _tradeoff_lines(tradeoff: Tradeoff, views: Views) -> Iterator[str]:
     yield " " * 9 + f"{first} called {second}, %"
 
 
-def _error_grid(tradeoff: Tradeoff, least: float) -> list[list[str]]:
+def _error_grid(det_curve: DetCurve, least: float) -> list[list[str]]:
     """Return the characters of the grid, the lowest row first."""
     grid = [[" "] * _COLUMNS for _ in range(_LINES)]
-    columns = _positions(tradeoff.hm_rate, least, _COLUMNS)
-    rows = _positions(tradeoff.sm_rate, least, _LINES)
+    columns = _positions(det_curve.hm_rate, least, _COLUMNS)
+    rows = _positions(det_curve.sm_rate, least, _LINES)
     for (row, column), (next_row, next_column) in pairwise(zip(rows, columns, strict=True)):
         # A step goes right first, because the next cutoff loses more ham, and then down.
         grid[row][column : next_column + 1] = "*" * (next_column + 1 - column)
@@ -467,7 +467,7 @@ def _error_grid(tradeoff: Tradeoff, least: float) -> list[list[str]]:
             grid[between][next_column] = "*"
     (column,), (row,) = (
         _positions(np.array([rate]), least, size)
-        for rate, size in zip(tradeoff.here, (_COLUMNS, _LINES), strict=True)
+        for rate, size in zip(det_curve.here, (_COLUMNS, _LINES), strict=True)
     )
     grid[row][column] = "O"
     return grid

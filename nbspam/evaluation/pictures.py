@@ -115,8 +115,8 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
             figures.histogram_figure(views.histogram),
         ),
     ]
-    if views.tradeoff is not None:
-        errors = figures.tradeoff_figure([views.tradeoff], views)
+    if views.det_curve is not None:
+        errors = figures.det_figure([views.det_curve], views)
         panels.insert(0, ("Errors at every cutoff (dot: the rule)", errors))
     if views.learning is not None:
         learning = figures.learning_figure(views.learning, views.noun)

@@ -44,7 +44,7 @@ def filter_message(
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         nonlocal lesson
-        from nbspam.classifier.classifier import mark_from_group
+        from nbspam.classifier.classifier import judge_and_mark
         from nbspam.mail.verdict_headers import HeaderChoices, sure_label
         from nbspam.store.open import load_tokens, with_lists
 
@@ -52,7 +52,7 @@ def filter_message(
         notes.extend([classifier.lack] if classifier.lack else [])
         least = sure if whole else None
         wanted = HeaderChoices(**additions._asdict(), sure=least)
-        verdict, pieces = mark_from_group(classifier, rule_of(classifier), wanted, data, whole)
+        verdict, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
         if least is not None and (label := sure_label(verdict, least)):
             lesson = label, data
         return pieces

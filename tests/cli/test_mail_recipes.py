@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from nbspam import __version__
-from nbspam.classifier.classifier import mark_from_group
+from nbspam.classifier.classifier import judge_and_mark
 from nbspam.cli.main import COMMANDS
 from nbspam.mail.head import without_headers
 from nbspam.mail.verdict_headers import HeaderChoices
@@ -184,7 +184,7 @@ def test_header_forms_in_the_document_are_those_written(trained):
 
     classifier = load(str(trained))
     wanted = HeaderChoices(bogosity=True, spam_status=True)
-    _, pieces = mark_from_group(classifier, classifier.rule, wanted, SPAM)
+    _, pieces = judge_and_mark(classifier, classifier.rule, wanted, SPAM)
     for line in pieces[1].decode().splitlines():
         shape = re.escape(re.sub(r"\d+\.\d+|BAYES_\d\d", "#", line.replace(__version__, "#")))
         numbered = DOCUMENT.replace(__version__, "#")

@@ -39,15 +39,15 @@ def wide(learned):
     return trial_of_classes(("垃圾邮件" * 9, WIDE), learned.y, learned.joint)
 
 
-def test_the_tradeoff_goes_through_the_decision():
+def test_the_det_curve_goes_through_the_decision():
     trial = random_trial(0)
-    tradeoff, confusion = views_of(trial).tradeoff, evaluation_of(trial).confusion
-    assert tradeoff.here == (hm_rate(confusion), sm_rate(confusion))
-    assert tradeoff.here in set(
-        zip(tradeoff.hm_rate.tolist(), tradeoff.sm_rate.tolist(), strict=True)
+    det_curve, confusion = views_of(trial).det_curve, evaluation_of(trial).confusion
+    assert det_curve.here == (hm_rate(confusion), sm_rate(confusion))
+    assert det_curve.here in set(
+        zip(det_curve.hm_rate.tolist(), det_curve.sm_rate.tolist(), strict=True)
     )
-    assert (np.diff(tradeoff.hm_rate) >= 0).all()
-    assert (np.diff(tradeoff.sm_rate) <= 0).all()
+    assert (np.diff(det_curve.hm_rate) >= 0).all()
+    assert (np.diff(det_curve.sm_rate) <= 0).all()
 
 
 def test_the_histogram_counts_every_document_once(many):
@@ -61,7 +61,7 @@ def test_the_histogram_counts_every_document_once(many):
     views = views_of(many)
     right = int((many.probability.argmax(axis=1) == many.y).sum())
     assert views.histogram.counts.sum(axis=1).tolist() == [right, len(many.y) - right]
-    assert views.tradeoff is None
+    assert views.det_curve is None
     assert views.calibration.n_docs.sum() == len(many.y)
 
 
@@ -118,8 +118,8 @@ def test_each_number_has_its_form(views):
         assert n_bars(picture, kind) == np.count_nonzero(row)
 
     worse = views_of(random_trial(0, n_docs=2000, bias=2.0))
-    one = figures.tradeoff_figure([views.tradeoff], views)
-    several = figures.tradeoff_figure([views.tradeoff, worse.tradeoff], views)
+    one = figures.det_figure([views.det_curve], views)
+    several = figures.det_figure([views.det_curve, worse.det_curve], views)
     assert len(elements(several, "circle", "here")) == 2
     assert elements(several, "path", "run1")
     curve = elements(several, "path", "run0")[0].get("d")
@@ -159,11 +159,11 @@ def test_names_of_classes_are_escaped_and_a_single_score_is_drawn():
     views = views_of(replace(random_trial(0), classes=("<a&", '"b>\u202e')))
     single = views_of(trial_of([0, 1], [0.0, 0.0]))  # one score
     for picture in (
-        figures.tradeoff_figure([views.tradeoff], views),
+        figures.det_figure([views.det_curve], views),
         figures.calibration_figure(views),
         figures.histogram_figure(views.histogram),
         figures.histogram_figure(single.histogram),
-        figures.tradeoff_figure([single.tradeoff], single),
+        figures.det_figure([single.det_curve], single),
     ):
         assert len(list(ElementTree.fromstring(str(picture)).iter())) > 5
         assert "\u202e" not in picture

@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 from nbspam.charsets import check_encoding
-from nbspam.classifier.classifier import mark_from_group
+from nbspam.classifier.classifier import judge_and_mark
 from nbspam.cli.main import exit_status
 from nbspam.decision import default_rule
 from nbspam.errors import NbspamError
@@ -196,7 +196,7 @@ class Checker:
 
     def headers(self, number, data, rng):
         """Write verdicts into the head: readers find them, and all else stays."""
-        verdict, pieces = mark_from_group(
+        verdict, pieces = judge_and_mark(
             self.mail, default_rule(("ham", "spam"), True), WANTED, data
         )
         out = b"".join(pieces)
@@ -505,7 +505,7 @@ def test_time_is_linear_in_twenty_hostile_documents():
 
     def seconds(data):
         start = time.process_time()
-        mark_from_group(checker.mail, rule, WANTED, data)
+        judge_and_mark(checker.mail, rule, WANTED, data)
         digest_of(data)
         checker.mailbox(0, data, Random(0))
         checker.sources(0, data, Random(0))

@@ -157,12 +157,12 @@ def headline(confusion: Integers) -> dict[str, Rate | None]:
 
 def drawn(views: Views) -> dict[str, object]:
     """Return the pictures of a page; None where one does not apply."""
-    rates, tradeoff, learning = headline(views.confusion), views.tradeoff, views.learning
+    rates, det_curve, learning = headline(views.confusion), views.det_curve, views.learning
     many, fine = _of_few(rates["missed"]), _of_few(rates["lost"])
     return {
         "many_missed": many and figures.of_many(_of(many), many.scale, 20),
         "many_lost": fine and figures.of_many(_of(fine), fine.scale, 50),
-        "tradeoff": tradeoff and figures.tradeoff_figure([tradeoff], views),
+        "det_curve": det_curve and figures.det_figure([det_curve], views),
         "calibration": figures.calibration_figure(views),
         "histogram": figures.histogram_figure(views.histogram),
         "learning": learning and figures.learning_figure(learning, views.noun),
@@ -321,7 +321,7 @@ def compared_page(
         for number, (spelt, trial) in enumerate(zip(options, compared.trials, strict=True))
     ]
     splits = _splits(compared.trials)
-    tradeoffs = [run.views.tradeoff for run in runs if run.views.tradeoff is not None]
+    det_curves = [run.views.det_curve for run in runs if run.views.det_curve is not None]
     return render(
         "compared.html",
         what=what,
@@ -331,7 +331,7 @@ def compared_page(
         runs=runs,
         pairs=list(zip(runs[1:], compared.comparisons, strict=True)),
         names=error_names(compared.classes, compared.noun),
-        tradeoff=figures.tradeoff_figure(tradeoffs, runs[0].views) if tradeoffs else None,
+        det_curve=figures.det_figure(det_curves, runs[0].views) if det_curves else None,
         is_stated=per_week is not None,
         n_splits=len(splits),
         splits=splits[:COMPARED_N_LISTED],
