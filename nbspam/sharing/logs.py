@@ -262,11 +262,12 @@ class PostgresLog(SharedLog):
         with self._asked() as connection, connection.transaction():
             # Whoever else has written rows there only makes the sequence longer.
             connection.execute(f"SELECT 1 FROM {table}_log FOR UPDATE")
-            (last,) = connection.execute(
+            updated = connection.execute(
                 f"UPDATE {table}_log SET last = greatest(last, coalesce("
                 f"(SELECT max(position) FROM {table}), 0)) + %s RETURNING last",
                 [len(records)],
-            ).fetchone()
+            )
+            (last,) = self._row(updated)
             first = last - len(records) + 1
             with connection.cursor() as cursor:
                 cursor.executemany(
@@ -303,12 +304,16 @@ class PostgresLog(SharedLog):
 
     def end(self) -> LogEnd:
         """Return identifier and length; see `SharedLog`."""
-        table = self._table
         with self._asked() as connection:
-            found = connection.execute(f"SELECT id, last, trimmed FROM {table}_log").fetchone()
-        if found is None:
-            raise SharedLogError(f"{self.name}: its table {table}_log is empty; {_AGAIN}")
-        return LogEnd(*found)
+            found = connection.execute(f"SELECT id, last, trimmed FROM {self._table}_log")
+        return LogEnd(*self._row(found))
+
+    def _row(self, found: Any) -> tuple[Any, ...]:
+        """Return the only row of TABLE_log; raises SharedLogError if somebody has removed it."""
+        row: tuple[Any, ...] | None = found.fetchone()
+        if row is None:
+            raise SharedLogError(f"{self.name}: its table {self._table}_log is empty; {_AGAIN}")
+        return row
 
     def report(self, host: str, facts: dict[str, Any]) -> None:
         """Tell facts about a host."""

@@ -99,7 +99,7 @@ def test_such_a_model_does_not_learn_on_and_refuses_what_contradicts_it(nbspam, 
         (2, "not for EM", "--unlabelled", six, *named),
         (
             2,
-            "a token is there twice",
+            "a token is there twice; give each token once, as nbspam tokens",
             "--model",
             "bernoulli",
             "--vocabulary",
@@ -123,6 +123,9 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     assert nbspam("vectorize", six, "-o", path, "--binary", *named)[1].splitlines() == GIVEN
     assert sparse.load_npz(path).toarray()[0].tolist() == [0, 0, 1]
     assert complains(nbspam("vectorize", six, "-o", path, "--min-df", 2, *named), 2, "--min-df")
+    (tmp_path / "given.txt").write_text("fig\nfig\n")
+    twice = "a token stands twice in the vocabulary; name each once"
+    assert complains(nbspam("vectorize", six, "-o", path, *named), 2, twice)
     assert complains(nbspam("vectorize", six, "-o", tmp_path / "no" / "x"), 2, "no folder")
 
 

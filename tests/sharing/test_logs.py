@@ -41,6 +41,21 @@ def test_records_come_back_in_order_with_growing_positions(server):
     log.close()
 
 
+@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
+    import psycopg
+
+    log = open_log(server.url)
+    log.append([b"one"])
+    with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
+        other.execute("DELETE FROM lessons_log")
+    for call in (log.end, lambda: log.append([b"two"])):
+        with pytest.raises(SharedLogError, match=r"lessons_log is empty; lessons wait until"):
+            call()
+    assert [record for _, record in log.read(0, 10)] == [b"one"]
+    log.close()
+
+
 def test_lessons_survive_a_killed_log_killed_hosts_and_rubbish(server, tmp_path):
     rng = random.Random(1)
     hosts = [Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(3)]
