@@ -1,5 +1,6 @@
 """Requests of each protocol as bytes, and answers taken apart."""
 
+import re
 import struct
 
 from support import SPAM
@@ -59,20 +60,26 @@ def offer(version=6, actions=0x1FF, steps=0x1FFFFF):
 OFFER = offer()
 
 
+def milter_parts(message):
+    """Return the headers, names and values, and the body, as a mail system sends them."""
+    head, _, body = message.partition(b"\n\n")
+    lines = re.split(rb"\n(?![ \t])", head)
+    return [line.partition(b":")[::2] for line in lines], body
+
+
 def milter_mail(message=SPAM, *headers, to=(b"<c@d.example>",), end=True):
     """Return a message as a mail system sends it.
 
     headers: further ones, names and values.  to: its recipients.
     """
-    head, _, body = message.partition(b"\n\n")
-    pairs = [line.partition(b":")[::2] for line in head.split(b"\n")]
+    pairs, body = milter_parts(message)
     pieces = [
         packet(b"D", b"Mi\0" + b"4XyZ\0{mail_addr}\0a@b.example\0"),
         packet(b"M", b"<a@b.example>\0"),
         *(packet(b"R", address + b"\0NOTIFY=NEVER\0") for address in to),
         *(packet(b"L", name + b"\0" + value + b"\0") for name, value in (*pairs, *headers)),
         packet(b"N"),
-        packet(b"B", body),
+        *(packet(b"B", body[at : at + 65_535]) for at in range(0, len(body), 65_535)),
     ]
     return b"".join(pieces) + packet(b"E") * end
 

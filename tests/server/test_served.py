@@ -37,7 +37,7 @@ WHOLE = {
         (stress.stalls, 1000),
         (stress.slow_clients, 100),
         (stress.vanishing, 600),
-        (stress.altered_requests, 2000),
+        (stress.mixed_requests, 700),
         (stress.killed_workers, 5),
         (stress.replaced_models, 50),
         (stress.full_disk, 20),

@@ -21,12 +21,13 @@ from pathlib import Path
 
 import pytest
 
-from nbspam.mail.verdict_headers import score_of
+from nbspam.mail.verdict_headers import HeaderChoices, headers_of, score_of
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
-from protocols import OFFER, check, milter_mail
+from protocols import OFFER, check, milter_mail, milter_parts, post
 from serving import serving, until
+from stress.hostile import Inputs
 
 FULL = 60_000  # bytes of a file, after which the disk is full
 QUIET = "--jobs", "2", "--log", "none"
@@ -267,24 +268,62 @@ def altered(rng, data):
     return bytes(found)
 
 
-def altered_requests(trial, number):
-    """Send requests of all protocols that are cut, mixed and altered: no worker ends."""
+def sent_by_milter(message):
+    """Return a message as a mail system tells it: without NUL, a colon in each header."""
+    pairs, body = milter_parts(message.replace(b"\0", b"")[:200_000])
+    return b"".join(name + b":" + value + b"\n" for name, value in pairs) + b"\n" + body
 
-    async def work(served):
-        places, numbers = trial.requests(served), iter(range(number))
+
+# By protocol: a message as it arrives, and the request for it; answers have its header X-Nbspam.
+ASKED = {
+    "spamd": (lambda message: message, lambda message: check(message, "PROCESS")),
+    "http": (lambda message: message, lambda message: post("/checkv2", message)),
+    "milter": (sent_by_milter, lambda message: OFFER + milter_mail(message)),
+}
+
+
+def mixed_requests(trial, number):
+    """Ask in each protocol about so many hostile messages; every second request is altered.
+
+    Each whole request gets the verdict of this process, no worker ends, and none grows on.
+    """
+    inputs = Inputs(31, trial.messages)
+    classifier = StoredModel(str(trial.model)).classifier()
+
+    async def answer_all(address, requests, words):
+        """Return which whole requests were not answered rightly."""
+        wrong, numbers = [], iter(range(len(requests)))
 
         async def client():
             for n in numbers:
-                address, requests = places[n % 3]
                 # An answer or an end of the connection; TimeoutError if there is neither.
-                await ask(address, altered(trial.rng, trial.rng.choice(requests)[:4000]))
+                await ask(address, altered(trial.rng, requests[n][:4000]))
+                if words[n] not in (answer := await ask(address, requests[n])):
+                    wrong.append((requests[n], words[n], answer))
 
         await asyncio.gather(*(client() for _ in range(32)))
+        return wrong
+
+    def wrong_answers(served, protocol, numbers):
+        arrived, request = ASKED[protocol]
+        messages = [arrived(inputs(n)) for n in numbers]
+        items = [Item("-", None, each) for each in messages]
+        verdicts = classifier.classify(items, rule=classifier.rule)
+        words = [
+            headers_of(each, classifier.rule, HeaderChoices())[0][1].encode() for each in verdicts
+        ]
+        requests = [request(each) for each in messages]
+        return asyncio.run(answer_all(getattr(served, protocol), requests, words))
 
     with trial.server() as served:
         assert trial.answers_rightly(served)
-        pids = served.pids
-        asyncio.run(work(served))
+        pids, sizes = served.pids, []
+        for protocol in ASKED:
+            for first in range(0, number // 2, 500):
+                numbers = range(first, min(first + 500, number // 2))
+                assert wrong_answers(served, protocol, numbers) == []
+                sizes.append(megabytes(served))
+        print(f"{number:,} requests a protocol; MB: " + " ".join(f"{each:.0f}" for each in sizes))
         assert served.pids == pids
         assert trial.answers_rightly(served)
         told = served.errors.read_text()
@@ -407,7 +446,7 @@ def killed_servers(trial, number):
         (stalls, 1000),
         (slow_clients, 100),
         (vanishing, 10_000),
-        (altered_requests, 100_000),
+        (mixed_requests, 100_000),
         (killed_workers, 100),
         (replaced_models, 1000),
         (full_disk, 200),
