@@ -57,6 +57,7 @@ def test_a_click_on_a_named_account_teaches_and_moves(account, browser, tmp_path
             assert page.locator("ol.mail > li").count() == 23
             assert row(page, "Donau").locator("b").first.text_content() == "ham"
             pills = row(page, "cheap pills")
+            assert f"in {server.named('Junk')}" in pills.text_content()
             pills.get_by_role("button", name="Ham").click()
             said = page.get_by_role("status").inner_text()
             assert said.startswith("Learned as ham: cheap pills")
@@ -64,6 +65,7 @@ def test_a_click_on_a_named_account_teaches_and_moves(account, browser, tmp_path
             assert S[0] in server.bodies("INBOX")
             row(page, "cheap pills").locator(".subject a").click()
             page.get_by_text("you said ham").wait_for()
+            page.get_by_text("in INBOX").wait_for()
             assert overflow(page) <= 0
             assert complaints(page) == []
             page.get_by_role("button", name="Undo").first.click()

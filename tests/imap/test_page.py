@@ -213,6 +213,7 @@ def test_two_messages_of_one_head_stay_where_they_are(account, mailbox):
     key = keys(mailbox)[H[0]]
 
     assert len(mailbox.newest()) == 1
+    assert mailbox.folder_of(key) == "INBOX, Junk"
     assert mailbox.leaves(key, "spam") is mailbox.file(key, "spam") is None
     assert mailbox.file("none", "spam") is None
 
@@ -249,9 +250,14 @@ def test_the_page_shows_teaches_moves_and_takes_back(account):
         page = Visitor(at)
         (row,) = page.rows()
         assert "lunch" in row
+        assert "in INBOX" in row
         key = keys(at.reviewer._boxes[account.url()])[H[0]]
         page.tell(spam=key)
         assert account.where()["Junk"] == [H[0]]
+        assert "in Junk" in page.rows()[0]
+        account.move(H[0], "Junk", "INBOX")
+        assert "in INBOX" in page.shown(f"/message?key={key}").text
+        account.move(H[0], "INBOX", "Junk")
         page.tell(undo="1")
         assert account.where()["INBOX"] == [H[0]]
         account.server.cut_before = set(range(10**4))

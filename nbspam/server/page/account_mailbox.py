@@ -104,6 +104,10 @@ class AccountMailbox(ReviewMailbox):
                     del missing[key]
                     yield key, data
 
+    def folder_of(self, key: str) -> str:
+        """Return the folder where a message was at the last look; both, if it has a copy."""
+        return ", ".join(each.folder for each in self._at.get(key, ()))
+
     # ---- looking ----
 
     def _asked(self, question: Callable[[AccountSession], Result]) -> Result:

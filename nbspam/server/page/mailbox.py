@@ -161,6 +161,13 @@ class ReviewMailbox:
             if arrived is not None:
                 yield arrived, place, key, file if data is None else None
 
+    def folder_of(self, key: str) -> str:
+        """Return the folder where a message was at the last look, "" if it was in none."""
+        if key not in self._paths or not self.is_maildir():
+            return ""
+        *folder, _, _ = self._paths[key].removeprefix(self._below).split(os.sep)
+        return folder[0] if folder else "INBOX"
+
     def read(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the messages that are still there and can be read; raises InputError.
 

@@ -43,6 +43,7 @@ class Listing(NamedTuple):
     n_found: int  # wanted messages, on all pages
     last: PersonLabel | None  # the last label that a person gave
     last_subject: str
+    folders: dict[str, str]  # in which the rows' messages lie, by key
     n_here: int = 0  # messages in the mailbox
     n_waiting: int = 0  # messages that have no verdict yet
     lack: str | None = None  # the lessons that the model needs before it can judge
@@ -54,6 +55,7 @@ class MessageReading(NamedTuple):
     seen: SeenMessage
     data: bytes
     explanation: Explanation | None
+    folder: str  # in which it lies; "": the mailbox has no folders
     sender: str | None = None  # whom lists can name; None: nobody
     listed: str | None = None  # what the lists beside the model say of the sender
 
@@ -142,6 +144,7 @@ class Reviewer:
     async def reading(self, user: str, key: str) -> MessageReading | None:
         """Return a message with its explanation, None if it has gone."""
         box = await self.run(self._box, user)
+        await self.run(box.newest)  # it may have been moved, even by another worker
         data = await self.run(box.message, key)
         if data is None:
             return None
@@ -153,7 +156,8 @@ class Reviewer:
             seen = seen or _seen(MailboxLetter(key, nan, 0), data, judgement)
         except NbspamError:
             seen = seen or _seen(MailboxLetter(key, nan, 0), data, None)
-        return MessageReading(seen, data, explanation, *await self.run(box.sender_of, data))
+        folder, sender = box.folder_of(key), await self.run(box.sender_of, data)
+        return MessageReading(seen, data, explanation, folder, *sender)
 
     async def course(self, user: str) -> Course:
         """Return the model's course on a user's mail; raises NbspamError."""
@@ -302,11 +306,13 @@ def _listed(box: ReviewMailbox, wanted: MessageFilter, start: int, number: int) 
     database = box.database
     last = database.last_told()
     about = None if last is None else database.find(last.key)
+    rows = database.listed(wanted, start, number)
     return Listing(
-        database.listed(wanted, start, number),
+        rows,
         database.count(wanted),
         last,
         "" if about is None else about.subject,
+        {row.key: box.folder_of(row.key) for row in rows},
     )
 
 

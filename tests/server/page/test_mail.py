@@ -74,9 +74,12 @@ def three(box):
 @pytest.mark.usefixtures("three")
 def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
     assert page.rows() == [
-        "number 3 3@a.example 1970-01-01 00:16 unsure (14.5 % spam) pi\\x1bll +2.5 Spam Ham",
-        "number 2 2@a.example 1970-01-01 00:16 spam (90 % spam) pi\\x1bll +2.5 Spam Ham",
-        "number 1 1@a.example 1970-01-01 00:16 ham (15.3 % spam) pi\\x1bll +2.5 Spam Ham",
+        f"number {n} {n}@a.example in INBOX 1970-01-01 00:16 {verdict} pi\\x1bll +2.5 Spam Ham"
+        for n, verdict in (
+            (3, "unsure (14.5 % spam)"),
+            (2, "spam (90 % spam)"),
+            (1, "ham (15.3 % spam)"),
+        )
     ]
     assert page.shown().within("h1") == ["Mail"]
     assert "3 of 3 messages." in page.shown().text

@@ -54,11 +54,17 @@ def test_spam_goes_to_the_folder_of_spam_and_ham_to_the_inbox_and_back(maildir, 
         maildir.put(path, path.encode())
     told = [(os.path.basename(path).partition(":")[0], label) for path, label, *_ in rows]
 
+    mailbox.newest()
+    shown = [mailbox.folder_of(key) for key, _ in told]
+    assert shown == ["INBOX", "INBOX", ".Spam", ".Unsure", ".Unsure"]
     assert [mailbox.leaves(*each) for each in told] == [row[3] for row in rows]
     assert [mailbox.file(*each) for each in told] == [row[3] for row in rows]
     assert maildir.files == {row[2]: row[0].encode() for row in rows}
     assert [mailbox.leaves(*each) for each in told] == [None] * 5
     assert [mailbox.file(*each) for each in told] == [None] * 5
+    mailbox.newest()
+    shown = [mailbox.folder_of(key) for key, _ in told]
+    assert shown == [".Spam", ".Spam", "INBOX", "INBOX", ".Spam"]
     back = [(key, row[3]) for (key, _), row in zip(told, rows, strict=True)]
     assert [mailbox.put_back(*each) for each in back] == [True] * 5
     assert maildir.files == {row[0]: row[0].encode() for row in rows}
