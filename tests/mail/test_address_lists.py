@@ -151,6 +151,8 @@ def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
     lists = AddressLists({"a@b.example": "allow", "list:x.example": "deny"}, "mx.example")
     write_lists(model, lists)
     assert read_lists(model) == lists
+    assert change_lists(model, ["a@b.example"], None).trusted == "mx.example"
+    assert change_lists(model, [], None, trust="mx.other.example").trusted == "mx.other.example"
     (tmp_path / "m.nbspam.lists").write_text("# mine\n\nallow  Ann@Example.org  # a friend\n")
     assert read_lists(model) == AddressLists({"ann@example.org": "allow"})
 

@@ -13,6 +13,7 @@ WORDS = b" ".join(b"word%06d" % i for i in range(100_000))  # 1.1 MB
 def test_the_end_is_kept_from_the_start_of_a_line():
     data = b"a" * 70 + b"\n" + b"b" * 40 + b"\n" + b"c" * 9
     assert ends(data, 80) == b"a" * 60 + b"c" * 9
+    assert ends(b"a" * 90 + b"b" * 10, 80) == b"a" * 70 + b"b" * 10  # one line
 
 
 @examples(200)
@@ -48,7 +49,7 @@ def test_the_first_and_the_last_pieces_are_chosen_and_never_too_many(pieces, mos
 
 
 def test_a_large_piece_is_chosen_wherever_it_stands():
-    for place in range(10, 190, 7):
+    for place in range(200):
         pieces = [b"x"] * 200
         pieces[place] = b"spam " * 100
         assert place in spread_indices(pieces, 20)
@@ -72,6 +73,8 @@ def test_a_sample_has_whole_words_of_the_beginning_the_middle_and_the_end():
     assert numbers[:2000] == list(range(2000))
     assert numbers[-2000:] == list(range(98_000, 100_000))
     assert {number // 10_000 for number in numbers} == set(range(10))
+    in_lines = sampled(WORDS.replace(b" ", b"\n"), 100_000).split()
+    assert set(in_lines) <= set(WORDS.split())
     # Its places depend on the text.
     assert len(set(sampled(WORDS + b".", 100_000).split()) - set(found)) > 1000
     one, other = ([b"%03d" % (n + k) for n in range(200)] for k in (0, 1))

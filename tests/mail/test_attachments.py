@@ -59,6 +59,7 @@ def attached(data: bytes, limits=LIMITS) -> dict[str, bytes]:
         (JPEG, b"a.jpeg", {"type-jpeg", "image-640x480"}),
         (b"GIF89a\1\0\2\0", b"", {"type-gif", "image-1x2"}),
         (b"BM" + bytes(16) + struct.pack("<Ii", 3, 4), b"", {"type-bmp", "image-3x4"}),
+        (b"RIFF....WAVE", b"a.wav", {"type-other"}),
         (b"RIFF....WEBP", b"a.jpg", {"type-webp", "jpg-is-webp"}),
         (WEBP + b"VP8X" + bytes(8) + b"\x3f\1\0\xef\0\0", b"", {"image-320x240"}),
         (WEBP + b"VP8L" + bytes(4) + b"/" + LOSSLESS, b"", {"image-320x240"}),
@@ -203,7 +204,8 @@ XML = "<w:p><w:r><w:t>cheap pi</w:t></w:r><w:r><w:t>lls &amp; more</w:t></w:r></
 
 def test_the_text_of_office_documents():
     data = zipped("word/document.xml", data=XML.encode())
-    assert read_document("docx", data).text.split("\n") == ["cheap pills & more", "end", ""]
+    found = read_document("docx", data)
+    assert (found.text.split("\n"), found.facts) == (["cheap pills & more", "end", ""], ())
     for name in ("xl/sharedStrings.xml", "ppt/slides/slide1.xml", "content.xml"):
         assert "pills" in read_document("odf", zipped(name, data=XML.encode())).text
     link = b'<Relationship Target="http://a.example/?a=1&amp;b" TargetMode="External"/>'

@@ -178,6 +178,7 @@ OTHER = part(HAM, b"text/html")
         ((LINKED, HTML), b"alternative"),
         ((HTML, LINKED), b"alternative"),
         ((part(HAM, b"text/enriched"), HTML), b"alternative"),
+        ((part(SPAM), part(HAM, b"text/enriched")), b"alternative"),
         ((part(b"<p>" + HAM, b"text/html"), HTML), b"alternative"),
         ((HTML, part(HAM, b"text/html", NAMED % b"a")), b"alternative"),
         ((part(HAM), multipart(HTML, kind=b"related", boundary=b"c")), b"alternative"),

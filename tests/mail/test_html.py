@@ -126,6 +126,8 @@ def test_facts_are_noted(html, fact):
     ("html", "fact"),
     [
         ("one <!-- x --> two", "comment-in-word"),
+        ("one <!-- x --> two", "comment-open"),
+        ("<p title=' onclick='>x", "attr-event"),
         ("<td bgcolor=white>x", "text-white"),
         ("<p style='background-color:#fff'>x", "text-white"),
         ("<img src=x>" + "word " * 5, "image-only"),
@@ -136,15 +138,6 @@ def test_ordinary_markup_gives_no_fact(html, fact):
     assert fact not in read(html.encode()).facts
 
 
-@examples(200)
-@given(st.lists(st.sampled_from(CUTS), max_size=30).map(b"".join))
-def test_any_markup_is_read_and_all_visible_text_is_in_it(html):
-    found = read(html)
-    for text in (found.visible, found.hidden, found.alt):
-        text.decode()
-    assert found.visible.count(b"word") + found.hidden.count(b"word") <= html.count(b"word")
-
-
 @given(st.text("abc \n", max_size=50))
 def test_text_without_markup_is_itself(text):
     assert read(text.encode()).visible.split() == text.encode().split()
@@ -153,4 +146,7 @@ def test_text_without_markup_is_itself(text):
 @examples(200)
 @given(st.lists(st.lists(st.sampled_from(CUTS), max_size=15).map(b"".join), max_size=5))
 def test_a_document_is_read_alike_beside_any_others(documents):
-    assert read_html(documents) == [read(html) for html in documents]
+    found = read_html(documents)
+    assert found == [read(html) for html in documents]
+    for each in found:
+        b"".join((each.visible, each.hidden, each.alt)).decode()  # does not raise

@@ -198,11 +198,6 @@ def test_headers_that_are_added_later_change_nothing():
             assert list(by_header(parse_message(changed + b"\nhi\n").fields)) == plain, line
 
 
-def test_an_unencoded_subject_has_the_charset_of_the_body():
-    data = "Subject: 特價機票\nContent-Type: text/plain; charset=big5\n\n你好".encode("big5")
-    assert found(parse_message(data), "subject") == "特價機票"
-
-
 def test_a_subject_in_utf8_is_read_as_utf8_whatever_the_body():
     data = "Subject: Grüße\nContent-Type: text/plain; charset=iso-8859-1\n\nhi".encode()
     assert found(parse_message(data), "subject") == "Grüße"
@@ -279,16 +274,6 @@ def test_html_cannot_declare_its_charset_late():
     assert body(data) == "café"
 
 
-@pytest.mark.parametrize(
-    ("charset", "defect"),
-    [(b"utf-8", "charset-wrong"), (b"klingon", "charset-unknown"), (b"", "charset-missing")],
-)
-def test_a_wrong_charset_is_a_defect(charset, defect):
-    data = b"Subject: x\nContent-Type: text/plain; charset=" + charset + b"\n\ncaf\xe9"
-    assert parse_message(data).defects == (defect,)
-    assert body(data) == "café"
-
-
 def test_a_uuencoded_file_is_a_file_name_and_not_text():
     data = (
         b"Subject: x\n\nhi\nbegin 644 pills.exe\n"
@@ -302,11 +287,6 @@ def test_a_uuencoded_file_is_a_file_name_and_not_text():
 
 def test_words_are_not_taken_for_a_uuencoded_file():
     assert body(b"Subject: x\n\nbegin 644 x\nBUY PILLS\nNOW\n") == "begin 644 x\nBUY PILLS\nNOW"
-
-
-def test_defects_are_evidence_too():
-    message = parse_message(b"just words")
-    assert found(message, "defect") == "no-headers"
 
 
 def test_text_that_is_not_mail_is_one_field():
@@ -347,13 +327,6 @@ def check(data: bytes) -> None:
         text.decode()  # does not raise: all is UTF-8
 
 
-@examples(100)
-@given(st.binary(max_size=200))
-def test_random_bytes_are_read(data):
-    check(data)
-    check(b"Subject: x\n\n" + data)
-
-
 SCRAPS = [
     b"\n", b"\n\n", b"--b", b"--b--", b"\n--b\n", b" ", b"=?utf-8?q?=e4?=", b"<html>", b"<!--",
     b"\xe4", b"\0", b"Content-Type: multipart/mixed; boundary=b\n",
@@ -365,9 +338,10 @@ SCRAPS = [
 
 
 @examples(150)
-@given(st.lists(st.sampled_from(SCRAPS), max_size=14).map(b"".join))
-def test_scraps_of_mail_are_read(data):
+@given(st.binary(max_size=200) | st.lists(st.sampled_from(SCRAPS), max_size=14).map(b"".join))
+def test_any_bytes_and_scraps_of_mail_are_read(data):
     check(data)
+    check(b"Subject: x\n\n" + data)
 
 
 @examples(60)
@@ -429,11 +403,6 @@ def test_hostile_mail_is_seen_through(name):
     assert fact in noted if fact else not message.defects
     assert seen in found(message, "body")
     assert not unseen or unseen not in found(message, "body")
-
-
-def test_a_subject_split_inside_characters_is_whole():
-    message = parse_message((EVIDENCE / "word-split-in-character.eml").read_bytes())
-    assert found(message, "subject") == "免费发票优惠"
 
 
 def split_line_by_line(data: bytes) -> tuple[bytes, bytes, set[str]]:

@@ -19,6 +19,7 @@ from nbspam.mail import css
         ("rgba(1,2,3,50%)", (1, 2, 3, 0.5)),
         ("rgb(300,-5,0)", (255, 0, 0, 1)),
         ("hsl(.5turn 100% 50%)", (0, 255, 255, 1)),
+        ("hsl(0 100% 50%)", (255, 0, 0, 1)),
         ("hsla(240deg,100%,50%,.5)", (0, 0, 255, 0.5)),
         *((value, None) for value in ("", "nonsense", "#fffff", "rgb(1,2)", "rgb(", "12px")),
     ],

@@ -57,6 +57,16 @@ def test_headers_have_their_exact_forms():
     assert b"\nSubject: ***SPAM*** cheap pills\n" in pieces[2]
 
 
+def test_an_explanation_has_the_ten_first_tokens():
+    evidence = tuple(Evidence(f"word{n}", 1.0, "text", (0.0, 1.0)) for n in range(12))
+    explained = Explanation(verdict_of(LIKELY, RULE), "spam", "ham", 12.0, 0.0, evidence)
+    wanted = HeaderChoices(explain=True)
+    pieces = with_verdict(SPAM, explained.verdict, RULE, wanted, explained)
+    assert re.findall(r"word(\d+)", dict(headers(pieces))["X-Nbspam-Explanation"]) == [
+        str(n) for n in range(10)
+    ]
+
+
 UNSURE = LossMatrix(("unsure",), np.zeros((2, 1)))
 
 
@@ -66,6 +76,8 @@ UNSURE = LossMatrix(("unsure",), np.zeros((2, 1)))
         (UNLIKELY, RULE, "Ham, ", "No, score=0.4 "),
         (LIKELY, UNSURE, "Unsure, ", "No, score=4."),
         (0.9, Cutoffs(0.9, 0.9), "Spam, ", "Yes, score=5.0 required=5.0"),
+        # log(1e9) nats at most, less those of the cutoff 2/3, and 5
+        (1.0, RULE, "Spam, ", "Yes, score=25.0 "),
     ],
 )
 def test_only_spam_has_a_flag_and_a_tag(spam, rule, bogosity, status):
