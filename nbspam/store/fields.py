@@ -232,7 +232,7 @@ MEMORY: dict[str, Any] = {
     "sample_digest": ArrayRule("u8", "S", _ANY, order=ASCENDING),
     "sample_column": ArrayRule("u", "E", "T-1"),
     "sample_offsets": ArrayRule("u", "S+1", "E", order=OFFSETS),
-    "sample_count": ArrayRule("u", "E", or_none=True),
+    "sample_count": ArrayRule("u", "E", least=1, or_none=True),
 }
 PART: _Rules = {
     "items": _whole(0, _MOST_ITEMS),
@@ -246,7 +246,7 @@ PART: _Rules = {
     "told": ArrayRule("u1", "D", 1),
     "column": ArrayRule("u", "E", "T-1"),
     "document_offsets": ArrayRule("u", "D+1", "E", order=OFFSETS),
-    "times": ArrayRule("u", "E", or_none=True),
+    "times": ArrayRule("u", "E", least=1, or_none=True),
 }
 SENT_MAIL: _Rules = {
     "facts": ArrayRule("u8", "P", _ANY, order=RISING),

@@ -221,6 +221,14 @@ def test_what_only_learning_reads_is_checked_there_and_by_doctor(nbspam, tmp_pat
     assert complains(nbspam("update", "-m", path, "--ham", "-", stdin=HAM), 1, "do not fit")
 
 
+def test_a_token_of_the_sample_occurs_at_least_once(tmp_path):
+    path = str(tmp_path / "m")
+    once = np.ones(len(state_of("mail")["memory"]["sample_column"]), np.uint8)
+    for counts, bad in ((once, []), (one(0, 0)(once), ["contents"])):
+        save_state(path, changed(state_of("mail"), "memory/sample_count", counts))
+        assert [f.what for f in findings(path) if f.state == BAD] == bad
+
+
 def test_every_setting_and_parameter_has_its_check():
     kept_elsewhere = {"sent_mail"}
     assert set(checked.SETTINGS) | kept_elsewhere == {field.name for field in fields(Settings)}
