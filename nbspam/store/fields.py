@@ -167,10 +167,11 @@ def _check_range(value: Any, what: str, rule: ArrayRule, sizes: Sizes) -> None:
     most = _size(rule.most, sizes)
     if rule.order == OFFSETS:
         require(int(value[-1]) == most, f"{what}: ends at {value[-1]}, and not at {most}")
-    if not value.size or (value.dtype.kind == "u" and np.iinfo(value.dtype).max <= most):
+    is_natural = value.dtype.kind == "u" and rule.least <= 0
+    if not value.size or (is_natural and np.iinfo(value.dtype).max <= most):
         return
     # The least or greatest of numbers with a NaN is NaN, which no comparison holds for.
-    fits = value.dtype.kind == "u" or bool(value.min() >= rule.least)
+    fits = is_natural or bool(value.min() >= rule.least)
     require(fits and bool(value.max() <= most), f"{what}: out of range")
 
 
