@@ -5,6 +5,8 @@ is a crowd: while it asks for the page, mail is judged as before.
 """
 
 import asyncio
+import os
+import random
 import re
 from collections import Counter
 from urllib.parse import quote
@@ -14,10 +16,11 @@ import pytest
 import serving
 from nbspam.store.open import save_classifier
 from protocols import check
-from server.page.test_attacks import TABLES, Known, mistakes
-from stress.server import ask
+from server.page.test_attacks import TABLES, Attack, Known, mistakes
+from stress.server import ask, megabytes
 from support import HAM
 
+REQUESTS = int(os.environ.get("STRESS_REQUESTS", "100000"))
 HOSTILE = (
     "{{ 7*7 }}{% raw %}</title><script>document.title = 1</script><img src=x onerror=alert(1)>"
     "<svg/onload=alert(1)>'\"><style>*{display:none}</style>\u202eexe.\u200btxt\u2066"
@@ -104,6 +107,31 @@ def test_nothing_of_hostile_messages_is_more_than_text(page):
         assert answer.startswith("HTTP/1.1 200 "), name
         assert [each for each in NEVER if each in answer] == [], name
         assert max(answer.count("<script"), answer.count("<style")) == 1, name
+
+
+def test_a_hundred_thousand_requests_get_the_answers_they_should_get(served, page):
+    attacks = [attack for table in TABLES.args[1] for attack in table(page.known)]
+    ours = [Attack(name, page.known.request(path=path), 200) for name, path in PAGES.items()]
+    weights = [1 if name.startswith("read") else 200 for name in PAGES]  # they take long
+    told, pids, sizes, wrong = served.errors.read_text(), served.pids, [], []
+    rng, numbers = random.Random(31), iter(range(REQUESTS))
+
+    async def visitor():
+        for n in numbers:
+            [attack] = rng.choices(ours, weights) if n % 2 else rng.choices(attacks)
+            answer = await ask(page.port, attack.request.encode("latin-1"))
+            wrong.extend(mistakes(attack, answer.decode("latin-1")))
+            if n % (REQUESTS // 20) == 0:
+                sizes.append(megabytes(served))
+
+    async def visitors():
+        await asyncio.gather(*(visitor() for _ in range(16)))
+
+    asyncio.run(visitors())
+    print(f"{REQUESTS:,} requests; MB: " + " ".join(f"{each:.0f}" for each in sizes))
+    assert wrong == []
+    assert served.errors.read_text() == told
+    assert served.pids == pids
 
 
 def test_mail_is_judged_while_ten_thousand_visitors_ask_for_the_page(served, page):
