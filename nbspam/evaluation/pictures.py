@@ -138,16 +138,18 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
             *_matrix(views, height + 2 * HEAD),
         ]
         height += 2 * HEAD + len(views.answers) * _row(views) + GAP
-    return _in_file(elements, height)
+    return in_file(elements, height)
 
 
-def _in_file(elements: Iterable[Markup], height: float) -> ElementTree.Element:
-    """Return elements as a picture SHEET wide, in the colours of a file."""
+def in_file(
+    elements: Iterable[Markup], height: float, width: float = SHEET
+) -> ElementTree.Element:
+    """Return elements as a picture in the colours of a file."""
     inside = Markup("").join(elements)
     root = ElementTree.fromstring(
-        f'<svg viewBox="0 0 {SHEET} {height:g}" width="{SHEET}"'
+        f'<svg viewBox="0 0 {width} {height:g}" width="{width}"'
         f' height="{height:g}" font-family="system-ui, sans-serif" font-size="11.5">'
-        f'<path class="ground" d="M0 0H{SHEET}V{height:g}H0z"/>{inside}</svg>'
+        f'<path class="ground" d="M0 0H{width}V{height:g}H0z"/>{inside}</svg>'
     )
     root.set("xmlns", "http://www.w3.org/2000/svg")
     for element in root.iter():
@@ -381,7 +383,7 @@ def _picture(
             text_at(x, y + 16, "Density times share", kind="title"),
             _placed(curves_figure(name, of_classes), x, y + HEAD),
         ]
-    return _in_file(elements, top + -(-len(curves) // 2) * (HEAD + HEIGHT + GAP))
+    return in_file(elements, top + -(-len(curves) // 2) * (HEAD + HEIGHT + GAP))
 
 
 # --- curves ----------------------------------------------------------------------------------

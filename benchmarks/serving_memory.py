@@ -1,0 +1,103 @@
+"""Measure how the memory of a worker of `nbspam serve` grows with the messages that it has judged.
+
+usage: python benchmarks/serving_memory.py [CORPUS] [--messages 350000] [--plot FILE.svg]
+
+CORPUS is a folder with ham/ and spam/, one message per file.  One worker has a model of all of it,
+and is asked about its messages in random order, again and again, by 64 clients at once.  In a
+second trial, every second message gets 200 words that no other message has.  Printed are, in MB,
+the resident memory (Rss) and the worker's share of it (Pss: what processes share is divided among
+them), as the messages go on; the picture shows Rss, the first trial in blue.
+"""
+
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from math import log10
+from pathlib import Path
+
+import serving_client as client
+import serving_servers as servers
+from speed import corpus_parser
+
+from nbspam.evaluation import figures, pictures
+
+_AT_ONCE = 64
+_NEW_WORDS = 200
+_STEPS = [number * 10**power for power in range(3, 8) for number in (1, 2, 3.5, 5)]
+Curve = list[tuple[int, float]]  # messages, and MB
+
+
+def megabytes(pid: int, kind: str) -> float:
+    """Return the memory of a process; kind: Rss or Pss."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / 1024
+
+
+def requests(messages: Sequence[bytes], with_words: bool) -> Iterator[bytes]:
+    """Yield requests without end."""
+    rng = random.Random(0)
+    while True:
+        data = rng.choice(messages)
+        if with_words and rng.random() < 0.5:
+            words = " ".join(f"{rng.getrandbits(40):x}" for _ in range(_NEW_WORDS))
+            data = data + words.encode() + b"\n"
+        yield client.spamd_request(data)
+
+
+def curve_of(server: servers.Server, asked: Iterator[client.Call], most: int) -> Curve:
+    """Ask, and return the memory after each step; print it, too."""
+    (pid,) = server.workers
+    found: Curve = []
+    for step in (0, *(int(each) for each in _STEPS if each <= most)):
+        n = step - (found[-1][0] if found else 0)
+        client.load((next(asked) for _ in range(n)), _AT_ONCE)
+        rss, pss = megabytes(pid, "Rss"), megabytes(pid, "Pss")
+        print(f"{step:9,}{rss:7.0f}{pss:7.0f}", flush=True)
+        found.append((step, rss))
+    return found
+
+
+def draw(curves: Sequence[Curve], path: str) -> None:
+    """Write a picture of curves, the number of messages on a scale of logarithms."""
+    last, top = curves[0][-1][0], max(size for curve in curves for _, size in curve)
+    canvas = figures.Canvas((3, log10(last)), (0, top), "MB of a worker by messages judged")
+    canvas.ticks_left([(value, f"{value:g} MB") for value in figures.round_values(0, top)])
+    ticks = [(log10(n), f"{n:,}") for n in (10**3, 10**4, 10**5, 10**6) if n <= last]
+    canvas.ticks_below(ticks, "messages judged")
+    for number, curve in enumerate(curves):
+        points = [(log10(n), size) for n, size in curve if n]
+        canvas.line(("run", "curve1")[number], *points)
+    drawn = pictures.in_file([canvas.drawn()], figures.HEIGHT, figures.WIDTH)
+    pictures.write(drawn, path)
+
+
+def main() -> None:
+    parser = corpus_parser(__doc__)
+    parser.add_argument("--messages", type=int, default=350_000)
+    parser.add_argument("--plot", metavar="FILE.svg")
+    options = parser.parse_args()
+    files = sorted(path for name in ("ham", "spam") for path in (options.corpus / name).iterdir())
+    messages = [path.read_bytes() for path in files]
+    curves: list[Curve] = []
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        train = [sys.executable, "-m", "nbspam", "train", "-m", str(work / "m.nbspam")]
+        subprocess.run([*train, str(options.corpus)], check=True, stdout=subprocess.DEVNULL)
+        size = (work / "m.nbspam").stat().st_size / 1e6
+        print(f"{options.corpus}: {len(messages):,} messages, a model of {size:.1f} MB")
+        for trial in ("its mail", "every second message with words of its own"):
+            print(f"{trial}\n messages    Rss    Pss")
+            folder = work / trial.replace(" ", "-")
+            path = str(work / "spamd")
+            with servers.nbspam(folder, work / "m.nbspam", 1, "--spamd", path) as server:
+                asked = requests(messages, bool(curves))
+                calls = (client.Call(path, client.spamd, each) for each in asked)
+                curves.append(curve_of(server, calls, options.messages))
+    if options.plot is not None:
+        draw(curves, options.plot)
+
+
+if __name__ == "__main__":
+    main()
