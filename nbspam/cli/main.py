@@ -35,7 +35,7 @@ from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
 
 # The commands as help lists them, and below where each stands: `classify_command` of judging.
 GROUPS = {
-    "Daily use": ("classify", "predict", "explain", "filter", "sort", "setup", "serve"),
+    "Daily use": ("classify", "predict", "explain", "filter", "sort", "setup", "serve", "held"),
     "Learning": ("train", "update", "unlearn", "relabel", "prune", "allow", "deny"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),
@@ -54,6 +54,7 @@ TABLE_COMMANDS = tuple(chain.from_iterable(TABLE_GROUPS.values()))
 _MODULES = {
     "judging": ("classify", "predict", "explain"),
     "delivering": ("filter", "sort"),
+    "held": ("held",),
     "first_day": ("setup",),
     "serving": ("serve",),
     "sharing": ("share",),

@@ -1,6 +1,7 @@
 """The keys and types of `--json`, compared with the tables of docs/reference/json.md both ways."""
 
 import json
+import os
 import re
 
 import pytest
@@ -41,6 +42,7 @@ RUNS = {
     "table merge": "table merge TABLE TABLE -o OTHER",
     "import": "import TEXT",
     "sort": "sort BOX",
+    "held": "held",
     "cluster": "cluster TEXTS -k 2",
     "table cluster": "table cluster MELONS -k 2 -n 99",
     "cluster --assignments": "cluster TEXTS -k 2 --assignments",
@@ -128,6 +130,18 @@ def test_every_command_with_json_has_a_section():
     assert set(RUNS) == set(SECTIONS)
 
 
+@pytest.fixture
+def postfix(tmp_path, monkeypatch):
+    """Programs that answer as those of a Postfix that holds a message."""
+    row = {"queue_name": "hold", "queue_id": "4C1B", "sender": "a@b.example"}
+    row["recipients"] = [{"address": "c@d.example"}]
+    for name, said in (("postqueue", json.dumps(row)), ("postcat", "Subject: x\n\nbuy pills")):
+        (tmp_path / name).write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("postfix")
 @pytest.mark.parametrize("title", RUNS)
 def test_keys_and_types_are_those_of_the_reference(title, places, nbspam, few_resamples):
     words = [places.get(word, word) for word in RUNS[title].split()]

@@ -21,9 +21,11 @@ from pathlib import Path
 import pytest
 
 from mail_servers import DOVECOT
+from nbspam.errors import InputError
+from nbspam.maildir.postfix import held_messages
 from nbspam.store.model import StoredModel
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, complains
 
 pytestmark = pytest.mark.slow
 
@@ -177,31 +179,65 @@ def test_spam_is_rejected_or_held(own_model, tmp_path, postfix, option, answer, 
 
 
 @needs_postfix
-def test_held_mail_is_listed_read_taught_released_and_deleted(own_model, tmp_path, postfix):
-    """The recipe of docs/howto/running.md, with the folder of this Postfix."""
+def test_held_mail_is_listed_taught_delivered_and_deleted(own_model, tmp_path, postfix):
+    owner = 65534
     with serving(own_model, tmp_path, "--quarantine-above", "0.9") as served:
         mta = postfix(served.milter)
-        for number in (b"one", b"two"):
+        for number in (b"one", b"two", b"three"):
             mta.send(b"Message-ID: <%s@example.com>\n" % number + SPAM)
-        until(lambda: mta.held() == 2)
+        until(lambda: mta.held() == 3)
+        os.chown(own_model, owner, owner)
 
-        def run(line):
-            etc, folder = str(mta.place / "etc"), str(Path(sys.executable).parent)
-            path = f"{folder}:{os.environ['PATH']}"
-            env = {**os.environ, "MAIL_CONFIG": etc, "NBSPAM_MODEL": str(own_model), "PATH": path}
-            return subprocess.check_output(line, shell=True, env=env)
+        def held(*words):
+            command = [sys.executable, "-m", "nbspam", "held", "-m", own_model, *words]
+            env = {**os.environ, "MAIL_CONFIG": str(mta.place / "etc"), "PYTHONPATH": str(ROOT)}
+            env["PATH"] = "/usr/bin"  # a user's, which lacks the folder of Postfix's programs
+            done = subprocess.run(command, env=env, capture_output=True, check=False, text=True)
+            return done.returncode, done.stdout, done.stderr
 
-        rows = [json.loads(row) for row in run("postqueue -j").splitlines()]
-        assert {row["queue_name"] for row in rows} == {"hold"}
-        kept, lost = sorted(row["queue_id"] for row in rows)
-        assert b"Subject: cheap pills" in run(f"postcat -qbh {kept}")
-        assert b"learned 1" in run(f"postcat -qbh {lost} | nbspam update --spam -")
-        assert b"learned 1" in run(f"postcat -qbh {kept} | nbspam update --ham -")
-        run(f"postsuper -d {lost}; postsuper -H {kept}; postqueue -i {kept}")
+        status, out, err = held()
+        assert (status, err) == (0, "")
+        rows = [row.split("\t") for row in out.splitlines()]
+        names = [row[2] for row in rows]
+        shown = ["x@example.com", "ann@example.org", "cheap pills"]
+        assert [[row[0], *row[3:]] for row in rows] == [["spam", *shown]] * 3
+        [row] = [json.loads(line) for line in held("--json", names[1])[1].splitlines()]
+        assert [row["name"], row["recipients"]] == [names[1], ["ann@example.org"]]
+
+        assert held("--spam", names[0])[:2] == (0, "deleted 1\nlearned 1\n")
+        assert held("--ham", names[1])[:2] == (0, "delivered 1\nlearned 1\n")
+        assert mta.held() == 1
         [delivered] = mta.delivered(1)
         assert b"X-Nbspam: spam" in delivered  # the verdict that it was held for
-        assert mta.held() == 0
         assert StoredModel(str(own_model)).filed(delivered).label == "ham"
+        beside = own_model.parent.glob(f"{own_model.name}*")
+        assert {path.stat().st_uid for path in beside} == {owner}  # though root has written
+
+        gone = f"nbspam: {names[1]}: not a message that Postfix holds; nbspam held lists them\n"
+        assert held("--ham", names[1], names[2]) == (1, "", gone)
+        assert mta.held() == 1
+
+
+@needs_postfix
+def test_a_held_message_that_somebody_else_has_released_is_told(own_model, tmp_path, postfix):
+    with serving(own_model, tmp_path, "--quarantine-above", "0.9") as served:
+        mta = postfix(served.milter)
+        mta.send(SPAM)
+        until(lambda: mta.held() == 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MAIL_CONFIG", str(mta.place / "etc"))
+            [message] = held_messages()
+            message.delete()
+            for work in (message.read, message.release, message.delete):
+                with pytest.raises(InputError, match=r"^post\w+: .*; run it as root"):
+                    work()
+
+
+def test_without_postfix_or_an_id_held_says_so(nbspam, monkeypatch, own_model):
+    words = "held", "-m", own_model
+    assert complains(nbspam(*words, "--ham"), 2, "--ham: no ID; name messages as nbspam held")
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    assert complains(nbspam(*words), 1, "postqueue: not found; nbspam held needs Postfix on this")
 
 
 @needs_postfix
