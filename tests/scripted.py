@@ -30,7 +30,7 @@ class ScriptedJudge:
 
     def __init__(self):
         self.n_waiting = 0
-        self.model_time = 0.0
+        self.model_time = 1000.0
         self.settings = PRESETS["mail"]
         self.seconds_busy = 0.0
         self.seen = []

@@ -95,8 +95,9 @@ def test_cells_that_count_nothing_are_refused(table, model, texts, tmp_path, nam
         result = table("train", tmp_path / "bad.csv", *how)
         assert complains(result, 1, f"bad.csv#1: apple is '{cell}', not a count from 0 up")
     trained(table, texts, name)
-    result = table("classify", stdin=f"{NAMES}\n0,-3,0,0\n".encode())
-    assert complains(result, 1, "skipped -#1: pear is '-3', not a count")
+    for command in ("classify", "explain", "explain --factors"):
+        result = table(*command.split(), stdin=f"{NAMES}\n0,-3,0,0\n".encode())
+        assert complains(result, 1, "skipped -#1: pear is '-3', not a count")
     for option in ("--numeric", "--categorical"):
         result = table("train", texts, *how, option, "pear")
         assert complains(result, 2, "all columns hold counts", "pear holds something else")

@@ -132,6 +132,11 @@ def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, optio
     assert result == (0, "new: 1 spam; learned from moves: nothing\n", "")
 
 
+def test_sort_says_what_it_leaves_alone(nbspam, trained, maildir):
+    write_files(maildir, {"cur/3": HAM, ".Spam/cur/3": HAM})
+    assert complains(nbspam("sort", maildir), 0, "3 is in two folders at once")
+
+
 # --- classes that the model does not have ----------------------------------------------------
 
 

@@ -264,6 +264,14 @@ def test_the_structure_is_printed_as_lines_dot_and_json_that_can_be_queried(
     assert again == table("query", "-m", melons, *question)
 
 
+def test_answers_are_words_and_columns(table):
+    ask = "query", "-m", FIGURE
+    for evidence, answer in ((), "dependent"), (("--evidence", "好瓜=是"), "independent"):
+        assert table(*ask, "--independent", "色泽", "敲声", *evidence)[1] == f"{answer}\n"
+    out = table(*ask, "--target", "好瓜", "--gibbs", "1000")[1]
+    assert out.splitlines()[0] == "好瓜\tprobability\tstandard error"
+
+
 def test_a_number_as_evidence_means_its_interval(table, model, tmp_path):
     rows = "\n".join(f"{x / 40},{'yes' if x > 20 else 'no'}" for x in range(40))
     (tmp_path / "t.csv").write_text(f"size,ripe\n{rows}\n")

@@ -162,6 +162,11 @@ def test_share_and_scale_that_made_the_labels_are_found(n_classes, share, scale)
             assert (step > 0)[chosen].mean() == pytest.approx(wrong[chosen].mean(), abs=0.15)
 
 
+def test_a_lead_is_the_log_odds_of_all_other_labels_together():
+    joint = np.log([[0.2, 0.3, 0.5], [0.1, 0.1, 0.2]])
+    assert np.exp(leads(joint, np.array([2, 0]))) == pytest.approx([1, 3])
+
+
 # --- the command ------------------------------------------------------------------------------
 
 EASY = {

@@ -89,7 +89,7 @@ def test_intervals_surround_their_numbers(few_resamples):
         # The calibration error is biased upwards; its interval corrects for that.
         assert low <= getattr(evaluation, name) <= high or name == "calibration_error"
     for name, row in zip(["ham", "spam"], evaluation.scores.rows, strict=True):
-        for value, (low, high) in zip(row, evaluation.class_intervals[name], strict=False):
+        for value, (low, high) in zip(row[:3], evaluation.class_intervals[name], strict=True):
             assert low <= value <= high
 
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -106,14 +107,30 @@ def elements(picture, tag, kind):
     return [e for e in root.iter(tag) if kind in e.get("class", "").split()]
 
 
+BAR = r"M([-\d.]+) [-\d.]+V[-\d.]+h([-\d.]+)V[-\d.]+z"
+
+
 def n_bars(picture, kind):
-    return sum(path.get("d").count("M") for path in elements(picture, "path", kind))
+    """Count the bars of a kind, which stand side by side."""
+    paths = [path.get("d") for path in elements(picture, "path", kind)]
+    assert all(re.fullmatch(f"(?:{BAR})+", path) for path in paths)
+    bars = [list(map(float, bar)) for path in paths for bar in re.findall(BAR, path)]
+    assert all(x + width <= after for (x, width), (after, _) in pairwise(bars))
+    return len(bars)
 
 
 def test_each_number_has_its_form(views):
     n_bins = len(views.calibration.n_docs)
-    assert len(elements(figures.calibration_figure(views), "circle", "dot")) == n_bins
+    picture = figures.calibration_figure(views)
+    dots, lines = elements(picture, "circle", "dot"), elements(picture, "path", "interval")
+    assert len(dots) == n_bins
+    for dot, line in zip(dots, lines, strict=True):
+        start, end = (point.split() for point in line.get("d").strip("M").split("L"))
+        assert start[0] == end[0] == dot.get("cx")
+        assert float(start[1]) > float(dot.get("cy")) > float(end[1])
+        assert float(dot.get("r")) > 2.5
     picture = figures.histogram_figure(views.histogram)
+    assert re.findall(">(10*|0)<", str(picture)) == ["0", "10", "10", "100", "100", "0"]
     for kind, row in zip(("first", "second"), views.histogram.counts, strict=True):
         assert n_bars(picture, kind) == np.count_nonzero(row)
 

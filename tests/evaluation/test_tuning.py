@@ -39,6 +39,10 @@ def test_a_trade_off_counts_messages_and_equal_costs_leave_the_cutoff_near_the_d
     y, score = np.array([0, 0, 0, 1, 1, 1]), np.array([-9, 0, 9, -9, 0, 9])
     row = trade_off(score, y, cutoffs(10, 0.1))
     assert row[1:] == (1, 1, 2, 10 + 1 + 2 * 0.1)
+    # One spam is missed, because to be unsure of it and of two hams would cost 1.5.
+    y, score = np.array([0, 0, 0, 1, 1]), np.array([-5, -3.9, -3.9, -4, 5])
+    found = cheapest_cutoffs(score, y, cutoffs(10, 0.5))
+    assert trade_off(score, y, found)[1:] == (0, 1, 0, 1)
     found = cheapest_cutoffs(np.array([-8.0, 8.0]), np.array([0, 1]), cutoffs(9))
     assert found.spam == pytest.approx(0.9, abs=0.01)
 

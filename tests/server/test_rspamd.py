@@ -106,7 +106,8 @@ def test_who_does_not_know_the_password_or_sends_too_much_teaches_nothing_and_is
 # ---- figures ----
 
 
-def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics():
+def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypatch):
+    monkeypatch.setattr("nbspam.server.rspamd.time", lambda: 1012.5)
     client = talk(
         post("/checkv2"),
         post("/checkv2", HAM),
@@ -124,6 +125,7 @@ def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics():
     assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     assert b'nbspam_messages_total{verdict="spam"} 1.0\n' in metrics
     assert metrics.endswith(b"# EOF\n")
+    assert b"\nnbspam_model_age_seconds 12.5\n" in metrics
 
 
 # ---- HTTP ----

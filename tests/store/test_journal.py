@@ -191,7 +191,7 @@ def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
 def test_an_open_model_follows_what_others_learn_write_and_delete(model, journal):
     held = StoredModel(model)
     learn(model, 1)
-    assert held.classifier().table.n_docs == N_DOCS + 1
+    assert held.whole().table.n_docs == N_DOCS + 1
     save_classifier(model, StoredModel(model).whole())
     learn(model, 2)
     assert held.classifier().table.n_docs == N_DOCS + 2

@@ -70,7 +70,9 @@ def test_the_round_trip_is_the_identity(tmp_path_factory, corpus, chosen):
 
 
 def test_lines_can_be_read(nbspam, trained):
-    header, *rows = map(json.loads, lines_of(trained))
+    lines = lines_of(trained)
+    assert any(b'"count": {"spam": 2}' in line for line in lines)  # and not 2.0
+    header, *rows = map(json.loads, lines)
     tokens = {row["token"]: row for row in rows if "token" in row}
     messages = [row for row in rows if "message" in row]
 
@@ -256,6 +258,7 @@ def test_a_word_list_becomes_our_tokens_cut_and_folded_with_their_counts_and_day
     assert days["viagra"] - days["subject:free"] == 1
     assert days["received:mx"] == 0
     assert len(classifier.memory.ledger.digests) == 0
+    assert next(iter(bogofilter_lines(classifier))) == b".MSG_COUNT 10 20 20261122\n"
     (verdict,) = classifier.classify([Item("a", None, b"Subject: free\n\nviagra\n")])
     assert verdict.label == "spam"
 

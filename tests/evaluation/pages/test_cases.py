@@ -118,7 +118,7 @@ CUTOFF = "The cutoff decided: spam was likelier than ham, but not by as much as 
 @pytest.mark.parametrize(
     ("expected", "more"),
     [
-        ("Filed wrongly? All the others contradict its label (91% sure).", {"misfiled": 0.91}),
+        ("Filed wrongly? All the others contradict its label (51% sure).", {"misfiled": 0.51}),
         (CONFUSED, {"confused": (7, 90)}),
         (CUTOFF, {"label": "ham", "probability": 0.4}),
         ("Too short: it has only 2 different words.", {"text": words(2, 2)}),
@@ -190,6 +190,8 @@ def test_classes_are_often_confused_if_twice_as_often_as_others():
     confusion[0] = 88, 9, 2, 1
     assert often_confused(confusion, 0, 1) == (9, 100)
     assert often_confused(confusion, 3, 0) is None  # only twice
+    confusion[3] = 3, 0, 0, 97
+    assert often_confused(confusion, 3, 0) == (3, 100)
     assert often_confused(np.array([[90, 10], [3, 97]]), 0, 1) is None  # there is no other class
 
 

@@ -174,7 +174,7 @@ def test_verdicts_after_the_last_that_was_looked_at_are_not_compared(database, b
     note(database, "f", at(1), "spam")
 
     found = course(database, TODAY)
-    assert (found.earlier, found.lately) == (Period(2, 1), Period(2, 1))
+    assert (found.earlier, found.lately, found.both) == (Period(2, 1), Period(2, 1), Period(4, 2))
 
 
 def test_no_row_makes_the_database_look_through_all_others(database, monkeypatch):

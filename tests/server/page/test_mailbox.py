@@ -102,7 +102,11 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     maildir(root / ".Unsure", [2])
     maildir(root / ".Sent", [5])
 
-    assert numbers_of(box_of(root)) == [4, 3, 2, 1]
+    box = box_of(root)
+    assert numbers_of(box) == [4, 3, 2, 1]
+    places = [box.folder_of(each.key) for each in box.newest()]
+    assert places == ["INBOX", ".Junk", ".Unsure", "INBOX"]
+    assert box.folder_of("gone") == ""
     maildir(root / ".Spam", [6])  # from now on sort uses this one
     assert numbers_of(box_of(root)) == [6, 4, 2, 1]
 
