@@ -251,7 +251,10 @@ def exit_status(arguments: list[str]) -> int:
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
-    except MemoryError:
+    except (MemoryError, ImportError) as error:
+        # The system's words, where a library does not fit into the memory that it allows.
+        if isinstance(error, ImportError) and "failed to map segment" not in str(error):
+            raise
         failure = _report(InputError(_OUT_OF_MEMORY))
     # The environment and the configuration file set options too; with a wrong command line
     # only its words are known.

@@ -54,7 +54,11 @@ class Log:
 
         An unforeseen error may quote mail, so only its kind and place are written.
         """
-        why = str(error) if isinstance(error, NbspamError | OSError) else _kind_and_place(error)
+        if isinstance(error, MemoryError) or str(error) == "can't start new thread":
+            why = "out of memory or threads; allow more (ulimit -v, MemoryMax=, TasksMax=)"
+        else:
+            foreseen = isinstance(error, NbspamError | OSError)
+            why = str(error) if foreseen else _kind_and_place(error)
         note = f"{what}: {why}"
         known = " ".join(f"{name}={value}" for name, value in _shown(facts).items())
         self._write({"note": note, **facts}, f"nbspam: {_short(note)}{known and f' ({known})'}")

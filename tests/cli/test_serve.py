@@ -51,7 +51,14 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
     assert complains(found, 1, f"--spamd 127.0.0.1:{port}: Address already in use")
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        ImportError("numpy: libx.so: failed to map segment from shared object"),
+    ],
+)
 def test_a_machine_out_of_memory_is_told_in_one_line(nbspam, trained, monkeypatch, error):
     def run(_):
         raise error

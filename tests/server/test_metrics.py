@@ -77,9 +77,12 @@ def test_errors_are_told_by_kind_and_place_as_their_words_may_be_those_of_mail()
         pattern = r"nbspam: oh: ValueError test_metrics\.py:\d+\n"
         assert re.fullmatch(pattern, written(kind, bug))
     assert json.loads(written("json", bug))["note"].startswith("oh: ValueError ")
+    limited = "out of memory or threads; allow more"
     for error, why in (
         (InputError("m.nb: not a model; give one"), "m.nb: not a model; give one"),
         (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (MemoryError(), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),
+        (RuntimeError("can't start new thread"), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),
     ):
         assert written("text", failed(error)) == f"nbspam: oh: {why}\n"
 
