@@ -331,6 +331,60 @@ def mixed_requests(trial, number):
         assert "not judged or learned" not in told
 
 
+# ---- memory, and room ----
+
+
+def large_messages(trial, number):
+    """Send messages of 30 MB at once beside 300 small ones: the small are all answered rightly."""
+    large = check(b"Subject: large\n\n" + b"line of words\n" * 2_140_000)
+    numbers = iter(range(300))
+
+    async def work(served):
+        large_ones = asyncio.gather(*(ask(served.spamd, large) for _ in range(number)))
+        small = await trial.load(served, lambda: next(numbers, None) is None)
+        return small, Counter(answer.partition(b"\r\n")[0][:14] for answer in await large_ones)
+
+    with trial.server() as served:
+        small, found = asyncio.run(work(served))
+        print(f"{number} of 30 MB: {dict(found)}")
+        assert set(small) == {"right"}
+        assert set(found) <= {b"SPAMD/1.1 0 EX", b"SPAMD/1.0 75 E"}
+        assert found[b"SPAMD/1.1 0 EX"] >= min(number, 28)  # as many as one worker has room for
+
+
+def idle_clients(trial, number):
+    """Let clients be silent: while a worker has room, all others are answered rightly."""
+    numbers = iter(range(1000))
+
+    async def work(served):
+        idle = [await opened(served.spamd) for _ in range(number)]
+        done = await trial.load(served, lambda: next(numbers, None) is None)
+        for _, writer in idle:
+            writer.close()
+        return done
+
+    with trial.server() as served:
+        assert set(asyncio.run(work(served))) == {"right"}
+        assert served.metrics()['nbspam_troubles_total{kind="busy"}'] == 0
+
+
+def short_memory(trial, number):
+    """Let large messages find no memory: the messages after them are answered rightly."""
+    large = check(b"Subject: large\n\n" + b"".join(b"w%d " % n for n in range(1_000_000)))
+
+    async def work(served):
+        return await asyncio.gather(*(ask(served.spamd, large) for _ in range(number)))
+
+    with trial.server() as served:
+        assert trial.answers_rightly(served)
+        for pid in served.pids:
+            used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.prlimit(pid, resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+        answers = asyncio.run(work(served))
+        assert not all(answer.startswith(b"SPAMD/1.1 0 EX_OK") for answer in answers)
+        assert trial.answers_rightly(served)
+
+
 # ---- crashes ----
 
 
@@ -384,6 +438,29 @@ def replaced_models(trial, number):
         with trial.server() as served:
             assert set(asyncio.run(work(served))) == {"right"}
             assert served.metrics()['nbspam_troubles_total{kind="model"}'] == 0
+
+
+def copied_models(trial, number):
+    """Copy a model into the one that is used while messages are judged: all answers are right."""
+    numbers, copies = iter(range(number)), []
+
+    async def copy(model, load):
+        while not load.done():
+            command = await asyncio.create_subprocess_exec("cp", trial.model, model)
+            copies.append(await command.wait())
+            await asyncio.sleep(0.02)
+
+    async def work(served):
+        load = asyncio.create_task(trial.load(served, lambda: next(numbers, None) is None))
+        await copy(served.errors.parent / "m.nbspam", load)
+        return load.result()
+
+    with trial.server() as served:
+        pids = served.pids
+        assert set(asyncio.run(work(served))) == {"right"}
+        print(f"{number:,} answers, {len(copies):,} copies")
+        assert not any(copies)
+        assert served.pids == pids
 
 
 def full_disk(trial, number):
@@ -447,8 +524,12 @@ def killed_servers(trial, number):
         (slow_clients, 100),
         (vanishing, 10_000),
         (mixed_requests, 100_000),
+        (large_messages, 40),
+        (idle_clients, 1900),
+        (short_memory, 30),
         (killed_workers, 100),
         (replaced_models, 1000),
+        (copied_models, 8000),
         (full_disk, 200),
         (killed_servers, 300),
     ],
