@@ -268,8 +268,9 @@ def test_answers_are_words_and_columns(table):
     ask = "query", "-m", FIGURE
     for evidence, answer in ((), "dependent"), (("--evidence", "好瓜=是"), "independent"):
         assert table(*ask, "--independent", "色泽", "敲声", *evidence)[1] == f"{answer}\n"
-    out = table(*ask, "--target", "好瓜", "--gibbs", "1000")[1]
-    assert out.splitlines()[0] == "好瓜\tprobability\tstandard error"
+    sampled = *ask, "--target", "好瓜", "--gibbs", "1000"
+    assert table(*sampled)[1].splitlines()[0] == "好瓜\tprobability\tstandard error"
+    assert json.loads(table(*sampled, "--json")[1])["r_hat"] == pytest.approx(1, abs=0.1)
 
 
 def test_a_number_as_evidence_means_its_interval(table, model, tmp_path):

@@ -91,6 +91,8 @@ def test_intervals_surround_their_numbers(few_resamples):
     for name, row in zip(["ham", "spam"], evaluation.scores.rows, strict=True):
         for value, (low, high) in zip(row[:3], evaluation.class_intervals[name], strict=True):
             assert low <= value <= high
+    of_three = evaluate([0, 1, 2], [0, 1, 1], "abc", rng=np.random.default_rng(0))
+    assert {len(each) for each in of_three.class_intervals.values()} == {3}
 
 
 def test_the_interval_of_a_calibration_error_reaches_below_it(few_resamples):

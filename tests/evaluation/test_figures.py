@@ -216,6 +216,19 @@ def test_a_sketch_shows_what_there_is(learned, many):
     assert "Calibration: share of right answers" in text
 
 
+def test_a_sketch_of_a_learning_curve_has_its_numbers_and_intervals():
+    wrong = np.array([0.4, 0.2, 0.1, 0.05])
+    learning = Learning(np.array([10, 20, 40, 80]), wrong, wrong / 2, wrong * 2)
+    views = replace(views_of(random_trial(0)), learning=learning)
+    assert sketch(views).splitlines()[-5:] == [
+        "   learned   wrong  95 % interval (-)",
+        "        10  40.000            ----------O--------------------",
+        "        20  20.000       -----O----------",
+        "        40  10.000    ---O-----",
+        "        80   5.000   -O---",
+    ]
+
+
 def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
     trial = trial_of([0, 0, 0, 1, 0, 1, 1, 1], np.log([1 / 3] * 4 + [3.0] * 4))
     lines = sketch(views_of(trial)).splitlines()

@@ -217,6 +217,7 @@ async def test_what_lists_teach_does_not_pile_up_and_failures_are_logged(capfd):
     assert "nbspam: a message was not learned by its list: [Errno 28] No space left" in err
     assert "user=Ann@Example.org taught=spam outcome=learned" in err
     assert "by=list" in err
+    assert f"bytes={len(SPAM)}\n" in err
 
 
 # ---- number and room ----

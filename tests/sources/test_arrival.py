@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nbspam.sources.arrival import arranged, date_of
 from nbspam.sources.items import Item
 
-NAMES = ["ham/2.txt", "ham/10.txt", "ham/notes", "spam/0001.1999-12-14.x", "spam/0003.txt"]
+NAMES = ["ham/7/2.txt", "ham/10.txt", "ham/notes", "spam/0001.1999-12-14.x", "spam/0003.txt"]
 
 
 def items_of(names, series=None):

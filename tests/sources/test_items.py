@@ -163,8 +163,9 @@ def test_a_file_named_mbox_may_hold_one_message_without_from_line(message, tmp_p
 
 def test_formats_eml_and_mbox_hold_for_every_file(tmp_path):
     path = write(tmp_path / "2001.mbox", MBOX)
-    write(tmp_path / "2002.txt", MBOX)
+    other = write(tmp_path / "notes.txt", MBOX)
 
+    assert (data(other), data(tmp_path)) == (MAIL, [*MAIL, MBOX])  # in a folder, by its name
     assert data(path, format="eml") == [MBOX]
     assert data(tmp_path, format="eml") == [MBOX] * 2
     assert data(tmp_path, format="mbox") == MAIL * 2
@@ -405,7 +406,7 @@ def test_a_table_is_named_with_the_format_to_give():
     assert oddity(b"label,text\nham,x\n", NO_COLUMNS) == said.format("csv")
     assert oddity(b'{"text": "x"}\n{"text": "y"}\n', NO_COLUMNS) == said.format("jsonl")
     table = b"nr,headline\n7,x\n"
-    assert oddity(table, NO_COLUMNS) is None
+    assert oddity(table, NO_COLUMNS) is oddity(b"text,label,text\na,b,c\n", NO_COLUMNS) is None
     assert oddity(table, TextColumns(("headline",))) == said.format("csv")
 
 

@@ -167,6 +167,7 @@ REFUSED = {
     ],
     "table-gaussian": [
         ("learnt/value_count_", lambda old: old * 0, "deviation_: of no values"),
+        ("learnt/n_features_in_", 9, "n_features_in_"),
     ],
     "table-mixed": [
         ("columns/0/levels", ["a", "a", "b"], "columns: levels"),
@@ -176,6 +177,7 @@ REFUSED = {
         ("learnt/mean_", one((0, 0), np.inf), "mean_: out of range"),
         ("learnt/deviation_", one((0, 0), -1), "deviation_: out of range"),
         ("parameters/dirichlet", [None], "parameters: dirichlet"),
+        ("parameters/dirichlet", [[1.0], *[None] * 8], "parameters: dirichlet"),
         ("counts", lambda old: old[:, 1:], "counts: of shape"),
     ],
 }

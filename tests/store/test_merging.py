@@ -244,6 +244,7 @@ def others(tmp_path_factory):
         ("A1 A2 A3 work1", r"other mail than .*A1 \(8 items, not 8, or other labels"),
         ("A1 A2 A3 alpha1", "made with other options than"),
         ("A1 A3", "part 2 of 3 is missing; make it with: nbspam shard 2/3"),
+        ("A2 A3", "part 1 of 3 is missing"),
         ("many1", "part 2, 3, 4, 5, 6 and 3 more of 9 is missing"),
         ("A1 A2 A3 once", "once: a model, named with parts of a training; merge"),
         ("once A1", r"A1: a part of a training, .* model yet.*: nbspam merge PART\.\.\. -o FILE"),

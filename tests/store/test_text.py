@@ -151,6 +151,7 @@ def with_settings(**changes):
         ([HEADER, TOKEN, TOKEN], "x: a token is there twice"),
         ([HEADER, TOKEN, {}], "line 3: no 'message'"),
         ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
+        ([HEADER, TOKEN, {**MESSAGE, "message": f"{2**64:x}"}], "is not a whole number from 0"),
         ([HEADER, TOKEN, MESSAGE, MESSAGE], "x: a message is there twice"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: index 1 is out of bounds"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message is there"),
