@@ -86,14 +86,18 @@ def test_a_lock_that_cannot_be_made_is_an_error_of_ours_and_others_stay_what_the
 
 
 def test_a_new_file_is_on_disk_before_it_has_its_name_and_its_folder_after(tmp_path, monkeypatch):
-    done = []
-    for name in ("fsync", "replace"):
-        work = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda *a, n=name, w=work: (done.append(n), w(*a))[1])
+    done, replace = [], os.replace
+
+    def fsync(descriptor):
+        found = os.fstat(descriptor)
+        done.append("folder" if stat.S_ISDIR(found.st_mode) else f"{found.st_size} bytes")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", lambda *paths: done.append("name") or replace(*paths))
     replace_file(str(tmp_path / "m"), lambda file: file.write(b"new"))
 
     assert (tmp_path / "m").read_bytes() == b"new"
-    assert done == ["fsync", "replace", "fsync"]
+    assert done == ["3 bytes", "name", "folder"]
 
 
 OURS = [".journal", ".lock"]
