@@ -59,7 +59,7 @@ def held_messages(identifiers: Sequence[str] = ()) -> list[HeldMessage]:
     """
     held = {}
     for line in _run("postqueue", "-j").stdout.splitlines():
-        row = json.loads(line)
+        row = json.loads(line.decode("utf-8", "replace"))
         name = row["queue_id"]
         if row["queue_name"] == _QUEUE and _IDENTIFIER.fullmatch(name):
             recipients = tuple(each["address"] for each in row["recipients"])
