@@ -42,7 +42,7 @@ tier: $(VENV)/developing ## measure all tests and rewrite tests/slow.txt, the li
 	$(PYTEST) --rewrite-tier --hypothesis-profile quick
 	git diff --stat -- tests/slow.txt
 
-stress: $(VENV)/developing ## hostile input, kills, damage, attacks and faults by the thousand, in half an hour
+stress: $(VENV)/developing ## hostile input, kills, damage, attacks and faults by the thousand, in an hour or two
 	$(PYTEST) -o python_files='*.py' -o timeout=3600 tests/stress
 
 pythons: ## the fast tests on the other supported Pythons of this machine
