@@ -116,7 +116,9 @@ def test_a_recipient_is_whom_the_mail_system_names():
     data = mail(more="To: old@example.org\n")
     assert shift(["deny to:old@example.org"], data) == 0
     assert shift(["deny to:old@example.org"], data, "old@example.org") == CERTAIN
-    assert shift(["allow to:old@example.org"], data, "old@example.org") == -CERTAIN
+    why = "the mail system names the recipient"
+    found = AddressLists({"to:old@example.org": "allow"}).match(data, "old@example.org")
+    assert found == ListMatch("allow to:old@example.org", -CERTAIN, why)
 
 
 def test_without_a_trusted_server_nobody_is_allowed_for_certain():
@@ -130,12 +132,15 @@ def test_a_line_is_one_more_reason_and_the_sum_still_adds_up(spam):
     verdict = Verdict("-", "spam", {"ham": 1 - spam, "spam": spam}, score=1.5)
     rows = (Evidence("pills", 1.0, "text", (0.0, 9.0)),)
     found = Explanation(verdict, "spam", "ham", 1.5, 0.5, rows)
+    turned = Explanation(verdict, "ham", "spam", 1.5, 0.5, rows)
     for match in (ListMatch("allow a@b", -CERTAIN, "because"), ListMatch("deny b", CERTAIN, "so")):
         told = listed_explanation(found, match, RULE)
         assert told.verdict == listed_verdict(verdict, match, RULE)
         assert told.verdict.label == ("ham" if match.shift < 0 else "spam")
         assert told.score == told.constant + sum(row.contribution for row in told.evidence)
-        assert told.evidence[0].token.startswith(match.line)
+        assert told.verdict.score == 1.5 + match.shift
+        assert told.evidence[0][:2] == (f"{match.line} ({match.why})", match.shift)
+        assert listed_explanation(turned, match, RULE).evidence[0].contribution == -match.shift
 
 
 def test_a_hint_moves_the_odds_by_its_nats_and_no_more():
@@ -206,6 +211,7 @@ def test_lists_in_use_are_read_again_when_they_change(tmp_path):
     assert line() is None
     write_lists(site, AddressLists({"shop.example": "deny"}))
     assert line() == "deny shop.example"
+    assert in_use.beside([site])[0] is in_use.beside([site])[0]
     write_lists(own, AddressLists({"shop.example": "allow"}))  # a user's come first
     assert line() == "allow shop.example"
     (tmp_path / "own.lists").unlink()

@@ -37,18 +37,6 @@ def test_headers_are_added_at_the_top_with_the_messages_line_ends(data, expected
     assert without_headers(expected, NAMES) == data
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"body", b" folded: on\n", b"\x00\xff\x01", b"From x", b"\rbody"]
-)
-def test_a_message_without_head_gets_one_that_can_be_removed(data):
-    out = added(data)
-
-    head, _, body = out.partition(b"\r\r" if b"\r" in data else b"\n\n")
-    assert head.startswith(HEADER)
-    assert body == data
-    assert without_headers(out, NAMES) == data
-
-
 LONGER = b"X-Nbspam2: a\nX-Nbspammer: b\nNot-X-Nbspam: c\nA: X-Nbspam: d\n\n"
 
 

@@ -74,7 +74,8 @@ UNSURE = LossMatrix(("unsure",), np.zeros((2, 1)))
     ("spam", "rule", "bogosity", "status"),
     [
         (UNLIKELY, RULE, "Ham, ", "No, score=0.4 "),
-        (LIKELY, UNSURE, "Unsure, ", "No, score=4."),
+        (LIKELY, UNSURE, "Unsure, ", "No, score=4.9 "),
+        (UNLIKELY, UNSURE, "Unsure, ", "No, score=1.1 "),
         (0.9, Cutoffs(0.9, 0.9), "Spam, ", "Yes, score=5.0 required=5.0"),
         # log(1e9) nats at most, less those of the cutoff 2/3, and 5
         (1.0, RULE, "Spam, ", "Yes, score=25.0 "),
@@ -125,7 +126,8 @@ def test_the_status_says_as_what_a_message_is_learned(sure, learned):
 @pytest.mark.parametrize("how", [{"bogosity": True}, {"spam_status": True}, {"subject_tag": "x"}])
 def test_headers_of_other_filters_need_the_labels_ham_spam_and_unsure(how):
     check_wanted(HeaderChoices(**how), (*HAM_AND_SPAM, "unsure"))
-    with pytest.raises(UsageError, match="it is for ham, spam and unsure"):
+    option = f"--{next(iter(how)).replace('_', '-')}"
+    with pytest.raises(UsageError, match=f"^{option}: it is for ham, spam and unsure"):
         check_wanted(HeaderChoices(**how), (*HAM_AND_SPAM, "work"))
     with pytest.raises(UsageError, match="not printable ASCII"):
         check_wanted(HeaderChoices(subject_tag="a\nb"), HAM_AND_SPAM)
