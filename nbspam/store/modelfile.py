@@ -15,6 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Literal, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -291,6 +292,7 @@ class _Reader:
         if start % ALIGNMENT or self.at > len(self.memory):
             raise RefusedError("has an array that is not aligned or not whole")
         array: np.ndarray = np.ndarray(shape, dtype, self.memory, start, order=order)
+        array.flags.writeable = False  # others may read the same memory
         # numpy relies on 0 and 1: a mask of other bytes makes it write out of bounds.
         if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise RefusedError("has a truth value that is neither true nor false")
@@ -401,11 +403,20 @@ def identity_at(path: str) -> Identity | None:
     return Identity(length, checksum)
 
 
-def _memory(descriptor: int, size: int, is_copied: bool) -> mmap.mmap:
+# What judges and what teaches in a server read one copy, which all its processes share if it was
+# made before they were forked.
+_COPIES: WeakValueDictionary[Stamp, mmap.mmap] = WeakValueDictionary()
+
+
+def _memory(descriptor: int, stamp: Stamp, is_copied: bool) -> mmap.mmap:
     """Return a map of a file, or memory with its contents, zeros where it has become shorter."""
+    size = stamp[2]
     if not is_copied or size > MAX_COPIED:
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    memory = mmap.mmap(-1, size)
+    known = _COPIES.get(stamp)
+    if known is not None:
+        return known
+    memory = _COPIES[stamp] = mmap.mmap(-1, size)
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
         view, at = memoryview(memory), 0
         while count := file.readinto(view[at:]):
@@ -426,7 +437,8 @@ def _map(path: str, is_copied: bool) -> tuple[mmap.mmap, Stamp]:
                 raise ModelFileError(
                     f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
                 )
-            return _memory(descriptor, status.st_size, is_copied), stamp_of_status(status)
+            stamp = stamp_of_status(status)
+            return _memory(descriptor, stamp, is_copied), stamp
         finally:
             os.close(descriptor)
     except FileNotFoundError:
