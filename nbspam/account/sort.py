@@ -6,11 +6,12 @@ A connection may end at any step.  The next look finds by itself what was done, 
 `SortedAccount` is what a command or a watcher has of an account, from one look to the next.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -99,6 +100,9 @@ class AccountSorter:
         self.inbox = session.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._found: list[PlacedMessage] = []  # new here, or with another keyword
+        # Folder, UIDVALIDITY, UIDs and digests of messages that are new here and need nothing.
+        # They may be all of an account, so no object is kept for each.
+        self._settled: list[tuple[str, int, NDArray[np.int64]]] = []
         self._gone: list[tuple[str, int, int]] = []  # folder, UID and digest
         self._present: list[tuple[str, NDArray[np.int64]]] = []  # places, and the digests there
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
@@ -116,7 +120,7 @@ class AccountSorter:
                 self._look(folder)
             left = self.memory.left({each.digest for each in self._found})
             self._places_of = self._places_now({*left, *(digest for *_, digest in self._gone)})
-            settled = [e for e in self._found if self._consider(e, left.get(e.digest))]
+            agreed = [e for e in self._found if self._consider(e, left.get(e.digest))]
             self._look_elsewhere()
             self._learn()
             if self._copied and not self.choices.dry_run:
@@ -128,11 +132,12 @@ class AccountSorter:
             for folder, group in groupby(self._gone, lambda gone: gone[0]):
                 self.memory.forget(folder, [uid for _, uid, _ in group])
             unjudged = LeftMessage("")
-            for begin in range(0, len(settled), _AT_ONCE):
-                self._settle(
-                    (e, left.get(e.digest, unjudged)._replace(place=e.place, keyword=e.keyword))
-                    for e in settled[begin : begin + _AT_ONCE]
-                )
+            self._settle(
+                (e, left.get(e.digest, unjudged)._replace(place=e.place, keyword=e.keyword))
+                for e in agreed
+            )
+            for settled in self._settled:
+                self._note_settled(*settled)
             if self._numbers is not None:
                 self.memory.keep_following(self._numbers)
             self.memory.forget_gone(self._day)
@@ -173,10 +178,12 @@ class AccountSorter:
         is_there = np.isin(known[:, 0], present)
         self._gone += [(folder, uid, digest) for uid, digest in known[~is_there].tolist()]
         known = known[is_there]
-        found = [
-            *self._heads(opened, present[~np.isin(present, known[:, 0])].tolist(), place),
-            *self._marked(opened, known, place),
-        ]
+        found = list(self._marked(opened, known, place))
+        new = array("Q", present[~np.isin(present, known[:, 0])].astype(np.uint64).tobytes())
+        for part, settled in self._parted(self._heads(opened, new, place)):
+            found += part
+            self._settled.append((folder, opened.validity, settled))
+            known = np.concatenate((known, settled))
         self._found += found
         if folder == self.inbox and (moving := self.memory.moving()):
             # Copied and marked as deleted, but not removed when a connection ended.
@@ -185,6 +192,20 @@ class AccountSorter:
             self._copied += [each for each in marked if each.digest in there]
         digests = np.array([each.digest for each in found], np.int64)
         self._present.append((place, np.concatenate((known[:, 1], digests))))
+
+    def _parted(
+        self, messages: Iterator[PlacedMessage]
+    ) -> Iterator[tuple[list[PlacedMessage], NDArray[np.int64]]]:
+        """Yield some of the messages that may need something, and UIDs and digests of others."""
+        while some := list(islice(messages, _AT_ONCE)):
+            left = self.memory.left({each.digest for each in some})
+            needed, settled = [], []
+            for each in some:
+                if _is_settled(each, left.get(each.digest)):
+                    settled.append((each.uid, each.digest))
+                else:
+                    needed.append(each)
+            yield needed, np.array(settled, np.int64).reshape(-1, 2)
 
     def _places_now(self, digests: set[int]) -> dict[int, set[str]]:
         """Return the places in which messages are now, by digest; none of others."""
@@ -235,7 +256,10 @@ class AccountSorter:
                     now[uid] = "" if uid in now else name
         if not before and not now:
             return
-        for uid, digest in known.tolist():
+        uids, digests = (np.fromiter(each, np.int64, len(each)) for each in (now, before))
+        for uid, digest in known[
+            np.isin(known[:, 0], uids) | np.isin(known[:, 1], digests)
+        ].tolist():
             keyword = now.get(uid, "")
             if keyword != before.get(digest, ""):
                 yield PlacedMessage(
@@ -453,6 +477,13 @@ class AccountSorter:
         for (folder, validity), group in groupby(ordered, attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 
+    def _note_settled(self, folder: str, validity: int, messages: NDArray[np.int64]) -> None:
+        """Note messages that need nothing: they stay as they were left, or are read mail."""
+        digests = messages[:, 1].tolist()
+        left = self.memory.left(digests)
+        self.memory.leave([(e, left.get(e, LeftMessage("ham"))) for e in digests], self._day)
+        self.memory.note(folder, validity, messages.tolist())
+
     def _name(self, each: PlacedMessage) -> str:
         url = self.session.url.of_folder(each.folder)
         return str(url.of_message(each.validity, each.uid))
@@ -485,6 +516,13 @@ def sort_account(account: SortedAccount, day: int) -> SortingReport:
     """Look at an account once; raises NbspamError."""
     with AccountSession(account.url, account.book) as session:
         return account.sort_by(session, day)
+
+
+def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
+    """Return whether a message needs nothing, wherever copies of it are."""
+    if left is None:
+        return each.place == "ham" and each.is_read and not each.keyword
+    return (left.place, left.keyword) == (each.place, each.keyword)
 
 
 def keyword_of(flags: frozenset[str]) -> str:

@@ -56,6 +56,22 @@ def test_what_was_read_is_not_judged_unless_it_comes_again(box):
     assert box.sort().learned == ["spam"]
 
 
+def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
+    monkeypatch.setattr(sort, "_AT_ONCE", 2)
+    box.put("INBOX", *H[:5], flags="\\Seen")
+    box.put("INBOX", H[5], H[6])
+    assert box.sort().judged == [("ham", None)] * 2
+
+    box.server.renumber("INBOX")
+    for _ in range(2):
+        box.server.asked.clear()
+        report = box.sort()
+        assert (report.judged, report.learned) == ([], [])
+    assert not [each for each in box.server.asked if "FETCH" in each]
+    box.move(H[0], "INBOX", "Junk")
+    assert box.sort().learned == ["spam"]
+
+
 @pytest.mark.parametrize(
     ("data", "source", "target", "label"),
     [
