@@ -113,6 +113,7 @@ sasl_mech_list: PLAIN
 sasl_pwcheck_method: saslauthd
 sasl_saslauthd_path: {place}/run/asked
 suppress_capabilities: NOTHING {hides}
+{tls}
 """
 _SERVICES = """
 START {{
@@ -120,6 +121,7 @@ START {{
 }}
 SERVICES {{
   imap cmd="{bin}/imapd -C {place}/imapd.conf" listen="127.0.0.1:{port}" prefork=1
+  {tls}
 }}
 {idle}
 """
@@ -144,7 +146,7 @@ class MailServer:
         self.user = "ann"  # whose account is meant
         is_root = os.getuid() == 0
         self.owner = pwd.getpwnam("nobody") if is_root else pwd.getpwuid(os.getuid())
-        self.place, self.port = place, free_port()
+        self.place, self.port, self.tls_port = place, free_port(), free_port()
         self.rights = (
             {"user": self.owner.pw_uid, "group": self.owner.pw_gid, "extra_groups": []}
             if is_root
@@ -261,7 +263,6 @@ class Dovecot(MailServer):
         mechanisms="plain login",
     ):
         super().__init__(place)
-        self.tls_port = free_port()
         shown = set(_ANNOUNCED.split()).difference(hides)
         text = DOVECOT.format(
             place=place,
@@ -303,7 +304,7 @@ class Cyrus(MailServer):
 
     prefix = "INBOX."
 
-    def __init__(self, place, hides=(), most=1_000_000):
+    def __init__(self, place, hides=(), most=1_000_000, tls=None):
         super().__init__(place)
         programs = CYRUS / "usr/lib/cyrus/bin"
         for name in ("socket", "db"):
@@ -317,8 +318,11 @@ class Cyrus(MailServer):
             "hides": " ".join(hides),
             "idle": "" if "IDLE" in hides else _IDLED.format(bin=programs, place=place),
         }
-        (place / "imapd.conf").write_text(_CYRUS.format(**names))
-        (place / "cyrus.conf").write_text(_SERVICES.format(**names))
+        files = "tls_server_cert: {}\ntls_server_key: {}" if tls else ""
+        listens = f'listen="127.0.0.1:{self.tls_port}"'
+        imaps = f'imaps cmd="{programs}/imapd -s -C {place}/imapd.conf" {listens}' if tls else ""
+        (place / "imapd.conf").write_text(_CYRUS.format(**names, tls=files.format(*tls or ())))
+        (place / "cyrus.conf").write_text(_SERVICES.format(**names, tls=imaps))
         self.own()
         self._answer_passwords(place / "run" / "asked")
         libraries = CYRUS / f"usr/lib/{os.uname().machine}-linux-gnu"

@@ -297,8 +297,7 @@ def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained, tmp_path):
         os.unlink(place)
 
 
-@needs[Dovecot]
-def test_tls_is_verified(nbspam, trained, tmp_path):
+def test_tls_is_verified(kind, nbspam, trained, tmp_path):
     folder = tmp_path / "tls"
     folder.mkdir()
     key, certificate = folder / "key", folder / "cert"
@@ -311,10 +310,12 @@ def test_tls_is_verified(nbspam, trained, tmp_path):
     files = [f"/tmp/nbspam-{name}-{os.getpid()}" for name in ("cert", "key")]
     os.chmod(files[1], 0o644)
     try:
-        with mail_server(tls=files) as server:
+        with mail_server(kind, tls=files) as server:
             server.put("INBOX", S[0])
-            secure = f"imaps://ann@127.0.0.1:{server.tls_port}/INBOX"
             plain = server.url(folder="INBOX")
+            secure = plain.replace("imap:", "imaps:").replace(
+                str(server.port), str(server.tls_port)
+            )
             assert complains(
                 nbspam("classify", secure), 1, "is not to be trusted", "--tls-ca FILE"
             )
