@@ -233,7 +233,7 @@ class Users:
 
 
 BATCH = 128  # messages that are judged together at most
-BATCH_BYTES = 1 << 20  # after which a batch takes no more: its arrays stay with the process
+BATCH_BYTES = 1 << 19  # after which a batch takes no more: its arrays stay with the process
 
 
 class Judgement(NamedTuple):

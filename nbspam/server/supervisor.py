@@ -337,8 +337,10 @@ def serve(
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
         shares = None if choices.share is None else waker
         # A collection writes into every object that it looks at, and so copies shared memory.
+        # With these frozen it is cheap, and what connections leave behind need not pile up.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(10_000)
         return Service(choices, sockets, limits, log, tally, access, shares), model, n_workers
 
     first = service(choices, lambda: sockets, n_workers)

@@ -31,6 +31,7 @@ from nbspam.store.modelfile import (
     RefusedError,
     load_state,
     read_plain_dict,
+    read_snapshot,
     save_state,
     write_plain,
 )
@@ -166,6 +167,18 @@ def test_arrays_outlive_their_file(model):
 
     assert loaded["keys"].tolist() == [0, 1, 2, 3, 4]
     assert not load_state(str(model))["keys"].any()
+
+
+def test_copies_of_one_file_are_one_and_nobody_writes_in_it(model):
+    first, second = (read_snapshot(str(model), is_copied=True).state["keys"] for _ in range(2))
+    assert np.shares_memory(first, second)
+    assert not first.flags.writeable
+    assert not np.shares_memory(first, load_state(str(model))["keys"])  # that one is mapped
+
+    save_state(str(model), STATE)
+    third = read_snapshot(str(model), is_copied=True).state["keys"]
+    assert not np.shares_memory(first, third)
+    assert first.tolist() == third.tolist()
 
 
 def test_equal_states_give_equal_bytes(tmp_path):
