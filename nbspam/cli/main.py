@@ -6,7 +6,6 @@ exception is a bug and keeps its traceback.
 """
 
 import errno
-import gc
 import os
 import sys
 import warnings
@@ -213,9 +212,6 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    # Imports create thousands of objects that live to the end.  By default the garbage
-    # collector would scan them repeatedly, which takes a tenth of the start-up time.
-    gc.set_threshold(50_000)
     # A closed stream (`>&-`) gets nothing.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  open to the end
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from nbspam.charsets import CharsetGuess, to_utf8
 from nbspam.mail.headers import (
@@ -238,6 +237,8 @@ class _MessageReader:
         These are AMP beside HTML, and documents that stand in a frame of the root.
         """
         if choice.root is not None:
+            from urllib.parse import unquote_to_bytes  # late, as all that few messages need
+
             sources = [self.texts[i] for i in branches.get(choice.root, ())]
             names = chain.from_iterable(map(_FRAMED.findall, sources))
             framed = {choice.ids.get(unquote_to_bytes(name)) for name in names}

@@ -42,7 +42,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, groupby, islice
-from tempfile import SpooledTemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.errors import EmptyError, InputError, UsageError
@@ -457,6 +456,9 @@ def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[I
     if isinstance(items, list | tuple):
         yield {item.label for item in items if item.label is not None}, items
         return
+
+    # Imported late: it takes 2 ms.
+    from tempfile import SpooledTemporaryFile, gettempdir
 
     def again() -> Iterator[Item]:
         waiting.seek(0)
