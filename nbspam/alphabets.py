@@ -32,6 +32,8 @@ _ROWS = {
     "cp932 euc-jp": ("euc-jp", range(0xB0, 0xD0)),
     "cp949": ("euc-kr", range(0xB0, 0xC9)),
 }
+_CELLS = np.arange(0x40, 0xFF)  # the second bytes of a row
+_LAST_ASCII = 127
 # The kinds of code units that the chain tells apart.
 _OTHER, _LETTER, _BEYOND = range(3)
 _KINDS = np.full(1 << 16, _BEYOND, np.uint8)
@@ -182,18 +184,20 @@ def _charsets_of_one_byte() -> tuple[list[str], Any, Any, Any]:
     (128, n_charsets), the chains (n_charsets, 9).
     """
     names, prior, columns, chains = [], [], [], []
+    others, never = _even(_SIGNS, _SIGN), dict.fromkeys(_NEVER, _VERY_RARE)
     for language in _LANGUAGES:
+        written = [_shares(language.letters, 1 - _SIGN, each) for each in (_CAPITAL, _SHOUTED)]
+        chain = _log_chain(language)
         for place, charset in enumerate(language.charsets.split()):
             letters = bytes(range(128, 256)).decode(charset, "replace")
-            for is_shouted, capitals in enumerate((_CAPITAL, _SHOUTED)):
-                shares = _even(_SIGNS, _SIGN) | _shares(language.letters, 1 - _SIGN, capitals)
-                shares |= dict.fromkeys(_NEVER, _VERY_RARE)
+            for is_shouted, listed in enumerate(written):
+                shares = {**others, **listed, **never}
                 unlikely = _UNUSUAL * (charset != "cp1252") + _LATER * place
                 names.append(charset)
                 prior.append(-unlikely - _SHOUTING * is_shouted)
-                columns.append(np.log([shares.get(letter, language.rest) for letter in letters]))
-                chains.append(_log_chain(language))
-    return names, np.array(prior), np.stack(columns, axis=1), np.stack(chains)
+                columns.append([shares.get(letter, language.rest) for letter in letters])
+                chains.append(chain)
+    return names, np.array(prior), np.log(columns).T, np.stack(chains)
 
 
 @cache
@@ -203,16 +207,19 @@ def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
     for language in _LANGUAGES_OF_WIDE:
         standard, rows = _ROWS[language.charsets]
         # All at once, on lines of their own: a call for each pair would take far longer.
-        pairs = b"\n".join([bytes([row, cell]) for row in rows for cell in range(0x40, 0xFF)])
-        decoded = set(pairs.decode(standard, "ignore").split("\n"))
-        common = "".join([text for text in decoded if len(text) == 1 and not text.isascii()])
+        pairs = np.full((len(rows), len(_CELLS), 3), ord("\n"), np.uint8)
+        pairs[..., 0], pairs[..., 1] = np.array(rows)[:, np.newaxis], _CELLS
+        text = pairs.tobytes().decode(standard, "ignore").encode("utf-16-le")
+        units = np.unique(np.frombuffer(text, np.uint16))
+        common = units[units > _LAST_ASCII]
         listed = _shares(language.letters, 1 - _COMMON - _WIDE_SIGN, 0)
-        each = _even(common, _COMMON) | _even(_WIDE_SIGNS, _WIDE_SIGN) | listed
-        shares = np.full(1 << 16, _VERY_RARE)
-        shares[:128] = _ASCII
-        shares[[ord(character) for character in each]] = list(each.values())
+        each = _even(_WIDE_SIGNS, _WIDE_SIGN) | listed
+        log_shares = np.full(1 << 16, np.log(_VERY_RARE))
+        log_shares[: _LAST_ASCII + 1] = _LOG_ASCII
+        log_shares[common] = np.log(_COMMON / len(common))
+        log_shares[list(map(ord, each))] = np.log(list(each.values()))
         chain = _log_chain(language)
-        found += [(name, np.log(shares), chain) for name in language.charsets.split()]
+        found += [(name, log_shares, chain) for name in language.charsets.split()]
     return found
 
 
