@@ -113,7 +113,10 @@ def joint_of_log_odds(score: Floats) -> Floats:
 
     score: (n_docs,) log-odds of the second class.
     """
-    return np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
+    joint = np.empty((len(score), 2))
+    for own, odds in zip(joint.T, (score, -score), strict=True):
+        np.logaddexp(0, odds, out=own)
+    return -joint
 
 
 def posterior(joint: Floats) -> Floats:

@@ -407,7 +407,7 @@ def weakened(values: Floats32, layer: Documents, limits: Integers | None) -> Any
 
 def bounded(total: Any) -> Any:
     """Return a sum of corrections, nats, cut off where it exceeds MOST."""
-    return np.clip(total, -MOST, MOST)
+    return np.minimum(np.maximum(total, -MOST), MOST)
 
 
 class Layer(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Indices, Integers, positions_of
+from nbspam.arrays import Booleans, Columns, Indices, Integers, differences, positions_of
 from nbspam.tokens.normalize import (
     FULLWIDTH,
     INVISIBLE,
@@ -193,7 +193,7 @@ def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[s
     joined = b"\n".join([*texts, b""])
     octets = np.frombuffer(joined, np.uint8)
     end = positions_of(octets == _LINE_FEED)
-    start = np.append(0, end + 1)[:-1]
+    start = np.concatenate([[0], end + 1])[:-1]
     odd = positions_of(np.bitwise_or.reduceat(octets, start) > _LAST_ASCII)
     if not len(odd):
         return list(texts), {}
@@ -208,12 +208,12 @@ def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[s
     normal = b"".join([*pieces, joined[done:]])
     longer = offsets_of(list(map(len, pieces[1::2])) - (end - start))
     first = offsets_of([len(text) + 1 for text in texts])  # where the texts begin
-    now = (first + longer.take(np.searchsorted(start, first))).tolist()
+    now = (first + longer.take(start.searchsorted(first))).tolist()
     forms = [normal[i : j - 1] for i, j in pairwise(now)]
 
     def texts_at(places: Integers) -> set[int]:
         """Return the texts that these odd lines belong to."""
-        return set((np.searchsorted(first, start.take(places), "right") - 1).tolist())
+        return set((first.searchsorted(start.take(places), "right") - 1).tolist())
 
     facts: dict[int, tuple[str, ...]] = {}
     for fact, places in sorted(odd_lines.items()):
@@ -236,11 +236,12 @@ class _CharacterArray(NamedTuple):
 
     def places_of(self, classes: int) -> Integers:
         """Return the positions of characters that have one of these classes."""
-        return np.flatnonzero(self.any_of(classes))
+        return positions_of(self.any_of(classes))
 
     def lines(self, places: Integers) -> Integers:
         """Return the numbers of the lines in which these positions are."""
-        return np.searchsorted(np.flatnonzero(self.codes == _LINE_FEED), places)
+        numbers: Integers = positions_of(self.codes == _LINE_FEED).searchsorted(places)
+        return numbers
 
     def taken(self, places: Integers) -> "_CharacterArray":
         """Return the characters at these positions."""
@@ -261,9 +262,9 @@ def _normal_lines(lines: bytes) -> tuple[bytes, dict[str, Integers], Integers]:
         unclear.append(text.lines(text.places_of(OVERRIDES)))
     if met & WIDE:
         wide = text.any_of(WIDE)
-        facts["fullwidth"] = text.lines(np.flatnonzero(wide[1:] & wide[:-1]))
+        facts["fullwidth"] = text.lines(positions_of(wide[1:] & wide[:-1]))
     if met & DROPPED:
-        kept = np.flatnonzero(~text.any_of(DROPPED))
+        kept = positions_of(~text.any_of(DROPPED))
         facts["zero-width"] = text.lines(_split(codes, kept))
         text = text.taken(kept)
     if met & LOOKS_LATIN and met & LATIN:
@@ -276,7 +277,7 @@ def _split(codes: Columns, kept: Integers) -> Integers:
 
     kept: the positions of visible characters.
     """
-    apart = np.flatnonzero(np.diff(kept) > 1)
+    apart = positions_of(differences(kept) > 1)
     left, right = kept.take(apart), kept.take(apart + 1)
     letters = (_IS_LETTER.take(codes.take(each), mode="clip") for each in (left, right))
     return np.asarray(left[np.logical_and(*letters)])
@@ -285,7 +286,7 @@ def _split(codes: Columns, kept: Integers) -> Integers:
 def _disguised(text: _CharacterArray) -> Integers:
     """Return where a look-alike is next to a Latin letter; digits and marks may be between."""
     # Marks, because they compose with letters or are dropped.
-    kept = np.flatnonzero(~text.any_of(DIGIT | MARK) | text.any_of(LOOKS_LATIN))
+    kept = positions_of(~text.any_of(DIGIT | MARK) | text.any_of(LOOKS_LATIN))
     left = text.taken(kept)
     latin, alike = left.any_of(LATIN), left.any_of(LOOKS_LATIN)
     beside = latin[1:] & alike[:-1] | latin[:-1] & alike[1:]
@@ -314,7 +315,7 @@ def _unclear_places(text: _CharacterArray, met: int) -> Integers:
     if met & MARKED:
         # Three letters with marks in a Latin word.
         at = text.places_of(MARKED)
-        word = np.searchsorted(np.flatnonzero(~text.any_of(LATIN | MARK)), at)
+        word = positions_of(~text.any_of(LATIN | MARK)).searchsorted(at)
         places.append(at[2:][word[2:] == word[:-2]])
     return np.concatenate(places)
 
@@ -334,9 +335,9 @@ def _unstable(text: _CharacterArray) -> Integers:
 
 def _words_at(text: _CharacterArray, places: Integers) -> tuple[Integers, Integers]:
     """Return the starts and ends of the words, between blanks, that have these places."""
-    blanks = np.flatnonzero(text.codes <= _SPACE)
+    blanks = positions_of(text.codes <= _SPACE)
     bounds = np.concatenate([[-1], blanks, [len(text.codes)]])
-    word = np.unique(np.searchsorted(blanks, places))
+    word = np.unique(blanks.searchsorted(places))
     return bounds.take(word) + 1, bounds.take(word + 1)
 
 
@@ -349,12 +350,12 @@ def _replaced(form: Columns, text: _CharacterArray, places: Integers) -> Columns
     start, end = _words_at(text, places)
     source, first, length = _defined(text, start, end)
     long = text.places_of(LONG)
-    word = np.searchsorted(start, long, "right") - 1
+    word = start.searchsorted(long, "right") - 1
     outside = long >= end.take(word) if len(end) else np.ones(len(long), bool)
     long = long[outside | (word < 0)]
     codes = text.codes.take(long)
     begin = np.concatenate([start, long])
-    order = np.argsort(begin, kind="stable")
+    order = begin.argsort(kind="stable")
     both = np.concatenate([form, source, table.pool])
     first = np.concatenate([first, table.forms.take(codes) + np.int64(len(source))])
     # In turn what stays, which is a slice of `form`, and what is new.
@@ -373,11 +374,11 @@ def _defined(
     """Return the forms of words by the definition, joined, and their starts and lengths."""
     lengths = end - start + 1
     words = np.append(text.codes, np.uint32(_LINE_FEED)).take(places_in(start, lengths))
-    words[np.cumsum(lengths) - 1] = _LINE_FEED
+    words[lengths.cumsum() - 1] = _LINE_FEED
     lines = without_many_marks(normal_form(words.tobytes().decode("utf-32-le")))
     form = np.frombuffer(without_symbols(lines).encode("utf-32-le"), np.uint32)
-    feeds = np.flatnonzero(form == _LINE_FEED)
-    first = np.append(0, feeds + 1)[:-1]
+    feeds = positions_of(form == _LINE_FEED)
+    first = np.concatenate([[0], feeds + 1])[:-1]
     return form, first, feeds - first
 
 
@@ -388,11 +389,13 @@ def _spaced(form: Columns, in_run: Booleans) -> bytes:
     """
     symbol = form == SYMBOL
     form[symbol] = _SPACE
-    repeated = np.flatnonzero(symbol[1:] & symbol[:-1]) + 1
-    edges = np.flatnonzero(np.diff(in_run, prepend=False)) if in_run.any() else repeated[:0]
+    repeated = positions_of(symbol[1:] & symbol[:-1]) + 1
+    changes = in_run.copy()
+    changes[1:] ^= in_run[:-1]
+    edges = positions_of(changes)
     if len(edges) + len(repeated):
         times = np.ones(len(form), np.uint8)
         times[repeated], times[edges] = 0, 2
         form = form.repeat(times)
-        form[edges + np.arange(len(edges)) - np.searchsorted(repeated, edges)] = _SPACE
+        form[edges + np.arange(len(edges)) - repeated.searchsorted(edges)] = _SPACE
     return form.tobytes().decode("utf-32-le").encode() + b" " * bool(in_run[-1:].any())

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Columns, Integers
+from nbspam.arrays import Columns, Integers, positions_of
 from nbspam.tokens.sparse import offsets_of
 
 # Case-folded Cyrillic and Greek letters that look like Latin ones.
@@ -254,23 +254,23 @@ def words_in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[In
     start, length: (n_words,).
     """
     text = np.frombuffer(buffer, np.uint8)
-    runs = np.flatnonzero((text.take(start) >= _FIRST_BYTE) & (length > 2 * _USUAL))
+    runs = positions_of((text.take(start) >= _FIRST_BYTE) & (length > 2 * _USUAL))
     if not len(runs):
         return start, length
     windows = np.ndarray(len(buffer) - _WIDTH + 1, ">u4", buffer, 0, (1,))
-    runs = runs[np.searchsorted(_bounds(), windows[start.take(runs)], "right") % 2 == 1]
+    runs = runs[_bounds().searchsorted(windows[start.take(runs)], "right") % 2 == 1]
     if not len(runs):
         return start, length
     begin, extent = start.take(runs), length.take(runs)
-    four = np.flatnonzero(text >= _FOUR_BYTES)
-    run = np.searchsorted(begin, four, "right") - 1
+    four = positions_of(text >= _FOUR_BYTES)
+    run = begin.searchsorted(four, "right") - 1
     inside = (run >= 0) & (four < (begin + extent).take(run))
     four, run = four[inside], run[inside]
     n_fours = np.bincount(run, minlength=len(runs))
     n_pairs = (extent - n_fours) // _USUAL - 1
     times = np.ones(len(start), np.int64)
     times[runs] = n_pairs
-    place = np.cumsum(times) - times  # of each word's first pair among all
+    place = times.cumsum() - times  # of each word's first pair among all
     # The four-byte characters: which each is in its run, and its place among all pairs.
     character = four - begin.take(run) - (np.arange(len(four)) - offsets_of(n_fours).take(run))
     character //= _USUAL
@@ -281,11 +281,11 @@ def words_in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[In
     # A cumulative sum of steps: of one character within a run, a jump where a word begins.
     step = np.full(int(times.sum()), _USUAL)
     last = start + _USUAL * (times - 1) + extra
-    step[place] = start - np.append(0, last[:-1])
+    step[0], step[place[1:]] = start[0], start[1:] - last[:-1]
     step[at[steps_over] + 1] += 1
     length = length.copy()
     length[runs] = 2 * _USUAL
     lengths = length.repeat(times)
     lengths[at[begins_pair]] += 1
     lengths[at[character > 0] - 1] += 1
-    return np.cumsum(step, out=step), lengths
+    return step.cumsum(out=step), lengths

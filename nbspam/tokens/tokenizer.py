@@ -462,7 +462,8 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     # other fields, then their text for runs; within each of these parts documents are in order.
     # A key holds its kind, and `definition` lets each kind occur in one of these parts only.
     document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider)
-    new_key = np.ones(len(key), bool)
+    new_key = np.empty(len(key), bool)
+    new_key[:1] = True
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
     new_entry[1:] |= document[1:] != document[:-1]
