@@ -107,7 +107,8 @@ class _MessageReader:
         self.files: dict[int, list[Field]] = {}  # names of uuencoded files in each text
         self.guess = CharsetGuess(self.parts.undeclared_texts)
         self.texts = [self.decoded(i, text) for i, text in enumerate(self.parts.texts)]
-        self.parts.decode_fields(CharsetGuess(self.parts.undeclared))
+        if self.parts.encoded:
+            self.parts.decode_fields(CharsetGuess(self.parts.undeclared))
         are_html = [text.is_html for text in self.parts.texts]
         if sum([len(text) for text in self.texts]) > limits.source:
             self.defects.add("truncated")

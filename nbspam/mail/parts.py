@@ -342,12 +342,13 @@ class Parts:
 
     def decode_fields(self, guess: CharsetGuess) -> None:
         """Decode heads, subject and file names; guess: of the charset of the message."""
-        # The first text may declare the charset that the head of a multipart does not.
-        declared = next((text.charset for text in self.texts if text.charset), "")
         for place, charset in self.encoded:
+            if not charset:
+                # The first text may declare the charset that the head of a multipart does not.
+                charset = next((text.charset for text in self.texts if text.charset), "")
             origin, text = self.fields[place]
             decoded = decode_head if origin in HEADS else decode_value
-            self.fields[place] = Field(origin, decoded(text, charset or declared, guess))
+            self.fields[place] = Field(origin, decoded(text, charset, guess))
 
     def shortened(self, block: bytes) -> bytes:
         """Return a block of headers that is too long without its middle."""

@@ -408,7 +408,6 @@ class Connection(asyncio.Protocol):
         log.
         """
         user = self.peer or user
-        known = {"id": message_id(data), "bytes": self.size or len(data)}
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
@@ -417,23 +416,27 @@ class Connection(asyncio.Protocol):
             seconds = self._took()
             verdict = judgement.verdict
             self.desk.tally.note(verdict.label, seconds)
-            self.desk.log.answered(
-                user=user,
-                **facts,
-                verdict=verdict.label,
-                probability=round(verdict.posterior["spam"], 6),
-                listed=judgement.listed,
-                action=self.fate(judgement),
-                ms=round(1000 * seconds, 2),
-                **known,
-            )
+            if self.desk.log.has_answers:
+                self.desk.log.answered(
+                    user=user,
+                    **facts,
+                    verdict=verdict.label,
+                    probability=round(verdict.posterior["spam"], 6),
+                    listed=judgement.listed,
+                    action=self.fate(judgement),
+                    ms=round(1000 * seconds, 2),
+                    **known(),
+                )
             answer(judgement)
             if judgement.lesson is not None and is_whole:
                 self.desk.autolearn(data, judgement.lesson, user)
 
-        is_whole = self.is_whole
+        def known() -> dict[str, Any]:
+            return {"id": message_id(data), "bytes": size}
+
+        is_whole, size = self.is_whole, self.size or len(data)
         judged = self.desk.judge.judge(data, explain, known_as(user))
-        self.wait(judged, answered, user=user, **facts, **known)
+        self.wait(judged, answered, lambda: {"user": user, **facts, **known()})
 
     def fate(self, judgement: Judgement) -> str | None:
         """Return the action for a judged message, None if its client decides."""
@@ -466,18 +469,22 @@ class Connection(asyncio.Protocol):
             answer(outcome)
 
         facts = {"id": message_id(data), "bytes": len(data)}
-        self.wait(teacher.teach(data, label, known_as(user)), answered, user=user, **facts)
+        lesson = teacher.teach(data, label, known_as(user))
+        self.wait(lesson, answered, lambda: {"user": user, **facts})
 
     def _took(self) -> float:
         """Return the seconds since the request was whole."""
         return asyncio.get_running_loop().time() - self.began
 
     def wait(
-        self, future: "asyncio.Future[Any]", answered: Callable[[Any], None], **facts: Any
+        self,
+        future: "asyncio.Future[Any]",
+        answered: Callable[[Any], None],
+        facts: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         """Call `answered` with the result of a future, or tell the client what went wrong.
 
-        facts: about the request, for the log of a failure.
+        facts: returns what is known of the request, for the log of a failure.
         """
         desk = self.desk
         desk.tally.add("asked")
@@ -497,7 +504,7 @@ class Connection(asyncio.Protocol):
             elif isinstance(error, UserError):
                 self.trouble("user", str(error))
             else:
-                desk.note_failure(error, **facts)
+                desk.note_failure(error, **facts())
                 foreseen = isinstance(error, NbspamError | OSError)
                 self.trouble("failed", str(error) if foreseen else "internal error")
 

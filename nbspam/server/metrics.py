@@ -40,9 +40,14 @@ class Log:
         self._descriptor = descriptor
         self._on_drop = on_drop
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether there is a line about each answer."""
+        return self._kind != "none"
+
     def answered(self, **facts: Any) -> None:
         """Write a line about an answer."""
-        if self._kind != "none":
+        if self.has_answers:
             self._write(facts)
 
     def told(self, text: str) -> None:
@@ -150,6 +155,7 @@ _SLOTS = (
     *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
 )
 _PLACE = {name: number for number, name in enumerate(_SLOTS)}
+_FIRST_BOUND = _PLACE[f"within {BOUNDS[0]:g}"]
 
 
 _HOW_IT_ENDED = {
@@ -208,7 +214,7 @@ class ServerTally:
         """Count a message that was answered after some seconds."""
         self.add(verdict)
         self.add("seconds", seconds)
-        self._own[_PLACE[f"within {BOUNDS[0]:g}"] + bisect_left(BOUNDS, seconds)] += 1
+        self._own[_FIRST_BOUND + bisect_left(BOUNDS, seconds)] += 1
 
     def total(self, name: str) -> float:
         """Return the sum of a count over all processes."""
