@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbspam.arrays import distinct
+
 _FIRST_TO_LAST = 30  # how much more frequent the most frequent letter is than the least
 _CAPITAL, _SHOUTED = 0.06, 0.9  # shares of capital letters: in usual text, in shouting
 _ASCII = 1 / 40  # share of one ASCII character among them
@@ -32,8 +34,7 @@ _ROWS = {
     "cp932 euc-jp": ("euc-jp", range(0xB0, 0xD0)),
     "cp949": ("euc-kr", range(0xB0, 0xC9)),
 }
-_CELLS = np.arange(0x40, 0xFF)  # the second bytes of a row
-_LAST_ASCII = 127
+_CELLS = [b"", *(bytes([cell, ord("\n")]) for cell in range(0x40, 0xFF))]  # of a row, behind it
 # The kinds of code units that the chain tells apart.
 _OTHER, _LETTER, _BEYOND = range(3)
 _KINDS = np.full(1 << 16, _BEYOND, np.uint8)
@@ -207,15 +208,14 @@ def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
     for language in _LANGUAGES_OF_WIDE:
         standard, rows = _ROWS[language.charsets]
         # All at once, on lines of their own: a call for each pair would take far longer.
-        pairs = np.full((len(rows), len(_CELLS), 3), ord("\n"), np.uint8)
-        pairs[..., 0], pairs[..., 1] = np.array(rows)[:, np.newaxis], _CELLS
-        text = pairs.tobytes().decode(standard, "ignore").encode("utf-16-le")
-        units = np.unique(np.frombuffer(text, np.uint16))
-        common = units[units > _LAST_ASCII]
+        pairs = b"".join([bytes([row]).join(_CELLS) for row in rows])
+        text = pairs.decode(standard, "ignore").encode("utf-16-le")
+        units = np.frombuffer(text, np.uint16)
+        common = distinct(units[units > 127])
         listed = _shares(language.letters, 1 - _COMMON - _WIDE_SIGN, 0)
         each = _even(_WIDE_SIGNS, _WIDE_SIGN) | listed
         log_shares = np.full(1 << 16, np.log(_VERY_RARE))
-        log_shares[: _LAST_ASCII + 1] = _LOG_ASCII
+        log_shares[:128] = _LOG_ASCII
         log_shares[common] = np.log(_COMMON / len(common))
         log_shares[list(map(ord, each))] = np.log(list(each.values()))
         chain = _log_chain(language)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys
+from nbspam.arrays import Integers, Keys, distinct
 
 ID, ADDRESS, NAME, OWN = range(4)  # kinds of facts, in their lowest two bits
 _KIND_BITS = np.uint64(3)
@@ -84,12 +84,12 @@ class SentMail:
     @property
     def messages(self) -> Keys:
         """The digests of the messages, ascending."""
-        return np.asarray(np.unique(self.sent))
+        return np.asarray(distinct(self.sent))
 
     @property
     def n_correspondents(self) -> int:
         """The number of addresses."""
-        return len(np.unique(self.facts[self.facts & _KIND_BITS == ADDRESS]))
+        return len(distinct(self.facts[self.facts & _KIND_BITS == ADDRESS]))
 
     def since(self, kind: int, text: bytes) -> int | None:
         """Return the second in which a fact was first true; 0: not known when; None: never."""

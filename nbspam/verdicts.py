@@ -113,10 +113,7 @@ def joint_of_log_odds(score: Floats) -> Floats:
 
     score: (n_docs,) log-odds of the second class.
     """
-    joint = np.empty((len(score), 2))
-    for own, odds in zip(joint.T, (score, -score), strict=True):
-        np.logaddexp(0, odds, out=own)
-    return -joint
+    return np.asarray(-np.logaddexp(0, np.multiply.outer(score, (1, -1))))
 
 
 def posterior(joint: Floats) -> Floats:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings, together
+from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings, distinct, together
 from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, Messages, Sampling
 from nbspam.counts.table import (
     CountTable,
@@ -151,7 +151,7 @@ class Unique:
 def repeated(digests: Keys) -> Keys:
     """Return the digests that come several times, each once, ascending."""
     ascending = np.sort(digests)
-    return np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
+    return np.asarray(distinct(ascending[1:][ascending[1:] == ascending[:-1]]))
 
 
 def _message(part: Messages, row: int) -> Messages:

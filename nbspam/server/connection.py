@@ -425,18 +425,17 @@ class Connection(asyncio.Protocol):
                     listed=judgement.listed,
                     action=self.fate(judgement),
                     ms=round(1000 * seconds, 2),
-                    **known(),
+                    id=message_id(data),
+                    bytes=size,
                 )
             answer(judgement)
             if judgement.lesson is not None and is_whole:
                 self.desk.autolearn(data, judgement.lesson, user)
 
-        def known() -> dict[str, Any]:
-            return {"id": message_id(data), "bytes": size}
-
         is_whole, size = self.is_whole, self.size or len(data)
         judged = self.desk.judge.judge(data, explain, known_as(user))
-        self.wait(judged, answered, lambda: {"user": user, **facts, **known()})
+        known = {"user": user, **facts, "bytes": size}
+        self.wait(judged, answered, lambda: {**known, "id": message_id(data)})
 
     def fate(self, judgement: Judgement) -> str | None:
         """Return the action for a judged message, None if its client decides."""

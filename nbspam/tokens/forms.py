@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Indices, Integers, differences, positions_of
+from nbspam.arrays import Booleans, Columns, Indices, Integers, differences, distinct, positions_of
 from nbspam.tokens.normalize import (
     FULLWIDTH,
     INVISIBLE,
@@ -240,8 +240,7 @@ class _CharacterArray(NamedTuple):
 
     def lines(self, places: Integers) -> Integers:
         """Return the numbers of the lines in which these positions are."""
-        numbers: Integers = positions_of(self.codes == _LINE_FEED).searchsorted(places)
-        return numbers
+        return np.asarray(positions_of(self.codes == _LINE_FEED).searchsorted(places))
 
     def taken(self, places: Integers) -> "_CharacterArray":
         """Return the characters at these positions."""
@@ -337,7 +336,7 @@ def _words_at(text: _CharacterArray, places: Integers) -> tuple[Integers, Intege
     """Return the starts and ends of the words, between blanks, that have these places."""
     blanks = positions_of(text.codes <= _SPACE)
     bounds = np.concatenate([[-1], blanks, [len(text.codes)]])
-    word = np.unique(blanks.searchsorted(places))
+    word = distinct(blanks.searchsorted(places))
     return bounds.take(word) + 1, bounds.take(word + 1)
 
 
