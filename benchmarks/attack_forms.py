@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache, partial
+from hashlib import sha256
 from string import ascii_lowercase, ascii_uppercase
 
 from attack_hidden import HIDDEN
@@ -460,7 +461,21 @@ def _beside(kind: str, name: str = "") -> Form:
     )
 
 
+def _unknown_heads(form: Form) -> Form:
+    """Return a form whose spam has 400 fields in its head that no model knows."""
+
+    def attack(mail: Mail, good: Good) -> bytes:
+        names = [sha256(f"{mail.number} {n}".encode()).hexdigest()[:12] for n in range(400)]
+        head = "".join(f"X-{name}: {name[::-1]}\n" for name in names)
+        return form(mail._replace(head=mail.head + head.encode()), good)
+
+    return attack
+
+
 PLAIN: dict[str, Form] = {
+    "fields that nobody knows": _unknown_heads(lambda mail, _: mail.message(mail.part())),
+    "such fields, 50 words below": _unknown_heads(_words(50, at_the_top=False)),
+    "such fields, 150 words below": _unknown_heads(_words(150, at_the_top=False)),
     "words between words": _alternating,
     "digest of a list above": _digest_of,
     "quotes of quotes below": _quotes_of_quotes,

@@ -79,6 +79,7 @@ class Explanation:
     constant: float  # the part of the score that is the same for every message, nats
     evidence: tuple[Evidence, ...]  # strongest first; runs of characters are summed by words
     tokens: tuple[Evidence, ...] | None = None  # all known tokens; None: they are the evidence
+    kept: float = 1.0  # factor, at most 1, of all this, because the input is unlike what is known
 
     def strongest(self, number: int) -> list[Evidence]:
         """Return the first `number` tokens, without tokens that contribute nothing."""

@@ -180,8 +180,10 @@ class Classifier(AnyClassifier):
 
         (document,) = self.documents([message])
         joint = self.joint_of(document)[0] + self.shift
-        towards, against = 1, 0
-        if not isinstance(self.fit, Combination):
+        towards, against, kept = 1, 0, 1.0
+        if isinstance(self.fit, Combination):
+            kept = self.fit.kept(self.fit.weighed(self.table, document))
+        else:
             towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
         tokens, constant = self.reasons(document, towards, against)
         shift = np.broadcast_to(self.shift, joint.shape)
@@ -193,6 +195,7 @@ class Classifier(AnyClassifier):
             constant + float(shift[towards] - shift[against]),
             by_words(message, self.settings.tokens, tokens),
             tokens,
+            kept,
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
@@ -233,6 +236,7 @@ class Classifier(AnyClassifier):
             "n_required": np.zeros(n_classes),
             "worth": None,
             "correction": None,
+            "usual": None,
             "blend": None,
             "memory": None if memory is None else memory_to_dict(memory),
             "cutoffs": None if self.cutoffs is None else self.cutoffs._asdict(),
@@ -272,7 +276,7 @@ class Classifier(AnyClassifier):
 def _fit_of(state: dict[str, Any]) -> Fit:
     """Return the fit in a model file's plain values."""
     if state["worth"] is not None:
-        return Combination(state["worth"], state["correction"])
+        return Combination(state["worth"], state["correction"], state["usual"])
     if state["blend"] is not None:
         from nbspam.classifier.blend import blend_from_dict
 

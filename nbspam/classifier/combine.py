@@ -7,12 +7,12 @@ groups; it gives a probability.  A layer of corrections, one number per token, i
 few messages that are wrong or nearly wrong.  The score remains a sum over tokens.
 
 A spammer may add any number of words of ham.  Of ham and spam, therefore, only the strongest
-tokens of each group count, fewer of those for ham, and corrections for ham do not grow with a long
-text.  Words that the reader does not see can only speak for spam.
+tokens of each group count, fewer of those for ham.  Words that the reader does not see can only
+speak for spam.
 
-People file some messages wrongly, which the layer would learn by heart.  So it doubts a label that
-all other messages contradict (see `trust`), and such a message corrects less, or nothing.  A label
-that a person gave to a single message is never doubted.
+People file some messages wrongly.  The layer would learn each of them by heart, so it doubts a
+label that all other messages contradict (see `trust`): such a message corrects less, or nothing.
+A label that a person gave to a single message is never doubted.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ from nbspam.arrays import (
     differences,
     positions_of,
 )
+from nbspam.classifier.familiarity import share_dropped, tempered, usual_share
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.printing import tracked
@@ -59,7 +60,9 @@ HIDDEN = GROUPS.index("hidden")
 _LIMITS = np.tile(STRONGEST, (len(GROUPS), 1))
 _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
 PEOPLE = GROUPS.index("people")
-_UNVOUCHED = np.array([reference_key(Token("people", x.encode())) for x in UNVOUCHED], np.uint64)
+_UNVOUCHED = np.array(
+    [reference_key(Token("people", word.encode())) for word in UNVOUCHED], np.uint64
+)
 MOST_UNVOUCHED = 1  # tokens of a group that count for ham at most, beside one of UNVOUCHED
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 # The groups whose tokens are corrected, (n_groups,).
@@ -76,12 +79,9 @@ EASED = 0.5  # of ham and spam, the part of a score that is corrected until the 
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
-# A message's steps add up to this at most, by a part of its score and by all of it: E-149, E-295
+# Most of one message's steps while a part of its score is corrected, and again after: E-149, E-295
 MOST_OF_ONE = 1.0
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
-# A sum of corrections grows as the root of a text's tokens.  One message in a hundred is LONG or
-# longer; from there to twice as long a sum for ham does not grow with the text: E-299.
-LONG = 1200  # tokens
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
 BELIEVED = (2.0, 0.4), (8.0, 0.5)
@@ -107,6 +107,7 @@ class WeighedEvidence(NamedTuple):
     in_layer: Booleans  # (n_tokens,) whether the token is corrected
     correction: Floats32  # (n_tokens,) nats
     limits: Integers | None  # from `limits_for`
+    unfamiliar: Floats  # (n_docs,) share of the structure that is unknown, from `familiarity`
 
 
 class Combination(NamedTuple):
@@ -114,6 +115,7 @@ class Combination(NamedTuple):
 
     worth: Floats  # (n_groups + 1,) weight of each group's mean, and the constant in nats
     correction: Floats32  # (n_features,) nats; 0 for tokens outside the layer
+    usual: float = 1.0  # share of a message's structure that is unknown and raises no doubt
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class given document), nats, shape (n_docs, 2).
@@ -127,10 +129,10 @@ class Combination(NamedTuple):
     ) -> tuple[Floats, float]:
         """Return each token's share (nnz,) of the log-odds of two classes, and the constant, nats.
 
-        documents: one, over columns of the table.  Shares and constant add up to its score.
+        documents: one document, over columns of the table.  They add up to its score.
         """
-        sign = 1 if towards == 1 else -1
-        return sign * self.parts(self.weighed(table, documents)), sign * float(self.worth[-1])
+        sign, weighed = 1 if towards == 1 else -1, self.weighed(table, documents)
+        return sign * self.parts(weighed), sign * float(self.worth[-1]) * self.kept(weighed)
 
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
         """Return documents over columns of the table with what its counts say of them."""
@@ -144,29 +146,35 @@ class Combination(NamedTuple):
             IN_LAYER.take(groups),
             self.correction.take(documents.tokens),
             limits_for(limits_of(table), documents, groups, table.vocabulary.keys),
+            share_dropped(documents, groups),
         )
 
     def scores(self, weighed: "WeighedEvidence") -> Floats:
         """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
-        documents, groups, odds, in_layer, correction, limits = weighed
+        documents, groups, odds, in_layer, correction, limits, unfamiliar = weighed
         means = group_means(documents, groups, odds, limits)
         layer = documents.only(in_layer)
-        values = weakened(correction.take(layer.columns), layer, limits)
+        values = correction.take(layer.columns)
         corrected = np.bincount(layer.rows(), values, layer.n_docs) * layer_scale(layer)
-        return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
+        score = means @ self.worth[:-1] + self.worth[-1] + bounded(corrected)
+        return tempered(score, unfamiliar, self.usual)
+
+    def kept(self, weighed: "WeighedEvidence") -> float:
+        """Return the part of one document's evidence that counts: 1 unless it is unfamiliar."""
+        whole = float(self._replace(usual=1.0).scores(weighed)[0])
+        return float(self.scores(weighed)[0]) / whole if whole else 1.0
 
     def parts(self, weighed: "WeighedEvidence") -> Floats:
         """Return each entry's share of the log-odds of class 1 of one document, nats, (nnz,)."""
-        documents, groups, odds, in_layer, correction, limits = weighed
-        layer, shares = documents.only(in_layer), np.zeros(len(odds))
-        values = weakened(correction.take(layer.columns), layer, limits)
-        shares[in_layer.take(documents.columns)] = values * layer_scale(layer)[0]
+        documents, groups, odds, in_layer, correction, limits, _ = weighed
+        scale = layer_scale(documents.only(in_layer))[0]
+        shares = (np.where(in_layer, correction, 0.0) * scale).take(documents.columns)
         if abs(total := float(shares.sum())) > MOST:
             shares *= MOST / abs(total)
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        return np.asarray(shares)
+        return np.asarray(shares * self.kept(weighed))
 
     def recounted(self, table: CountTable, settings: Settings) -> "Combination":
         """Return the combination for a table with more columns, which get no corrections."""
@@ -300,7 +308,7 @@ def fit_combination(
     learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
     worth[-1] += learned.constant
-    return Combination(worth * learned.certainty, correction)
+    return Combination(worth * learned.certainty, correction, usual_share(table, documents))
 
 
 def without_evidence(n_features: int) -> Combination:
@@ -394,15 +402,6 @@ def _fit_worth(means: Floats, y: Integers) -> Floats:
 def layer_scale(layer: Documents) -> Floats:
     """Return 1 / sqrt(number of tokens) for each document, shape (n_docs,)."""
     return np.asarray(1 / np.sqrt(np.maximum(differences(layer.offsets), 1)))
-
-
-def weakened(values: Floats32, layer: Documents, limits: Integers | None) -> Any:
-    """Return the entries' corrections, (nnz,), with those for ham weaker in LONG texts of mail."""
-    number = differences(layer.offsets)
-    if limits is None or number.max(initial=0) <= LONG:
-        return values
-    factor = np.sqrt(LONG / np.clip(number, LONG, 2 * LONG)).repeat(number)
-    return np.where(values < 0, factor * values, values)
 
 
 def bounded(total: Any) -> Any:
@@ -586,8 +585,9 @@ def ham_step(classes: tuple[str, ...], n_docs: int) -> float:
 def correction_step(score: float, truth: int, of_ham: float) -> float:
     """Return the step by which a message moves the layer; 0 unless it is nearly wrong.
 
-    Steps move towards class 1, by 1 at most, or away from it, by of_ham (from `ham_step`) at most.
-    score: the message's log-odds of class 1 with the corrections so far.  truth: its class.
+    Positive steps, at most 1, move towards class 1.  Negative ones are -of_ham at least.  score:
+    the log-odds of class 1 that the message has with the corrections so far, nats.  truth: its
+    class, 0 or 1.  of_ham: the factor of steps of class 0, from `ham_step`.
     """
     error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of a single number
     if abs(error) <= NEAR:

@@ -29,6 +29,7 @@ from nbspam.classifier.combine import (
     log_odds,
     prior_worth,
 )
+from nbspam.classifier.familiarity import share_unknown
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
 from nbspam.decision import UNDECIDED, Cutoffs, Rule, default_rule
@@ -36,7 +37,7 @@ from nbspam.mail.message import Message
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.definition import GROUPS, IS_STRUCTURE
 from nbspam.tokens.items_to_messages import Read, message_of_item, read
 from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import batch_vocabulary, batches, groups_of, tokenize
@@ -162,7 +163,11 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
         odds[mine] = log_odds(count, total.take(rows.take(mine), axis=0), of_mine)
     in_layer = IN_LAYER[groups] & shared.is_met
     limits = limits_for(shared.limits, documents, groups)
-    return WeighedEvidence(documents, groups, odds, in_layer, shared.correction, limits)
+    is_structure = IS_STRUCTURE.take(groups)
+    is_new = is_structure.take(columns) & ~(own.is_met | shared.is_met.take(columns))
+    unknown = np.bincount(rows, is_new, documents.n_docs)
+    share = share_unknown(unknown, documents.lengths(is_structure))
+    return WeighedEvidence(documents, groups, odds, in_layer, shared.correction, limits, share)
 
 
 def corrected(shared: KnownTokens, documents: Documents, own: TokenEntries) -> CorrectedEvidence:
@@ -293,7 +298,8 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     batch = tokenize([message], settings)
     documents = batch.documents
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
-    shares = known.combination.parts(weighed(known, documents, own))
+    evidence = weighed(known, documents, own)
+    shares, kept = known.combination.parts(evidence), known.combination.kept(evidence)
     entry, _, value = corrected(known, documents, own)
     more = own.values[entry, 2] * value
     if abs(total := float(more.sum())) > MOST:
@@ -317,9 +323,10 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
         shared.classes[1],
         shared.classes[0],
         float(joint[1] - joint[0]),
-        float(known.combination.worth[-1] + shift[1] - shift[0]),
+        float(known.combination.worth[-1] * kept + shift[1] - shift[0]),
         by_words(message, settings, tokens),
         tokens,
+        kept,
     )
 
 

@@ -386,6 +386,11 @@ def explanation_lines(
         f"{verdict.label}  probability {verdict.probability:.4f}"
         f"  score {_nats(explanation.score, 2)} for {explanation.towards}  {verdict.name}"
     )
+    if explanation.kept < 1:
+        yield (
+            "unlike the mail that was learned (headers, links, markup):"
+            f" evidence counts {explanation.kept:.0%}"
+        )
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
     rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", "token")]
     strongest = explanation.strongest(number)
@@ -433,6 +438,7 @@ def explanation_json(explanation: "Explanation", number: int) -> dict[str, objec
         "against": explanation.against,
         "score": finite(explanation.score),
         "constant": explanation.constant,
+        "kept": explanation.kept,
         "tokens": tokens,
     }
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Days, Floats, Integers, Octets, together
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
-from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.definition import GROUPS, IS_STRUCTURE
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
+from nbspam.tokens.tokenizer import are_structure
 from nbspam.verdicts import Evidence
 
 # --- loss ------------------------------------------------------------------------------------
@@ -144,14 +145,20 @@ class CountTable(NamedTuple):
 
     def known(self, documents: Documents) -> Documents:
         """Return documents over keys as documents over columns; drops tokens without counts."""
-        return self.met(self.vocabulary.known(documents))
+        structure = documents.lengths(are_structure(documents.tokens))
+        return self.met(self.vocabulary.known(documents._replace(structure=structure)))
 
     def met(self, documents: Documents) -> Documents:
         """Return documents over columns; drops tokens whose document frequency is 0.
 
         The frequency of a token becomes 0 when all messages that had it have been un-learned.
         """
+        if documents.structure is None:
+            groups = self.vocabulary.groups.take(documents.tokens)
+            documents = documents._replace(structure=documents.lengths(IS_STRUCTURE.take(groups)))
         is_met = self.document_frequency.take(documents.tokens) > 0
+        if is_met.all():
+            return documents
         return documents.on(np.where(is_met, documents.tokens, -1))
 
     def evidence(self, column: int, share: float) -> Evidence:

@@ -168,6 +168,8 @@ GROUPS = (
 )
 _TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(7)
 _PEOPLE, _ATTACHED = 7, 8
+# The groups that say how a message was made and how it came, not what it says, (n_groups,).
+IS_STRUCTURE = np.isin(np.arange(len(GROUPS)), [_ROUTE, _WEB])
 # Facts that say that a message poses as an answer: all else that it has of ham can come from the
 # thread that it answers.
 UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing", "reply-to-nothing-from-a-known-address")

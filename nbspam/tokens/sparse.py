@@ -52,6 +52,9 @@ class Documents(NamedTuple):
     offsets: Integers  # (n_docs + 1,)
     columns: Indices  # (nnz,) index into tokens
     counts: Indices | None  # (nnz,) occurrences; None if only presence is counted
+    # (n_docs,) tokens of structure (`definition.IS_STRUCTURE`) before unknown ones were dropped;
+    # None: nobody asked
+    structure: Integers | None = None
 
     @property
     def n_docs(self) -> int:
@@ -64,6 +67,14 @@ class Documents(NamedTuple):
             return np.zeros(len(self.columns), np.int32)
         return np.arange(self.n_docs, dtype=np.int32).repeat(differences(self.offsets))
 
+    def lengths(self, wanted: Booleans) -> Integers:
+        """Return how many of some tokens each document has, (n_docs,); wanted: (n_tokens,)."""
+        if self.n_docs == 1:
+            return np.array([np.count_nonzero(wanted.take(self.columns))])
+        met = np.zeros(len(self.columns) + 1, np.int64)
+        np.cumsum(wanted.take(self.columns), out=met[1:])
+        return np.asarray(differences(met.take(self.offsets)))
+
     def times(self) -> Indices:
         """Return how often each entry's token occurs in its document, shape (nnz,)."""
         if self.counts is None:
@@ -75,7 +86,8 @@ class Documents(NamedTuple):
         offsets = self.offsets[start : end + 1]
         some = slice(int(offsets[0]), int(offsets[-1]))
         counts = None if self.counts is None else self.counts[some]
-        return Documents(self.tokens, offsets - offsets[0], self.columns[some], counts)
+        structure = None if self.structure is None else self.structure[start:end]
+        return Documents(self.tokens, offsets - offsets[0], self.columns[some], counts, structure)
 
     def one(self, row: int) -> "Documents":
         """Return one document over its own tokens only."""
@@ -83,7 +95,8 @@ class Documents(NamedTuple):
         own = self.columns[some]
         counts = None if self.counts is None else self.counts[some]
         bounds = np.array([0, len(own)])
-        return Documents(self.tokens.take(own), bounds, np.arange(len(own)), counts)
+        structure = None if self.structure is None else self.structure[row : row + 1]
+        return Documents(self.tokens.take(own), bounds, np.arange(len(own)), counts, structure)
 
     def take(self, chosen: Integers | Booleans) -> "Documents":
         """Return some documents; chosen: row numbers, in this order, or a mask (n_docs,)."""
@@ -100,6 +113,7 @@ class Documents(NamedTuple):
             None
             if self.counts is None
             else together([self.counts[place] for place in places], self.counts.dtype),
+            None if self.structure is None else self.structure[chosen],
         )
 
     def only(self, wanted: Booleans) -> "Documents":

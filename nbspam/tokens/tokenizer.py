@@ -19,6 +19,7 @@ from nbspam.tokens.definition import (
     BODY,
     CHARACTERS,
     HASH_SHIFT,
+    IS_STRUCTURE,
     KIND_BITS,
     MAX_RUN,
     N_KINDS,
@@ -318,6 +319,8 @@ _MAX_WORDS = 1 << RIDER_BITS
 _GROUP_OF_KIND = np.array(
     [group_of_kind(min(kind, N_KINDS - 1)) for kind in range(1 << KIND_BITS)], np.uint8
 )
+_IS_STRUCTURE_OF_KIND = IS_STRUCTURE[_GROUP_OF_KIND]
+_KIND_SHIFT, _KIND_MASK = np.uint64(RIDER_BITS), np.uint64((1 << KIND_BITS) - 1)
 
 
 class TokenBatch(NamedTuple):
@@ -493,8 +496,12 @@ def _lengths(starts: Integers, end: int) -> Integers:
 
 def groups_of(keys: Keys) -> Octets:
     """Return the index into GROUPS of the tokens with these keys; same shape as keys."""
-    kind = keys >> np.uint64(RIDER_BITS) & np.uint64((1 << KIND_BITS) - 1)
-    return np.asarray(_GROUP_OF_KIND.take(kind.view(np.int64)))
+    return np.asarray(_GROUP_OF_KIND.take((keys >> _KIND_SHIFT & _KIND_MASK).view(np.int64)))
+
+
+def are_structure(keys: Keys) -> Booleans:
+    """Return a mask of the keys of tokens of IS_STRUCTURE's groups; same shape as keys."""
+    return _IS_STRUCTURE_OF_KIND.take((keys >> _KIND_SHIFT & _KIND_MASK).view(np.int64))
 
 
 def are_pairs(keys: Keys) -> Booleans:

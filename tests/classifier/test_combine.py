@@ -120,44 +120,6 @@ def test_the_share_of_corrections_is_bounded_too():
     assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST / 40)
 
 
-@pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
-@pytest.mark.parametrize("times", [1, 1.44, 2, 4, 9])
-def test_corrections_for_ham_do_not_grow_with_a_text_from_long_to_twice_as_long(
-    times, classes, monkeypatch
-):
-    monkeypatch.setattr(combine, "LONG", 100)
-    number = int(times * combine.LONG)
-    for value, sign in ((-0.01, "ham"), (0.01, "spam")):
-        table = counts_like([0.0] * number, np.full(number, TEXT))._replace(classes=classes)
-        correction = np.full(number, value, np.float32)
-        combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
-        root = np.sqrt(number)
-        if sign == "ham" and classes == HAM_OR_SPAM:
-            root *= np.sqrt(1 / min(times, 2))
-        document = one_document(number)
-
-        assert log_odds_of(combination, table, document) == pytest.approx(value * root, rel=1e-4)
-        shares, _ = combination.shares(table, document, PRESENCE, 1, 0)
-        assert shares == pytest.approx(value * root / number, rel=1e-4)
-
-
-def test_corrections_of_a_long_text_do_not_depend_on_its_neighbours(monkeypatch):
-    monkeypatch.setattr(combine, "LONG", 100)
-    number = 2 * combine.LONG
-    table = counts_like([0.0] * number, np.full(number, TEXT))
-    rng = np.random.default_rng(0)
-    correction = rng.normal(0, 0.01, number).astype(np.float32)
-    combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
-    bounds = np.array([0, 10, 10 + number, 10 + number + 50])
-    columns = np.concatenate([np.arange(10), np.arange(number), np.arange(50)])
-
-    together = log_odds_of(combination, table, Documents(np.arange(number), bounds, columns, None))
-    short = [correction[:10].sum() / np.sqrt(10), correction[:50].sum() / np.sqrt(50)]
-    ham, spam = (float(np.clip(sign * correction, 0, None).sum()) for sign in (-1, 1))
-    assert together[[0, 2]] == pytest.approx(short, abs=1e-6)
-    assert together[1] == pytest.approx((spam - np.sqrt(0.5) * ham) / np.sqrt(number), abs=1e-5)
-
-
 def test_of_equally_strong_tokens_the_first_count():
     n = 3 * combine.STRONGEST[1]
     table = counts_like([5.0] * n, np.full(n, TEXT))

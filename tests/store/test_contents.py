@@ -103,6 +103,8 @@ REFUSED = {
         ("worth", one(0, np.nan), "worth: out of range"),
         ("worth", lambda old: old[:0], "worth: of shape"),
         ("correction", one(0, np.inf), "correction: out of range"),
+        ("usual", 1.5, "usual"),
+        ("usual", None, "usual"),
         ("settings/alpha", "often", "settings: alpha"),
         ("settings/strip", "quotes", "settings: strip"),
         ("settings/class_prior", [0.5, 0.6], "settings: class_prior"),
