@@ -416,12 +416,13 @@ def _memory(descriptor: int, stamp: Stamp, is_copied: bool) -> mmap.mmap:
     known = _COPIES.get(stamp)
     if known is not None:
         return known
-    memory = _COPIES[stamp] = mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size)
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
         view, at = memoryview(memory), 0
         while count := file.readinto(view[at:]):
             at += count
         view.release()
+    _COPIES[stamp] = memory  # not before it is whole: other threads take it from there
     return memory
 
 

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from nbspam.disk import locked, resolved
+from nbspam.disk import locked, resolved, stamp_of
 from nbspam.errors import ModelFileError
 from nbspam.store import modelfile
 from nbspam.store.modelfile import (
@@ -179,6 +179,18 @@ def test_copies_of_one_file_are_one_and_nobody_writes_in_it(model):
     third = read_snapshot(str(model), is_copied=True).state["keys"]
     assert not np.shares_memory(first, third)
     assert first.tolist() == third.tolist()
+
+
+def test_a_copy_is_not_shared_before_it_is_whole(model, monkeypatch):
+    read, seen = open, []
+
+    def other_thread(*given, **how):
+        seen.append(modelfile._COPIES.get(stamp_of(str(model))))
+        return read(*given, **how)
+
+    monkeypatch.setattr(modelfile, "open", other_thread, raising=False)
+    read_snapshot(str(model), is_copied=True)
+    assert seen == [None]
 
 
 def test_equal_states_give_equal_bytes(tmp_path):
