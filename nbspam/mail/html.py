@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import compress, islice
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.mail.visibility import (
@@ -22,6 +23,7 @@ from nbspam.mail.visibility import (
     ROOT,
     Look,
     StartTag,
+    Style,
     hiding_styles,
     look_of,
     reduced,
@@ -73,11 +75,10 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
-_LINKS = (b"href", b"src", b"action", b"background")
+_LINKS = frozenset((b"href", b"src", b"action", b"background"))
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
 _AMPERSAND = ord("&")
-_TITLES = (b"alt", b"title", b"aria-label")
-_TELLING = frozenset((*_LINKS, *_TITLES))
+_TELLING = _LINKS | {b"alt", b"title", b"aria-label"}
 _EVENT = re.compile(rb"on[a-z]+\Z")
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
 _WORD = re.compile(r"[^\W_]")
@@ -120,8 +121,11 @@ class _Tag:
     is_start: bool  # its end follows
     start: StartTag | None = None  # None for end tags, and where there is no text
     shown: bytes = b""  # what stands in its place: a line feed, the text of an <xmp>, or nothing
-    hidden: bytes = b""  # text that is never shown, or the rules of a <style>
+    hidden: bytes | None = None  # text that is never shown, or the rules of a <style>
     facts: tuple[str, ...] = ()
+
+
+_COMMENT = _Tag(b"--", False)
 
 
 def read_html(documents: Sequence[bytes]) -> list[Html]:
@@ -219,7 +223,7 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces, tags)
     pieces[1::2] = [tag.shown for tag in tags]
-    hidden = [tag.hidden for tag in different if tag.name in _HIDDEN_RAW]
+    hidden = [tag.hidden for tag in different if tag.hidden is not None and tag.name != b"style"]
     walk = _Walk(pieces, facts)
     if walk.follow(tags, different, sheet):
         pieces = walk.shown
@@ -246,7 +250,6 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
     tags: list[Any] = list(map(_KNOWN.get, pieces[1::2]))
     urls: list[bytes] = []
     titles: list[bytes] = []
-    counted = [*[(name, urls) for name in _LINKS], *[(name, titles) for name in _TITLES]]
     new: dict[bytes, _Tag] = {}
     for i in [i for i, tag in enumerate(tags) if tag is None]:
         written = pieces[2 * i + 1]
@@ -254,9 +257,8 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
         if tag is None:
             tag, values = _read_link(written) or _read_tag(written)
             if values:
-                for name, found in counted:
-                    if name in values:
-                        found.append(values[name])
+                for name, value in values.items():
+                    (urls if name in _LINKS else titles).append(value)
             else:
                 _keep(written, tag)
             new[written] = tag
@@ -269,7 +271,7 @@ def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
 
     There also are some if style attributes have variables.
     """
-    rules = [tag.hidden for tag in tags if tag.name == b"style"]
+    rules = [tag.hidden for tag in tags if tag.hidden is not None and tag.name == b"style"]
     starts = [tag.start for tag in tags if tag.start]
     if not rules and not any(start.has_variables for start in starts):
         return None
@@ -403,6 +405,8 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     plain = written.translate(_PLAIN)
     name = plain.partition(b" ")[0]
     if name[:1] in (b"/", b"!", b"?"):
+        if name.startswith(b"!--"):
+            return _COMMENT, values
         name = name[1:]
         return _Tag(name, False, None, b"\n" if name in _BREAKING else b""), values
     deciding: dict[bytes, bytes] = {}
@@ -422,7 +426,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     start = start_tag(name, deciding)
     if not is_raw:
         return _plain_tag(start, facts) if start.is_cached else _tag_of(start, facts), values
-    text, shown, hidden = content.rpartition(b"</")[0], b"", b""
+    text, shown, hidden = content.rpartition(b"</")[0], b"", None
     if name in _SHOWN_RAW and text:
         shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
     elif name in _HIDDEN_RAW:
@@ -468,7 +472,7 @@ def _keep(written: bytes, tag: _Tag) -> None:
 def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
     """Return the tag of an element that may have others in it."""
     shown = b"\n" if start.name in _BREAKING else b""
-    return _Tag(start.name, start.name not in _VOID, start, shown, b"", facts)
+    return _Tag(start.name, start.name not in _VOID, start, shown, None, facts)
 
 
 _plain_tag = lru_cache(_MAX_KNOWN)(_tag_of)
@@ -482,9 +486,8 @@ def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> se
     facts = set()
     if html.rfind(b"<!--") > html.rfind(b"-->"):
         facts.add("comment-open")
-    comments = {tag for tag in {*tags} if tag.name.startswith(b"--")}
-    for i in compress(range(1, len(pieces), 2), map(comments.__contains__, tags)):
-        if pieces[i - 1][-1:].isalpha() and pieces[i + 1][:1].isalpha():
+    for i in [i for i, tag in enumerate(tags) if tag is _COMMENT]:
+        if pieces[2 * i][-1:].isalpha() and pieces[2 * i + 2][:1].isalpha():
             facts.add("comment-in-word")
             break
     return facts
@@ -507,24 +510,29 @@ class _Walk:
         """
         starts = {tag.start: None for tag in different if tag.start}
         path = sheet.path() if sheet and sheet.has_relations else None
-        styles = {start: sheet.style(start) if sheet else start.style for start in starts}
+        style_of = sheet.style if sheet else attrgetter("style")
+        styles = {start: style for start in starts if (style := style_of(start))}
         single = sheet.styles() if sheet and path else ()
-        stated = [style for style in {*styles.values(), *single} if style]
+        stated = {*styles.values(), *single}
         hiding = ALL_HIDING if sheet and sheet.has_variables else hiding_styles(stated)
         if hiding is None:
             return False
-        less = {style: reduced(style, hiding) for style in stated}
+        less: dict[Style | None, Style | None] = {each: reduced(each, hiding) for each in stated}
         less[None] = None
         changing = {start: less[style] for start, style in styles.items() if less[style]}
         # As every element is closed, those of other names can be left out.
-        names = None if path else {start.name for start in changing}
-        is_followed = {tag: names is None or tag.name in names for tag in different}
-        places = compress(range(len(tags)), map(is_followed.__getitem__, tags))
+        names = {start.name for start in changing}
+        followed = {tag for tag in different if path or tag.name in names}
         outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
         look, done = ROOT, 0
-        for i in places:
+        for i in [i for i, tag in enumerate(tags) if tag in followed]:
             tag, now = tags[i], look
-            if tag.start is not None:
+            if tag.start is None:
+                if outside and tag.name == outside[-1][0]:
+                    now = outside.pop()[1]
+                    if path:
+                        path.leave()
+            else:
                 style = path.enter(tag.start) if path else changing.get(tag.start)
                 if path:
                     if style not in less:
@@ -535,10 +543,6 @@ class _Walk:
                         now = look_of(look, style)
                     outside.append((tag.name, look))
                 elif path:
-                    path.leave()
-            elif outside and tag.name == outside[-1][0]:
-                now = outside.pop()[1]
-                if path:
                     path.leave()
             if now is not look:
                 if look.why or now.why:

@@ -8,6 +8,7 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from nbspam.mail.css import (
@@ -249,7 +250,7 @@ class Sheet:
             for rule in self._rules[key]
             if rule.needs & related[rule.relation] == rule.needs and rule.keys <= known
         ]
-        rules.sort(key=_weight)
+        rules.sort(key=attrgetter("weight"))
         gives = 0
         for rule in rules:
             gives |= rule.gives
@@ -323,10 +324,6 @@ def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
         elif relation:
             relations[-1] = relation
     return compounds, relations[: len(compounds)]
-
-
-def _weight(rule: _StyleRule) -> tuple[int, int]:
-    return rule.weight
 
 
 def _joined(first: Block, second: Block) -> Block:

@@ -8,7 +8,6 @@ identity, so that what follows from two of them is found quickly again.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from types import EllipsisType
 from typing import NamedTuple
 
 from nbspam.mail.css import (
@@ -268,12 +267,12 @@ def _colour(declared: Declared, key: str) -> Colour | None:
 class StartTag:
     """Name and attributes that decide about an element's style; equal ones are one object."""
 
-    __slots__ = "_style", "attributes", "has_variables", "is_cached", "keys", "name"
+    __slots__ = "attributes", "has_variables", "is_cached", "keys", "name", "style"
 
     def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
         self.name = name
         self.attributes = attributes  # in lower case
-        self._style: Style | EllipsisType | None = ...  # is found when it is asked for
+        self.style = style_of(name, attributes)  # under no rules
         keys = [name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
@@ -282,13 +281,6 @@ class StartTag:
         # Others are hostile: they would fill memory.
         size = len(name) + sum(map(len, attributes.values()))
         self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
-
-    @property
-    def style(self) -> Style | None:
-        """The element's style under no rules."""
-        if self._style is ...:
-            self._style = style_of(self.name, self.attributes)
-        return self._style
 
 
 _START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
