@@ -6,8 +6,9 @@ usage: PYTHONPATH=tests python benchmarks/sharing.py CORPUS [--log redis] [--les
 CORPUS is a folder with ham/ and spam/.  Printed are
 
 - of three servers on loopback: after how long a lesson that the first was told by a client is on
-  the second's disk, and how many lessons a second eight clients teach a server that shares, and
-  one that does not;
+  the second's disk; how many lessons a second 1, 8 and 64 clients at once teach a server that
+  shares, by spamd's protocol and by rspamd's, and one that does not; and what a lesson costs in
+  processor time;
 - of three hosts that each learn a third of the lessons: lessons a second of processor time, the
   bytes of a lesson, and whether exports are equal.  --small: messages of twenty tokens;
 - with Redis, of nbspam, nbspam that shares and rspamd whose Bayes is in the same Redis, one worker
@@ -21,8 +22,9 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -39,7 +41,8 @@ from serving import Served, serving, until  # type: ignore[import-not-found]
 from shared_logs import DAY, SERVERS, Host, message  # type: ignore[import-not-found]
 
 _LAGS = 100  # lessons, one after another
-_TOLD = 400  # lessons by eight clients
+_TOLD = {1: 50, 8: 200, 64: 800}  # lessons, by clients at once
+_PASSWORD = "teach"  # of clients of rspamd's protocol
 _BATCH = 1000  # lessons that a host learns between two looks at the log
 
 
@@ -63,7 +66,9 @@ def of_clients(folder: Path, url: str, base: Path) -> None:
         each.mkdir()
         shutil.copy(base, each / "model")
     models = [str(each / "model") for each in folders]
+    (folder / "password").write_text(_PASSWORD)
     options = ["--allow-tell", "-j", "1", "--log", "none"]
+    options += ["--password-file", str(folder / "password")]
     shares = [*options, "--share", url]
     with (
         serving(models[0], folders[0], *shares) as first,
@@ -82,22 +87,54 @@ def of_clients(folder: Path, url: str, base: Path) -> None:
         middle, ninety = (quantiles(found, n=10)[k] for k in (4, 8))
         print(f"lag of {_LAGS} lessons: median {middle:.0f} ms,", end=" ")
         print(f"90 % within {ninety:.0f} ms, at most {max(found):.0f} ms")
-        rates: dict[str, list[float]] = {"shared": [], "alone": []}
-        for turn in range(3):
-            for name, server in (("shared", first), ("alone", alone)):
-                rates[name].append(_told(server, 10**6 * (turn + 1)))
-        shared, plain = (median(each) for each in rates.values())
-        print(f"lessons a second by eight clients: {shared:,.0f}; without a log {plain:,.0f}")
+        numbers = count(10**6)
+        for at_once, n in _TOLD.items():
+            rates: dict[str, list[Taught]] = {"spamd": [], "http": [], "without a log": []}
+            for _ in range(3):
+                rates["spamd"].append(_taught(first, spamd_lessons(first, numbers, n), at_once))
+                rates["http"].append(_taught(first, http_lessons(first, numbers, n), at_once))
+                rates["without a log"].append(
+                    _taught(alone, spamd_lessons(alone, numbers, n), at_once)
+                )
+            for name, found_rates in rates.items():
+                rate, cost = map(median, zip(*found_rates, strict=True))
+                print(f"{at_once} clients at once, {name}: {rate:,.0f} lessons a second,", end="")
+                print(f" {cost:.2f} ms of processor time each")
 
 
-def _told(server: Served, first: int) -> float:
-    calls = [
-        client.Call(server.spamd, client.spamd, tell(message(n), "spam"))
-        for n in range(first, first + _TOLD)
+class Taught(NamedTuple):
+    """How fast lessons were learned."""
+
+    rate: float  # a second
+    milliseconds: float  # of processor time, a lesson
+
+
+def spamd_lessons(server: Served, numbers: Iterator[int], n: int) -> list[client.Call]:
+    """Return lessons as spamc -L sends them."""
+    lessons = [(message(number), ("ham", "spam")[number % 2]) for number in islice(numbers, n)]
+    return [client.Call(server.spamd, client.spamd, tell(*each)) for each in lessons]
+
+
+def http_lessons(server: Served, numbers: Iterator[int], n: int) -> list[client.Call]:
+    """Return lessons as rspamc learn_spam and learn_ham send them."""
+    more = f"Password: {_PASSWORD}\r\n"
+    return [
+        client.Call(
+            server.http,
+            client.http,
+            client.http_request(message(k), ("/learnham", "/learnspam")[k % 2], more),
+        )
+        for k in islice(numbers, n)
     ]
-    start = time.perf_counter()
-    client.load(calls, 8)
-    return _TOLD / (time.perf_counter() - start)
+
+
+def _taught(server: Served, calls: list[client.Call], at_once: int) -> Taught:
+    pids = [server.process.pid, *server.pids]
+    before, start = sum(map(servers.processor_seconds, pids)), time.perf_counter()
+    client.load(calls, at_once)
+    seconds = time.perf_counter() - start
+    cost = sum(map(servers.processor_seconds, pids)) - before
+    return Taught(len(calls) / seconds, 1000 * cost / len(calls))
 
 
 def of_hosts(folder: Path, url: str, items: list[Item]) -> None:

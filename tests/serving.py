@@ -128,9 +128,9 @@ class Browser:
         return re.search(r'name="undo" value="(\d+)"', self.ask("GET", "/")[2])[1]
 
 
-def until(true):
+def until(true, seconds=PATIENCE):
     """Wait until a function returns something true, and return that."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.05)

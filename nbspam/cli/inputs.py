@@ -345,9 +345,9 @@ def labels_told(model_path: str) -> dict[int, str]:
     source = click.get_current_context().get_parameter_source("model_path")
     if source is not ParameterSource.COMMANDLINE and not os.path.exists(model_path):
         return {}
-    from nbspam.store import model
+    from nbspam.store.upkeep import told_at
 
-    return model.told_at(model_path)
+    return told_at(model_path)
 
 
 def records_of(

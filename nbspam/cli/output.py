@@ -287,7 +287,7 @@ def is_named(option: str) -> bool:
 
 def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:
     """Keep cutoffs in a model file; raises ModelFileError."""
-    from nbspam.store.model import keep_cutoffs
+    from nbspam.store.open import keep_cutoffs
 
     keep_cutoffs(model_path, cutoffs)
 

@@ -96,7 +96,7 @@ def with_sharing(
 def opened_sharer(choices: "ShareChoices", model_path: str) -> "Sharer":
     """Return the sharer of a model, with the users' models that a server has named."""
     from nbspam.disk import resolved
-    from nbspam.server.worker import sharer_for
+    from nbspam.server.lessons import sharer_for
     from nbspam.sharing.outbox import Outbox
 
     with closing(Outbox(resolved(model_path))) as outbox:

@@ -13,7 +13,6 @@ import os
 import pwd
 import re
 import secrets
-import select
 import shutil
 import socket
 import stat
@@ -389,33 +388,6 @@ def own_rule(classifier: Classifier) -> Rule:
     return classifier.rule
 
 
-class Waker(NamedTuple):
-    """A pipe by which workers tell the courier that there are lessons to send."""
-
-    read: int
-    write: int
-
-    @classmethod
-    def new(cls) -> "Waker":
-        """Return a pipe that nobody waits for."""
-        ends = cls(*os.pipe())
-        for end in ends:
-            os.set_blocking(end, False)
-        return ends
-
-    def wake(self) -> None:
-        """Tell it; a full pipe has told it already."""
-        try:
-            os.write(self.write, b".")
-        except OSError:
-            return
-
-    def wait(self, seconds: float) -> None:
-        """Return when it is told, or after some seconds."""
-        if select.select([self.read], [], [], seconds)[0]:
-            os.read(self.read, 1 << 16)
-
-
 class ShareChoices(NamedTuple):
     """How lessons are shared with other servers."""
 
@@ -455,7 +427,6 @@ class Service(NamedTuple):
     log: Log
     tally: ServerTally
     access: Access | None = None  # to the page; None: there is none
-    waker: Waker | None = None  # of the courier, if lessons are shared
 
     @property
     def listeners(self) -> list[tuple[str, socket.socket]]:

@@ -18,7 +18,8 @@ from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, bayes_rule, score_of
 from nbspam.printing import printable
 from nbspam.server.choices import Service
-from nbspam.server.judge import Judge, Judgement, Teacher, UserError, known_as
+from nbspam.server.judge import Judge, Judgement, UserError, known_as
+from nbspam.server.lessons import Teacher
 from nbspam.server.metrics import what_became
 from nbspam.server.page.reviewer import Reviewer
 

@@ -1,10 +1,8 @@
-"""The judge and the teacher, the two threads between connections and models; and users' models.
+"""The judge, the thread between connections and the model; and users' models.
 
 The judge judges all messages that wait, many at a time.  A batch is whatever arrived while the
 batch before it was judged, so nothing waits when there is little to do.  Before each batch the
-judge takes in the lessons of all processes; one model judges all messages of a batch.  The teacher
-learns one message after the other as every process does: decided under the model's lock, put
-on disk, and only then acknowledged.  The judge reads it there.
+judge takes in the lessons of all processes; one model judges all messages of a batch.
 
 A user may have a model that counts on top of the site's: a model file like any other,
 DIR/NAME/model, begun by the user's first lesson.  The counts that judging needs are held in memory
@@ -19,13 +17,11 @@ import stat
 import string
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic, time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from nbspam.classifier import personal
@@ -35,7 +31,12 @@ from nbspam.classifier.personal import OwnCounts, n_learned, own_of
 from nbspam.counts.counting import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import Stamp, stamp_of
-from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
+from nbspam.errors import (
+    InputError,
+    ModelFileError,
+    NbspamError,
+    UsageError,
+)
 from nbspam.mail.address_lists import (
     AddressLists,
     ListMatch,
@@ -44,13 +45,12 @@ from nbspam.mail.address_lists import (
     listed_explanation,
     listed_verdict,
 )
+from nbspam.mail.attachments import limits_with_documents
 from nbspam.server.metrics import ServerTally
-from nbspam.settings import PRESENCE, Settings
-from nbspam.sharing.sharer import LOG_SECONDS, SharedOutlet
+from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.journal import journal_path
 from nbspam.store.model import StoredModel
-from nbspam.tokens.people import learned_sent_mail
 from nbspam.verdicts import Explanation, Skipped, Verdict
 from nbspam.workers import return_freed_memory
 
@@ -60,7 +60,7 @@ _PLAIN = "@+_-."  # beside ASCII letters and digits; quote() leaves ~ as it is, 
 _EACH = 1000  # bytes that a user takes in memory beside the arrays
 
 
-class UserError(NbspamError):
+class UserError(UsageError):
     """A user's name that no folder can have."""
 
 
@@ -144,6 +144,24 @@ def check_site(model: StoredModel) -> None:
         )
 
 
+def open_served(path: str) -> StoredModel:
+    """Return a model of mail that can be served; raises NbspamError.
+
+    If there is none, the first lesson makes one.
+    """
+    new = chosen_settings(SettingsChoices(), is_text=False)
+    model = StoredModel(path, new=new, is_served=True)
+    classifier = model.classifier()
+    if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
+        raise UsageError(
+            f"{path}: a model of {classifier.noun}, of the classes"
+            f" {', '.join(classifier.classes)}; serve a model of mail, of ham and spam"
+        )
+    if model.settings.attachments:
+        limits_with_documents()
+    return model
+
+
 class _Held(NamedTuple):
     """A user's counts, and the files that they were read from."""
 
@@ -156,9 +174,9 @@ class _Held(NamedTuple):
 
 
 class Users:
-    """The users' models: `own` is for the judge's thread, `opened` for the teacher's.
+    """The counts of users' models, for the judge's thread.
 
-    room: bytes of memory for users' counts.  on_trouble: told why a user's model cannot be read;
+    room: bytes of memory for them.  on_trouble: told why a user's model cannot be read;
     the site's judges that user's mail then.
     """
 
@@ -175,13 +193,6 @@ class Users:
     def path(self, name: str) -> str:
         """Return the path of a user's model, from `known_as`; raises UserError."""
         return model_in(self._folder, name)
-
-    def opened(self, name: str, settings: Settings) -> StoredModel:
-        """Return a user's model; raises NbspamError.  If there is none, a lesson makes one.
-
-        settings: those of the site's model, whose tokens the user's has, without its sent mail.
-        """
-        return StoredModel(self.path(name), new=replace(settings, sent_mail=None))
 
     def own(self, name: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None without any lesson, or for a name that cannot be kept.
@@ -215,7 +226,7 @@ class Users:
     def _read(self, path: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None, and a note, if the model cannot be used."""
         try:
-            model = StoredModel(path, is_copied=True)
+            model = StoredModel(path, is_served=True)
             if model.base.classes != HAM_AND_SPAM or model.settings.weighting != PRESENCE:
                 raise ModelFileError(f"{path}: not a user's model; move it away")
             table, documents, y = model.lessons()
@@ -229,7 +240,7 @@ class Users:
         return own_of(site.base, table, documents, y)._replace(sent_mail=sent, cutoffs=cutoffs)
 
 
-# ---- the two threads ----
+# ---- the thread ----
 
 
 BATCH = 128  # messages that are judged together at most
@@ -256,17 +267,17 @@ class WaitingMessage:
     the message, from `known_as`; "" for nobody.
     """
 
-    def __init__(self, data: bytes, user: str, explain: bool) -> None:
+    def __init__(self, data: bytes, user: str, explain: bool = False) -> None:
         self.data = data
         self.user = user
         self.explain = explain
-        self.done: asyncio.Future[Judgement] = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.done.add_done_callback(self._let_go)
 
-    def _let_go(self, _: "asyncio.Future[Judgement]") -> None:
+    def _let_go(self, _: "asyncio.Future[Any]") -> None:
         self.data = b""
 
-    def settle(self, result: Judgement | Exception) -> None:
+    def settle(self, result: Judgement | Outcome | Exception) -> None:
         """Deliver the result, unless the client disconnected or timed out."""
         if self.done.done():
             return
@@ -371,7 +382,7 @@ class Judge:
                 self._began = None
                 self._tally.add("batches")
                 self._tally.add("batched", len(waiting))
-                self._loop.call_soon_threadsafe(_settle, waiting, results)
+                self._loop.call_soon_threadsafe(settle_all, waiting, results)
 
     def _judgements(self, cases: Sequence[WaitingMessage]) -> "list[Judgement | Exception]":
         """Return the judgement of each message, or the error that prevented it."""
@@ -464,105 +475,9 @@ def _listed(given: Judgement, match: ListMatch | None) -> Judgement:
     )
 
 
-def _settle(cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Exception]") -> None:
+def settle_all(
+    cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Outcome | Exception]"
+) -> None:
+    """Deliver the result of each message."""
     for case, result in zip(cases, results, strict=True):
         case.settle(result)
-
-
-class Teacher:
-    """Learns messages in a thread of its own; a lesson is on disk before it is acknowledged.
-
-    opened: opens the shared model, when the first lesson comes.  users: whose models are taught
-    instead; None: all teach the shared one.  newly_sent: the mail that a user has sent since it
-    was last asked for; it is learned before the user's next lesson.  outlet: takes the lessons
-    for other servers, if they share them.  waits_for_log: a lesson is acknowledged when their log
-    has it, too.
-    """
-
-    def __init__(
-        self,
-        opened: Callable[[], StoredModel],
-        users: Users | None = None,
-        newly_sent: Callable[[str], Iterable[Item]] = lambda user: (),
-        outlet: SharedOutlet | None = None,
-        waits_for_log: bool = False,
-    ) -> None:
-        self._opened = opened
-        self._outlet = outlet
-        self._waits_for_log = waits_for_log
-        self._users = users
-        self._newly_sent = newly_sent
-        self._model: StoredModel | None = None  # the site's
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="teacher")
-        self.n_waiting = 0
-
-    def teach(
-        self,
-        data: bytes,
-        label: str | None,
-        user: str = "",
-        instead_of: str | None = None,
-        told: bool = True,
-    ) -> "asyncio.Future[Outcome]":
-        """Return the future outcome of learning a message; None un-learns it.
-
-        user: from `known_as`.  instead_of: the class that the message is to leave; a
-        message of another class stays as it is; None: any class.  told: whether a person says so;
-        else it is learned only if it is new, and by a user's model only if there is one.  The
-        future raises UserError for a name that cannot be kept, other NbspamErrors, and OSError.
-        """
-        self.n_waiting += 1
-        message = [data]
-        loop = asyncio.get_running_loop()
-        lesson = loop.run_in_executor(
-            self._thread, self._teach, message, label, user, instead_of, told
-        )
-        lesson.add_done_callback(self._count_off)
-        done = asyncio.shield(lesson)  # a client that goes leaves its place in the queue
-        done.add_done_callback(lambda _: message.clear())  # without the message
-        return done
-
-    def _count_off(self, _: "asyncio.Future[Outcome]") -> None:
-        self.n_waiting -= 1
-
-    def _teach(
-        self,
-        message: list[bytes],
-        label: str | None,
-        user: str,
-        instead_of: str | None,
-        told: bool,
-    ) -> Outcome:
-        try:
-            data = message.pop()
-        except IndexError:  # its client has gone
-            return Outcome()
-        if self._model is None:
-            self._model = self._opened()
-        model = self._model
-        if self._users is not None:
-            model = self._users.opened(user, model.settings)
-            if (label is None or not told) and not model.is_there:
-                return Outcome(unknown=1)  # without files for a user who has taught nothing
-            sent = learned_sent_mail(self._newly_sent(user))
-            if sent is not None:
-                model.learn_sent_mail(sent)
-        if (instead_of is not None or not told) and model.filed_now(data).label != instead_of:
-            return Outcome(already_known=1)
-        if self._outlet is not None:
-            self._outlet.attach(model, user if self._users is not None else "")
-        item = Item("-", label, data, told=told and label is not None)
-        day, before = int(time() // 86_400), model.stamp
-        if label is None:
-            outcome = model.unlearn([item], day=day)
-        else:
-            outcome = model.learn([item], day=day, classes=[label])
-        if model.stamp != before:
-            return_freed_memory()
-        if self._outlet is not None and self._waits_for_log:
-            self._outlet.wait_for_log(LOG_SECONDS)
-        return outcome
-
-    def end(self) -> None:
-        """End the thread once it has learned all waiting messages."""
-        self._thread.shutdown()

@@ -23,13 +23,12 @@ from nbspam.server.choices import (
     ServerChoices,
     ServerLimits,
     Service,
-    Waker,
     access_beside,
     listened,
 )
-from nbspam.server.judge import check_folder, check_site
+from nbspam.server.judge import check_folder, check_site, open_served
 from nbspam.server.metrics import Log, ServerTally
-from nbspam.server.worker import FAILING, Courier, open_served, protocol, run_worker
+from nbspam.server.worker import FAILING, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.workers import fork
@@ -67,7 +66,6 @@ class Supervisor:
         reread: Callable[[], tuple[Service, StoredModel, int]],
     ) -> None:
         self.service = service
-        self.courier = None if service.waker is None else Courier(service)
         self.model = model
         self.n_workers = n_workers
         self.reread = reread
@@ -86,8 +84,6 @@ class Supervisor:
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
         for _ in range(self.n_workers):
             self.start()
-        if self.courier is not None:
-            self.courier.tend(time.monotonic())
         while self.stops_by is None or self.workers or self.leaving:
             received = signal.sigwait(_SIGNALS)
             if received in (signal.SIGTERM, signal.SIGINT):
@@ -95,8 +91,6 @@ class Supervisor:
             elif received == signal.SIGHUP:
                 self.renews = True
             self.tick()
-        if self.courier is not None:  # the workers' last lessons are there
-            self.courier.stop()
         notify("STOPPING=1")
 
     def start(self, row: int | None = None) -> None:
@@ -137,8 +131,6 @@ class Supervisor:
             return
         if self.renews and not self.leaving:
             self.renew()
-        if self.courier is not None:
-            self.courier.tend(now)
         for row in [row for row, when in self.waiting.items() if when <= now]:
             del self.waiting[row]
             self.start(row)
@@ -152,8 +144,6 @@ class Supervisor:
 
     def bury(self, pid: int, status: int, now: float) -> None:
         """Note the end of a process, and have it started again unless it was to end."""
-        if self.courier is not None and self.courier.note_end(pid):
-            return
         is_leaving = pid in self.leaving
         worker = self.leaving.pop(pid, None) or self.workers.pop(pid, None)
         if worker is None:
@@ -213,9 +203,6 @@ class Supervisor:
             notify("READY=1")
         else:
             self.is_told = False
-            if self.courier is not None:
-                self.courier.stop()
-            self.courier = None if self.service.waker is None else Courier(self.service)
             self.waiting.clear()
             self.leave()
             for name, listener in before.listeners:
@@ -317,7 +304,6 @@ def serve(
     most = max(n_workers, _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
     _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
-    waker = Waker.new()
 
     def service(
         choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int
@@ -335,13 +321,12 @@ def serve(
             protocol(name)  # imported once, before workers are forked
         access = access_beside(choices.model_path) if "web" in sockets else None
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
-        shares = None if choices.share is None else waker
         # A collection writes into every object that it looks at, and so copies shared memory.
         # With these frozen it is cheap, and what connections leave behind need not pile up.
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000)
-        return Service(choices, sockets, limits, log, tally, access, shares), model, n_workers
+        return Service(choices, sockets, limits, log, tally, access), model, n_workers
 
     first = service(choices, lambda: sockets, n_workers)
     Supervisor(*first, lambda: service(*reread())).run()

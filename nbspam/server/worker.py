@@ -1,11 +1,7 @@
-"""The processes of a server: workers answer clients, and the courier shares lessons.
+"""A worker: the event loop of one process, which answers clients.
 
-A worker has one event loop.  Workers share the listening sockets: whichever is idle accepts.  One
-that is to end answers what it has accepted, and what waits to be.
-
-The courier sends lessons to a shared log, and reads others'.  It writes journals as every process
-does, so that workers judge by them from the next message on.  Verdicts and lessons never wait for
-it, or for the log.
+Workers share the listening sockets: whichever is idle accepts.  One that is to end answers what it
+has accepted, and what waits to be.
 """
 
 import asyncio
@@ -14,31 +10,24 @@ import logging
 import os
 import signal
 import socket
-import threading
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from nbspam.decision import HAM_AND_SPAM
-from nbspam.errors import ModelWarning, NbspamError, SharedLogError, UsageError
-from nbspam.mail.attachments import limits_with_documents
-from nbspam.server.choices import Service, ShareChoices, connected_user
+from nbspam.errors import ModelWarning, UsageError
+from nbspam.server.choices import Service, connected_user
 from nbspam.server.connection import Connection, Desk
-from nbspam.server.judge import Judge, Teacher, UserError, Users, known_as, model_in
-from nbspam.server.metrics import Log, ServerTally
+from nbspam.server.judge import Judge, Users
+from nbspam.server.lessons import Courier, TaughtModels, Teacher
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.reviewer import Reviewer
-from nbspam.settings import SettingsChoices, chosen_settings
-from nbspam.sharing.logs import open_log
-from nbspam.sharing.sharer import SharedOutlet, Sharer
+from nbspam.sharing.sharer import SharedOutlet
 from nbspam.store.model import StoredModel
-from nbspam.workers import fork, return_freed_memory
+from nbspam.workers import allocate_in_one_heap
 
 # The supervisor imports the modules of the protocols that are spoken.
 PROTOCOLS = {
@@ -53,30 +42,13 @@ _ELSEWHERE = 0.1  # seconds in which other workers accept, before a full one loo
 _GRACE = 0.5  # seconds in which a connection's first request may still come
 
 
-def open_served(path: str) -> StoredModel:
-    """Return a model of mail that can be served; raises NbspamError.
-
-    If there is none, the first lesson makes one.
-    """
-    new = chosen_settings(SettingsChoices(), is_text=False)
-    model = StoredModel(path, new=new, is_copied=True)
-    classifier = model.classifier()
-    if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
-        raise UsageError(
-            f"{path}: a model of {classifier.noun}, of the classes"
-            f" {', '.join(classifier.classes)}; serve a model of mail, of ham and spam"
-        )
-    if model.settings.attachments:
-        limits_with_documents()
-    return model
-
-
 def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) -> int:
     """Answer clients until SIGTERM, and then the accepted ones; return the status to exit with.
 
     model: opened before this process was forked.  row: its own in the tally.  supervisor: the
     parent process, whose death is a signal to end, too.  SIGTERM may be blocked.
     """
+    allocate_in_one_heap()
     service.tally.take_row(row)
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
         return runner.run(_EventLoopWorker(service, supervisor).run(model))
@@ -108,6 +80,7 @@ class _EventLoopWorker:
         self.service = service
         self.supervisor = supervisor
         self.accepting: set[asyncio.Task[object]] = set()
+        self.courier: Courier | None = None
         self.ended = asyncio.Event()
 
     def furnish(self, model: StoredModel) -> Desk:
@@ -128,22 +101,20 @@ class _EventLoopWorker:
             users = Users(choices.users, limits.users_bytes, on_users)
         on_model = partial(on_trouble, "the model as it was goes on judging")
         judge = Judge(model, choices.rule_of, on_model, service.tally, users)
+        models = TaughtModels(choices.model_path, choices.users)
+        outlet, share = None, choices.share
+        if share is not None:
+            self.courier = Courier(service, share, models)
+            outlet = SharedOutlet(choices.model_path, self.courier.wake)
         teacher, reviewer = None, None
         if service.may_teach:
             opened_box = partial(review_mailbox, book=choices.book)
             mailboxes = Mailboxes(choices.review, model.path, choices.users, opened_box)
-            opened = partial(open_served, choices.model_path)
-            teacher = Teacher(opened, users, mailboxes.newly_sent, *self.outlet())
+            waits, has_users = share is not None and share.is_sync, users is not None
+            teacher = Teacher(models, has_users, mailboxes.newly_sent, outlet, waits)
             if service.has_mail:
                 reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, choices.moves)
         return Desk(service, judge, teacher, reviewer, self.ended.set)
-
-    def outlet(self) -> tuple[SharedOutlet | None, bool]:
-        """Return the sharer of lessons, and whether the shared log must have them at once."""
-        choices, waker = self.service.choices, self.service.waker
-        if waker is None or choices.share is None:
-            return None, False
-        return SharedOutlet(choices.model_path, waker.wake), choices.share.is_sync
 
     async def run(self, model: StoredModel) -> int:
         """Answer until the end; return the status to exit with."""
@@ -162,6 +133,8 @@ class _EventLoopWorker:
         self.wake_supervisor()
         while not self.ended.is_set():
             desk.sweep(loop.time())
+            if desk.teacher is not None:
+                desk.teacher.rest()
             if desk.judge.seconds_busy < desk.limits.answer_seconds:
                 tally.put("beat", time.monotonic())
             if not desk.judge.is_alive:  # nobody would be answered any more
@@ -177,6 +150,8 @@ class _EventLoopWorker:
         desk.judge.end()
         if desk.teacher is not None:
             desk.teacher.end()
+        if self.courier is not None:
+            self.courier.end()
         return FAILING if desk.is_failing else 0
 
     def wake_supervisor(self) -> None:
@@ -261,198 +236,3 @@ class _EventLoopWorker:
                 desk.end()
             desk.sweep(loop.time())
             await asyncio.sleep(0.05)
-
-
-# ---- the courier ----
-
-
-_PAUSE = 1.0  # seconds between two tries, and between two reports
-_TRIM = 60.0  # seconds between two looks at what all hosts have read
-_QUIET = 5.0  # seconds without a record, before the model's digest is told
-_HELD = 64  # users' models that are open
-_LAST = 5.0  # seconds for the last lessons when the server ends
-
-
-class ShareOpener:
-    """Opens the models that lessons of a log are for: the site's, and users'.
-
-    users: the folder of users' models; None: there are none.
-    """
-
-    def __init__(self, model_path: str, users: str | None) -> None:
-        self._model_path, self._users = model_path, users
-        self._held: OrderedDict[str, StoredModel] = OrderedDict()
-
-    @cached_property
-    def _site(self) -> StoredModel:  # the thread that sends needs none
-        return open_served(self._model_path)
-
-    def __call__(self, user: str) -> StoredModel:
-        """Return a user's model, "" for the site's; raises UsageError for no user's name."""
-        if not user:
-            return self._site
-        if self._users is None:
-            raise UsageError(f"{user}: no users' models here; serve with --users DIR")
-        if user not in self._held:
-            if known_as(user) != user:
-                raise UsageError(f"{user}: not the name of a user; give another one")
-            try:
-                path = model_in(self._users, user)
-            except UserError as error:
-                raise UsageError(str(error)) from error
-            settings = replace(self._site.settings, sent_mail=None)
-            self._held[user] = StoredModel(path, new=settings)
-            while len(self._held) > _HELD:
-                self._held.popitem(last=False)
-        self._held.move_to_end(user)
-        return self._held[user]
-
-
-def sharer_for(choices: ShareChoices, model_path: str, users: str | None) -> Sharer:
-    """Return the sharer of a model; raises NbspamError."""
-    log = open_log(choices.url, choices.password)
-    sharer = Sharer(model_path, log, socket.gethostname(), ShareOpener(model_path, users))
-    if users is not None:
-        sharer.outbox.keep_users(os.path.abspath(users))
-    return sharer
-
-
-class Courier:
-    """Keeps the courier's process running, for the supervisor."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.pid: int | None = None
-        self._again = 0.0  # when it may be started
-
-    def tend(self, now: float) -> None:
-        """Start the process unless it runs."""
-        if self.pid is not None or now < self._again:
-            return
-        self._again = now + _PAUSE
-        self.pid = fork()
-        if self.pid:
-            return
-        status = 1
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            status = _Courier(self.service).run()
-        except BaseException as error:
-            self.service.log.failed("the courier of lessons ends", error)
-        finally:
-            os._exit(status)
-
-    def note_end(self, pid: int) -> bool:
-        """Return whether a process that has ended was the courier."""
-        if pid != self.pid:
-            return False
-        self.pid = None
-        return True
-
-    def stop(self) -> None:
-        """Let it send what it can, and end it."""
-        if self.pid is None:
-            return
-        os.kill(self.pid, signal.SIGTERM)
-        end = time.monotonic() + _LAST + _PAUSE
-        while os.waitpid(self.pid, os.WNOHANG)[0] == 0:
-            if time.monotonic() > end:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
-                break
-            time.sleep(0.01)
-        self.pid = None
-
-
-class _Courier:
-    """The process: its main thread reads the log, another one sends."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.log: Log = service.log
-        self.tally: ServerTally = service.tally
-        self.parent = os.getppid()
-        self.ended = threading.Event()
-        self._said = ""
-
-    def run(self) -> int:
-        """Send and read until SIGTERM, or the end of the supervisor."""
-        signal.signal(signal.SIGTERM, lambda *_: self.ended.set())
-        for ignored in (signal.SIGINT, signal.SIGHUP):
-            signal.signal(ignored, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
-        self.tally.put("shares", 1)
-        sending = threading.Thread(target=self._send, daemon=True)
-        sending.start()
-        self._receive()
-        sending.join(_LAST)
-        return 0
-
-    def _sharer(self) -> Sharer:
-        choices, share = self.service.choices, self.service.choices.share
-        assert share is not None
-        return sharer_for(share, choices.model_path, choices.users)
-
-    @property
-    def _goes_on(self) -> bool:
-        return not self.ended.is_set() and os.getppid() == self.parent
-
-    def _tell(self, error: NbspamError) -> None:
-        """Log a failure once, until there is another one."""
-        if str(error) != self._said:
-            self._said = str(error)
-            self.log.failed("lessons are not shared now", error)
-
-    def _send(self) -> None:
-        waker = self.service.waker
-        assert waker is not None
-        sharer, last_try = self._sharer(), False
-        while True:
-            try:
-                n_sent = sharer.send()
-                if not n_sent:
-                    if last_try:
-                        return
-                    last_try = not self._goes_on
-                    waker.wait(0 if last_try else _PAUSE)
-            except NbspamError as error:
-                self._tell(error)
-                if not self._goes_on:
-                    return
-                self.ended.wait(_PAUSE)
-            self.tally.put("share_outbox", sharer.outbox.size())
-
-    def _receive(self) -> None:
-        sharer, due, trims, last = self._sharer(), 0.0, time.monotonic() + _TRIM, 0.0
-        digest: object = None
-        while self._goes_on:
-            try:
-                if sharer.receive():
-                    last = time.monotonic()
-                    continue
-                now = time.monotonic()
-                if now >= due:
-                    facts = sharer.report(now - last > _QUIET)
-                    self._put(facts)
-                    if facts.get("model", digest) != digest:
-                        digest = facts["model"]
-                        return_freed_memory()  # which fits and the export took
-                    due = now + _PAUSE
-                if now >= trims:
-                    sharer.trim()
-                    trims = now + _TRIM
-                sharer.log.wait(sharer.outbox.place().position, _PAUSE)
-            except NbspamError as error:
-                self.tally.put("share_connected", 0)
-                if isinstance(error, SharedLogError):
-                    self.tally.put("share_outbox", sharer.outbox.size())
-                self._tell(error)
-                self.ended.wait(_PAUSE)
-
-    def _put(self, facts: dict[str, object]) -> None:
-        if self._said:
-            self._said = ""
-            self.log.told("lessons are shared again")
-        self.tally.put("share_connected", 1)
-        for name in ("lag", "outbox", "read", "skipped"):
-            self.tally.put(f"share_{name}", float(str(facts[name])))

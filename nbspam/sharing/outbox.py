@@ -7,7 +7,9 @@ it has not read back yet.  All processes of a host use it at once.
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
+from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -17,6 +19,9 @@ from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
 MOST = 100_000  # lessons in an outbox; about 1 GB
 SYNCHRONOUS = "FULL"  # an acknowledged lesson survives a crash of the machine
+# What the log tells again after a crash is not waited for; the next lesson, or `sync`, forces it
+# to disk, too.
+_LATER = "NORMAL"
 _PATIENCE = 60.0  # seconds for other processes
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -82,13 +87,15 @@ class Outbox:
             raise ModelFileError(
                 f"{self.path}: {error.strerror}; make its folder writable"
             ) from error
+        self._synced: LogPosition | None = None
+        self._gathering, self._writing = Lock(), Lock()
+        self._gathered: list[tuple[list[Any], Future[int]]] = []
         with self._used():
             self._base = sqlite3.connect(
                 self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
             try:
                 self._base.execute("PRAGMA journal_mode=WAL")
-                self._base.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
                 self._base.executescript(_SCHEMA)
                 origin = [uuid4().hex]
                 self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", origin)
@@ -107,9 +114,10 @@ class Outbox:
             ) from error
 
     @contextmanager
-    def _changed(self) -> Iterator[sqlite3.Connection]:
-        """Make several changes at once, durably."""
+    def _changed(self, synchronous: str | None = None) -> Iterator[sqlite3.Connection]:
+        """Make several changes at once; durably, unless `synchronous` says otherwise."""
         with self._used():
+            self._base.execute(f"PRAGMA synchronous={synchronous or SYNCHRONOUS}")
             self._base.execute("BEGIN IMMEDIATE")
             try:
                 yield self._base
@@ -162,7 +170,7 @@ class Outbox:
         """
         facts = [(name, str(value)) for name, value in place._asdict().items()]
         rows = [(each.filed, each.number) for each in pending]
-        with self._changed() as base:
+        with self._changed(_LATER) as base:
             base.executemany("UPDATE outbox SET filed = ? WHERE number = ?", rows)
             base.executemany("INSERT OR REPLACE INTO fact VALUES (?, ?)", facts)
             base.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", list(seen.items()))
@@ -174,9 +182,27 @@ class Outbox:
     def put(self, lessons: Iterable[PendingLesson]) -> int:
         """Keep lessons durably; return the number of the last one.
 
-        Raises SharedLogError if there is no room for them.
+        What threads want to keep while others are put on disk is put there together.  Raises
+        SharedLogError if there is no room for it.
         """
         rows = [each._replace(digest=_signed(each.digest))[1:] for each in lessons]
+        last: Future[int] = Future()
+        with self._gathering:
+            self._gathered.append((rows, last))
+        with self._writing:
+            with self._gathering:
+                together, self._gathered = self._gathered, []
+            if together:  # else another thread has put them on disk
+                try:
+                    number = self._put([row for each, _ in together for row in each])
+                    for _, done in together:
+                        done.set_result(number)
+                except BaseException as error:
+                    for _, done in together:
+                        done.set_exception(error)
+        return last.result()
+
+    def _put(self, rows: list[Any]) -> int:
         with self._changed() as base:
             if self._size() + len(rows) > MOST:
                 raise SharedLogError(
@@ -225,8 +251,17 @@ class Outbox:
 
     def note_sent(self, first: int, last: int) -> None:
         """Note that the log has lessons."""
-        with self._changed() as base:
+        with self._changed(_LATER) as base:
             base.execute("UPDATE outbox SET sent = 1 WHERE number BETWEEN ? AND ?", [first, last])
+
+    def sync(self) -> LogPosition:
+        """Force to disk how far this host has read, and return that."""
+        place = self.place()
+        if place != self._synced:
+            with self._changed() as base:
+                base.execute("INSERT OR REPLACE INTO fact VALUES ('synced', ?)", [place.n_read])
+            self._synced = place
+        return place
 
     def users(self) -> list[str]:
         """Return the users with lessons in the outbox."""

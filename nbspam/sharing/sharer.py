@@ -4,12 +4,13 @@ Its lessons go into its outbox, from there into the log, and from the log into t
 hosts.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from hashlib import file_digest
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from nbspam import __version__
@@ -30,11 +31,16 @@ from nbspam.sharing.records import (
 )
 from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
-from nbspam.store.text import model_lines
+from nbspam.store.modelfile import plain, write_plain
 
 _AT_ONCE = 500  # records that are read or sent together
 _KNOWN_SECONDS = 30 * 86_400.0  # a host that was silent for longer is not waited for
 LOG_SECONDS = 10.0  # in which the log must have a lesson, with --share-sync
+# The fields of a model file that are sums of lessons; others are fitted to them, or the host's.
+_LEARNED = (
+    *("classes", "class_count", "keys", "text", "text_offsets", "group", "feature_count"),
+    *("document_frequency", "lacks", "others_had", "memory"),
+)
 Opener = Callable[[str], StoredModel]
 
 
@@ -253,7 +259,8 @@ class Sharer:
 
     def facts(self) -> dict[str, Any]:
         """Return this host's report to the others."""
-        place, end = self.outbox.place(), self.log.end()
+        # Others trim the log by the position: a crash must not take it back.
+        place, end = self.outbox.sync(), self.log.end()
         return {
             "version": __version__,
             "position": str(place.position),
@@ -276,13 +283,14 @@ class Sharer:
         return facts
 
     def digest(self) -> str:
-        """Return a digest of the export of the site's model."""
+        """Return a digest of what the site's model has learned, from which its export follows."""
         place = self.outbox.place().n_read
         if self._digest[0] != place:
-            total = hashlib.sha256()
-            for line in model_lines(self._opened("").whole()):
-                total.update(line)
-            self._digest = (place, total.hexdigest()[:16])
+            state = self._opened("").whole().to_state()
+            with TemporaryFile() as file:  # in memory, it would stay with the process
+                write_plain(file, plain({name: state.get(name) for name in _LEARNED}))
+                file.seek(0)
+                self._digest = (place, file_digest(file, "sha256").hexdigest()[:16])
         return self._digest[1]
 
     def trim(self) -> None:

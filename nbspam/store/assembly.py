@@ -5,9 +5,10 @@ un-learned, merged), because everything is first put in the order of keys and di
 """
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -248,6 +249,20 @@ def check_ledger(classifier: Classifier, name: str) -> None:
         raise UsageError(
             f"{name}: has no ledger, so it does not know which messages it has learned, and in"
             " which class; train it again without --no-ledger"
+        )
+
+
+def check_known(classes: Iterable[str], known: Collection[str]) -> None:
+    """Raise UsageError for classes that are not known; ham and spam may join each other."""
+    of_mail = set(HAM_AND_SPAM)
+    allowed = of_mail.union(known) if of_mail.issuperset(known) else set(known)
+    wrong = sorted(set(classes) - allowed)
+    if wrong:
+        near = get_close_matches(wrong[0], sorted(allowed), 1)
+        asks = f"did you mean {near[0]}? --new-class" if near else "--new-class"
+        raise UsageError(
+            f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
+            f" {asks} makes a new class"
         )
 
 

@@ -296,27 +296,32 @@ def read_more(path: str, model: Identity, journal: Journal) -> Journal | None:
     return more._replace(size=start + more.size, end=start + more.end)
 
 
-def snapshot_and_journal(path: str, is_copied: bool = False) -> tuple[Snapshot, Journal]:
+def snapshot_and_journal(
+    path: str, is_copied: bool = False, known: Snapshot | None = None
+) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; never waits for a writer.
 
     If a writer replaces the model and removes its journal between the two reads, both are read
     again.  The journal may be another model's.  Raises ModelFileError.
     """
     while True:
-        snapshot = read_snapshot(path, is_copied)
+        is_known = known is not None and stamp_of(path) == known.stamp
+        snapshot = known if known is not None and is_known else read_snapshot(path, is_copied)
         journal = read_journal(path)
         if stamp_of(path) == snapshot.stamp:
             return snapshot, journal
 
 
-def read_model(path: str, is_copied: bool = False) -> tuple[Snapshot, Journal]:
+def read_model(
+    path: str, is_copied: bool = False, known: Snapshot | None = None
+) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; warns of what is not used.
 
     A journal of another model is returned without its changes.  path: from `disk.resolved`.
-    is_copied: whether the model is to be whole even if its file is changed in its place.  Raises
-    ModelFileError.
+    is_copied: whether the model is to be whole even if its file is changed in its place.  known:
+    returned instead of a file that has not changed since.  Raises ModelFileError.
     """
-    snapshot, journal = snapshot_and_journal(path, is_copied)
+    snapshot, journal = snapshot_and_journal(path, is_copied, known)
     if problem := problem_of(path, snapshot.identity, journal):
         warnings.warn(f"{problem}; see: nbspam doctor", ModelWarning, stacklevel=2)
     if journal.owner != snapshot.identity:
@@ -337,6 +342,18 @@ def problem_of(path: str, model: Identity, journal: Journal) -> str | None:
         lost = f"{journal.lost:,}" if journal.lost else "later ones, if any,"
         return f"{name}: damaged; {len(journal.changes):,} changes are used, {lost} are lost"
     return None
+
+
+def warn_of_loss(path: str, model: Identity | None, before: Journal, now: Journal) -> None:
+    """Warn if changes to a model have gone with a journal that was removed or replaced.
+
+    before, now: the journal of the same model file.  One that was replaced has taken its journal
+    in.
+    """
+    had = before.n_records if before.owner == model else 0
+    if now.n_records < had and not now.is_damaged:
+        text = f"{journal_path(path)}: it has vanished, and {had} changes with it; put it back"
+        warnings.warn(text, ModelWarning, stacklevel=2)
 
 
 def is_taken_in(journal: Journal, model: Identity) -> bool:

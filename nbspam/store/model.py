@@ -7,22 +7,23 @@ at once would have made.
 """
 
 import os
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
+from threading import RLock
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nbspam.classifier.classifier import TOKENS, Classifier, lack_of
-from nbspam.classifier.training import ModelGrowth
+from nbspam.classifier.classifier import Classifier, lack_of
+from nbspam.classifier.training import ModelGrowth, overlay
 from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_lessons
 from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
-from nbspam.decision import HAM_AND_SPAM, POLICIES, Cutoffs, is_worth_learning
+from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
-from nbspam.errors import ModelFileError, ModelWarning, NbspamError, NotTrainedError, UsageError
+from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
@@ -31,6 +32,7 @@ from nbspam.sources.items import Item, looked_through
 from nbspam.store.assembly import (
     Lessons,
     begun,
+    check_known,
     check_ledger,
     compacted,
     filed_in,
@@ -44,16 +46,16 @@ from nbspam.store.journal import (
     NOBODY,
     Journal,
     append,
-    journal_path,
     read_journal,
     read_model,
     read_more,
     remove_journal,
     set_aside,
+    warn_of_loss,
     write_journal,
 )
 from nbspam.store.modelfile import Identity, Snapshot
-from nbspam.store.open import base_of, classifier_of, of_tokens, write_model_file
+from nbspam.store.open import base_of, write_model_file
 from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.tokens.sparse import empty_vocabulary, no_documents
 from nbspam.verdicts import Skipped, posterior
@@ -61,20 +63,10 @@ from nbspam.verdicts import Skipped, posterior
 # One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
 # a large update makes a few fits instead of one for each twentieth by which a class grows.
 MAX_ENTRIES = 4_000_000
-
-
-def check_known(classes: Iterable[str], known: Collection[str]) -> None:
-    """Raise UsageError for classes that are not known; ham and spam may join each other."""
-    of_mail = set(HAM_AND_SPAM)
-    allowed = of_mail.union(known) if of_mail.issuperset(known) else set(known)
-    wrong = sorted(set(classes) - allowed)
-    if wrong:
-        near = get_close_matches(wrong[0], sorted(allowed), 1)
-        asks = f"did you mean {near[0]}? --new-class" if near else "--new-class"
-        raise UsageError(
-            f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
-            f" {asks} makes a new class"
-        )
+_FIT_SHARE, _MANY = 0.2, 1_000  # of a server's time, at most; messages, with fewer it takes none
+# Who has read a model file last to serve from it: others in the process have the same arrays.
+_SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
+_NOWHERE = ""  # the class of messages that are to be un-learned; no class has this name
 
 
 class StoredModel:
@@ -82,12 +74,13 @@ class StoredModel:
 
     A change is decided under the model's lock, put on disk, and only then reported: in the
     journal, or, when evidence is fitted again, in a new model file that takes the journal in.  So
-    several processes may use one model at once; one object is not safe for several threads.
+    several processes may use one model at once.  Several threads may learn by one object.
     """
 
     base: Classifier  # as it was when evidence was fitted last, without later changes
     stamp: Stamp | None  # of the model file that was read last; None if there was none
     _identity: Identity | None  # of that file
+    _loaded: tuple[Snapshot | None, Classifier | None] = (None, None)  # without its state
     _journal: Journal
     _current: Classifier | None
     is_on_disk = True
@@ -99,16 +92,19 @@ class StoredModel:
         path: str,
         just_read: tuple[Snapshot, Journal] | None = None,
         new: Settings | None = None,
-        is_copied: bool = False,
+        is_served: bool = False,
     ) -> None:
         """Open a model; raises ModelFileError.
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
-        the model that the first message makes, if there is none.  is_copied: for a process that
-        lives long: the model stays as it was read even if its file is changed in its place.
+        the model that the first message makes, if there is none.  is_served: for a process that
+        lives long: the model stays as it was read even if its file is changed in its place, and
+        a fit that is due waits while lessons come fast.
         """
         self.name, self.path = path, resolved(path)
-        self._new, self._is_copied = new, is_copied
+        self._new, self._is_served = new, is_served
+        self._fit_seconds = 0.0  # that the last fit took here
+        self._mutex = RLock()
         self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
         self._load(just_read)
 
@@ -117,6 +113,7 @@ class StoredModel:
         """Return a model that has no file: what it learns ends with the process."""
         model = cls.__new__(cls)
         model.name, model.path, model.is_on_disk = "model", "", False
+        model._is_served, model._fit_seconds, model._mutex = False, 0.0, RLock()
         model._identity, model.stamp, model._journal = None, None, NO_JOURNAL
         model._begin(classifier)
         return model
@@ -127,6 +124,8 @@ class StoredModel:
         self._changes: list[LabelChange] = []
         self._known: dict[int, LabelChange] = {}
         self._growth = ModelGrowth.of(base)
+        self.is_due = False  # a fit, which could not be written or was put off
+        self._rest()
         self._current = None
 
     @property
@@ -141,15 +140,19 @@ class StoredModel:
 
     def classifier(self) -> Classifier:
         """Return the classifier with everything that was learned so far."""
-        self._refresh()
-        if self._current is None:
-            self._current = with_changes(self.base, self._changes)
-        return self._current
+        with self._mutex:
+            self._refresh()
+            if self._current is None:
+                taken_in = overlay if self._is_served else with_changes
+                self._current = taken_in(self.base, self._changes)
+            return self._current
 
     def whole(self) -> Classifier:
         """Return the classifier that a model file written now would hold, fitted again."""
-        self._refresh()
-        return compacted(self.base, self._changes)
+        with self._mutex:
+            self._refresh()
+            base, changes = self.base, list(self._changes)
+        return compacted(base, changes)
 
     def told(self) -> dict[int, str]:
         """Return the classes that a person has told of single messages, by digest."""
@@ -191,8 +194,16 @@ class StoredModel:
         Raises ModelFileError; then the old file and its journal are unchanged.
         """
         with self._alone():
-            self._take_base(compacted(self.base, self._changes))
+            self._fit()
             self._load()
+
+    def fit_if_due(self) -> None:
+        """Make the fit that was put off while lessons came fast, if its time has come."""
+        if self.is_due and time.monotonic() >= self._rests_until:
+            with self._alone():
+                if self.is_due:
+                    self._fit()
+                    self._load()
 
     def _needs_more(self) -> Outcome:
         """Return a note if the model knows only ham, only spam or nothing."""
@@ -259,17 +270,31 @@ class StoredModel:
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Un-learn messages, whichever class they were learned in."""
         check_ledger(self.base, self.name)
-        items = (item._replace(label="") for item in items)
-        return self._change(items, day, jobs, Copies(), to_none=True) + self._needs_more()
+        items = (item._replace(label=_NOWHERE) for item in items)
+        return self._change(items, day, jobs, Copies()) + self._needs_more()
+
+    def learn_each(
+        self, items: Sequence[Item], *, day: int, holds: Callable[[int, FiledMessage], bool]
+    ) -> list[Outcome]:
+        """Learn messages one after another, but put them on disk together; raises NbspamError.
+
+        items: messages of mail in memory, of known classes; those without a class are un-learned.
+        holds: whether an item, by its number, is still to be learned where its message is filed
+        now; if not, the message stays there.  Returns the outcome of each.
+        """
+        if any(item.label is None for item in items):
+            check_ledger(self.base, self.name)
+        settings = self.settings
+        labelled = [item._replace(label=item.label or _NOWHERE) for item in items]
+        lessons, _ = read_lessons(settings, labelled)
+        return self._commit(lessons, settings, Copies(), day, holds)[0]
 
     def learn_sent_mail(self, found: SentMail) -> bool:
         """Learn what the user's sent mail tells of senders; return whether it was new.
 
         It bears on messages from now on.  The model file is written; raises ModelFileError.
         """
-        return self._change_sent_mail(
-            lambda known: found if known is None else known.united(found)
-        )
+        return self._change_sent_mail(lambda known: known.united(found) if known else found)
 
     def unlearn_sent_mail(self, items: Iterable[Item]) -> bool:
         """Forget messages that the user sent; return whether the model knew any of them."""
@@ -302,9 +327,7 @@ class StoredModel:
         truth = classifier.classes.index(item.label)
         return is_worth_learning(policy, posterior(answer.joint[None])[0], truth)
 
-    def _change(
-        self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
-    ) -> Outcome:
+    def _change(self, items: Iterable[Item], day: int, jobs: int, copies: Copies) -> Outcome:
         outcome, settings = Outcome(), self.settings
         read = partial(read_lessons, settings)
         gathered: list[TokenizedLesson] = []
@@ -314,9 +337,11 @@ class StoredModel:
             gathered += lessons
             n_entries += sum(len(lesson.messages.documents.columns) for lesson in lessons)
             if n_entries > MAX_ENTRIES:
-                outcome += self._commit(gathered, settings, copies, day, to_none)
+                outcomes, notes = self._commit(gathered, settings, copies, day)
+                outcome = sum(outcomes, outcome) + notes
                 gathered, n_entries = [], 0
-        return outcome + self._commit(gathered, settings, copies, day, to_none)
+        outcomes, notes = self._commit(gathered, settings, copies, day)
+        return sum(outcomes, outcome) + notes
 
     def _commit(
         self,
@@ -324,23 +349,27 @@ class StoredModel:
         settings: Settings,
         copies: Copies,
         day: int,
-        to_none: bool,
-    ) -> Outcome:
-        """Keep the changes that lessons make; settings: the ones that they were read with."""
+        holds: Callable[[int, FiledMessage], bool] = lambda number, filed: True,
+    ) -> tuple[list[Outcome], Outcome]:
+        """Keep the changes that lessons make; return the outcome of each message, and notes.
+
+        settings: the ones that the lessons were read with.  holds: see `learn_each`.
+        """
+        notes = Outcome()
         if not lessons:
-            return Outcome()
+            return [], notes
         with self._alone():
             if self.settings != settings:
                 raise ModelFileError(
                     f"{self.name}: replaced by another model just now; run this again"
                 )
-            changes, outcome = self._decide(lessons, copies, day, to_none)
+            changes, outcomes = self._decide(lessons, copies, day, holds)
             if changes:
-                outcome += self._check_classes(changes)
+                notes += self._check_classes(changes)
                 if self.outlet is not None:
                     self.outlet(self, changes)
-                outcome += self._keep(changes)
-        return outcome
+                notes += self._keep(changes)
+        return outcomes, notes
 
     def take(self, changes_of: "Callable[[StoredModel], list[LabelChange]]") -> None:
         """Keep changes that were decided elsewhere; raises NbspamError.
@@ -369,19 +398,27 @@ class StoredModel:
         return change._replace(after=filed.label, told=filed.told, day=day)
 
     def _decide(
-        self, lessons: Sequence[TokenizedLesson], copies: Copies, day: int, to_none: bool
-    ) -> tuple[list[LabelChange], Outcome]:
+        self,
+        lessons: Sequence[TokenizedLesson],
+        copies: Copies,
+        day: int,
+        holds: Callable[[int, FiledMessage], bool],
+    ) -> tuple[list[LabelChange], list[Outcome]]:
         """Return the changes that lessons make, and the outcome for each message."""
         changes: list[LabelChange] = []
-        outcome = Outcome()
+        outcomes: list[Outcome] = []
         now: dict[int, LabelChange] = {}
         for lesson in lessons:
             labels = lesson.messages.labels.tolist()
             digests = map(copies.numbered, lesson.messages.digests.tolist())
             for row, digest in enumerate(digests):
                 before = filed_by(now[digest]) if digest in now else self._filed(digest)
-                after = NOT_FILED if to_none else FiledMessage(labels[row], lesson.told[row])
-                outcome += outcome_of(before, after)
+                if not holds(len(outcomes), before):
+                    outcomes.append(Outcome(already_known=1))
+                    continue
+                after = FiledMessage(labels[row], lesson.told[row])
+                after = NOT_FILED if labels[row] == _NOWHERE else after
+                outcomes.append(outcome_of(before, after))
                 if after == before or after == before._replace(told=False):
                     continue
                 change = None
@@ -397,7 +434,7 @@ class StoredModel:
                     before=before.label, after=after.label, day=day, told=after.told
                 )
                 changes.append(now[digest])
-        return changes, outcome
+        return changes, outcomes
 
     def _filed(self, digest: int) -> FiledMessage:
         if digest in self._known:
@@ -429,28 +466,43 @@ class StoredModel:
     def _keep(self, changes: list[LabelChange]) -> Outcome:
         """Keep changes: up to the last due fit in a new base, the others as changes."""
         due = self._growth.copy().note_all(changes)
+        if self._is_served and (due or self.is_due):
+            rests = self.base.table.n_docs >= _MANY and time.monotonic() < self._rests_until
+            due = 0 if rests else len(changes)
         is_new = self.is_on_disk and not self.is_there
         outcome = Outcome(notes=(f"{self.path}: a new model",) if is_new else ())
         if not due:
             self._append(changes)
             return outcome
         before = self.base.table.vocabulary
-        fitted = compacted(self.base, [*self._changes, *changes[:due]])
         try:
-            self._take_base(fitted)
+            self._fit(changes[:due])
         except NbspamError as error:
             self._append(changes)
             return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
         self._refresh()
         if changes[due:]:
             # The new base knows other tokens; the tokens that it does not know must be spelt out.
-            self._append(respelt(changes[due:], before, fitted.table.vocabulary))
+            self._append(respelt(changes[due:], before, self.base.table.vocabulary))
         return outcome
+
+    def _fit(self, more: Sequence[LabelChange] = ()) -> None:
+        """Fit evidence again, and write it with all changes and more; raises NbspamError."""
+        start = time.monotonic()
+        try:
+            self._take_base(compacted(self.base, [*self._changes, *more]))
+        finally:
+            self._fit_seconds = time.monotonic() - start
+            self._rest()
+
+    def _rest(self) -> None:
+        """Put the next fit off."""
+        self._rests_until = time.monotonic() + self._fit_seconds * (1 / _FIT_SHARE - 1)
 
     def _note(self, changes: Sequence[LabelChange]) -> None:
         """Add changes that were kept to what this object knows."""
         if changes:
-            self._growth.note_all(changes)
+            self.is_due |= self._growth.note_all(changes) > 0
             self._changes += changes
             self._known.update((change.digest, change) for change in changes)
             self._current = None
@@ -462,23 +514,18 @@ class StoredModel:
             self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
             self._begin(begun(self._new))
             return
-        snapshot, journal = just_read or read_model(self.path, self._is_copied)
-        base = base_of(self.path, snapshot.state)
+        known, base = (_SERVED.get(self.path) or self)._loaded if self._is_served else (None, None)
+        snapshot, journal = just_read or read_model(self.path, self._is_served, known)
+        if base is None or snapshot is not known:
+            base = base_of(self.path, snapshot.state)
+        if self._is_served:
+            self._loaded = snapshot._replace(state={}), base
+            _SERVED[self.path] = self
         if self.stamp == snapshot.stamp:
-            self._check_lost(journal)
+            warn_of_loss(self.path, self._identity, self._journal, journal)
         self._identity, self.stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
         self._take_in(journal)
-
-    def _check_lost(self, journal: Journal) -> None:
-        """Warn if lessons have gone with a journal that was removed or replaced.
-
-        journal: that of the same model file.  A file that was replaced has taken its journal in.
-        """
-        had = self._journal.n_records if self._journal.owner == self._identity else 0
-        if journal.n_records < had and not journal.is_damaged:
-            text = f"{journal_path(self.path)}: it has vanished, and {had} changes with it"
-            warnings.warn(f"{text}; put it back", ModelWarning, stacklevel=2)
 
     def _take_in(self, journal: Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""
@@ -487,7 +534,7 @@ class StoredModel:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with locked(self.path) if self.is_on_disk else nullcontext():
+        with self._mutex, locked(self.path) if self.is_on_disk else nullcontext():
             self._refresh()
             yield
 
@@ -551,29 +598,3 @@ class StoredModel:
             set_aside(self.path, journal, self._identity)
         except OSError as error:
             raise unwritable(self.path, error) from error
-
-
-def told_at(path: str) -> dict[int, str]:
-    """Return the classes that a person has told the model in a file, by digest; NbspamError.
-
-    A model that cannot learn on was told none.
-    """
-    path = resolved(path)
-    just_read = read_model(path)
-    state = just_read[0].state
-    if state.get("kind") != TOKENS or not state.get("memory"):
-        return {}
-    return StoredModel(path, just_read).told()
-
-
-def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
-    """Write cutoffs into a model of tokens; raises NbspamError.
-
-    The new file includes the journal's changes, read under the same lock, so that nothing is lost.
-    """
-    path = resolved(path)
-    with locked(path):
-        snapshot, journal = read_model(path)
-        base = of_tokens(path, classifier_of(path, snapshot.state))
-        classifier = compacted(base, journal.changes)
-        write_model_file(path, replace(classifier, cutoffs=cutoffs))

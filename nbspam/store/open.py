@@ -14,7 +14,7 @@ import numpy as np
 from nbspam import __version__
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS, Classifier
-from nbspam.decision import HAM_AND_SPAM
+from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
@@ -152,6 +152,21 @@ def write_model_file(path: str, classifier: AnyClassifier, journal: Journal | No
     """
     state = {"program": f"nbspam {__version__}", **classifier.to_state()}
     write_model(path, state, journal)
+
+
+def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
+    """Write cutoffs into a model of tokens; raises NbspamError.
+
+    The new file includes the journal's changes, read under the same lock, so that nothing is lost.
+    """
+    from nbspam.store.assembly import compacted
+
+    path = resolved(path)
+    with locked(path):
+        snapshot, journal = read_model(path)
+        base = of_tokens(path, classifier_of(path, snapshot.state))
+        classifier = compacted(base, journal.changes)
+        write_model_file(path, replace(classifier, cutoffs=cutoffs))
 
 
 # ---- replacing a model by another one ----

@@ -11,8 +11,9 @@ from nbspam.counts.counting import Outcome
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
+from nbspam.store.assembly import check_known
 from nbspam.store.journal import read_model
-from nbspam.store.model import StoredModel, check_known
+from nbspam.store.model import StoredModel
 from nbspam.store.open import classifier_of, load_classifier, write_model_file
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tables.schema import Schema

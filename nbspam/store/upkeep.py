@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Keys
-from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.classifier import TOKENS, Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import locked, parent_folder, resolved, unwritable
@@ -31,6 +31,7 @@ from nbspam.store.journal import (
     Journal,
     journal_path,
     problem_of,
+    read_model,
     set_aside,
     snapshot_and_journal,
     write_journal,
@@ -390,3 +391,16 @@ def _chances(keys: Keys, day: int) -> Floats:
     mixed = (keys ^ np.uint64(day)) * _ODD
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD
     return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
+
+
+def told_at(path: str) -> dict[int, str]:
+    """Return the classes that a person has told the model in a file, by digest; NbspamError.
+
+    A model that cannot learn on was told none.
+    """
+    path = resolved(path)
+    just_read = read_model(path)
+    state = just_read[0].state
+    if state.get("kind") != TOKENS or not state.get("memory"):
+        return {}
+    return StoredModel(path, just_read).told()

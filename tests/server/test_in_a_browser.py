@@ -13,7 +13,8 @@ from nbspam.server.judge import user_folder_name
 from nbspam.server.page.pages import PAGE_SIZE
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
-from nbspam.store.model import StoredModel, told_at
+from nbspam.store.model import StoredModel
+from nbspam.store.upkeep import told_at
 from protocols import check
 from serving import PATIENCE, free_port, serving
 from support import HAM, SPAM

@@ -15,9 +15,9 @@ from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.mail import address_lists
 from nbspam.server.choices import LIMITS
-from nbspam.server.judge import BATCH, Judge, Teacher, Users
+from nbspam.server.judge import BATCH, Judge, Users, open_served
+from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
-from nbspam.server.worker import open_served
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
@@ -191,7 +191,7 @@ async def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp
 @asynccontextmanager
 async def teaching(path, opens=open_served):
     """Yield a teacher of the model at a path; opens: opens it."""
-    found = Teacher(lambda: opens(str(path)))
+    found = Teacher(lambda user: opens(str(path)))
     try:
         yield found
     finally:
@@ -347,8 +347,7 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
 @pytest.mark.usefixtures("quick_disk")
 async def test_lists_begin_no_model_of_a_user(own_model, tmp_path):
     folder = tmp_path / "users"
-    users = Users(str(folder), 1 << 20, lambda error: None)
-    teacher = Teacher(lambda: open_served(str(own_model)), users)
+    teacher = Teacher(TaughtModels(str(own_model), str(folder)), True)
     assert outcome(await teacher.teach(HAM, "ham", "ann", told=False)) == "unknown"
     assert not folder.exists() or not list(folder.iterdir())
     assert outcome(await teacher.teach(SPAM, "spam", "ann")) == "learned"

@@ -18,7 +18,6 @@ from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import own_rule
 from nbspam.server.judge import (
     Judge,
-    Teacher,
     UserError,
     Users,
     check_folder,
@@ -27,6 +26,7 @@ from nbspam.server.judge import (
     user_folder_name,
     users_in,
 )
+from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.server.milter import MilterConnection
 from nbspam.server.page.mailbox import Mailboxes
@@ -34,8 +34,8 @@ from nbspam.server.rspamd import RspamdConnection
 from nbspam.server.spamd import SpamdConnection
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
-from nbspam.store.model import StoredModel, keep_cutoffs
-from nbspam.store.open import save_classifier
+from nbspam.store.model import StoredModel
+from nbspam.store.open import keep_cutoffs, save_classifier
 from protocols import OFFER, check, milter_mail, post, tell
 from scripted import PASSWORD, Client, desk, talk
 from support import HAM, SPAM, examples, first_mails
@@ -188,7 +188,7 @@ class House:
         model = StoredModel(site)
         self.judge = Judge(model, own_rule, self.troubles.append, self.tally, self.users)
         sent = Mailboxes(mailboxes, site, str(folder)).newly_sent
-        self.teacher = Teacher(lambda: StoredModel(site), self.users, sent)
+        self.teacher = Teacher(TaughtModels(site, str(folder)), True, sent)
 
     async def teach(self, user, label, *messages):
         return [await self.teacher.teach(data, label, user) for data in messages]

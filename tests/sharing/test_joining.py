@@ -5,7 +5,7 @@ import os
 import pytest
 
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
-from nbspam.server.worker import ShareOpener
+from nbspam.server.lessons import TaughtModels
 from nbspam.sharing import joining
 from nbspam.sharing.joining import join_log, snapshot
 from nbspam.sharing.outbox import Outbox, share_findings
@@ -17,7 +17,7 @@ from shared_logs import DAY, Host, MemoryLog, message
 
 def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
     log, path, users = MemoryLog(), str(tmp_path / "model"), str(tmp_path / "users")
-    opened = ShareOpener(path, users)
+    opened = TaughtModels(path, users)
     sharer = Sharer(path, log, "mx1", opened)
     outlet = SharedOutlet(path)
     for user, label in (("", "ham"), ("ann", "spam")):
@@ -28,7 +28,7 @@ def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
     with pytest.raises(UsageError, match="has models of users; say with --users where they go"):
         join_log(folder, to, None)
     joined = join_log(folder, to, theirs)
-    new = ShareOpener(to, theirs)
+    new = TaughtModels(to, theirs)
 
     assert place.n_read == joined.n_read == 2
     assert new("").filed(message(1)).label == "ham"
@@ -36,9 +36,9 @@ def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
     assert share_findings(to)[0].text == "2 records of the log read, 0 lessons in the outbox"
     for name, why in (("a" * 300, "name is too long"), ("Ann", "not the name of a user")):
         with pytest.raises(UsageError, match=why):
-            ShareOpener(to, theirs)(name)
+            TaughtModels(to, theirs)(name)
     with pytest.raises(UsageError, match="no users' models here; serve with --users DIR"):
-        ShareOpener(to, None)("ann")
+        TaughtModels(to, None)("ann")
     assert os.stat(f"{to}.share").st_mode & 0o077 == 0
     sharer.outbox.close()
     outlet.outbox.close()

@@ -33,10 +33,10 @@ from nbspam.store.journal import (
     write_journal,
     write_model,
 )
-from nbspam.store.model import StoredModel, keep_cutoffs
+from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity, load_state
+from nbspam.store.open import keep_cutoffs, save_classifier
 from nbspam.store.open import load_tokens as load
-from nbspam.store.open import save_classifier
 from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_model, repair
 from nbspam.tokens.sparse import Documents, Vocabulary
 from stored import full_disk, half_spam, train_on

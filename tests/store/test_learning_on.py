@@ -19,8 +19,8 @@ from nbspam.sources.items import Item
 from nbspam.store import journal as journal_format
 from nbspam.store import model as store_model
 from nbspam.store.journal import journal_path, read_journal
-from nbspam.store.model import StoredModel, keep_cutoffs
-from nbspam.store.open import load_classifier
+from nbspam.store.model import StoredModel
+from nbspam.store.open import keep_cutoffs, load_classifier
 from nbspam.store.upkeep import GOOD, findings
 from stored import DAY, bytes_of, no_room, train_on
 from support import examples, words_of

@@ -1,7 +1,7 @@
 """Servers share lessons while their log fails, the network is cut, and they are killed.
 
 Three servers, whose clocks differ by an hour around midnight if there is libfaketime, share a log
-through proxies of loopback.  A client of each teaches and asks all the time, by spamd's protocol.
+through proxies of loopback.  Clients of each teach and ask all the time, by spamd's protocol.
 After every fault, all that was acknowledged is there, exports are equal to the byte, and verdicts
 are those of the model in this process.
 """
@@ -30,6 +30,8 @@ from serving import free_port, serving, until
 from shared_logs import SERVERS, message
 
 PARTITION = 60  # seconds
+N_CLIENTS = 8  # of each server, at once
+N_LESSONS = int(os.environ.get("STRESS_LESSONS", "3000"))  # of each fault, at least
 N_BASE = 4_000  # messages that all models have first, so that few lessons make a fit due
 _FAKETIME = max(glob("/usr/lib/*/faketime/libfaketime.so.1"), default="")
 _TO_MIDNIGHT = 86_400 - time.time() % 86_400
@@ -128,40 +130,46 @@ class Site:
             url = self.log.url.replace(str(self.log.port), str(line.port))
             self.hosts.append(SharingHost(number, folder / f"host{number}", url, line, base))
         self.numbers = iter(range(1 << 40))
-        self.taught, self.again = {}, set()  # acknowledged
+        self.taught, self.known, self.again = {}, [], set()  # acknowledged
         self.verdicts = Counter()
 
-    def client(self, host, end):
+    def client(self, host, number, end):
         """Teach and ask one server."""
-        rng = random.Random(host.number)
+        rng = random.Random(f"{host.number} {number}")
         while not end.is_set():
             n, label = next(self.numbers), rng.choice(["ham", "spam"])
-            if self.taught and rng.random() < 0.1:  # another host has learned it otherwise
-                n = rng.choice(list(self.taught))
+            if self.known and rng.random() < 0.1:  # another client has taught it otherwise
+                n = rng.choice(self.known)
             head = ("TELL SPAMC/1.5", f"Message-class: {label}", "Set: local")
             data = message(n, rng.randrange(2))
             if host.ask(data, *head).startswith(b"SPAMD/1.1 0 EX_OK"):
                 if n in self.taught:
                     self.again.add(n)
+                else:
+                    self.known.append(n)
                 self.taught[n] = label
-            answer = host.ask(message(rng.randrange(1000)), "CHECK SPAMC/1.5")
-            is_given = answer.startswith(b"SPAMD/1.1 0 EX_OK")
-            self.verdicts["given" if is_given else "none"] += 1
-            time.sleep(0.002 if is_given else 0.2)
+            else:
+                self.again.add(n)  # it may have been learned, too
+            if number == 0:
+                answer = host.ask(message(rng.randrange(1000)), "CHECK SPAMC/1.5")
+                is_given = answer.startswith(b"SPAMD/1.1 0 EX_OK")
+                self.verdicts["given" if is_given else "none"] += 1
+                time.sleep(0 if is_given else 0.2)
 
     def suffer(self, fault):
         """Teach while a fault happens; return the number of lessons and of verdicts."""
         before, self.verdicts, end = len(self.taught), Counter(), threading.Event()
         clients = [
-            threading.Thread(target=self.client, args=(host, end), daemon=True)
+            threading.Thread(target=self.client, args=(host, number, end), daemon=True)
             for host in self.hosts
+            for number in range(N_CLIENTS)
         ]
         for each in clients:
             each.start()
         try:
             time.sleep(1)
             fault(self)
-            time.sleep(1)
+            until(lambda: len(self.taught) - before > N_LESSONS, seconds=3600)
         finally:
             end.set()
             for each in clients:
@@ -177,7 +185,9 @@ class Site:
 
     def check(self):
         """Assert that nothing was lost, that models are equal, and that verdicts are right."""
-        until(self.is_quiet)
+        until(self.is_quiet, seconds=3600)
+        # A server makes a fit that is due once lessons come no longer fast.
+        until(lambda: not any(StoredModel(host.model).is_due for host in self.hosts))
         models = [StoredModel(host.model) for host in self.hosts]
         assert len({b"".join(model_lines(model.whole())) for model in models}) == 1
         lost = [

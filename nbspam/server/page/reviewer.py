@@ -18,7 +18,8 @@ from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
 from nbspam.mail.correspondence import heading
 from nbspam.server.choices import ServerLimits
-from nbspam.server.judge import Judge, Judgement, Teacher
+from nbspam.server.judge import Judge, Judgement
+from nbspam.server.lessons import Teacher
 from nbspam.server.metrics import Log
 from nbspam.server.page.course import Course, course
 from nbspam.server.page.database import MessageFilter, PersonLabel, SeenMessage, class_before

@@ -12,8 +12,8 @@ from nbspam.classifier.training import learn_items
 from nbspam.maildir.maildir import SortingChoices, sort_maildir
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
-from nbspam.store.model import told_at
 from nbspam.store.open import save_classifier
+from nbspam.store.upkeep import told_at
 from protocols import check
 from serving import Browser, free_port, serving, until
 from support import SPAM, first_mails

@@ -1,0 +1,385 @@
+"""Lessons: the teacher learns those of clients, and the courier shares them with other servers.
+
+Both write models as every process does: decided under the model's lock, put on disk, and only then
+acknowledged.  The judges of all workers read them there.  Verdicts and lessons never wait for the
+courier, or for the log.
+"""
+
+import os
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nbspam.counts.counting import Outcome
+from nbspam.counts.ledger import FiledMessage
+from nbspam.disk import locked, resolved
+from nbspam.errors import ModelFileError, NbspamError, SharedLogError
+from nbspam.server.choices import Service, ShareChoices
+from nbspam.server.judge import (
+    BATCH,
+    BATCH_BYTES,
+    UserError,
+    WaitingMessage,
+    known_as,
+    model_in,
+    open_served,
+    settle_all,
+)
+from nbspam.sharing.logs import open_log
+from nbspam.sharing.sharer import LOG_SECONDS, SharedOutlet, Sharer
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from nbspam.tokens.people import learned_sent_mail
+from nbspam.workers import return_freed_memory
+
+if TYPE_CHECKING:
+    import asyncio
+
+_TEACHERS = 8  # models that learn at the same time; they mostly wait for the disk
+_HELD = 16  # users' models that are open
+_PAUSE = 1.0  # seconds between two tries, and between two reports
+_TRIM = 60.0  # seconds between two looks at what all hosts have read
+_QUIET = 5.0  # seconds without a record, before the model's digest is told
+_LAST = 5.0  # seconds for the last lessons when a worker ends
+
+
+class TaughtModels:
+    """The models that lessons change, opened when the first one comes: the site's, and users'.
+
+    All threads get the same ones.  users: the folder of users' models; None: there are none.
+    """
+
+    def __init__(self, model_path: str, users: str | None) -> None:
+        self._model_path, self._users = model_path, users
+        self._lock = Lock()
+        self._held: OrderedDict[str, StoredModel] = OrderedDict()
+
+    @cached_property
+    def _site(self) -> StoredModel:
+        return open_served(self._model_path)
+
+    def __call__(self, user: str) -> StoredModel:
+        """Return a user's model, "" for the site's; raises UserError for no user's name.
+
+        If there is none, the first lesson makes one.
+        """
+        with self._lock:
+            return self._of(user) if user else self._site
+
+    def _of(self, user: str) -> StoredModel:
+        if self._users is None:
+            raise UserError(f"{user}: no users' models here; serve with --users DIR")
+        if user not in self._held:
+            if known_as(user) != user:
+                raise UserError(f"{user}: not the name of a user; give another one")
+            settings = replace(self._site.settings, sent_mail=None)
+            self._held[user] = StoredModel(model_in(self._users, user), new=settings)
+            while len(self._held) > _HELD:
+                self._held.popitem(last=False)
+        self._held.move_to_end(user)
+        return self._held[user]
+
+
+# ---- the teacher ----
+
+
+class ToldLesson(NamedTuple):
+    """A message, and the class that its client tells; see `Teacher.teach`."""
+
+    item: Item  # without a class: it is un-learned
+    instead_of: str | None
+    is_certain: bool  # whatever the message's class is now
+
+    def holds(self, filed: FiledMessage) -> bool:
+        """Return whether the message is to be learned if it is filed there now."""
+        return self.is_certain or filed.label == self.instead_of
+
+
+class WaitingLesson(WaitingMessage):
+    """A message in the teacher's queue; see `WaitingMessage`."""
+
+    def __init__(self, user: str, lesson: ToldLesson) -> None:
+        super().__init__(b"", user)
+        self.lesson: ToldLesson | None = lesson
+        self.size = len(lesson.item.read())
+
+    def _let_go(self, done: "asyncio.Future[Any]") -> None:
+        super()._let_go(done)
+        self.lesson = None
+
+
+class Teacher:
+    """Learns clients' messages in threads of its own: on disk before they are acknowledged.
+
+    Lessons that arrive while others are put on disk are learned together: one write is enough for
+    all of them.  Lessons of one model are learned in their order, those of several side by side.
+
+    models: returns a user's model, or the site's for "".  has_users: each user teaches a model
+    of their own; else all teach the site's.  newly_sent: the mail that a user has sent since it
+    was last asked for; it is learned before the user's next lesson.  outlet: takes the lessons
+    for other servers, if they share them.  waits_for_log: a lesson is acknowledged when their log
+    has it, too.
+    """
+
+    def __init__(
+        self,
+        models: Callable[[str], StoredModel],
+        has_users: bool = False,
+        newly_sent: Callable[[str], Iterable[Item]] = lambda user: (),
+        outlet: SharedOutlet | None = None,
+        waits_for_log: bool = False,
+    ) -> None:
+        self._models, self._has_users = models, has_users
+        self._outlet = outlet
+        self._waits_for_log = waits_for_log
+        self._newly_sent = newly_sent
+        self._threads = ThreadPoolExecutor(_TEACHERS, thread_name_prefix="teacher")
+        self._lock = Lock()  # of the queues
+        self._queues: dict[str, list[WaitingLesson]] = {}  # of the models that have a thread
+        self._site: StoredModel | None = None  # once a lesson has changed it
+        self.n_waiting = 0
+
+    def teach(
+        self,
+        data: bytes,
+        label: str | None,
+        user: str = "",
+        instead_of: str | None = None,
+        told: bool = True,
+    ) -> "asyncio.Future[Outcome]":
+        """Return the future outcome of learning a message; None un-learns it.
+
+        user: from `known_as`.  instead_of: the class that the message is to leave; a
+        message of another class stays as it is; None: any class.  told: whether a person says so;
+        else it is learned only if it is new, and by a user's model only if there is one.  The
+        future raises UserError for a name that cannot be kept, other NbspamErrors, and OSError.
+        """
+        item = Item("-", label, data, told=told and label is not None)
+        lesson = ToldLesson(item, instead_of, told and instead_of is None)
+        waiting = WaitingLesson(user if self._has_users else "", lesson)
+        self.n_waiting += 1  # until it is settled: a client that goes leaves its place
+        with self._lock:
+            has_thread = waiting.user in self._queues
+            self._queues.setdefault(waiting.user, []).append(waiting)
+        if not has_thread:
+            self._threads.submit(self._work, waiting.user)
+        return waiting.done
+
+    def rest(self) -> None:
+        """Make a fit of the site's model that was put off; called every second."""
+        if self._site is not None and not self.n_waiting:
+            self._threads.submit(self._fit)
+
+    def end(self) -> None:
+        """End the threads once they have learned all waiting messages."""
+        self._threads.shutdown()
+
+    # ---- in a thread ----
+
+    def _work(self, user: str) -> None:
+        while cases := self._next(user):
+            lessons = [case.lesson for case in cases]
+            results = self._results([each for each in lessons if each is not None], user)
+            here = [case for case, each in zip(cases, lessons, strict=True) if each is not None]
+            loop = cases[0].done.get_loop()
+            loop.call_soon_threadsafe(self._settle, len(cases), here, results)
+
+    def _fit(self) -> None:
+        assert self._site is not None
+        before = self._site.stamp
+        with suppress(NbspamError):  # it is tried again, and the next lesson tells why
+            self._site.fit_if_due()
+        if self._site.stamp != before:
+            return_freed_memory()
+
+    def _next(self, user: str) -> list[WaitingLesson]:
+        """Return the next messages for a model; if there are none, it has no thread any more."""
+        with self._lock:
+            queue = self._queues.pop(user)
+            sizes = accumulate(case.size for case in queue[:BATCH])
+            n = sum(size <= BATCH_BYTES for size in sizes) or 1
+            if queue:
+                self._queues[user] = queue[n:]
+        return queue[:n]
+
+    def _settle(
+        self, n: int, cases: Sequence[WaitingLesson], results: "list[Outcome | Exception]"
+    ) -> None:
+        self.n_waiting -= n
+        settle_all(cases, results)
+
+    def _results(self, lessons: Sequence[ToldLesson], user: str) -> "list[Outcome | Exception]":
+        """Return the outcome of each lesson, or the error that prevented it."""
+        try:
+            return list(self._learned(lessons, user))
+        except (ModelFileError, SharedLogError, UserError, OSError) as error:
+            return [error] * len(lessons)  # it concerns all of them
+        except Exception as error:  # one message must not keep the others from being learned
+            if len(lessons) == 1:
+                return [error]
+            return [self._results([lesson], user)[0] for lesson in lessons]
+
+    def _learned(self, lessons: Sequence[ToldLesson], user: str) -> list[Outcome]:
+        """Learn lessons of one model, which are on disk then; raises NbspamError and OSError."""
+        model = self._models(user)
+        early: list[Outcome] = []
+        if self._has_users:
+            while not (os.path.exists(model.path) or lessons[0].item.told):
+                early.append(Outcome(unknown=1))  # without files for one who has taught nothing
+                if not (lessons := lessons[1:]):
+                    return early
+            sent = learned_sent_mail(self._newly_sent(user))
+            if sent is not None:
+                model.learn_sent_mail(sent)
+        if self._outlet is not None:
+            self._outlet.attach(model, user)
+        before = model.stamp
+        found = model.learn_each(
+            [lesson.item for lesson in lessons],
+            day=int(time.time() // 86_400),
+            holds=lambda number, filed: lessons[number].holds(filed),
+        )
+        if model.stamp != before:
+            return_freed_memory()
+        if not self._has_users:
+            self._site = model
+        if self._outlet is not None and self._waits_for_log:
+            self._outlet.wait_for_log(LOG_SECONDS)
+        return early + found
+
+
+# ---- the courier ----
+
+
+def sharer_for(
+    share: ShareChoices, model_path: str, users: str | None, models: TaughtModels | None = None
+) -> Sharer:
+    """Return the sharer of a model; raises NbspamError.
+
+    users: the folder of users' models.  models: the models to learn into, if they are open.
+    """
+    log = open_log(share.url, share.password)
+    models = models or TaughtModels(model_path, users)
+    sharer = Sharer(model_path, log, socket.gethostname(), models)
+    if users is not None:
+        sharer.outbox.keep_users(os.path.abspath(users))
+    return sharer
+
+
+class Courier:
+    """Shares lessons with other servers, in threads of a worker.
+
+    Each worker sends the lessons that it was taught.  One of them reads the log for all, sends
+    what other processes leave in the outbox, and tells how that goes; if it ends, another does.
+    """
+
+    def __init__(self, service: Service, share: ShareChoices, models: TaughtModels) -> None:
+        self._service, self._share, self._models = service, share, models
+        self._log, self._tally = service.log, service.tally
+        self._ended = Event()
+        self._taught = Event()  # there are lessons to send
+        self._reads = False  # this worker is the one that reads the log
+        self._said = ""
+        self._sender = Thread(target=self._send, name="sender", daemon=True)
+        self._sender.start()
+        Thread(target=self._read, name="courier", daemon=True).start()
+
+    def wake(self) -> None:
+        """Let it send lessons that are new in the outbox."""
+        self._taught.set()
+
+    def end(self) -> None:
+        """Send what was taught here, as far as that takes no long time, and end."""
+        self._ended.set()
+        self._taught.set()
+        self._sender.join(_LAST)
+
+    # ---- in the threads ----
+
+    def _sharer(self) -> Sharer:
+        choices = self._service.choices
+        return sharer_for(self._share, choices.model_path, choices.users, self._models)
+
+    def _tell(self, error: Exception) -> None:
+        """Log a failure once, until there is another one; one worker does so for all."""
+        if self._reads and str(error) != self._said:
+            self._said = str(error)
+            self._log.failed("lessons are not shared now", error)
+
+    def _send(self) -> None:
+        sharer: Sharer | None = None
+        while True:
+            is_last, seconds = self._ended.is_set(), _PAUSE if self._reads else None
+            try:
+                sharer = sharer or self._sharer()
+                while sharer.send():
+                    pass
+                if self._reads:
+                    self._tally.put("share_outbox", sharer.outbox.size())
+            except Exception as error:
+                self._tell(error)
+                self._ended.wait(_PAUSE)
+                seconds = _PAUSE
+            if is_last:
+                return
+            self._taught.wait(seconds)
+            self._taught.clear()
+
+    def _read(self) -> None:
+        path = resolved(self._service.choices.model_path)
+        while not self._ended.is_set():
+            try:
+                with locked(f"{path}.share.courier", like=path):
+                    self._reads = True
+                    self._tally.put("shares", 1)
+                    self._taught.set()
+                    self._receive(self._sharer())
+            except Exception as error:
+                self._tell(error)
+            self._ended.wait(_PAUSE)
+
+    def _receive(self, sharer: Sharer) -> None:
+        """Learn the lessons of the log until the end."""
+        due, trims, last = 0.0, time.monotonic() + _TRIM, 0.0
+        known: tuple[object, object] = None, None
+        while not self._ended.is_set():
+            try:
+                if sharer.receive():
+                    last = time.monotonic()
+                    continue
+                now = time.monotonic()
+                if now >= due:
+                    site = sharer.model_of("")
+                    site.fit_if_due()
+                    facts = sharer.report(now - last > _QUIET)
+                    self._put(facts)
+                    if known != (facts.get("model"), site.stamp):
+                        known = facts.get("model"), site.stamp
+                        return_freed_memory()  # which fits and the digest took
+                    due = now + _PAUSE
+                if now >= trims:
+                    sharer.trim()
+                    trims = now + _TRIM
+                sharer.log.wait(sharer.outbox.place().position, _PAUSE)
+            except NbspamError as error:
+                self._tally.put("share_connected", 0)
+                if isinstance(error, SharedLogError):
+                    self._tally.put("share_outbox", sharer.outbox.size())
+                self._tell(error)
+                self._ended.wait(_PAUSE)
+
+    def _put(self, facts: dict[str, object]) -> None:
+        if self._said:
+            self._said = ""
+            self._log.told("lessons are shared again")
+        self._tally.put("share_connected", 1)
+        for name in ("lag", "outbox", "read", "skipped"):
+            self._tally.put(f"share_{name}", float(str(facts[name])))

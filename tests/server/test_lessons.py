@@ -1,0 +1,206 @@
+"""Lessons that arrive together are put on disk together, and each is as if it came alone."""
+
+import asyncio
+import os
+import time
+from threading import Event, Thread
+
+import pytest
+
+import nbspam
+from nbspam.classifier import training
+from nbspam.errors import ModelFileError, SharedLogError, UsageError
+from nbspam.server.judge import open_served
+from nbspam.server.lessons import TaughtModels, Teacher
+from nbspam.sharing import outbox
+from nbspam.sharing.outbox import Outbox, PendingLesson
+from nbspam.sharing.sharer import SharedOutlet
+from nbspam.store import model as stored
+from nbspam.store.model import StoredModel
+from serving import PATIENCE
+from shared_logs import message
+from support import HAM, SPAM
+
+N = 40
+
+
+@pytest.fixture
+def syncs(monkeypatch):
+    """Count the files that were forced to disk."""
+    found, real = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (found.append(file), real(file)))
+    return found
+
+
+class Held:
+    """Models that are opened only once they may be, so that lessons wait."""
+
+    def __init__(self, *where):
+        self.models, self.gate = TaughtModels(*where), Event()
+
+    def __call__(self, user):
+        assert self.gate.wait(PATIENCE)
+        return self.models(user)
+
+
+async def taught(teacher, models, *lessons):
+    """Return what became of lessons that wait for one that is under way."""
+    first = teacher.teach(HAM, "ham", "ann")
+    waiting = [teacher.teach(*lesson) for lesson in lessons]
+    assert teacher.n_waiting == 1 + len(waiting)
+    models.gate.set()
+    await first
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert teacher.n_waiting == 0
+    teacher.end()
+    return found
+
+
+async def test_lessons_that_wait_for_one_model_take_one_write(own_model, syncs):
+    open_served(str(own_model)).compact()
+    models = Held(str(own_model), None)
+    teacher, before = Teacher(models), len(syncs)
+    found = await taught(teacher, models, *((message(n), "spam") for n in range(N)))
+
+    assert [each.learned for each in found] == [1] * N
+    assert len(syncs) - before < 12  # of two writes; some of them are of a fit
+    again = StoredModel(str(own_model))
+    assert {again.filed(message(n)).label for n in range(N)} == {"spam"}
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_group_is_as_one_lesson_after_another(own_model):
+    lessons = [
+        *[(message(1), "spam"), (message(1), "ham"), (message(2), None)],
+        *[(message(1), "spam", "", "spam"), (message(1), "spam", "", None, False)],
+        *[(message(1), "ham"), (message(1), None), (message(1), None)],
+    ]
+    models = Held(str(own_model), None)
+    found = await taught(Teacher(models), models, *lessons)
+
+    kinds = ("learned", "moved", "already_known", "unlearned", "unknown")
+    assert ["".join(kind for kind in kinds if getattr(each, kind)) for each in found] == [
+        *["learned", "moved", "unknown", "already_known", "already_known"],
+        *["already_known", "unlearned", "unknown"],
+    ]
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_lesson_that_cannot_be_learned_does_not_keep_others_from_it(tmp_path, mails):
+    nbspam.train(mails, ledger=False).save(tmp_path / "m")
+    models = Held(str(tmp_path / "m"), None)
+    spam, forgotten, ham = await taught(
+        Teacher(models), models, (SPAM, "spam"), (SPAM, None), (message(1), "ham")
+    )
+
+    assert (spam.learned, ham.learned) == (1, 1)
+    assert isinstance(forgotten, UsageError)
+    assert "has no ledger" in str(forgotten)
+
+
+async def test_a_disk_that_fails_fails_each_lesson_of_the_group_once(own_model, monkeypatch):
+    models, calls = Held(str(own_model), None), []
+
+    def full(*_, **__):
+        calls.append(1)
+        raise ModelFileError("m: no room; make some")
+
+    monkeypatch.setattr(StoredModel, "learn_each", full)
+    teacher = Teacher(models)
+    waiting = [teacher.teach(message(n), "spam") for n in range(N)]
+    models.gate.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    teacher.end()
+
+    assert {str(each) for each in found} == {"m: no room; make some"}
+    assert len(calls) <= 2
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_lessons_of_several_users_are_learned_in_their_order(own_model, tmp_path):
+    users = str(tmp_path / "users")
+    models = Held(str(own_model), users)
+    labels = ["spam", "ham", None, "spam", "ham"]
+    lessons = [(message(1), label, f"user{k}") for label in labels for k in range(12)]
+    found = await taught(Teacher(models, True), models, *lessons)
+
+    assert [each.learned + each.moved + each.unlearned for each in found] == [1] * len(lessons)
+    opened = TaughtModels(str(own_model), users)
+    assert {opened(f"user{k}").filed(message(1)).label for k in range(12)} == {"ham"}
+
+
+def lessons_for_the_log(n):
+    return [PendingLesson(0, "", "settings", n, b"lesson", None)]
+
+
+def test_what_threads_put_into_an_outbox_at_one_time_is_one_transaction(tmp_path, monkeypatch):
+    found, numbers, going = Outbox(str(tmp_path / "m")), [], Event()
+    real, calls = found._put, []
+
+    def put(rows):
+        calls.append(len(rows))
+        assert going.wait(PATIENCE)
+        return real(rows)
+
+    monkeypatch.setattr(found, "_put", put)
+    threads = [
+        Thread(target=lambda n=n: numbers.append(found.put(lessons_for_the_log(n))))
+        for n in range(N)
+    ]
+    for each in threads:
+        each.start()
+    while len(found._gathered) < N - 1:
+        time.sleep(0.001)
+    going.set()
+    for each in threads:
+        each.join()
+
+    assert calls == [1, N - 1]
+    assert sorted(numbers) == [1, *[N] * (N - 1)]
+    assert sorted(each.digest for each in found.unsent(N)) == list(range(N))
+    monkeypatch.setattr(outbox, "MOST", N)
+    with pytest.raises(SharedLogError, match="lessons wait for the log"):
+        found.put(lessons_for_the_log(1))
+    found.close()
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_fits_that_are_due_while_lessons_come_fast_wait_and_are_made(own_model, monkeypatch):
+    monkeypatch.setattr(training, "SHARE", 0.01)  # each lesson makes one due
+    monkeypatch.setattr(stored, "_MANY", 0)
+    monkeypatch.setattr(stored, "_FIT_SHARE", 1e-9)  # and the first puts all others off
+    model, before = open_served(str(own_model)), own_model.read_bytes()
+    outlet = SharedOutlet(str(own_model))
+    teacher = Teacher(lambda user: model, False, outlet=outlet)
+    await teacher.teach(message(1), "spam")
+    first = own_model.read_bytes()
+    for n in range(2, 6):
+        await teacher.teach(message(n), "spam")
+    late = own_model.read_bytes()
+    is_due, score = model.is_due, model.classifier().table.n_docs
+    monkeypatch.setattr(model, "_rests_until", 0.0)
+    teacher.rest()
+    teacher.end()
+    outlet.outbox.close()
+
+    assert before != first == late
+    assert is_due
+    assert not model.is_due
+    assert own_model.read_bytes() != late
+    assert score == model.classifier().table.n_docs
+    assert StoredModel(str(own_model)).whole().table.n_docs == score
+
+
+def test_models_that_are_served_in_one_process_have_the_same_arrays(own_model):
+    first, second = open_served(str(own_model)), open_served(str(own_model))
+    assert first.base is second.base
+    first.compact()
+    second.classifier()
+    assert first.base is second.base
+    own_model.write_bytes(own_model.read_bytes())
+    os.utime(own_model, (1, 1))
+    second.classifier()
+    assert first.base is not second.base
+    first.classifier()
+    assert first.base is second.base
+    assert StoredModel(str(own_model)).base is not first.base
