@@ -18,18 +18,15 @@ from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.combine import (
     IN_LAYER,
     MOST,
-    PASSES,
-    RATE,
     Combination,
     WeighedEvidence,
     bounded,
-    correction_step,
     limits_for,
     limits_of,
     log_odds,
-    prior_worth,
+    share_unknown,
 )
-from nbspam.classifier.familiarity import share_unknown
+from nbspam.classifier.fitting import PASSES, RATE, correction_step, prior_worth
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
 from nbspam.decision import UNDECIDED, Cutoffs, Rule, default_rule

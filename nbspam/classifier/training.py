@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.classifier import combine
+from nbspam.classifier import combine, fitting
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import Combination
 from nbspam.counts.counting import Training, count_items
@@ -183,7 +183,7 @@ def fitted_evidence(
 
         return log_tables(table, settings)
     if is_combined(table, settings):
-        return combine.fit_combination(table, documents, y, told)
+        return fitting.fit_combination(table, documents, y, told)
     from nbspam.classifier import blend
 
     return blend.fit_blend(table, documents, y, settings.weighting)

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nbspam.classifier import combine
+from nbspam.classifier import combine, fitting
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS, UNVOUCHED, Token, reference_key
@@ -91,7 +91,7 @@ def test_hidden_words_never_lower_the_score(seen, hidden, seed):
     rng = np.random.default_rng(seed)
     n, n_seen = len(seen) + len(hidden), len(seen)
     table = counts_like([*seen, *hidden], np.repeat([TEXT, HIDDEN], [n_seen, len(hidden)]))
-    worth = combine.fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
+    worth = fitting.fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
     combination = combine.Combination(worth, rng.normal(size=n).astype(np.float32))
 
     scores = [log_odds_of(combination, table, one_document(m))[0] for m in range(n_seen, n + 1)]
@@ -118,6 +118,44 @@ def test_the_share_of_corrections_is_bounded_too():
 
     shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
     assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST / 40)
+
+
+@pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
+@pytest.mark.parametrize("times", [1, 1.44, 2, 4, 9])
+def test_corrections_for_ham_do_not_grow_with_a_text_from_long_to_twice_as_long(
+    times, classes, monkeypatch
+):
+    monkeypatch.setattr(combine, "LONG", 100)
+    number = int(times * combine.LONG)
+    for value, sign in ((-0.01, "ham"), (0.01, "spam")):
+        table = counts_like([0.0] * number, np.full(number, TEXT))._replace(classes=classes)
+        correction = np.full(number, value, np.float32)
+        combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
+        root = np.sqrt(number)
+        if sign == "ham" and classes == HAM_OR_SPAM:
+            root *= np.sqrt(1 / min(times, 2))
+        document = one_document(number)
+
+        assert log_odds_of(combination, table, document) == pytest.approx(value * root, rel=1e-4)
+        shares, _ = combination.shares(table, document, PRESENCE, 1, 0)
+        assert shares == pytest.approx(value * root / number, rel=1e-4)
+
+
+def test_corrections_of_a_long_text_do_not_depend_on_its_neighbours(monkeypatch):
+    monkeypatch.setattr(combine, "LONG", 100)
+    number = 2 * combine.LONG
+    table = counts_like([0.0] * number, np.full(number, TEXT))
+    rng = np.random.default_rng(0)
+    correction = rng.normal(0, 0.01, number).astype(np.float32)
+    combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
+    bounds = np.array([0, 10, 10 + number, 10 + number + 50])
+    columns = np.concatenate([np.arange(10), np.arange(number), np.arange(50)])
+
+    together = log_odds_of(combination, table, Documents(np.arange(number), bounds, columns, None))
+    short = [correction[:10].sum() / np.sqrt(10), correction[:50].sum() / np.sqrt(50)]
+    ham, spam = (float(np.clip(sign * correction, 0, None).sum()) for sign in (-1, 1))
+    assert together[[0, 2]] == pytest.approx(short, abs=1e-6)
+    assert together[1] == pytest.approx((spam - np.sqrt(0.5) * ham) / np.sqrt(number), abs=1e-5)
 
 
 def test_of_equally_strong_tokens_the_first_count():
@@ -150,11 +188,11 @@ def test_long_messages_left_out_are_bounded_alike():
         for _ in range(9)
     ]
     table, known, y = counted(documents)
-    means = combine.means_left_out(table, known, y)
+    means = fitting.means_left_out(table, known, y)
 
     for row in range(0, len(documents), 9):
         assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
-    unbounded = combine.means_left_out(table._replace(classes=("a", "b")), known, y)
+    unbounded = fitting.means_left_out(table._replace(classes=("a", "b")), known, y)
     assert (np.abs(means[:27, TEXT] - unbounded[:27, TEXT]) > 0.1).all()
 
 
@@ -162,7 +200,7 @@ def test_long_messages_left_out_are_bounded_alike():
 @given(DOCUMENTS)
 def test_any_message_left_out_is_judged_by_the_others(documents):
     table, known, y = counted(documents)
-    means = combine.means_left_out(table, known, y)
+    means = fitting.means_left_out(table, known, y)
 
     for row in range(len(documents)):
         assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
@@ -172,7 +210,7 @@ def test_any_message_left_out_is_judged_by_the_others(documents):
 @examples(40)
 def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents):
     ours, theirs = (
-        combine.fit_combination(*counted(each)).worth[:-1] for each in (documents, documents[::-1])
+        fitting.fit_combination(*counted(each)).worth[:-1] for each in (documents, documents[::-1])
     )
     assert ours == pytest.approx(theirs, abs=1e-6)
 
@@ -186,14 +224,14 @@ def test_corrections_are_those_of_the_plain_loop(classes, eased, documents):
     Passes alternate in direction; the result is the mean of where the last two end.
     """
     table, known, y = counted(documents)
-    means = combine.means_left_out(table, known, y)
-    worth = combine.fit_worth(means, y, None)
+    means = fitting.means_left_out(table, known, y)
+    worth = fitting.fit_worth(means, y, None)
     uncorrected = means @ worth[:-1] + worth[-1]
     layer = known.only(combine.IN_LAYER[table.vocabulary.groups[known.tokens]])
-    found = combine.corrections(layer, y, uncorrected, classes)
+    found = fitting.corrections(layer, y, uncorrected, classes)
 
     correction, constant, ends = np.zeros(len(layer.tokens)), 0.0, []
-    trusted = combine.trust(uncorrected, y)
+    trusted = fitting.trust(uncorrected, y)
     rows, moved = range(known.n_docs), np.zeros(known.n_docs)
     of = [layer.one(row).tokens for row in rows]
 
@@ -205,16 +243,16 @@ def test_corrections_are_those_of_the_plain_loop(classes, eased, documents):
     for number in range(5):
         if number in (0, 2):
             errors = [abs(y[row] - combine.probability(score(row))) for row in rows]
-            near = [row for row in rows if trusted[row] and errors[row] > combine.NEAR]
+            near = [row for row in rows if trusted[row] and errors[row] > fitting.NEAR]
         if number == 2 and eased < 1:
             moved[:] = 0
         for row in near if number % 2 == 0 else near[::-1]:
-            step = trusted[row] * combine.correction_step(
-                score(row), int(y[row]), combine.ham_step(classes, len(y))
+            step = trusted[row] * fitting.correction_step(
+                score(row), int(y[row]), fitting.ham_step(classes, len(y))
             )
             step = np.clip(moved[row] + step, -1, 1) - moved[row]
             moved[row] += step
-            correction[of[row]] += combine.RATE * step / np.sqrt(max(len(of[row]), 1))
+            correction[of[row]] += fitting.RATE * step / np.sqrt(max(len(of[row]), 1))
             constant += 0.2 * step
         ends.append((correction.copy(), constant))
     correction, constant = (sum(two) / 2 for two in zip(*ends[-2:], strict=True))
@@ -333,8 +371,8 @@ def evidence(seed, n=300):
 def penalised_loss(worth, means, y):
     """Return the log loss of a logistic regression and its penalty."""
     z = np.where(y == 1, -1, 1) * (means @ worth[:-1] + worth[-1])
-    penalty = ((worth - combine.prior_worth()) ** 2).sum()
-    return np.logaddexp(0.0, z).sum() + combine.RIDGE / 2 * penalty
+    penalty = ((worth - fitting.prior_worth()) ** 2).sum()
+    return np.logaddexp(0.0, z).sum() + fitting.RIDGE / 2 * penalty
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -342,11 +380,11 @@ def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
     means, y = evidence(seed)
     theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
 
-    assert combine.fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
+    assert fitting.fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
 
 
 def test_without_messages_groups_are_worth_what_is_assumed():
-    worth = combine.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
+    worth = fitting.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
 
     summed = "people"  # whose facts are not averaged
     assert worth.tolist() == [*(1.0 if group == summed else 0.5 for group in GROUPS), 0.0]
@@ -358,11 +396,11 @@ def test_hidden_words_that_point_to_ham_are_worth_nothing():
     without = means.copy()
     without[:, HIDDEN] = 0.0
 
-    assert combine.fit_worth(means, y, None)[HIDDEN] < 0
-    bounded = combine.fit_worth(means, y, BOUNDED)
+    assert fitting.fit_worth(means, y, None)[HIDDEN] < 0
+    bounded = fitting.fit_worth(means, y, BOUNDED)
     assert bounded[HIDDEN] == 0
     others = np.arange(len(bounded)) != HIDDEN
-    assert bounded[others] == pytest.approx(combine.fit_worth(without, y, None)[others])
+    assert bounded[others] == pytest.approx(fitting.fit_worth(without, y, None)[others])
 
 
 # ---- corrections ----
@@ -372,22 +410,27 @@ def test_steps_worked_by_hand():
     # Log-odds of 1 are a probability of e / (1 + e).
     p = e / (1 + e)
 
-    assert combine.correction_step(0.0, 1, 1.5) == 0.5
-    assert combine.correction_step(0.0, 0, 1.5) == -0.75
-    assert combine.correction_step(1.0, 1, 1.5) == pytest.approx(1 - p)
-    assert combine.correction_step(1.0, 0, 1.5) == pytest.approx(-1.5 * p)
+    assert fitting.correction_step(0.0, 1, 1.5) == 0.5
+    assert fitting.correction_step(0.0, 0, 1.5) == -0.75
+    assert fitting.correction_step(1.0, 1, 1.5) == pytest.approx(1 - p)
+    assert fitting.correction_step(1.0, 0, 1.5) == pytest.approx(-1.5 * p)
 
 
 def test_the_step_of_ham_grows_with_the_number_of_messages_to_one_and_a_half():
-    assert [combine.ham_step(HAM_OR_SPAM, n) for n in (0, 100, 200, 5000)] == [1, 1.25, 1.5, 1.5]
-    assert combine.ham_step(A_OR_B, 5000) == 1
+    assert [fitting.ham_step(HAM_OR_SPAM, n) for n in (0, 100, 200, 5000)] == [
+        1,
+        1.25,
+        1.5,
+        1.5,
+    ]
+    assert fitting.ham_step(A_OR_B, 5000) == 1
 
 
 @given(st.floats(-20, 20), st.sampled_from([0, 1]))
 def test_only_a_message_that_is_not_certain_and_right_makes_a_step(score, truth):
     error = abs(truth - float(combine.probability(score)))
-    assume(abs(error - combine.NEAR) > 1e-12)
-    assert (combine.correction_step(score, truth, 1.5) != 0) == (error > combine.NEAR)
+    assume(abs(error - fitting.NEAR) > 1e-12)
+    assert (fitting.correction_step(score, truth, 1.5) != 0) == (error > fitting.NEAR)
 
 
 def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
@@ -396,10 +439,10 @@ def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
     layer = Documents(np.arange(5), np.arange(8), np.array([0, 0, 0, 1, 2, 3, 4]), None)
     score = np.array([-combine.MOST - 20] * 3 + [2 * combine.MOST + 50] * 4)
 
-    found, constant, _ = combine.corrections(layer, np.ones(7, np.int64), score, HAM_OR_SPAM)
+    found, constant, _ = fitting.corrections(layer, np.ones(7, np.int64), score, HAM_OR_SPAM)
     assert found[0] > combine.MOST
     z = float(score[0] + constant + combine.bounded(found[0]))
-    assert combine.correction_step(z, 1, 1.5) > 0.99
+    assert fitting.correction_step(z, 1, 1.5) > 0.99
 
 
 @pytest.mark.parametrize(("classes", "most"), [(HAM_OR_SPAM, 2), (A_OR_B, 1)])
@@ -409,18 +452,18 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
     layer = Documents(np.arange(3), np.arange(4), np.arange(3), None)
     score = np.array([-60.0, 160.0, 160.0]) * sign
 
-    found, constant, _ = combine.corrections(layer, np.full(3, truth), score, classes)
-    assert found.tolist() == pytest.approx([sign * combine.RATE * most, 0, 0])
-    assert constant == pytest.approx(sign * combine.BIAS_RATE * most)
+    found, constant, _ = fitting.corrections(layer, np.full(3, truth), score, classes)
+    assert found.tolist() == pytest.approx([sign * fitting.RATE * most, 0, 0])
+    assert constant == pytest.approx(sign * fitting.BIAS_RATE * most)
 
 
 def test_labels_that_no_decided_score_contradicts_are_all_believed():
     # The last two are contradicted, but by scores that are undecided.
     score = np.array([5.0, -5.0, 5.0, -5.0, 0.1, -0.1])
 
-    assert combine.trust(score, np.array([1, 0, 1, 0, 0, 1])).tolist() == [1] * 6
-    assert combine.trust(np.zeros(3), np.array([0, 1, 1])).tolist() == [1] * 3
-    assert combine.trust(np.zeros(0), np.zeros(0, int)).tolist() == []
+    assert fitting.trust(score, np.array([1, 0, 1, 0, 0, 1])).tolist() == [1] * 6
+    assert fitting.trust(np.zeros(3), np.array([0, 1, 1])).tolist() == [1] * 3
+    assert fitting.trust(np.zeros(0), np.zeros(0, int)).tolist() == []
 
 
 def test_trust_worked_by_hand():
@@ -429,7 +472,7 @@ def test_trust_worked_by_hand():
     own = np.array([0.99] * 45 + [0.01] * 5 + [0.1, 0.25, 0.4, 0.5] + [0.6] * 46)
     score = np.log(own / (1 - own))
 
-    found = combine.trust(score, np.ones(100, int))
+    found = fitting.trust(score, np.ones(100, int))
     assert found[:50].tolist() == [1] * 45 + [0] * 5
     assert found[50:] == pytest.approx([0, 0.5, 1, 1] + [1] * 46)
 
@@ -442,20 +485,20 @@ def test_what_was_told_is_believed_and_does_not_make_others_doubted():
     told[[45, 46, 50, 99]] = True
     wrong = 3 / (48 + 50)
 
-    found = combine.trust(score, np.ones(100, int), told)
+    found = fitting.trust(score, np.ones(100, int), told)
     expected = [1] * 47 + [0] * 3 + [1, (0.15 - 2 * wrong) / (6 * wrong)] + [1] * 48
     assert found == pytest.approx(expected)
-    assert combine.trust(score, np.ones(100, int), told | True).tolist() == [1] * 100
+    assert fitting.trust(score, np.ones(100, int), told | True).tolist() == [1] * 100
 
 
 @given(st.lists(st.tuples(st.floats(-30, 30), st.sampled_from([0, 1])), min_size=1, max_size=50))
 def test_the_likelier_a_label_the_more_it_is_believed(messages):
     score, y = np.array([score for score, _ in messages]), np.array([y for _, y in messages])
 
-    of_own = combine.trust(score, y)[np.argsort(np.where(y == 1, score, -score))]
+    of_own = fitting.trust(score, y)[np.argsort(np.where(y == 1, score, -score))]
     assert ((of_own >= 0) & (of_own <= 1)).all()
     assert (np.diff(of_own) >= 0).all()
-    assert combine.trust(-score, 1 - y) == pytest.approx(combine.trust(score, y))
+    assert fitting.trust(-score, 1 - y) == pytest.approx(fitting.trust(score, y))
 
 
 def test_a_message_that_is_not_believed_leaves_no_trace():
@@ -463,7 +506,7 @@ def test_a_message_that_is_not_believed_leaves_no_trace():
     score = np.array([*[-4.0, 4.0] * 20, 4.0])  # the others take the last one for class 1
 
     found, others = (
-        combine.corrections(Documents(np.arange(n), np.arange(n + 1), np.arange(n), None), *each)
+        fitting.corrections(Documents(np.arange(n), np.arange(n + 1), np.arange(n), None), *each)
         for n, each in ((41, (y, score, A_OR_B)), (40, (y[:40], score[:40], A_OR_B)))
     )
     assert found.correction.tolist() == [*others.correction.tolist(), 0.0]
@@ -489,7 +532,7 @@ def log_loss(layer, y, learned):
 
 def test_texts_whose_classes_overlap_are_judged_less_certainly_and_that_is_right():
     learned, clear, mail = (
-        combine.corrections(*texts(600, share, 0), np.zeros(600), classes)
+        fitting.corrections(*texts(600, share, 0), np.zeros(600), classes)
         for share, classes in ((0.7, A_OR_B), (1.0, A_OR_B), (0.7, HAM_OR_SPAM))
     )
     assert 0 < 2 * learned.certainty < min(1, clear.certainty)

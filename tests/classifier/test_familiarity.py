@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.familiarity import MOST_DOUBT, share_unknown, tempered, usual_share
+from nbspam.classifier.combine import MOST_DOUBT, share_unknown, tempered
+from nbspam.classifier.fitting import usual_share
 from nbspam.classifier.training import count_items, train_classifier
 from nbspam.settings import PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items

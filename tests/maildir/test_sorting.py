@@ -15,8 +15,8 @@ from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
 from nbspam.maildir import maildir as sort
 from nbspam.maildir.maildir import SortingChoices, sort_maildir
-from nbspam.store.model import told_at
 from nbspam.store.open import load_tokens as load
+from nbspam.store.upkeep import told_at
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
