@@ -86,4 +86,4 @@ def _print_held(messages: "Sequence[HeldMessage]", model_path: str, as_json: boo
             output.echo_json({**output.verdict_json(verdict, None), **facts, "subject": subject})
         else:
             row = verdict.label, f"{verdict.probability:.6f}", verdict.name, message.sender
-            output.echo_rows([(*row, message.recipients[0], subject)])
+            output.echo_rows([(*row, next(iter(message.recipients), ""), subject)])
