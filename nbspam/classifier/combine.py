@@ -133,18 +133,22 @@ class Combination(NamedTuple):
 
     def scores(self, weighed: "WeighedEvidence") -> Floats:
         """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
-        documents, groups, odds, in_layer, correction, limits, unfamiliar = weighed
+        return tempered(self._whole_scores(weighed), weighed.unfamiliar, self.usual)
+
+    def _whole_scores(self, weighed: "WeighedEvidence") -> Floats:
+        """Return the log-odds of class 1 with all evidence, however unfamiliar, (n_docs,) nats."""
+        documents, groups, odds, in_layer, correction, limits, _ = weighed
         means = group_means(documents, groups, odds, limits)
         layer = documents.only(in_layer)
         values = weakened(correction.take(layer.columns), layer, limits)
         corrected = np.bincount(layer.rows(), values, layer.n_docs) * layer_scale(layer)
-        score = means @ self.worth[:-1] + self.worth[-1] + bounded(corrected)
-        return tempered(score, unfamiliar, self.usual)
+        return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
 
     def kept(self, weighed: "WeighedEvidence") -> float:
         """Return the part of one document's evidence that counts: 1 unless it is unfamiliar."""
-        whole = float(self._replace(usual=1.0).scores(weighed)[0])
-        return float(self.scores(weighed)[0]) / whole if whole else 1.0
+        whole = self._whole_scores(weighed)
+        drawn = tempered(whole, weighed.unfamiliar, self.usual)
+        return float(drawn[0] / whole[0]) if whole[0] else 1.0
 
     def parts(self, weighed: "WeighedEvidence") -> Floats:
         """Return each entry's share of the log-odds of class 1 of one document, nats, (nnz,)."""
@@ -287,7 +291,7 @@ def layer_scale(layer: Documents) -> Floats:
 def weakened(values: Floats32, layer: Documents, limits: Integers | None) -> Any:
     """Return the entries' corrections, (nnz,), with those for ham weaker in LONG texts of mail.
 
-    limits: from `combine.limits_for`; None: all classes are alike, and nothing is weakened.
+    limits: from `limits_for`; None: the classes are others, and nothing is weakened.
     """
     number = differences(layer.offsets)
     if limits is None or number.max(initial=0) <= LONG:
