@@ -9,7 +9,6 @@ each class and classifies the rest.  Programs that are not installed are left ou
 which takes a quarter of an hour for 6,000 messages, runs only if it is named.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from common import CLASSES, bench_parser
 
 from nbspam.counts.corpus import read_corpus, stratified_folds
 from nbspam.evaluation.evaluation import evaluate
@@ -27,9 +27,6 @@ from nbspam.evaluation.judging import fold_trial, judge_split, online_trial
 from nbspam.settings import PRESETS
 from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item, read_items
-
-CLASSES = ("ham", "spam")
-UNSURE = 2
 
 
 class Messages(NamedTuple):
@@ -287,9 +284,7 @@ def row(name: str, y: np.ndarray, answers: Answers, seconds: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = bench_parser(__doc__)
     parser.add_argument("corpus", help="folder with ham/ and spam/")
     parser.add_argument("--folds", type=int, default=10, help="number of folds  [default: 10]")
     parser.add_argument(

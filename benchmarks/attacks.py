@@ -16,7 +16,6 @@ With --peers the same messages go to bogofilter, trained on the same half (it pa
 calls ham or unsure; at .5 it is forced to decide).
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -26,9 +25,10 @@ from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
-from accuracy import CLASSES, call
+from accuracy import call
 from attack_forms import FORMS, STUFFED, Form
 from attack_mail import Good, Mail, as_text, read_mail, thread_head
+from common import CLASSES, corpus_parser, files_of
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import train_classifier
@@ -177,21 +177,14 @@ def show(rows: list[Row]) -> None:
         print(f"{form:30}{cells}", flush=True)
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("corpus", type=Path, help="folder with ham/ and spam/")
+def main() -> None:
+    parser = corpus_parser(__doc__)
     parser.add_argument("--mails", type=int, default=200, help="number of spams  [default: 200]")
     parser.add_argument("--only", default="", metavar="TEXT", help="a class, or part of a form")
     parser.add_argument("--peers", action="store_true", help="compare with bogofilter")
-    return parser.parse_args()
-
-
-def main() -> None:
-    options = parse()
+    options = parser.parse_args()
     start = time.perf_counter()
-    paths = {label: sorted(map(str, (options.corpus / label).iterdir())) for label in CLASSES}
+    paths = files_of(options.corpus)
     half = {label: paths[label][::2] for label in CLASSES}
     items = (item for label in CLASSES for item in read_items(half[label], label=label))
     classifier = train_classifier(count_items(items, PRESETS["mail"]), PRESETS["mail"])

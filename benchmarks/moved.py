@@ -13,7 +13,6 @@ those of a year later are judged.  --peers: the same by bogofilter (cut at .5) a
 support vector machine of words, in the same run.
 """
 
-import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,7 +22,8 @@ from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
-from accuracy import CLASSES, Messages, bogofilter, scikit_learn, support_vectors
+from accuracy import Messages, bogofilter, scikit_learn, support_vectors
+from common import CLASSES, bench_parser
 
 from nbspam.classifier.combine import probability
 from nbspam.counts.corpus import Corpus, read_corpus
@@ -190,9 +190,7 @@ def later(mails: list[Collection], judges: dict[str, Judge]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = bench_parser(__doc__)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--few", nargs="+", type=int, metavar="N", help="models of N messages")
     parser.add_argument("--draws", type=int, default=20, help="of --few  [default: 20]")

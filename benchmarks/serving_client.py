@@ -128,3 +128,9 @@ def http_request(data: bytes, path: str = "/checkv2", more: str = "") -> bytes:
     """Return a request of rspamd's protocol."""
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}"
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+
+
+def verdicts(messages: Iterable[bytes], address: Address, talk: Protocol) -> list[Call]:
+    """Return a call for each message that asks for its verdict."""
+    request = http_request if talk is http else spamd_request
+    return [Call(address, talk, request(data)) for data in messages]

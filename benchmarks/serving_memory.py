@@ -10,8 +10,6 @@ them), as the messages go on; the picture shows Rss, the first trial in blue.
 """
 
 import random
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from math import log10
@@ -19,7 +17,7 @@ from pathlib import Path
 
 import serving_client as client
 import serving_servers as servers
-from speed import corpus_parser
+from common import corpus_parser, messages_of, train
 
 from nbspam.evaluation import figures, pictures
 
@@ -27,12 +25,6 @@ _AT_ONCE = 64
 _NEW_WORDS = 200
 _STEPS = [number * 10**power for power in range(3, 8) for number in (1, 2, 3.5, 5)]
 Curve = list[tuple[int, float]]  # messages, and MB
-
-
-def megabytes(pid: int, kind: str) -> float:
-    """Return the memory of a process; kind: Rss or Pss."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / 1024
 
 
 def requests(messages: Sequence[bytes], with_words: bool) -> Iterator[bytes]:
@@ -53,7 +45,7 @@ def curve_of(server: servers.Server, asked: Iterator[client.Call], most: int) ->
     for step in (0, *(int(each) for each in _STEPS if each <= most)):
         n = step - (found[-1][0] if found else 0)
         client.load((next(asked) for _ in range(n)), _AT_ONCE)
-        rss, pss = megabytes(pid, "Rss"), megabytes(pid, "Pss")
+        rss, pss = servers.megabytes(pid, "Rss"), servers.megabytes(pid)
         print(f"{step:9,}{rss:7.0f}{pss:7.0f}", flush=True)
         found.append((step, rss))
     return found
@@ -78,13 +70,11 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=350_000)
     parser.add_argument("--plot", metavar="FILE.svg")
     options = parser.parse_args()
-    files = sorted(path for name in ("ham", "spam") for path in (options.corpus / name).iterdir())
-    messages = [path.read_bytes() for path in files]
+    messages = messages_of(options.corpus)
     curves: list[Curve] = []
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        train = [sys.executable, "-m", "nbspam", "train", "-m", str(work / "m.nbspam")]
-        subprocess.run([*train, str(options.corpus)], check=True, stdout=subprocess.DEVNULL)
+        train(options.corpus, work / "m.nbspam")
         size = (work / "m.nbspam").stat().st_size / 1e6
         print(f"{options.corpus}: {len(messages):,} messages, a model of {size:.1f} MB")
         for trial in ("its mail", "every second message with words of its own"):

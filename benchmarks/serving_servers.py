@@ -79,10 +79,10 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
-def megabytes(pid: int) -> float:
-    """Return the memory of a process, with its share of what it shares (Pss)."""
+def megabytes(pid: int, kind: str = "Pss") -> float:
+    """Return the memory of a process; kind: Rss, or Pss, with its share of what it shares."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / 1024
 
 
 def free_ports(number: int) -> list[int]:
@@ -167,18 +167,16 @@ def spamassassin(folder: Path, mail: Path, workers: int, path: str) -> Iterator[
 
 
 @contextmanager
-def redis(folder: Path, port: int = 0) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a Redis for rspamd's Bayes, which listens at a path in the folder; 0: at no port."""
+def redis(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a Redis for rspamd's Bayes, which listens at a path in the folder."""
     path = f"{folder}/redis.sock"
-    command = ["redis-server", "--port", str(port), "--unixsocket", path, "--save", ""]
+    command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""]
     with running([*command, "--dir", str(folder)], folder, path) as process:
         yield process
 
 
 @contextmanager
-def rspamd(
-    folder: Path, mail: Path, workers: int, port: int, redis_port: int = 0
-) -> Iterator[Server]:
+def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server]:
     """Run rspamd: rules that need no network, and Bayes if there is a Redis to keep it."""
     control, none = free_ports(2)
     (folder / "override.d").mkdir(parents=True)
@@ -197,7 +195,7 @@ def rspamd(
         with running(command, folder, port, control) as process:
             yield Server(process, "no Bayes: no redis-server")
         return
-    with redis(folder, redis_port) as store:
+    with redis(folder) as store:
         servers = f'servers = "{folder}/redis.sock";\n'
         (folder / "override.d" / "redis.conf").write_text(servers)
         with running(command, folder, port, control) as process:

@@ -19,11 +19,8 @@ are left out.
 import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -32,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import serving_client as client
 import serving_servers as servers
-from speed import corpus_parser
+from common import corpus_parser, messages_of, train
 
 _AT_ONCE = 64
 _ALONE = 1000  # messages that one client asks about
@@ -91,16 +88,6 @@ def ratio(ours: list[float], others: list[float]) -> float:
     return median(a / b for a, b in zip(ours, others, strict=True))
 
 
-def calls_of(
-    messages: list[bytes],
-    request: Callable[[bytes], bytes],
-    address: client.Address,
-    talk: client.Protocol,
-) -> list[client.Call]:
-    """Return a call for each message."""
-    return [client.Call(address, talk, request(data)) for data in messages]
-
-
 class Bench(NamedTuple):
     """The common conditions: all servers judge `messages`, the slow ones the first `few`."""
 
@@ -115,16 +102,15 @@ class Bench(NamedTuple):
 def of_nbspam(bench: Bench) -> list[Subject]:
     """Start nbspam; return it in two protocols: spamd, HTTP."""
     model, path = bench.work / "m.nbspam", str(bench.work / "nbspam.sock")
-    train = [sys.executable, "-m", "nbspam", "train", "-m", str(model), str(bench.corpus)]
-    subprocess.run(train, check=True, stdout=subprocess.DEVNULL)
+    train(bench.corpus, model)
     (http,) = servers.free_ports(1)
     options = ["--spamd", path, "--http", str(http)]
     server = bench.stack.enter_context(
         servers.nbspam(bench.work / "nbspam", model, bench.workers, *options)
     )
     calls = {
-        "spamd": calls_of(bench.messages, client.spamd_request, path, client.spamd),
-        "HTTP": calls_of(bench.messages, client.http_request, http, client.http),
+        "spamd": client.verdicts(bench.messages, path, client.spamd),
+        "HTTP": client.verdicts(bench.messages, http, client.http),
     }
     return [Subject(f"nbspam, {name}", server, each) for name, each in calls.items()]
 
@@ -135,7 +121,7 @@ def of_spamassassin(bench: Bench, beside: Subject) -> Subject:
     server = bench.stack.enter_context(
         servers.spamassassin(bench.work / "spamassassin", bench.corpus, bench.workers, path)
     )
-    calls = calls_of(bench.messages[: bench.few], client.spamd_request, path, client.spamd)
+    calls = client.verdicts(bench.messages[: bench.few], path, client.spamd)
     return Subject(f"spamd -L, {server.taught}", server, calls, beside)
 
 
@@ -145,7 +131,7 @@ def of_rspamd(bench: Bench, beside: Subject) -> Subject:
     server = bench.stack.enter_context(
         servers.rspamd(bench.work / "rspamd", bench.corpus, bench.workers, port)
     )
-    calls = calls_of(bench.messages[: bench.few], client.http_request, port, client.http)
+    calls = client.verdicts(bench.messages[: bench.few], port, client.http)
     return Subject(f"rspamd, {server.taught}", server, calls, beside)
 
 
@@ -168,11 +154,9 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="nbspam without the others")
     options = parser.parse_args()
     before = os.getloadavg()
-    files = [
-        path for name in ("ham", "spam") for path in sorted((options.corpus / name).iterdir())
-    ]
-    random.Random(0).shuffle(files)
-    messages = [path.read_bytes() for path in files[: options.messages]]
+    messages = messages_of(options.corpus)
+    random.Random(0).shuffle(messages)
+    del messages[options.messages :]
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.chmod(work, 0o755)  # for a spamd that must not be root

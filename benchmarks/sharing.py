@@ -1,7 +1,7 @@
-"""Measure servers that share their lessons: how fast, how large, and beside rspamd's Bayes.
+"""Measure servers that share their lessons: how fast and how large.
 
-usage: PYTHONPATH=tests python benchmarks/sharing.py CORPUS [--log redis] [--lessons 3000]
-           [--small] [--rounds 3] [--messages 500] [--only clients|hosts|verdicts]
+usage: PYTHONPATH=tests python benchmarks/sharing.py [CORPUS] [--log redis] [--lessons 3000]
+           [--small] [--only clients|hosts]
 
 CORPUS is a folder with ham/ and spam/.  Printed are
 
@@ -10,20 +10,13 @@ CORPUS is a folder with ham/ and spam/.  Printed are
   shares, by spamd's protocol and by rspamd's, and one that does not; and what a lesson costs in
   processor time;
 - of three hosts that each learn a third of the lessons: lessons a second of processor time, the
-  bytes of a lesson, and whether exports are equal.  --small: messages of twenty tokens;
-- with Redis, of nbspam, nbspam that shares and rspamd whose Bayes is in the same Redis, one worker
-  each, in turns: processor time and median latency of a verdict, memory, and the same when
-  Redis is killed; what both keep in Redis.
+  bytes of a lesson, and whether exports are equal.  --small: messages of twenty tokens.
 """
 
-import argparse
-import os
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import count, islice
 from pathlib import Path
 from statistics import median, quantiles
@@ -31,7 +24,7 @@ from typing import NamedTuple
 
 import serving_client as client
 import serving_servers as servers
-from redis import Redis
+from common import corpus_parser
 
 from nbspam.settings import PRESETS
 from nbspam.sharing.logs import open_log
@@ -170,84 +163,12 @@ def of_hosts(folder: Path, url: str, items: list[Item]) -> None:
     print(f"sent {n / sent:,.0f}, read and learned {n_read / read:,.0f}")
 
 
-class Judged(NamedTuple):
-    """A server, and calls that ask for verdicts."""
-
-    server: servers.Server
-    calls: list[client.Call]
-
-
-def of_verdicts(folder: Path, corpus: Path, base: Path, rounds: int, n: int) -> None:
-    """Print what verdicts cost with and without sharing and of rspamd, and what Redis keeps."""
-    redis_port, port = servers.free_ports(2)
-    files = sorted(path for name in ("ham", "spam") for path in (corpus / name).iterdir())
-    messages = [path.read_bytes() for path in files[:: max(len(files) // n, 1)]][:n]
-    with ExitStack() as stack:
-        started = servers.rspamd(folder / "rspamd", corpus, 1, port, redis_port)
-        rspamd = stack.enter_context(started)
-        (store,) = rspamd.others
-        redis = stack.enter_context(Redis("127.0.0.1", redis_port))
-        info, n_keys = redis.info(), redis.dbsize()
-        per_message = (info["used_memory"] - info["used_memory_startup"]) / len(files)
-        print(f"rspamd in Redis: {n_keys:,} keys, {per_message:,.0f} bytes a message")
-        found = {"rspamd": Judged(rspamd, calls_of(messages, port, client.http))}
-        share = ["--share", f"redis://127.0.0.1:{redis_port}/lessons"]
-        for name, more in (("nbspam", []), ("nbspam-share", share)):
-            path, model = str(folder / f"{name}.sock"), folder / f"{name}.model"
-            shutil.copy(base, model)
-            words = ["--spamd", path, "--allow-tell", *more]
-            server = stack.enter_context(servers.nbspam(folder / name, model, 1, *words))
-            found[name] = Judged(server, calls_of(messages, path, client.spamd))
-        judge("", found, rounds)
-        for k, data in enumerate(messages):
-            lesson = tell(b"Message-ID: <%d@new>\n" % k + data, "spam")
-            client.load([client.Call(path, client.spamd, lesson)], 1)
-        until(lambda: redis.xlen("lessons") == len(messages))
-        size = redis.memory_usage("lessons", samples=0) / len(messages)
-        n_keys = redis.dbsize() - n_keys
-        print(f"nbspam in Redis: {n_keys} keys, {size:,.0f} bytes a lesson until it is trimmed")
-        judge(" after lessons", found, rounds)
-        os.kill(store, signal.SIGKILL)
-        rspamd.others = ()
-        judge(" without Redis", found, 1)
-
-
-def calls_of(
-    messages: list[bytes], address: client.Address, talk: client.Protocol
-) -> list[client.Call]:
-    """Return calls that ask for verdicts."""
-    request = client.http_request if talk is client.http else client.spamd_request
-    return [client.Call(address, talk, request(data)) for data in messages]
-
-
-def judge(when: str, found: dict[str, Judged], rounds: int) -> None:
-    """Ask the servers in turns; print processor time and latency of a verdict, and memory."""
-    costs: dict[str, list[float]] = {name: [] for name in found}
-    took: dict[str, list[float]] = {name: [] for name in found}
-    for _, calls in found.values():
-        client.load(calls[:100], 8)
-    for _ in range(rounds):
-        for name, (server, calls) in found.items():
-            start = server.processor_seconds()
-            client.load(calls, 16)
-            costs[name].append(1000 * (server.processor_seconds() - start) / len(calls))
-            took[name] += client.load(calls[:100], 1)
-    for name, (server, _) in found.items():
-        print(f"{name + when:28}{min(costs[name]):6.2f} ms of processor time a verdict,", end="")
-        print(f"{1000 * median(took[name]):6.1f} ms alone,{server.megabytes():5.0f} MB")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("corpus", type=Path)
+    parser = corpus_parser(__doc__)
     parser.add_argument("--log", choices=SERVERS, default="redis")
     parser.add_argument("--lessons", type=int, default=3000)
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--messages", type=int, default=500)
-    parser.add_argument("--only", choices=["clients", "hosts", "verdicts"])
+    parser.add_argument("--only", choices=["clients", "hosts"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -268,8 +189,6 @@ def main() -> None:
         finally:
             log.stop()
             log.remove()
-        if options.only in (None, "verdicts"):
-            of_verdicts(folder, options.corpus, base, options.rounds, options.messages)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,8 @@ from typing import NamedTuple
 
 import serving_client as client
 import serving_servers as servers
+from common import CLASSES, HERE, corpus_parser, files_of, messages_of
 
-HERE = Path(__file__).parents[1]
-LABELS = ("ham", "spam")
 JOBS = ("train", "classify", "message", "server")
 CHINESE_MAILS = 2000
 SKLEARN = """
@@ -110,11 +109,6 @@ def commands(
     return work
 
 
-def files_of(corpus: Path) -> dict[str, list[str]]:
-    """Return the paths of a corpus by class."""
-    return {name: sorted(map(str, (corpus / name).iterdir())) for name in LABELS}
-
-
 def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
     """Write mails of Chinese texts to ham/ and spam/ of a new folder; return it.
 
@@ -123,7 +117,7 @@ def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
     with reviews.open(encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t", 1) for line in islice(lines, 1, 1 + CHINESE_MAILS)]
     labels = list(dict.fromkeys(label for label, _ in rows))
-    for name in LABELS:
+    for name in CLASSES:
         (folder / name).mkdir(parents=True)
     for number, (label, text) in enumerate(rows):
         mail = EmailMessage()
@@ -132,7 +126,7 @@ def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
         mail["Subject"] = text[:20]
         mail["Message-ID"] = f"<{number}@lists.example>"
         mail.set_content(text, charset=charset, cte=("8bit", "base64")[number % 2])
-        (folder / LABELS[label != labels[0]] / f"{number}.eml").write_bytes(mail.as_bytes())
+        (folder / CLASSES[label != labels[0]] / f"{number}.eml").write_bytes(mail.as_bytes())
     return folder
 
 
@@ -145,16 +139,14 @@ def nbspam(name: str, checkout: Path, corpus: Path, work: Path) -> dict[str, Con
     model = str(work / f"{name}.nbspam")
     spam = files_of(corpus)["spam"]
     message = Path(spam[len(spam) // 2]).read_bytes()
+    jobs = {
+        "train": (["train", "-m", model, str(corpus)], b""),
+        "classify": (["classify", "-m", model, str(corpus)], b""),
+        "message": (["classify", "-m", model], message),
+    }
     return {
-        "train": Contender(
-            name, commands([*line, "train", "-m", model, str(corpus)], checkout=checkout)
-        ),
-        "classify": Contender(
-            name, commands([*line, "classify", "-m", model, str(corpus)], checkout=checkout)
-        ),
-        "message": Contender(
-            name, commands([*line, "classify", "-m", model], stdin=(message,), checkout=checkout)
-        ),
+        job: Contender(name, commands([*line, *words], stdin=(data,), checkout=checkout))
+        for job, (words, data) in jobs.items()
     }
 
 
@@ -166,11 +158,7 @@ def served(name: str, checkout: Path, corpus: Path, work: Path, stack: ExitStack
             work / f"{name}-server", model, 2, "--spamd", path, env=environment(checkout)
         )
     )
-    calls = [
-        client.Call(path, client.spamd, client.spamd_request(Path(each).read_bytes()))
-        for paths in files_of(corpus).values()
-        for each in paths
-    ]
+    calls = client.verdicts(messages_of(corpus), path, client.spamd)
     client.load(calls[:200], 64)  # what is read once, and filled once
 
     def ask() -> Cost:
@@ -247,15 +235,6 @@ def table(measured: dict[str, list[Contender]]) -> str:
                 f"{least.processor:8.3f}{processor:8.2f}{f'{peak / 1e6:.0f}' if peak else '-':>9}"
             )
     return "\n".join(lines)
-
-
-def corpus_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser whose one argument is the corpus to measure on."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("corpus", type=Path, nargs="?", default=HERE / "corpora" / "mail")
-    return parser
 
 
 def main() -> None:

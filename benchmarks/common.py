@@ -1,0 +1,39 @@
+"""The common part of the benchmarks: arguments, a corpus of ham/ and spam/, a model of it."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parents[1]
+CLASSES = ("ham", "spam")
+
+
+def bench_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose help is a script's docstring."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def corpus_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose one argument is the corpus to measure on."""
+    parser = bench_parser(description)
+    parser.add_argument("corpus", type=Path, nargs="?", default=HERE / "corpora" / "mail")
+    return parser
+
+
+def files_of(corpus: Path) -> dict[str, list[str]]:
+    """Return the sorted paths of a corpus by class."""
+    return {name: sorted(map(str, (corpus / name).iterdir())) for name in CLASSES}
+
+
+def messages_of(corpus: Path) -> list[bytes]:
+    """Return all messages of a corpus, ham first."""
+    return [Path(path).read_bytes() for paths in files_of(corpus).values() for path in paths]
+
+
+def train(corpus: Path, model: Path) -> None:
+    """Write a model of a corpus with the defaults."""
+    command = [sys.executable, "-m", "nbspam", "train", "-m", str(model), str(corpus)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
