@@ -54,7 +54,7 @@ _MODULES = {
     "judging": ("classify", "predict", "explain"),
     "delivering": ("filter", "sort"),
     "held": ("held",),
-    "first_day": ("setup",),
+    "accounts": ("setup",),
     "serving": ("serve",),
     "sharing": ("share",),
     "training": ("train", "shard", "lazy"),

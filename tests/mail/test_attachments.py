@@ -13,11 +13,15 @@ import pytest
 
 from nbspam.errors import UsageError
 from nbspam.mail import attachments
-from nbspam.mail.attachments import AttachedDocument, limits_with_documents, look_at_file
+from nbspam.mail.attachments import (
+    AttachedDocument,
+    limits_with_documents,
+    look_at_file,
+    read_archive,
+)
 from nbspam.mail.documents import read_document
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
-from nbspam.mail.packed import read_archive
 from nbspam.mail.sandbox import DocumentReader
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
 
