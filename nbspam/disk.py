@@ -284,20 +284,30 @@ def _is_temporary(name: str) -> bool:
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder and its missing parents, accessible to the owner only."""
+    """Make a folder and its missing parents, accessible only to the owner of the last that is."""
     if not os.path.exists(folder):
-        make_folder(parent_folder(folder))
+        parent = parent_folder(folder)
+        make_folder(parent)
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.mkdir(folder, 0o700)
+            if sys.platform != "win32":
+                descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
+                try:
+                    adopt(descriptor, parent)
+                finally:
+                    os.close(descriptor)
 
 
 def adopt(descriptor: int, like: str) -> None:
-    """Give a file that was just created the owner of another, as far as the system allows it.
+    """Give a new file or folder the owner of another, as far as the system allows it.
 
-    like: a file, whose mode it gets too, or a folder.
+    like: a file, whose mode it gets too, or a folder.  If there is none, what root writes gets
+    the owner of its folder.
     """
     if sys.platform != "win32":
         with contextlib.suppress(FileNotFoundError, PermissionError):
+            if os.geteuid() == 0 and not os.path.lexists(like):  # what root begins for others
+                like = parent_folder(like)
             old = os.stat(like, follow_symlinks=False)
             if stat.S_ISLNK(old.st_mode):
                 return

@@ -225,7 +225,7 @@ main()
 def swaks(folder, data, *to):
     """Send a message by swaks, which finds it in a folder; return what it printed."""
     (folder / "message").write_bytes(data)
-    command = ["swaks", *to, "--to", "ann@example.org", "--from", "x@example.com"]
-    command += ["--data", f"@{folder / 'message'}"]
+    command = ["swaks", "--to", "ann@example.org", "--from", "x@example.com"]
+    command += ["--data", f"@{folder / 'message'}", *to]
     done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
     return done.stdout.decode()

@@ -1,7 +1,7 @@
 """nbspam share, and the options by which other commands share their lessons."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +65,14 @@ def share_choices(
 
 
 def with_sharing(
-    choices: "ShareChoices | None", model: "StoredModel", learn: Callable[[], Any]
+    choices: "ShareChoices | None",
+    model: "StoredModel",
+    learn: Callable[[], Any],
+    of_users: "Mapping[str, StoredModel] | None" = None,
 ) -> Any:
     """Return the outcome of learning, with the lessons shared; raises NbspamError.
+
+    of_users: as in `shared_lessons`.
 
     Lessons that the log does not take now stay in the outbox, of which a warning tells; with
     --share-sync, that is an error.
@@ -76,7 +81,7 @@ def with_sharing(
     from nbspam.errors import SharedLogError
     from nbspam.sharing.sharer import shared_lessons
 
-    with shared_lessons(model, is_new=choices is not None):
+    with shared_lessons(model, choices is not None, of_users):
         if choices is None:
             return learn()
         with closing(opened_sharer(choices, model.path)) as sharer:

@@ -37,6 +37,19 @@ class HeldMessage(NamedTuple):
             _check("postcat", data == b"", process.stderr.read())
         return data
 
+    def named_recipients(self) -> list[str]:
+        """Return the recipients that a milter was told, before aliases; raises InputError."""
+        envelope = _run("postcat", "-qe", self.identifier).stdout.decode("utf-8", "replace")
+        found, original = [], None
+        for line in envelope.splitlines():
+            kind, _, value = line.partition(": ")
+            if kind == "original_recipient":
+                original = value
+            elif kind == "recipient":
+                found.append(original or value)
+                original = None
+        return found
+
     def release(self) -> None:
         """Let Postfix deliver the message now; raises InputError."""
         self._change("-H")

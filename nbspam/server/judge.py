@@ -17,7 +17,7 @@ import stat
 import string
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic, time
@@ -100,6 +100,15 @@ def model_in(folder: str, name: str) -> str:
     name: from `known_as`.
     """
     return os.path.join(folder, user_folder_name(name), "model")
+
+
+def user_of(recipients: Collection[str]) -> str:
+    """Return the user whose model judges mail to some recipients; "" for the site's.
+
+    None of several users decides for others.
+    """
+    users = set(map(known_as, recipients))
+    return users.pop() if len(users) == 1 else ""
 
 
 def users_in(folder: str) -> list[str]:
@@ -473,6 +482,30 @@ def _listed(given: Judgement, match: ListMatch | None) -> Judgement:
     return given._replace(
         verdict=verdict, explanation=explanation, listed=match.line, lesson=lesson
     )
+
+
+def judge_each(
+    model: StoredModel,
+    messages: Iterable[tuple[bytes, str]],
+    users: Users | None,
+    on_trouble: Callable[[Exception], None],
+) -> Iterator[Judgement]:
+    """Yield the judgement that a server gives now of each message; messages: data, and user."""
+
+    async def start() -> Judge:
+        tally = ServerTally(1)
+        return Judge(model, lambda classifier: classifier.rule, on_trouble, tally, users)
+
+    async def ask(data: bytes, user: str) -> Judgement:
+        return await judge.judge(data, user=user)
+
+    with asyncio.Runner() as runner:
+        judge = runner.run(start())
+        try:
+            for data, user in messages:
+                yield runner.run(ask(data, user))
+        finally:
+            judge.end()
 
 
 def settle_all(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from nbspam.mail.head import checked_tag
 from nbspam.mail.verdict_headers import headers_of
 from nbspam.server.connection import BusyError, Connection, Desk
-from nbspam.server.judge import Judgement, known_as
+from nbspam.server.judge import Judgement, known_as, user_of
 
 _LENGTH = struct.Struct(">I")
 _MAX_PACKET = 1 << 18  # bytes; a body comes in pieces of 65,535, a header in one packet
@@ -124,14 +124,11 @@ class MilterConnection(Connection):
                 self.close()
         elif command == _END:
             self.gather(_BODY, data)
-            # The verdict on mail to several users is the site's: none of them decides for others.
-            user = min(self.recipients) if len(self.recipients) == 1 else None
             if self.is_refused:
                 self.trouble("busy")
             else:
-                self.ask(
-                    self.message(), False, self.answer, user, queue=self.queue, asked="milter"
-                )
+                user, facts = user_of(self.recipients), {"queue": self.queue, "asked": "milter"}
+                self.ask(self.message(), False, self.answer, user or None, **facts)
         elif command in _ANSWERED:
             self.gather(command, data)
             if not _ANSWERED[command] & self.unanswered:

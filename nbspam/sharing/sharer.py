@@ -6,7 +6,7 @@ hosts.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from hashlib import file_digest
@@ -79,17 +79,21 @@ class SharedOutlet:
 
 
 @contextmanager
-def shared_lessons(model: StoredModel, is_new: bool = False) -> Iterator[StoredModel]:
+def shared_lessons(
+    model: StoredModel, is_new: bool = False, of_users: Mapping[str, StoredModel] | None = None
+) -> Iterator[StoredModel]:
     """Let what a model learns in the block go into its outbox, if it shares its lessons.
 
     It does if another command has shared, or if is_new.  A server sends them, or the next command
-    with --share.
+    with --share.  of_users: the models of users on top of it, whose lessons go there, too.
     """
     if not (is_new or os.path.exists(f"{model.path}.share")):
         yield model
         return
     outlet = SharedOutlet(model.path)
     try:
+        for user, each in (of_users or {}).items():
+            outlet.attach(each, user)
         yield outlet.attach(model)
     finally:
         outlet.outbox.close()

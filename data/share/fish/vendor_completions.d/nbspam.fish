@@ -200,6 +200,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -s m -l model-file -r -d 'The model file'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -l ham -d 'Teach these as ham, and deliver them'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -l spam -d 'Teach these as spam, and delete them'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -l users -x -d 'Judge with the models of users in DIR, as nbspam serve does, and teach these'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -l share -x -d 'Share lessons through the log at redis://[USER@]HOST[:PORT]/KEY (rediss:// with TLS) or postgresql://[USER@]HOST[:PORT]/DATABASE/TABLE'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -l share-password-command -x -d 'Take the password of the log from what COMMAND prints'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from held' -l share-sync -d 'Acknowledge a lesson when the log has it, too, and not only this machine\'s disk'

@@ -1,0 +1,93 @@
+"""Review of held mail, without Postfix; with it: tests/server/test_mail_systems.py."""
+
+from contextlib import closing
+from typing import NamedTuple
+
+import pytest
+
+from nbspam.sharing.outbox import Outbox
+from nbspam.store.model import StoredModel
+from support import HAM, SPAM, complains
+
+
+class Held(NamedTuple):
+    """A message as `postfix.HeldMessage` has it."""
+
+    identifier: str
+    recipients: tuple[str, ...]
+    done: list[str]
+    sender: str = "x@example.com"
+
+    def read(self):
+        return f"Message-ID: <{self.identifier}@example.com>\n".encode() + SPAM
+
+    def named_recipients(self):
+        return list(self.recipients)
+
+    def release(self):
+        self.done.append(f"released {self.identifier}")
+
+    def delete(self):
+        self.done.append(f"deleted {self.identifier}")
+
+
+@pytest.fixture
+def hold(monkeypatch):
+    """Let messages be held, by their recipients; return what becomes of them."""
+    done = []
+
+    def start(*recipients):
+        found = [Held(str(number), each, done) for number, each in enumerate(recipients)]
+        monkeypatch.setattr("nbspam.maildir.postfix.held_messages", lambda _: found)
+        return done
+
+    return start
+
+
+def users_of_lessons(model):
+    with closing(Outbox(str(model))) as outbox:
+        return [lesson.user for lesson in outbox.unsent(9)]
+
+
+def test_lessons_teach_the_one_recipient_else_the_site_and_reach_the_outbox_so(
+    nbspam, trained, tmp_path, hold
+):
+    users, n_docs = tmp_path / "users", StoredModel(str(trained)).classifier().table.n_docs
+    words = "held", "-m", trained, "--users", users
+    done = hold(("<Ann@Example.org>",), ("ann@example.org", "bob@example.org"), ("a" * 300,))
+    Outbox(str(trained)).close()  # the model shares its lessons
+    assert nbspam(*words, "--ham", 0, 1, 2)[:2] == (0, "delivered 3\nlearned 3\n")
+    assert done == ["released 0", "released 1", "released 2"]
+    assert users_of_lessons(trained) == ["ann@example.org", "", ""]  # no folder has that name
+    assert [path.name for path in users.iterdir()] == ["ann@example.org"]
+    assert StoredModel(str(trained)).classifier().table.n_docs == n_docs + 2
+
+    (users / "ann@example.org" / "model").write_bytes(b"no model")
+    status, out, err = nbspam(*words)  # a user's model that cannot be read is told of
+    assert (status, len(out.splitlines()), err.count("model: ")) == (0, 3, 1)
+
+
+def test_without_users_every_lesson_is_the_sites(nbspam, trained, hold):
+    done = hold(("ann@example.org",), ("bob@example.org",))
+    assert nbspam("held", "-m", trained, "--spam", 0, 1)[:2] == (0, "deleted 2\nlearned 2\n")
+    assert done == ["deleted 0", "deleted 1"]
+    assert StoredModel(str(trained)).filed(HAM).label is None
+
+
+def test_what_is_wrong_is_said_and_nothing_is_delivered(nbspam, trained, hold, tmp_path):
+    done = hold(("ann@example.org",))
+    words = "held", "-m", trained
+    (tmp_path / "file").write_bytes(b"")
+    assert complains(nbspam(*words, "--users", tmp_path / "file"), 1, "--users", "not a folder")
+    nbspam("train", "-m", tmp_path / "plain", "--model", "multinomial", tmp_path / "mails")
+    plain = nbspam("held", "-m", tmp_path / "plain", "--users", tmp_path, "--ham", 0)
+    assert complains(plain, 2, "does not combine the evidence of mail")
+    assert complains(nbspam("held", "-m", tmp_path / "none", "--ham", 0), 1, "none: no such")
+    assert done == []
+
+
+def test_without_postfix_or_an_id_held_says_so(nbspam, monkeypatch, trained):
+    words = "held", "-m", trained
+    assert complains(nbspam(*words, "--ham"), 2, "--ham: no ID; name messages as nbspam held")
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    assert complains(nbspam(*words), 1, "postqueue: not found; nbspam held needs Postfix on this")
