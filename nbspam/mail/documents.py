@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.mail.attachments import IMAGES
-from nbspam.mail.rtf import rtf_text
 from nbspam.mail.sandbox import ANSWER, REQUEST
+from nbspam.mail.wrappings import rtf_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image

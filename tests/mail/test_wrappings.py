@@ -7,8 +7,7 @@ from struct import pack
 import pytest
 
 from nbspam.mail.message import parse_message
-from nbspam.mail.rtf import decompressed, rtf_text
-from nbspam.mail.wrappings import card_texts, cms_content, tnef_parts
+from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_text, tnef_parts
 
 SPAM = b"cheap pills without prescription"
 INNER = b"Content-Type: text/html\r\n\r\n<p>" + SPAM + b"</p>\r\n"
