@@ -1,12 +1,11 @@
 """Compare the errors of nbspam and of other programs, on the same folds or the same stream.
 
-usage: python benchmarks/accuracy.py CORPUS [--folds 10 | --online | --halves] [--only NAME...]
+usage: python benchmarks/accuracy.py CORPUS [--folds 10 | --online | --halves]
 
 CORPUS is a folder with ham/ and spam/, one message per file.  Every program learns the same files
 and classifies the same other files.  With --online each program classifies a message before it
 learns it, in the order of `nbspam eval --online`; with --halves it learns every other message of
-each class and classifies the rest.  Programs that are not installed are left out; spamassassin,
-which takes a quarter of an hour for 6,000 messages, runs only if it is named.
+each class and classifies the rest.  Programs that are not installed are left out.
 """
 
 import shutil
@@ -15,11 +14,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import CLASSES, bench_parser
+from common import CLASSES, corpus_parser
 
 from nbspam.counts.corpus import read_corpus, stratified_folds
 from nbspam.evaluation.evaluation import evaluate
@@ -32,13 +32,8 @@ from nbspam.sources.items import Item, read_items
 class Messages(NamedTuple):
     """The mail, in the order in which it is classified."""
 
-    items: list[Item]
+    items: list[Item]  # whose names are the paths of files
     y: np.ndarray  # (n_docs,) 1 is spam
-
-    @property
-    def paths(self) -> list[str]:
-        """The paths of the files."""
-        return [item.name for item in self.items]
 
 
 class Answers(NamedTuple):
@@ -82,9 +77,9 @@ def bogofilter(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
     """Train a new bogofilter on some messages, and classify others."""
     with tempfile.TemporaryDirectory() as folder:
         for flag, is_spam in (("-n", 0), ("-s", 1)):
-            paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
+            paths = [mail.items[i].name for i in learned if mail.y[i] == is_spam]
             call(["bogofilter", "-d", folder, flag, "-b"], "\n".join(paths))
-        asked = "\n".join(mail.paths[i] for i in judged)
+        asked = "\n".join(mail.items[i].name for i in judged)
         lines = call(["bogofilter", "-d", folder, "-T", "-b"], asked).splitlines()
     return bogofilter_answers([line.rsplit(" ", 2)[1:] for line in lines])
 
@@ -105,55 +100,6 @@ def bogofilter_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
             verdicts.append(said.split())
             call(["bogofilter", "-d", folder, "-s" if is_spam else "-n"], data)
     return bogofilter_answers(verdicts)
-
-
-# --- SpamAssassin -----------------------------------------------------------------------------
-
-PERL = r"""
-use strict; use warnings; use Mail::SpamAssassin;
-my ($state) = @ARGV;
-my $sa = Mail::SpamAssassin->new({
-    local_tests_only => 1, userprefs_filename => '/dev/null', dont_copy_prefs => 1,
-    userstate_dir => $state, post_config_text => "required_score 5\nuse_bayes 1\n"
-        . "bayes_auto_learn 0\nuse_auto_whitelist 0\nbayes_path $state/bayes\n"});
-$sa->init(1);
-sub message { local $/; open(my $file, '<:raw', $_[0]) or die $!; $sa->parse(<$file>, $_[1]) }
-my @judged;
-$sa->init_learner({caller_will_untie => 1, wait_for_lock => 1});
-while (my $line = <STDIN>) {
-    chomp $line;
-    my ($what, $path) = split /\t/, $line;
-    if ($what eq 'judge') { push @judged, $path; next }
-    my $mail = message($path, 0);
-    $sa->learn($mail, undef, $what eq 'spam', 0);
-    $mail->finish;
-}
-$sa->rebuild_learner_caches({});
-$sa->finish_learner;
-for my $path (@judged) {
-    my $mail = message($path, 1);
-    my $status = $sa->check($mail);
-    printf "%.3f %s\n", $status->get_score, $status->{bayes_score} // 0.5;
-    $status->finish; $mail->finish;
-}
-"""
-
-
-def spamassassin_scores(told: list[str]) -> np.ndarray:
-    """Return SpamAssassin's score and its Bayes filter's probability, (n_judged, 2).
-
-    told: lines of "ham", "spam" or "judge", a tab and a path.
-    """
-    with tempfile.TemporaryDirectory() as state:
-        said = call(["perl", "-e", PERL, state], "".join(f"{line}\n" for line in told))
-    return np.array([line.split() for line in said.splitlines()], float)
-
-
-def spamassassin(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
-    """Teach SpamAssassin, without network tests, some messages, and classify others."""
-    told = [f"{CLASSES[mail.y[i]]}\t{mail.paths[i]}" for i in learned]
-    score = spamassassin_scores([*told, *(f"judge\t{mail.paths[i]}" for i in judged)])[:, 0]
-    return (score >= 5).astype(int), score
 
 
 def call(command: list[str], stdin: str | bytes = b"") -> str:
@@ -232,35 +178,31 @@ def every_other(y: np.ndarray) -> Split:
     return np.concatenate([n[::2] for n in of_class]), np.concatenate([n[1::2] for n in of_class])
 
 
-def contenders(
-    mail: Messages, folds: int | None, halves: Split | None, named: list[str]
-) -> dict[str, Any]:
+def contenders(mail: Messages, folds: int | None, halves: Split | None) -> dict[str, Any]:
     """Return the programs to compare: for each name a function that returns its answers."""
-    chosen: dict[str, Any] = {"nbspam": lambda: nbspam(mail, folds, halves)}
     online = {"bogofilter": bogofilter_online, "scikit-learn NB": naive_bayes_online}
     batch = {
         "bogofilter": bogofilter,
         "scikit-learn NB": scikit_learn(naive_bayes),
         "scikit-learn SVM": scikit_learn(support_vectors),
-        "spamassassin": spamassassin,
     }
     is_stream = folds is None and halves is None
-    for name, peer in (online if is_stream else batch).items():
-        if not name.startswith("scikit") and shutil.which(name) is None:
-            continue
-        if name not in named and (named or name == "spamassassin"):
-            continue
 
-        def answers(peer: Any = peer, name: str = name) -> Answers:
-            if halves is not None:
-                label, score = peer(mail, *halves)
-            else:
-                label, score = peer(mail) if folds is None else by_folds(peer, mail, folds)
-            has_probability = not name.endswith(("SVM", "assassin"))
-            return Answers(label, score, np.clip(score, 0, 1) if has_probability else None)
+    def answers(name: str, peer: Any) -> Answers:
+        if halves is not None:
+            label, score = peer(mail, *halves)
+        else:
+            label, score = peer(mail) if folds is None else by_folds(peer, mail, folds)
+        return Answers(label, score, None if "SVM" in name else np.clip(score, 0, 1))
 
-        chosen[name] = answers
-    return chosen
+    return {
+        "nbspam": lambda: nbspam(mail, folds, halves),
+        **{
+            name: partial(answers, name, peer)
+            for name, peer in (online if is_stream else batch).items()
+            if name != "bogofilter" or shutil.which(name)
+        },
+    }
 
 
 def row(name: str, y: np.ndarray, answers: Answers, seconds: float) -> str:
@@ -284,18 +226,12 @@ def row(name: str, y: np.ndarray, answers: Answers, seconds: float) -> str:
 
 
 def main() -> None:
-    parser = bench_parser(__doc__)
-    parser.add_argument("corpus", help="folder with ham/ and spam/")
-    parser.add_argument("--folds", type=int, default=10, help="number of folds  [default: 10]")
-    parser.add_argument(
-        "--online", action="store_true", help="classify each message, then learn it"
-    )
-    parser.add_argument("--halves", action="store_true", help="learn every other message")
-    parser.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="compare with these programs only"
-    )
+    parser = corpus_parser(__doc__)
+    parser.add_argument("--folds", type=int, default=10, metavar="N")
+    parser.add_argument("--online", action="store_true")
+    parser.add_argument("--halves", action="store_true")
     options = parser.parse_args()
-    items = list(read_items([options.corpus]))
+    items = list(read_items([str(options.corpus)]))
     if options.online:
         items, _ = arranged(items)
     y = np.array([CLASSES.index(str(item.label)) for item in items])
@@ -309,7 +245,7 @@ def main() -> None:
         f"{'':24}{'accuracy %':>10}{'fp':>6}{'fn':>6}{'unsure':>8}{'(1-ROCA) %':>12}"
         f"{'lam %':>8}{'ECE':>9}{'s':>8}"
     )
-    for name, judge in contenders(mail, folds, halves, options.only).items():
+    for name, judge in contenders(mail, folds, halves).items():
         start = time.perf_counter()
         answers = judge()
         seconds = time.perf_counter() - start

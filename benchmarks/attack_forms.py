@@ -11,7 +11,7 @@ from hashlib import sha256
 from string import ascii_lowercase, ascii_uppercase
 
 from attack_hidden import HIDDEN
-from attack_mail import NOT_TEXT, Good, Mail, as_html, as_text, lines, multipart, part, text_part
+from attack_mail import NOT_TEXT, Good, Mail, as_html, lines, multipart, part, text_part
 
 Form = Callable[[Mail, Good], bytes]
 
@@ -31,13 +31,12 @@ def _behind(mail: Mail, good: Good, kb: int, after: int = 0) -> bytes:
     """Put ham text before the spam, and after it, in one part."""
     before, behind = _much(good, kb << 10), _much(good, after << 10)
     if mail.is_html:
-        return mail.message(text_part(as_html(before) + mail.text + as_html(behind), "html"))
-    return mail.message(text_part(f"{before}\n{mail.text}\n{behind}"))
+        return mail.written(as_html(before) + mail.text + as_html(behind))
+    return mail.written(f"{before}\n{mail.text}\n{behind}")
 
 
 def _after_parts(mail: Mail, good: Good, n: int, size: int = 300) -> bytes:
-    parts = [text_part(mail.ham(good, i)[:size] + "\n") for i in range(n)]
-    return mail.message(multipart(*parts, mail.part()))
+    return mail.mixed(*(text_part(mail.ham(good, i)[:size] + "\n") for i in range(n)), mail.part())
 
 
 def _nested(mail: Mail, good: Good, depth: int) -> bytes:
@@ -52,16 +51,15 @@ def _attached(mail: Mail, good: Good, kind: str, name: str, encoding: str = "bas
     """Attach the spam as a file to a ham text."""
     disposition = f'attachment; filename="{name}"'
     spam = part(kind, mail.text.encode(), encoding, disposition=disposition)
-    return mail.message(multipart(text_part(mail.ham(good) + "\n"), spam))
+    return mail.mixed(text_part(mail.ham(good) + "\n"), spam)
 
 
 def _calendar(mail: Mail, good: Good) -> bytes:
     said = re.sub(r"\s+", " ", mail.text).replace(",", "\\,")
     event = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:{said}\nEND:VEVENT\nEND:VCALENDAR\n"
-    invitation = part(
-        'text/calendar; method=REQUEST; charset="utf-8"', event.encode(), disposition="attachment"
-    )
-    return mail.message(multipart(text_part(mail.ham(good)), invitation))
+    kind = 'text/calendar; method=REQUEST; charset="utf-8"'
+    invitation = part(kind, event.encode(), disposition="attachment")
+    return mail.mixed(text_part(mail.ham(good)), invitation)
 
 
 def _attached_message(mail: Mail, good: Good, depth: int) -> bytes:
@@ -73,12 +71,13 @@ def _attached_message(mail: Mail, good: Good, depth: int) -> bytes:
     return message
 
 
-def _alternative(mail: Mail, good: Good, n_texts: int) -> bytes:
+def _beside_html(mail: Mail, said: str, kind: str = "alternative") -> bytes:
     """Put a text beside the spam that programs which show HTML do not show."""
-    ham = "\n\n".join(mail.ham(good, i) for i in range(n_texts))
-    return mail.message(
-        multipart(text_part(ham), text_part(mail.html, "html"), kind="alternative")
-    )
+    return mail.mixed(text_part(said), text_part(mail.html, "html"), kind=kind)
+
+
+def _behind_ham(mail: Mail, good: Good, kind: str) -> bytes:
+    return _beside_html(mail, mail.ham(good), kind)
 
 
 def _amp(mail: Mail, good: Good, *, spam_in_amp: bool) -> bytes:
@@ -86,38 +85,27 @@ def _amp(mail: Mail, good: Good, *, spam_in_amp: bool) -> bytes:
     kinds = ("html", "x-amp-html") if spam_in_amp else ("x-amp-html", "html")
     texts = zip((mail.ham(good), mail.html), kinds, strict=True)
     ham, spam = (text_part(text, kind) for text, kind in texts)
-    return mail.message(multipart(text_part(mail.ham(good)), spam, ham, kind="alternative"))
+    return mail.mixed(text_part(mail.ham(good)), spam, ham, kind="alternative")
 
 
 def _framed(mail: Mail, good: Good) -> bytes:
     """Show the spam in a frame of a page of ham."""
     root = text_part(mail.ham(good) + '<iframe src="cid:page"></iframe>', "html")
-    page = part("text/html", mail.html.encode(), id="<page>")
-    return mail.message(multipart(root, page, kind="related"))
+    return mail.mixed(root, part("text/html", mail.html.encode(), id="<page>"), kind="related")
 
 
-def _alternative_words(mail: Mail, good: Good) -> bytes:
-    words = text_part(lines(good.words[:300]))
-    return mail.message(multipart(words, text_part(mail.html, "html"), kind="alternative"))
-
-
-def _mixed(mail: Mail, good: Good, *, spam_first: bool, kind: str = "mixed") -> bytes:
-    parts = [text_part(mail.html, "html"), text_part(mail.ham(good))]
-    return mail.message(multipart(*(parts if spam_first else parts[::-1]), kind=kind))
+def _picture(disposition: str, size: int = 1, **more: str) -> bytes:
+    return part("image/gif", _PIXEL * size, "base64", **more, disposition=disposition)
 
 
 def _related(mail: Mail, good: Good) -> bytes:
-    images = [
-        part("image/gif", _PIXEL * 400, "base64", id=f"<{i}@x>", disposition="inline")
-        for i in range(6)
-    ]
+    images = [_picture("inline", 400, id=f"<{i}@x>") for i in range(6)]
     page = text_part(mail.html, "html")
-    return mail.message(multipart(text_part(mail.ham(good)), *images, page, kind="related"))
+    return mail.mixed(text_part(mail.ham(good)), *images, page, kind="related")
 
 
 def _wrong_type(mail: Mail, good: Good, kind: str) -> bytes:
-    spam = part(kind, mail.text.encode())
-    return mail.message(multipart(text_part(mail.ham(good)), spam))
+    return mail.mixed(text_part(mail.ham(good)), part(kind, mail.text.encode()))
 
 
 def _long_head(mail: Mail, good: Good) -> bytes:
@@ -142,27 +130,21 @@ def _preamble(mail: Mail, good: Good) -> bytes:
 
 def _in_charset(mail: Mail, _: Good, name: str, declared: str = "") -> bytes:
     """Write the spam in an odd charset, or in one that is not declared."""
-    kind = "html" if mail.is_html else "plain"
     data = mail.text.encode(name, "xmlcharrefreplace")
-    return mail.message(part(f"text/{kind}; charset={declared or name}", data, "base64"))
+    return mail.message(part(f"{mail.type}; charset={declared or name}", data, "base64"))
 
 
 def _flowed(mail: Mail, _: Good) -> bytes:
     """Break words at soft ends of lines, which a mail program joins without a blank."""
-    text = as_text(mail.text) if mail.is_html else mail.text
-    broken = re.sub(r"(?<=\w\w)(?=\w\w)", " \n", text)
-    return mail.message(
-        part("text/plain; charset=utf-8; format=flowed; delsp=yes", broken.encode())
-    )
+    broken = re.sub(r"(?<=\w\w)(?=\w\w)", " \n", mail.plain).encode()
+    return mail.message(part("text/plain; charset=utf-8; format=flowed; delsp=yes", broken))
 
 
 def _quoted_printable(mail: Mail, _: Good) -> bytes:
     """Write every byte of the spam as =XX, in lines that end within words."""
-    coded = "".join(
-        f"={byte:02X}" + "=\n" * (i % 3 == 0) for i, byte in enumerate(mail.text.encode())
-    )
-    kind = "html" if mail.is_html else "plain"
-    return mail.message(part(f"text/{kind}; charset=utf-8", coded.encode(), "quoted-printable"))
+    data = enumerate(mail.text.encode())
+    coded = "".join(f"={byte:02X}" + "=\n" * (i % 3 == 0) for i, byte in data)
+    return mail.message(part(f"{mail.type}; charset=utf-8", coded.encode(), "quoted-printable"))
 
 
 PLACE: dict[str, Form] = {
@@ -177,7 +159,7 @@ PLACE: dict[str, Form] = {
     "flowed words": _flowed,
     "all bytes quoted": _quoted_printable,
     **{
-        f"behind ham in multipart/{kind}": partial(_mixed, spam_first=False, kind=kind)
+        f"behind ham in multipart/{kind}": partial(_behind_ham, kind=kind)
         for kind in ("report", "signed", "parallel", "digest", "x-mixed-replace")
     },
     "behind 512 KB": partial(_behind, kb=512),
@@ -186,8 +168,8 @@ PLACE: dict[str, Form] = {
     "between 700 and 700 KB": partial(_behind, kb=700, after=700),
     "after 100 parts": partial(_after_parts, n=100),
     "after 600 parts": partial(_after_parts, n=600),
-    "after 12 parts of 64 KB": lambda mail, good: mail.message(
-        multipart(*[text_part(_much(good, 64 << 10))] * 12, mail.part())
+    "after 12 parts of 64 KB": lambda mail, good: mail.mixed(
+        *[text_part(_much(good, 64 << 10))] * 12, mail.part()
     ),
     "in 10 nested parts": partial(_nested, depth=10),
     "in 40 nested parts": partial(_nested, depth=40),
@@ -204,14 +186,16 @@ PLACE: dict[str, Form] = {
     "in an invitation": _calendar,
     "attached message": partial(_attached_message, depth=1),
     "attached message, two deep": partial(_attached_message, depth=2),
-    "ham alternative": partial(_alternative, n_texts=1),
-    "ham alternative, ten": partial(_alternative, n_texts=10),
-    "alternative of words": _alternative_words,
+    "ham alternative": partial(_behind_ham, kind="alternative"),
+    "ham alternative, ten": lambda mail, good: _beside_html(mail, mail.hams(good, 10)),
+    "alternative of words": lambda mail, good: _beside_html(mail, lines(good.words[:300])),
     "AMP beside ham": partial(_amp, spam_in_amp=True),
     "ham AMP beside it": partial(_amp, spam_in_amp=False),
     "in a frame of ham": _framed,
-    "ham part first": partial(_mixed, spam_first=False),
-    "ham part second": partial(_mixed, spam_first=True),
+    "ham part first": partial(_behind_ham, kind="mixed"),
+    "ham part second": lambda mail, good: mail.mixed(
+        text_part(mail.html, "html"), text_part(mail.ham(good))
+    ),
     "related, after images": _related,
     "inline, wrong type": partial(_wrong_type, kind="application/x-note"),
     "inline, no type": partial(_wrong_type, kind=""),
@@ -309,12 +293,11 @@ def respelt(mail: Mail, _: Good, spell: Callable[[str], str], needs_html: bool =
     pieces[::2] = [_WORD.sub(lambda m: spell(m[0]), piece) for piece in pieces[::2]]
     if not needs_html:
         mail = mail.with_subject(lambda said: _WORD.sub(lambda m: spell(m[0]), said))
-    is_html = needs_html or mail.is_html
-    return mail.message(text_part("".join(pieces), "html" if is_html else "plain"))
+    return mail._replace(is_html=needs_html or mail.is_html).written("".join(pieces))
 
 
-def _translating(table: dict[int, int]) -> Callable[[str], str]:
-    return lambda word: word.translate(table)
+def _translated(word: str, table: dict[int, int]) -> str:
+    return word.translate(table)
 
 
 def _once(word: str, mark: str) -> str:
@@ -322,8 +305,7 @@ def _once(word: str, mark: str) -> str:
 
 
 def _one_letter(word: str, name: str, letters: str) -> str:
-    table = TRANSLATED[name]
-    return re.sub(f"[{letters}]", lambda m: m[0].translate(table), word, count=1)
+    return re.sub(f"[{letters}]", lambda m: m[0].translate(TRANSLATED[name]), word, count=1)
 
 
 def _references(word: str) -> str:
@@ -337,7 +319,7 @@ def _swapped(word: str) -> str:
 
 
 UNICODE: dict[str, Callable[[str], str]] = {
-    **{name: _translating(table) for name, table in TRANSLATED.items()},
+    **{name: partial(_translated, table=table) for name, table in TRANSLATED.items()},
     **{name: mark.join for name, mark in _BETWEEN.items()},
     **{name: partial(_once, mark=mark) for name, mark in _ONCE.items()},
     "one Cyrillic letter": partial(_one_letter, name="Cyrillic letters", letters="aeo"),
@@ -375,10 +357,8 @@ def _stuffed(mail: Mail, text: str, at_the_top: bool = False) -> bytes:
         at = end.start() if end else len(mail.text)
         begin = re.search(r"<body\b[^>]*>", mail.text, re.IGNORECASE)
         at = (begin.end() if begin else 0) if at_the_top else at
-        page = f"{mail.text[:at]}\n<p>{as_html(text)}</p>\n{mail.text[at:]}"
-        return mail.message(text_part(page, "html"))
-    both = (text, mail.text) if at_the_top else (mail.text, text)
-    return mail.message(text_part("\n\n".join(both)))
+        return mail.written(f"{mail.text[:at]}\n<p>{as_html(text)}</p>\n{mail.text[at:]}")
+    return mail.written("\n\n".join((text, mail.text) if at_the_top else (mail.text, text)))
 
 
 def _words(n: int, at_the_top: bool) -> Form:
@@ -392,8 +372,7 @@ def _quoted(mail: Mail, good: Good) -> bytes:
 
 def _forwarded(mail: Mail, good: Good) -> bytes:
     """Put one line of the spam, with its address if it has one, above a ham that is forwarded."""
-    text = as_text(mail.text) if mail.is_html else mail.text
-    said = max(text.splitlines(), key=lambda line: ("://" in line, len(line)))[:300]
+    said = max(mail.plain.splitlines(), key=lambda line: ("://" in line, len(line)))[:300]
     ham = mail.ham(good)
     return mail.message(text_part(f"{said}\n\n---------- Forwarded message ----------\n{ham}\n"))
 
@@ -412,20 +391,18 @@ def _in_subject(mail: Mail, good: Good) -> bytes:
 
 def _sentences(mail: Mail, good: Good) -> bytes:
     """Put good words between the lines of the spam."""
-    spam = mail.html if mail.is_html else mail.text
-    rows = spam.splitlines() if not mail.is_html else re.split(r"(?i)(?<=<br>|</p>)", spam)
+    rows = re.split(r"(?i)(?<=<br>|</p>)", mail.text) if mail.is_html else mail.text.splitlines()
     step = max(1, 200 // max(len(rows), 1))
-    mixed = [
-        f"{row}\n{' '.join(good.words[i * step % 200 :][:step])}\n" for i, row in enumerate(rows)
-    ]
-    return mail.message(text_part("".join(mixed), "html" if mail.is_html else "plain"))
+    said = (" ".join(good.words[i * step % 200 :][:step]) for i in range(len(rows)))
+    return mail.written(
+        "".join(f"{row}\n{words}\n" for row, words in zip(rows, said, strict=True))
+    )
 
 
 def _alternating(mail: Mail, good: Good) -> bytes:
     """Put a good word behind every word of the spam."""
-    said = (as_text(mail.text) if mail.is_html else mail.text).split()
     words = good.words[:300]
-    mixed = (f"{word} {words[i % len(words)]}" for i, word in enumerate(said))
+    mixed = (f"{word} {words[i % len(words)]}" for i, word in enumerate(mail.plain.split()))
     return mail.message(text_part("\n".join(mixed)))
 
 
@@ -456,8 +433,8 @@ def _page(element: str, around: str = "{}") -> Form:
 def _beside(kind: str, name: str = "") -> Form:
     """Return the form with a part of ham behind the spam; name: of the file, if it is one."""
     attached = {"disposition": f'attachment; filename="{name}"'} if name else {}
-    return lambda mail, good: mail.message(
-        multipart(mail.part(), part(kind, f"{mail.ham(good)}\n".encode(), **attached))
+    return lambda mail, good: mail.mixed(
+        mail.part(), part(kind, f"{mail.ham(good)}\n".encode(), **attached)
     )
 
 
@@ -506,9 +483,7 @@ PLAIN: dict[str, Form] = {
     "quoted ham below": _quoted,
     "60 KB of ham first": partial(_behind, kb=60),
     "forwarded ham, a line of spam": _forwarded,
-    "three hams below": lambda mail, good: _stuffed(
-        mail, "\n\n".join(mail.ham(good, i) for i in range(3))
-    ),
+    "three hams below": lambda mail, good: _stuffed(mail, mail.hams(good, 3)),
     "first lines of twenty hams": lambda mail, good: _stuffed(
         mail, "\n".join(mail.ham(good, i)[:80] for i in range(20)), at_the_top=True
     ),
@@ -517,16 +492,8 @@ PLAIN: dict[str, Form] = {
     "words as names of sender": lambda mail, good: mail.message(
         mail.part(), f"Reply-To: {' '.join(good.words[:20])} <{good.words[0]}@example.org>\n"
     ),
-    "words as names of files": lambda mail, good: mail.message(
-        multipart(
-            mail.part(),
-            *(
-                part(
-                    "image/gif", _PIXEL, "base64", disposition=f'attachment; filename="{word}.gif"'
-                )
-                for word in good.words[:30]
-            ),
-        )
+    "words as names of files": lambda mail, good: mail.mixed(
+        mail.part(), *(_picture(f'attachment; filename="{word}.gif"') for word in good.words[:30])
     ),
     "words in addresses": lambda mail, good: _stuffed(
         mail, "\n".join(f"http://www.kvqx.example/{word}.html" for word in good.words[:60])

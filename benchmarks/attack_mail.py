@@ -61,9 +61,27 @@ class Mail(NamedTuple):
         found = _SUBJECT.search(self.head)
         return " ".join(decode_value(unfold(found[1])).decode().split()) if found else ""
 
-    def part(self, encoding: str = "8bit", **settings: str) -> bytes:
+    @property
+    def plain(self) -> str:
+        """The spam as plain text, roughly."""
+        return as_text(self.text) if self.is_html else self.text
+
+    @property
+    def type(self) -> str:
+        """The type that the spam had."""
+        return "text/html" if self.is_html else "text/plain"
+
+    def part(self, encoding: str = "8bit") -> bytes:
         """Return the spam as one part, of the type that it had."""
-        return text_part(self.text, "html" if self.is_html else "plain", encoding, **settings)
+        return text_part(self.text, self.type[5:], encoding)
+
+    def written(self, text: str) -> bytes:
+        """Return the message with this text, of the type that the spam had."""
+        return self.message(text_part(text, self.type[5:]))
+
+    def mixed(self, *parts: bytes, kind: str = "mixed") -> bytes:
+        """Return the message whose body holds these parts."""
+        return self.message(multipart(*parts, kind=kind))
 
     def message(self, part: bytes, more: str = "") -> bytes:
         """Return the message whose head is the spam's, and whose body is this part.
@@ -84,6 +102,10 @@ class Mail(NamedTuple):
     def ham(self, good: Good, turn: int = 0) -> str:
         """Return the text of a ham; another one for another turn."""
         return good.texts[(self.number + 31 * turn) % len(good.texts)]
+
+    def hams(self, good: Good, n: int) -> str:
+        """Return the texts of n hams."""
+        return "\n\n".join(self.ham(good, i) for i in range(n))
 
     def in_thread(self, good: Good, *, whole: bool = False) -> "Mail":
         """Return the spam with the headers of a ham thread in place of its own.
