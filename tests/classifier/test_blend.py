@@ -96,7 +96,6 @@ def test_weights_are_the_judgements_times_their_worth():
 def test_a_posterior_is_proper_and_keeps_the_order(scores, tail):
     score = np.array(scores)
     log = log_posterior(score, tail)
-
     assert np.exp(log).sum(axis=1) == pytest.approx(1)
     for k in range(3):
         best = log[np.arange(len(log)), score.argmax(axis=1)]
@@ -115,7 +114,6 @@ def test_a_long_tail_is_a_softmax_and_a_short_one_believes_less(tail, expected):
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 0.5, 30.0])
 def test_what_is_believed_of_a_gap_is_left_of_the_log_odds(gap):
     log = log_posterior(np.array([[gap, 0.0, -50.0]]), 4.0)[0]
-
     assert believed(gap, 4.0) * gap == pytest.approx(log[0] - log[1], abs=1e-9)
     assert 0 < believed(gap, 4.0) <= 1
 
@@ -145,7 +143,6 @@ def test_no_other_worth_explains_better(seed):
 def test_any_documents_give_a_finite_blend(documents):
     table, known, y = counted(documents)
     blend = fit_blend(table, known, y, LOG_LENGTH)
-
     assert (blend.worth > 0).all()
     assert blend.tail > 0
     assert np.isfinite(blend.token_weights(table)).all()
@@ -188,7 +185,6 @@ def test_a_blend_is_fitted_to_every_message_as_judged_without_its_fifth():
 def test_words_of_one_message_alone_change_no_worth():
     table, known, y = counted([(f"only{i}", "xyz"[i % 3]) for i in range(60)])
     blend = fit_blend(table, known, y, LOG_LENGTH)
-
     assert blend.worth[TEXT] == pytest.approx([1, 1])
 
 
@@ -218,7 +214,6 @@ def test_a_class_of_most_messages_is_likelier_where_nothing_is_known():
     items = texts(10, 4, topics=THREE_TOPICS)
     items += [Item(f"m{n}", "soil", b"the of", is_text=True) for n in range(200)]
     (verdict,) = trained(items).classify([Item("q", None, b"qqq", is_text=True)])
-
     assert verdict.label == "soil"
 
 

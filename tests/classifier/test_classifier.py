@@ -122,7 +122,6 @@ def test_long_tokens_are_cut_at_eighty_columns(nbspam, model, folder):
     (folder / "spam" / "1.eml").write_bytes(long)
     nbspam("train", "--pairs", folder)
     _, out, _ = nbspam("explain", "-n", "1000", stdin=long)
-
     assert max(map(len, out.splitlines())) == 80
     assert "…" in out
 
@@ -132,14 +131,12 @@ def test_json_has_no_infinities(nbspam, tmp_path):
     table.write_text("label,text\na,x y\nb,x z\n")
     assert nbspam("train", "-m", model, "--alpha", "0", table)[0] == 0
     _, out, _ = nbspam("explain", "-m", model, "--json", stdin=b"x y\n")
-
     values = json.loads(out, parse_constant=lambda name: pytest.fail(name))
     assert (values["label"], values["score"]) == ("a", None)
 
 
 def test_brief_is_one_line_short_enough_for_a_header(nbspam, trained, mails):
     status, out, _ = nbspam("explain", "--brief", "-n", "1000", mails)
-
     lines = out.splitlines()
     assert status == 0
     assert len(lines) == len(MAILS)
@@ -168,7 +165,6 @@ def test_an_unreadable_message_is_skipped_with_a_warning(nbspam, trained, tmp_pa
     (tmp_path / "box").mkdir()
     (tmp_path / "box" / "a.eml.gz").write_bytes(b"not gzip")
     status, out, err = nbspam("explain", tmp_path / "box")
-
     assert (status, out) == (1, "")
     assert "skipped" in err
     assert nbspam("explain", "--strict", tmp_path / "box")[0] == 1
@@ -195,7 +191,6 @@ def test_a_message_gets_the_verdict_that_is_returned():
 def test_tokens_in_an_explanation_are_ascii():
     classifier = model_of("combined")
     _, pieces = judge_and_mark(classifier, classifier.rule, HeaderChoices(explain=True), SPAM * 2)
-
     assert pieces[1].isascii()
     assert all(re.fullmatch(r"[\w-]+", name) for name, _ in headers(pieces))
 

@@ -115,7 +115,6 @@ def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
 def test_the_share_of_corrections_is_bounded_too():
     table = counts_like([0.0] * 4, np.full(4, TEXT))
     combination = combine.Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
-
     shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
     assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST / 40)
 
@@ -162,7 +161,6 @@ def test_of_equally_strong_tokens_the_first_count():
     n = 3 * combine.STRONGEST[1]
     table = counts_like([5.0] * n, np.full(n, TEXT))
     combination = combine.Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
-
     shares, _ = combination.shares(table, one_document(n), PRESENCE, 1, 0)
     assert np.flatnonzero(shares).tolist() == list(range(combine.STRONGEST[1]))
 
@@ -201,7 +199,6 @@ def test_long_messages_left_out_are_bounded_alike():
 def test_any_message_left_out_is_judged_by_the_others(documents):
     table, known, y = counted(documents)
     means = fitting.means_left_out(table, known, y)
-
     for row in range(len(documents)):
         assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
 
@@ -315,7 +312,6 @@ def test_means_are_those_of_sorted_lists(messages):
     documents = Documents(np.arange(offsets[-1]), offsets, np.arange(offsets[-1]), None)
     odds = np.array([x for own, _ in messages for x in own], float)
     groups = np.array([g for own, kinds in messages for g in kinds[: len(own)]], np.uint8)
-
     found = combine.group_means(documents, groups, odds, BOUNDED)
     assert found == pytest.approx(np.array([bounded_means(*each) for each in messages]))
 
@@ -356,7 +352,6 @@ def test_neither_of_two_classes_that_are_not_ham_and_spam_is_bounded():
     means = combine.group_means(
         one_document(100), np.zeros(100, np.uint8), odds, combine.limits_of(table)
     )
-
     assert means[0, TEXT] == pytest.approx(50 / (100 + combine.DAMPING))
 
 
@@ -379,13 +374,11 @@ def penalised_loss(worth, means, y):
 def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
     means, y = evidence(seed)
     theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
-
     assert fitting.fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
 
 
 def test_without_messages_groups_are_worth_what_is_assumed():
     worth = fitting.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
-
     summed = "people"  # whose facts are not averaged
     assert worth.tolist() == [*(1.0 if group == summed else 0.5 for group in GROUPS), 0.0]
 
@@ -409,7 +402,6 @@ def test_hidden_words_that_point_to_ham_are_worth_nothing():
 def test_steps_worked_by_hand():
     # Log-odds of 1 are a probability of e / (1 + e).
     p = e / (1 + e)
-
     assert fitting.correction_step(0.0, 1, 1.5) == 0.5
     assert fitting.correction_step(0.0, 0, 1.5) == -0.75
     assert fitting.correction_step(1.0, 1, 1.5) == pytest.approx(1 - p)
@@ -438,7 +430,6 @@ def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
     # these may move; they are believed because the others are more decided.
     layer = Documents(np.arange(5), np.arange(8), np.array([0, 0, 0, 1, 2, 3, 4]), None)
     score = np.array([-combine.MOST - 20] * 3 + [2 * combine.MOST + 50] * 4)
-
     found, constant, _ = fitting.corrections(layer, np.ones(7, np.int64), score, HAM_OR_SPAM)
     assert found[0] > combine.MOST
     z = float(score[0] + constant + combine.bounded(found[0]))
@@ -451,7 +442,6 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
     # Nothing else contradicts the first message, so five passes could take five steps.
     layer = Documents(np.arange(3), np.arange(4), np.arange(3), None)
     score = np.array([-60.0, 160.0, 160.0]) * sign
-
     found, constant, _ = fitting.corrections(layer, np.full(3, truth), score, classes)
     assert found.tolist() == pytest.approx([sign * fitting.RATE * most, 0, 0])
     assert constant == pytest.approx(sign * fitting.BIAS_RATE * most)
@@ -460,7 +450,6 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
 def test_labels_that_no_decided_score_contradicts_are_all_believed():
     # The last two are contradicted, but by scores that are undecided.
     score = np.array([5.0, -5.0, 5.0, -5.0, 0.1, -0.1])
-
     assert fitting.trust(score, np.array([1, 0, 1, 0, 0, 1])).tolist() == [1] * 6
     assert fitting.trust(np.zeros(3), np.array([0, 1, 1])).tolist() == [1] * 3
     assert fitting.trust(np.zeros(0), np.zeros(0, int)).tolist() == []
@@ -471,7 +460,6 @@ def test_trust_worked_by_hand():
     # So labels below .1 are not believed, labels from .4 on are, and .25 is half way between.
     own = np.array([0.99] * 45 + [0.01] * 5 + [0.1, 0.25, 0.4, 0.5] + [0.6] * 46)
     score = np.log(own / (1 - own))
-
     found = fitting.trust(score, np.ones(100, int))
     assert found[:50].tolist() == [1] * 45 + [0] * 5
     assert found[50:] == pytest.approx([0, 0.5, 1, 1] + [1] * 46)
@@ -494,7 +482,6 @@ def test_what_was_told_is_believed_and_does_not_make_others_doubted():
 @given(st.lists(st.tuples(st.floats(-30, 30), st.sampled_from([0, 1])), min_size=1, max_size=50))
 def test_the_likelier_a_label_the_more_it_is_believed(messages):
     score, y = np.array([score for score, _ in messages]), np.array([y for _, y in messages])
-
     of_own = fitting.trust(score, y)[np.argsort(np.where(y == 1, score, -score))]
     assert ((of_own >= 0) & (of_own <= 1)).all()
     assert (np.diff(of_own) >= 0).all()

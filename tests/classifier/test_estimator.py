@@ -68,7 +68,6 @@ def test_bytes_are_mail(mails):
     items = list(read_items([str(mails)]))[::4]
     X, y = [item.read() for item in items], [item.label for item in items]
     classifier = TextClassifier().fit(X, y)
-
     assert classifier.classifier_.settings.reading == "mail"
     assert classifier.score(X, y) > 0.9
 
@@ -76,7 +75,6 @@ def test_bytes_are_mail(mails):
 def test_choices_reach_the_settings():
     X, y = texts(20)
     classifier = TextClassifier(model="multinomial", alpha=0.5, pairs=False).fit(X, y)
-
     settings = classifier.classifier_.settings
     assert (settings.model, settings.alpha, settings.tokens.pairs) == ("multinomial", 0.5, False)
     assert set(TextClassifier().get_params()) <= set(SettingsChoices._fields)
@@ -98,7 +96,6 @@ def test_what_is_no_collection_of_texts_is_refused(fitted, X):
 def test_a_clone_has_the_parameters_and_a_pickle_the_answers(fitted):
     X, _ = texts(5, 2)
     copy = clone(TextClassifier(alpha=0.3, model="complement"))
-
     assert (copy.alpha, copy.model) == (0.3, "complement")
     assert is_classifier(fitted)
     again = pickle.loads(pickle.dumps(fitted))
@@ -109,7 +106,6 @@ def test_works_in_pipelines_searches_and_cross_validation():
     X, y = texts(24)
     pipeline = make_pipeline(FunctionTransformer(), TextClassifier())
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.9
-
     search = GridSearchCV(TextClassifier(model="multinomial"), {"alpha": [0.1, 1.0]}, cv=2)
     assert search.fit(X, y).best_estimator_.predict(X[:2]).tolist() == y[:2]
 

@@ -115,7 +115,6 @@ def test_an_explanation_says_that_a_message_is_unlike_and_adds_up(nbspam, traine
 def test_a_model_that_forgot_tokens_takes_no_message_for_unlike(mail_classifier, mails):
     settings = replace(PRESETS["mail"], min_df=2)
     pruned = train_classifier(count_items(read_items([str(mails)]), settings), settings)
-
     assert 0 < mail_classifier.fit.usual < 1
     assert pruned.fit.usual == 1.0
 

@@ -31,7 +31,6 @@ def how(model, features=60, **more):
 def test_the_tokens_that_tell_most_are_chosen(corpus):
     classifier = train_features(corpus, how("aode"))
     plain = pruned_table(corpus.table(np.arange(len(corpus.y)), "presence"), max_features=60)
-
     assert classifier.table.vocabulary.keys.tolist() == plain.vocabulary.keys.tolist()
     assert len(train_features(corpus, how("aode", min_df=20)).table.vocabulary) <= 60
 

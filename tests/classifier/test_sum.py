@@ -53,7 +53,6 @@ def sources(tmp_path):
 )
 def test_bernoulli_counts_documents_whatever_the_source(nbspam, model, sources, source):
     assert nbspam("train", sources / source[0], *source[1:], *BERNOULLI)[0] == 0
-
     assert nbspam("classify", sources / "apple.txt")[1].startswith(VERDICT)
 
 
@@ -78,9 +77,7 @@ def test_unlearned_words_leave_the_model_at_once(nbspam, model, sources):
     assert nbspam("train", sources / "six.tsv", "--model", "multinomial")[0] == 0
     for text in (b"cash apple", b"cash"):
         assert nbspam("unlearn", "-", stdin=text)[0] == 0
-
     said = nbspam("classify", "-", stdin=b"plum")[1]
-
     odds = Fraction(3, 4) * Fraction(2 + 1, 6 + 3) / (Fraction(1, 4) * Fraction(0 + 1, 1 + 3))
     assert said.startswith(f"ham\t{float(odds / (odds + 1)):.6f}\t")
 
@@ -89,9 +86,7 @@ def test_beta_and_the_smoothed_prior_give_their_fractions(nbspam, model, sources
     # Beta(2, 5), and 1 added to each class: P(apple | ham) = (1 + 2) / (3 + 7).
     how = "--beta", "2,5", "--class-prior", "smoothed"
     assert nbspam("train", sources / "six.tsv", *BERNOULLI, *how)[0] == 0
-
     said = nbspam("classify", sources / "apple.txt")[1]
-
     absent = {"ham": (2, 2, 0), "spam": (1, 0, 2)}  # pear, plum, cash
     joint = {c: math.prod(1 - Fraction(n + 2, 10) for n in counts) for c, counts in absent.items()}
     assert said.startswith(f"spam\t{float(joint['spam'] / sum(joint.values())):.6f}\t")
@@ -103,9 +98,7 @@ def test_the_classes_of_texts_have_a_prior_with_a_parameter_each(nbspam, model, 
     # Laplace's rule knows 4 words.
     how = "--model", "multinomial", "--dirichlet", prior
     assert nbspam("train", sources / "six.tsv", *how)[0] == 0
-
     said = nbspam("classify", sources / "apple.txt")[1]
-
     ham, spam = Fraction(3 + 3, 11) * Fraction(3, 10), Fraction(3 + 2, 11) * Fraction(2, 8)
     assert said.startswith(f"ham\t{float(ham / (ham + spam)):.6f}\t")
 
@@ -168,18 +161,14 @@ def _by_fractions(corpus, text):
 def test_without_smoothing_every_text_gets_its_fraction(corpus):
     words = sorted({word for _, text in corpus for word in text.split()})
     texts = [" ".join(some) for n in range(4) for some in combinations(words, n)]
-
     model = nbspam.train([(t, c) for c, t in corpus], model="bernoulli", alpha=0)
-
     for text in texts:
         assert model.classify(text).posterior == pytest.approx(_by_fractions(corpus, text))
 
 
 def test_an_explanation_without_smoothing_says_which_tokens_decide(nbspam, model, sources):
     assert nbspam("train", sources / "six.tsv", *BERNOULLI, "--alpha", "0")[0] == 0
-
     result = nbspam("explain", "-", stdin=b"cash plum")[1]
-
     assert result.startswith("ham  probability 0.5000  score +0.00 for ham  -\n")
     assert "\n  +inf    2     0  text  plum\n  -inf    0     2  text  cash\n" in result
 
@@ -211,9 +200,7 @@ def corpora(draw):
 def test_bernoulli_gives_scikit_learns_probabilities(corpus):
     found, y, alpha = corpus
     asked = [*found, "a b b c unheard", "z z z"]
-
     ours = TextClassifier(model="bernoulli", alpha=alpha).fit(found, y).predict_proba(asked)
-
     np.testing.assert_allclose(ours, _oracle(found, y, asked, alpha), rtol=1e-9, atol=1e-12)
 
 

@@ -41,7 +41,6 @@ def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path, 
     if settings in MANY.values():
         items = [item._replace(label=f"c{n % 3}") for n, item in enumerate(items)]
     one = model_bytes(tmp_path, items, settings)
-
     small = {"batch_bytes": 1 << 14, "tokens": 100}
     assert model_bytes(tmp_path, items, settings, jobs=2, **small) == one
 
@@ -227,7 +226,6 @@ def test_a_fit_is_due_when_a_class_has_changed_by_a_twentieth():
 
 def test_a_fit_is_due_at_once_for_a_class_that_is_new():
     growth = ModelGrowth({"ham": 100, "spam": 100})
-
     assert due_points(growth, [(None, "ham"), (None, "work"), (None, "work")]) == [1, 2]
     assert growth.classes == ("ham", "spam", "work")
     growth.note("work", "spam")
@@ -252,7 +250,6 @@ def test_when_fits_are_due_depends_on_the_sequence_alone(moves, cut, n):
     # What a copy notes does not reach the original.
     due_points(parts.copy(), moves[::-1])
     second = [n + len(moves[:cut]) for n in due_points(parts.copy(), moves[cut:])]
-
     assert first + second == due_points(whole, moves)
 
 

@@ -6,13 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from nbspam.classifier.unlabelled import (
-    WEIGHTS,
-    cluster_documents,
-    em_chosen,
-    train_with_unlabelled,
-    typical_tokens,
-)
+from nbspam.classifier import unlabelled
 from nbspam.counts.table import inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError
 from nbspam.settings import TF_IDF, SettingsChoices
@@ -21,7 +15,7 @@ from support import ROOT, TOPICS, complains, json_lines, texts
 
 
 def for_em(**choices):
-    return em_chosen(SettingsChoices(**choices), is_text=True)
+    return unlabelled.em_chosen(SettingsChoices(**choices), is_text=True)
 
 
 def right(classifier, items):
@@ -34,9 +28,8 @@ def right(classifier, items):
 def test_unlabelled_documents_help(model, hard):
     settings = for_em(model=model)
     labelled, others, test = texts(1, 1), texts(100, 2), texts(100, 3)
-    plain = train_with_unlabelled(labelled, others, settings, weight=0.0)
-    em = train_with_unlabelled(labelled, others, settings, weight=1.0, hard=hard)
-
+    plain = unlabelled.train_with_unlabelled(labelled, others, settings, weight=0.0)
+    em = unlabelled.train_with_unlabelled(labelled, others, settings, weight=1.0, hard=hard)
     assert right(em.classifier, test) > max(0.93, right(plain.classifier, test))
     assert em.n_unlabelled == 200
 
@@ -45,8 +38,7 @@ def test_unlabelled_documents_help(model, hard):
 @pytest.mark.parametrize("weight", [0.001, 0.1, 1.0])
 def test_under_no_alpha_and_no_weight_one_class_takes_all(alpha, weight):
     settings = for_em(alpha=alpha)
-    report = train_with_unlabelled(texts(2, 1), texts(100, 2), settings, weight=weight)
-
+    report = unlabelled.train_with_unlabelled(texts(2, 1), texts(100, 2), settings, weight=weight)
     share = report.fit.responsibility.mean(axis=0)
     assert share.min() > 0.25
 
@@ -55,7 +47,7 @@ def test_alpha_and_prior_are_those_that_were_asked_for():
     labelled, others = texts(2, 1)[:3], [*texts(60, 2)[:60], *texts(5, 3)[5:]]
 
     def trained(**choices):
-        report = train_with_unlabelled(labelled, others, for_em(**choices), weight=1.0)
+        report = unlabelled.train_with_unlabelled(labelled, others, for_em(**choices), weight=1.0)
         return report.classifier, report.fit.model
 
     classifier, model = trained()
@@ -82,7 +74,7 @@ def test_alpha_and_prior_are_those_that_were_asked_for():
 )
 def test_the_classifier_holds_the_model_of_the_last_round(choices):
     settings = for_em(**choices)
-    report = train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
+    report = unlabelled.train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
     table, tables = report.classifier.table, report.fit.model.tables()
     weight, n_docs = tables.weight, float(table.class_count.sum())
     if report.classifier.settings.weighting == TF_IDF:
@@ -97,14 +89,14 @@ def test_the_classifier_holds_the_model_of_the_last_round(choices):
 def test_the_weight_is_chosen_by_cross_validation_of_the_labelled():
     settings = for_em()
     report, other = (  # of everyday words, so that folds differ
-        train_with_unlabelled(texts(4, 1, length=0), texts(10, 2), settings, seed=seed)
+        unlabelled.train_with_unlabelled(texts(4, 1, length=0), texts(10, 2), settings, seed=seed)
         for seed in (0, 1)
     )
-    assert set(report.accuracy) == set(WEIGHTS)
+    assert set(report.accuracy) == set(unlabelled.WEIGHTS)
     assert report.accuracy[report.weight] == max(report.accuracy.values())
     assert other.accuracy != report.accuracy
     # Without a document to hold out it is one.
-    report = train_with_unlabelled(texts(1, 1), texts(20, 2), settings)
+    report = unlabelled.train_with_unlabelled(texts(1, 1), texts(20, 2), settings)
     assert (report.weight, report.accuracy) == (1.0, {})
 
 
@@ -112,7 +104,8 @@ def test_labels_of_unlabelled_documents_play_no_part():
     others = texts(30, 2)
     wrong = [item._replace(label="sky" if item.label == "sea" else "x") for item in others]
     one, two = (
-        train_with_unlabelled(texts(2, 1), each, for_em()).classifier for each in (others, wrong)
+        unlabelled.train_with_unlabelled(texts(2, 1), each, for_em()).classifier
+        for each in (others, wrong)
     )
     assert one.classes == two.classes == ("sea", "sky")
     assert (one.fit.weight == two.fit.weight).all()
@@ -120,9 +113,9 @@ def test_labels_of_unlabelled_documents_play_no_part():
 
 def test_one_class_or_no_document_without_a_label_is_refused():
     with pytest.raises(NotTrainedError, match="of 1 class"):
-        train_with_unlabelled(texts(2, 1)[:2], texts(2, 2), for_em())
+        unlabelled.train_with_unlabelled(texts(2, 1)[:2], texts(2, 2), for_em())
     with pytest.raises(InputError, match="--unlabelled: nothing to read"):
-        train_with_unlabelled(texts(2, 1), [], for_em())
+        unlabelled.train_with_unlabelled(texts(2, 1), [], for_em())
 
 
 @pytest.fixture
@@ -157,14 +150,14 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 def test_two_topics_are_told_apart_and_named_by_their_words(model):
     items = texts(60, 1, length=6)
-    found = cluster_documents(items, for_em(model=model), 2)
+    found = unlabelled.cluster_documents(items, for_em(model=model), 2)
 
     of = dict(zip(found.names, found.share.argmax(axis=1).tolist(), strict=True))
     sea = np.array([of[item.name] for item in items if item.label == "sea"])
     sky = np.array([of[item.name] for item in items if item.label == "sky"])
     most = round(sea.mean())
     assert (sea == most).sum() + (sky != most).sum() > 0.95 * len(items)
-    for number, tokens in enumerate(typical_tokens(found, 5).values()):
+    for number, tokens in enumerate(unlabelled.typical_tokens(found, 5).values()):
         topic = TOPICS["sea" if number == most else "sky"]
         assert {each.token for each in tokens} <= set(topic.split())
 
@@ -236,7 +229,6 @@ def test_two_coins_worked_by_hand_in_lecture_notes(nbspam, tmp_path):
 )
 def test_the_three_coins_of_statistical_learning_methods(nbspam, tmp_path, start, end):
     start = components(tmp_path, *start)
-
     assert heads(nbspam("cluster", COINS / "three-coins.csv", *BARE, "--start", start)[1]) == end
 
 

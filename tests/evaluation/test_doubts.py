@@ -263,5 +263,4 @@ def test_a_model_that_was_told_nothing_is_no_obstacle(nbspam, model, folder, is_
     mail = ["train", folder, "--unlabelled", folder]
     table = ["table", "train", ROOT / "corpora" / "lihang-4.1.csv", "--target", "Y"]
     assert nbspam(*(table if is_table else mail), "-m", model)[0] == 0
-
     assert nbspam("doubts", "-m", model, folder) == (0, "", f"{NONE}\n")

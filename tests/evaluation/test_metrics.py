@@ -136,7 +136,6 @@ def test_roc_curve_and_auc_equal_scikit_learns_and_the_mann_whitney_statistic(se
 def test_auc_counts_a_tie_as_half_a_win_and_one_class_has_no_rate_for_the_other():
     assert auc(Y, SCORE) == 11 / 15
     assert auc([0, 0, 1, 1], [-np.inf, np.inf, np.inf, np.inf]) == 0.75
-
     hm, caught, _ = roc_curve([1, 1], [0.3, 0.2])
     assert np.isnan(hm).all()
     assert caught.tolist() == [0, 0.5, 1]
@@ -173,7 +172,6 @@ def test_log_loss_and_brier_equal_scikit_learn(seed):
 def test_certainty_keeps_losses_finite_and_one_column_means_class_one_of_two():
     assert log_loss([1], [0.0]) == pytest.approx(-np.log(2.0**-52))
     assert brier([0], [1e-9]) == pytest.approx(1e-18, rel=1e-6)
-
     y, p = probabilities(0, 2)
     for score in (log_loss, brier, expected_calibration_error):
         assert score(y, p[:, 1]) == pytest.approx(score(y, p), **EXACT)

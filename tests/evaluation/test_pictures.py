@@ -11,16 +11,9 @@ import pytest
 
 import nbspam
 from nbspam.errors import InputError, UsageError
+from nbspam.evaluation import pictures
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import Learning, views_of
-from nbspam.evaluation.pictures import (
-    clusters_picture,
-    draw,
-    families_for,
-    model_picture,
-    sheet,
-    write,
-)
 from nbspam.store import library
 from nbspam.tables.unlabelled import cluster_rows
 from support import MELONS, ROOT, complains, random_trial, trial_of_classes
@@ -46,7 +39,7 @@ SHADES = ["#dbe9f7", "#a9cdf0", "#5f9fd8", "#0b5cad"]  # of up to a quarter, a h
 
 def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
     views = views_of(many)
-    root = sheet(views, "mails " + "x" * 100)
+    root = pictures.sheet(views, "mails " + "x" * 100)
 
     texts = [str(element.text) for element in root.iter("text")]
     n_right = int(np.trace(views.confusion))
@@ -66,8 +59,7 @@ def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
 def test_a_matrix_of_a_thousand_classes_has_an_end():
     names = tuple(f"class {k}" for k in range(1000))
     trial = trial_of_classes(names, np.arange(1000), np.where(np.eye(1000) > 0, 0.0, -9.0))
-    root = sheet(views_of(trial), "x")
-
+    root = pictures.sheet(views_of(trial), "x")
     assert float(root.get("height")) < 3000
     assert len(list(root.iter("text"))) < 300
     assert len(ElementTree.tostring(root)) < 100_000
@@ -76,7 +68,7 @@ def test_a_matrix_of_a_thousand_classes_has_an_end():
 def test_a_file_shows_all_pictures_without_a_style(views):
     """Programs that draw SVG do not all know style sheets."""
     points = np.array([10, 20]), *np.array([[0.4, 0.2], [0.3, 0.1], [0.5, 0.3]])
-    root = sheet(replace(views, learning=Learning(*points)), "mails")
+    root = pictures.sheet(replace(views, learning=Learning(*points)), "mails")
 
     assert len(root.findall("svg")) == 4
     assert not list(root.iter("style"))
@@ -91,26 +83,29 @@ def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, many, t
     pytest.importorskip("matplotlib")
     for each in (views, views_of(many)):
         for name in ("one.png", "two.png"):
-            draw(each, str(tmp_path / name), "mails")
+            pictures.draw(each, str(tmp_path / name), "mails")
         data = (tmp_path / "one.png").read_bytes()
         assert data == (tmp_path / "two.png").read_bytes()
         width, height = struct.unpack(">II", data[16:24])
         assert (data[:4], width) == (b"\x89PNG", 1200)
-        root = sheet(each, "mails")
+        root = pictures.sheet(each, "mails")
         assert height == pytest.approx(1200 * float(root.get("height")) / 740, abs=1)
     for name in ("a.svg", "a.png"):
         with pytest.raises(InputError, match=rf"none/{name}: No such file.*; give another name"):
-            draw(views, str(tmp_path / "none" / name), "mails")
+            pictures.draw(views, str(tmp_path / "none" / name), "mails")
 
 
 def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.image import imread
 
-    draw(views, str(tmp_path / "a.png"), "mails")
+    pictures.draw(views, str(tmp_path / "a.png"), "mails")
     pixels = np.round(255 * imread(tmp_path / "a.png")[..., :3]).astype(int)
     painted = {"#{:02x}{:02x}{:02x}".format(*p) for p in np.unique(pixels.reshape(-1, 3), axis=0)}
-    forms = [*sheet(views, "mails").iter("path"), *sheet(views, "mails").iter("circle")]
+    forms = [
+        *pictures.sheet(views, "mails").iter("path"),
+        *pictures.sheet(views, "mails").iter("circle"),
+    ]
     assert {form.get("fill") for form in forms} - {None, "none", "#fff"} <= painted
 
 
@@ -125,11 +120,11 @@ def test_a_font_is_found_that_has_what_matplotlibs_own_lacks():
     both = "".join(map(chr, sorted(other - own)))
     assert both
 
-    families, lacking = families_for("ham" + both)
+    families, lacking = pictures.families_for("ham" + both)
     assert families[0] == "DejaVu Sans"
     assert len(families) == 2
     assert lacking == ""
-    assert families_for("ham, spam") == (["DejaVu Sans"], "")
+    assert pictures.families_for("ham, spam") == (["DejaVu Sans"], "")
 
 
 def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch):
@@ -179,14 +174,14 @@ NAMES = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感", "好瓜")
 
 
 def melons(**how):
-    return model_picture(nbspam.train(MELONS, target="好瓜", **how).classifier)
+    return pictures.model_picture(nbspam.train(MELONS, target="好瓜", **how).classifier)
 
 
 DRAWN = {
     "tan.svg": lambda: melons(model="tan"),
     "network.svg": lambda: melons(model="network"),
     "mixed.svg": melons,
-    "mixture.svg": lambda: clusters_picture(
+    "mixture.svg": lambda: pictures.clusters_picture(
         cluster_rows(library.rows_given(MELONS), 2, drop=NAMES)
     ),
 }
@@ -195,7 +190,7 @@ DRAWN = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_guide_shows_what_the_program_draws(name, tmp_path, request):
     path = PICTURES / name if request.config.getoption("--rewrite-golden") else tmp_path / name
-    write(DRAWN[name](), str(path))
+    pictures.write(DRAWN[name](), str(path))
     assert path.read_text("utf-8") == (PICTURES / name).read_text("utf-8")
     for guide in ("family.md", "family.zh.md"):
         assert f"(pictures/{name})" in (ROOT / "docs" / guide).read_text("utf-8")
@@ -217,7 +212,7 @@ def test_a_curve_is_a_density_times_the_share_of_its_class():
     rows = [{"x": x, "y": y} for x, y in zip((1.25, 3.5, 2.0, 8.0), "aaab", strict=True)]
     rows += [{"x": 10.0, "y": "b"}] * 2
     model = nbspam.train(rows, target="y", model="gaussian", estimate="mle").classifier
-    panel = model_picture(model).find("svg")
+    panel = pictures.model_picture(model).find("svg")
     curves = [e.get("d") for e in panel.iter("path") if e.get("stroke-width") == "2"]
     tops = [min(float(p.split()[1]) for p in d[1:].split("L")) for d in curves]
     # The highest curve fills the panel, whose base is at 192 and whose top at 10.

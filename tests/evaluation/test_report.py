@@ -195,7 +195,6 @@ def test_a_matrix_in_per_cent_fits_or_is_left_out():
 @pytest.mark.parametrize(("n", "shown"), [(22, True), (23, False)])
 def test_the_matrix_in_per_cent_leaves_room_for_names_or_is_left_out(n, shown):
     text = text_of(np.full((n, n), 10_000), [f"a long name {i}" for i in range(n)])
-
     assert ("class, %" in text) == shown
     assert max(map(columns, text.splitlines())) <= 80
 
@@ -204,7 +203,6 @@ def test_two_classes_that_are_not_ham_and_spam_are_named(few_resamples):
     names = ["否" * 9, "a" * 20]
     run = evaluate([0, 0, 1, 1], [0, 1, 1, 0], names, rng=np.random.default_rng(0))
     text = evaluation_text(run)
-
     assert "否否否否.. called aaaaaaaa.., %  50.00000   95 % interval" in text
     assert not any(word in text for word in ("(hm)", "lam %", "positives"))
     assert max(map(columns, text.splitlines())) <= 80

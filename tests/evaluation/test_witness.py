@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from nbspam.errors import InputError
+from nbspam.evaluation import judging
 from nbspam.evaluation.evaluation import trial_under_prior
-from nbspam.evaluation.judging import (
-    fold_trial,
-    judge_classifier,
-    judge_folds,
-    judge_online,
-    judge_split,
-    labelled_corpus,
-)
 from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness
 from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
@@ -56,14 +49,14 @@ def test_the_worst_of_each_class_are_kept_whatever_their_order_and_by_how_many_t
 
 
 def test_folds_in_other_processes_are_heard_alike_and_answer_as_if_nobody_heard(few):
-    data, _ = labelled_corpus(few, PRESETS["mail"], 1)
+    data, _ = judging.labelled_corpus(few, PRESETS["mail"], 1)
     found = []
     for jobs in (1, 2):
         witness = Witness()
-        trial = fold_trial(data, PRESETS["mail"], 3, 0, jobs=jobs, witness=witness)
+        trial = judging.fold_trial(data, PRESETS["mail"], 3, 0, jobs=jobs, witness=witness)
         found.append((witness.reasons, witness.words, witness.settings, trial.joint.tolist()))
     assert found[0] == found[1]
-    assert found[0][3] == fold_trial(data, PRESETS["mail"], 3, 0).joint.tolist()
+    assert found[0][3] == judging.fold_trial(data, PRESETS["mail"], 3, 0).joint.tolist()
 
 
 def test_single_answers_and_messages_that_are_gone_have_no_reasons():
@@ -103,13 +96,13 @@ def test_every_way_of_judging_is_witnessed(way, few, mail_classifier):
     witness, settings = Witness(), PRESETS["mail"]
     items = witness.watched(few)
     if way == "folds":
-        trial = judge_folds(items, settings, 3, 0, witness=witness)
+        trial = judging.judge_folds(items, settings, 3, 0, witness=witness)
     elif way == "online":
-        trial = judge_online(items, settings, "everything", witness=witness)
+        trial = judging.judge_online(items, settings, "everything", witness=witness)
     elif way == "split":
-        trial = judge_split(few[::2], items, settings, witness=witness)
+        trial = judging.judge_split(few[::2], items, settings, witness=witness)
     else:
-        trial = judge_classifier(mail_classifier, items, witness=witness)
+        trial = judging.judge_classifier(mail_classifier, items, witness=witness)
         for row, (_, _, evidence) in witness.reasons.items():
             assert evidence == mail_classifier.explain(witness.item(trial.names[row])).evidence
     assert adds_up(witness, trial)
@@ -128,7 +121,7 @@ def test_every_way_of_judging_is_witnessed(way, few, mail_classifier):
 def test_another_prior_moves_the_constant_only():
     witness, items = Witness(), texts(20, 0)
     settings = chosen_settings(SettingsChoices(model="multinomial"), True, False)
-    trial = judge_folds(witness.watched(items), settings, 4, 0, witness=witness)
+    trial = judging.judge_folds(witness.watched(items), settings, 4, 0, witness=witness)
     moved = trial_under_prior(trial, np.array([0.9, 0.1]))
     row = next(iter(witness.reasons))
     verdict = Verdict("", "sea", {})
@@ -141,10 +134,12 @@ def test_another_prior_moves_the_constant_only():
 def test_dependent_tokens_are_explained_and_words_are_no_runs_of_characters(few):
     witness = Witness()
     settings = chosen_settings(SettingsChoices(model="aode", max_features=10), False, False)
-    assert adds_up(witness, judge_folds(witness.watched(few), settings, 3, 0, witness=witness))
+    assert adds_up(
+        witness, judging.judge_folds(witness.watched(few), settings, 3, 0, witness=witness)
+    )
 
     witness = Witness()
-    judge_folds(witness.watched(texts(20, 0)), PRESETS["text"], 3, 0, witness=witness)
+    judging.judge_folds(witness.watched(texts(20, 0)), PRESETS["text"], 3, 0, witness=witness)
     words = [each.token for tokens in witness.words.values() for each in tokens]
     assert words
     assert not [word for word in words if word.startswith("char:")]

@@ -95,7 +95,6 @@ def test_the_newest_are_shown_and_few_bytes_are_kept(account, mailbox, monkeypat
     monkeypatch.setattr(module, "_MOST_IN_FOLDER", 2)
     monkeypatch.setattr(module, "_KEPT_BYTES", len(H[3]) + 50)
     account.put("INBOX", *H[:4])
-
     assert keys(mailbox).keys() == {H[2], H[3]}
     assert len(mailbox._kept) == 1
     assert len(mailbox.newest(1)) == 1
@@ -104,7 +103,6 @@ def test_the_newest_are_shown_and_few_bytes_are_kept(account, mailbox, monkeypat
 def test_mail_is_read_in_batches_of_bounded_size(account, mailbox, monkeypatch):
     monkeypatch.setattr(module, "_BATCH_BYTES", 1)
     account.put("INBOX", *H[:3])
-
     assert keys(mailbox).keys() == {*H[:3]}
     assert len(asked(account.server, "BODY.PEEK[])")) == 3
 
@@ -270,14 +268,12 @@ def test_doubtful_messages_are_looked_for(account, mailbox):
     account.put("INBOX", *H[:2])
     look_for_doubtful(account.url(), str(account.model), lambda: 1.0, mailbox.book)
     ((found,),) = mailbox.database.run("SELECT found FROM doubts")
-
     assert found.startswith("[2, ")
 
 
 def test_what_is_wrong_with_an_account_is_a_line_at_the_start(account, nbspam, monkeypatch):
     serve = ["serve", "-m", account.model, "--web", "0", "--review"]
     monkeypatch.setenv("NBSPAM_SERVE_PASSWORD_COMMAND", "echo wrong")
-
     complains(nbspam(*serve, account.url()), 1, "user or password is refused")
     complains(nbspam(*serve, "imap://127.0.0.1/"), 2, "names no user")
 
@@ -288,7 +284,6 @@ def test_a_password_is_typed_once_though_options_are_read_again(monkeypatch):
     url = imap_url("imaps://ann@mail.example.org/")
     book = AccessBook()
     handed_on = AccessBook(before=book)
-
     assert [each.secret_of(url).text for each in (book, handed_on)] == ["first"] * 2
 
 

@@ -73,13 +73,11 @@ def test_names_of_messages_can_be_handed_back(filled, nbspam, trained):
 def test_every_command_with_sources_reads_accounts(command, filled, nbspam, trained):
     places = {name.upper(): filled.url(folder=name) for name in ("INBOX", "Junk")}
     status, _, err = nbspam(*(places.get(word, word) for word in command))
-
     assert (status, err.removeprefix("nbspam: no label is probably wrong\n")) == (0, "")
 
 
 def test_folders_of_any_name_are_read(server, nbspam, trained):
     server.put(CHINESE, spam(1))
-
     url = imap_url(server.url()).of_folder(CHINESE)
     assert nbspam("classify", url)[1].startswith("spam")
 
@@ -88,7 +86,6 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
     monkeypatch.setattr(session, "_WINDOW", 100)
     server.put("INBOX", *map(ham, range(730)))
     found = list(source_items.read_items([server.url(folder="INBOX")], options=with_password()))
-
     assert [item.data for item in found] == [ham(n).replace(b"\n", b"\r\n") for n in range(730)]
     assert sum("UID FETCH" in asked for asked in server.asked) == 5  # 2 of sizes, 3 of messages
     assert sum("UID SEARCH" in asked for asked in server.asked) == 8
@@ -105,7 +102,6 @@ def test_a_message_is_read_up_to_the_limit(server, monkeypatch):
     monkeypatch.setattr(files, "MAX_MESSAGE", 40)
     server.put("INBOX", ham(1), b"a: b\n\nshort\n", ham(2))
     found = list(source_items.read_items([server.url(folder="INBOX")], options=with_password()))
-
     assert [len(item.data) for item in found] == [40, 15, 40]
     assert sum("BODY.PEEK[]<0.40>" in asked for asked in server.asked) == 2
 

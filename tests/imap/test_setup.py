@@ -54,7 +54,6 @@ def test_the_first_day_ends_with_a_model_and_what_to_type_next(filled, nbspam, t
 def test_of_much_mail_a_sample_by_date_is_learned(filled, nbspam, tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "MOST_OF_CLASS", 11)
     out = nbspam("setup", "-m", tmp_path / "m", filled.url())[1]
-
     assert "learned 11 of 20 messages in Junk as spam, evenly by date\n" in out
     assert "learned 11 of 33 messages in INBOX and Archive as ham, evenly by date\n" in out
     assert setup.spread(range(10), 4) == [0, 2, 5, 7]

@@ -44,13 +44,11 @@ def test_spam_is_moved_and_nothing_is_marked_or_learned(box):
 def test_a_denied_sender_is_spam_as_in_a_maildir(box):
     change_lists(box.model, [sender_of(H[0]) or ""], "deny")
     box.put("INBOX", H[0])
-
     assert box.sort().judged == [("spam", "Junk")]
 
 
 def test_what_was_read_is_not_judged_unless_it_comes_again(box):
     box.put("INBOX", S[0], flags="\\Seen")
-
     assert box.sort().judged == []
     box.move(S[0], "INBOX", "Junk")
     assert box.sort().learned == ["spam"]
@@ -218,7 +216,6 @@ def test_messages_without_message_id_are_known_by_their_bytes(box):
     box.put("INBOX", spam(1), ham(1), ham(2))
     box.sort()
     box.move(ham(2), "INBOX", "Junk")
-
     assert box.sort().learned == ["spam"]
     assert box.label_of(ham(2)) == "spam"
     assert box.label_of(ham(1)) is None
@@ -228,7 +225,6 @@ def test_a_copy_of_a_message_in_two_folders_is_no_lesson(box):
     box.put("INBOX", H[0])
     box.sort()
     box.put("Junk", H[0])
-
     assert [box.sort().learned for _ in range(2)] == [[], []]
     box.server.delete(H[0], "INBOX")
     assert [box.sort().learned for _ in range(2)] == [["spam"], []]
@@ -238,7 +234,6 @@ def test_nothing_is_learned_if_the_user_says_so(box):
     box.put("INBOX", H[0], H[1])
     box.sort()
     box.move(H[0], "INBOX", "Junk")
-
     assert [box.sort(learns=False).learned, box.sort().learned] == [[], []]
 
 

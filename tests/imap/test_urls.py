@@ -61,5 +61,4 @@ def test_other_urls_are_usage_errors(text, words):
 def test_a_password_in_a_url_is_refused_and_not_repeated():
     with pytest.raises(UsageError, match="--password-command") as caught:
         imap_url("imaps://ann:s3cret@mail.example.org/")
-
     assert "s3cret" not in str(caught.value)

@@ -26,7 +26,6 @@ def test_no_such_file_and_an_empty_folder(nbspam, trained, tmp_path, command):
 def test_an_empty_file_is_a_message_without_evidence(nbspam, trained, tmp_path):
     (tmp_path / "empty.eml").touch()
     status, out, err = nbspam("classify", tmp_path / "empty.eml")
-
     label, probability, _ = out.split("\t")
     assert (status, err) == (0, "")
     assert label in ("ham", "spam")
@@ -36,14 +35,12 @@ def test_an_empty_file_is_a_message_without_evidence(nbspam, trained, tmp_path):
 def test_binary_junk_gets_a_verdict(nbspam, trained):
     junk = np.random.default_rng(1).bytes(100_000)
     status, out, err = nbspam("classify", stdin=junk)
-
     assert (status, err) == (0, "nbspam: -: looks like binary data, not like mail or text\n")
     assert out.split("\t")[0] in ("ham", "spam")
 
 
 def test_a_message_of_fifty_megabytes(nbspam, trained):
     message = SPAM + b"cheap pills " * (50_000_000 // 12)
-
     status, out, _ = nbspam("classify", stdin=message)
     assert (status, out.split("\t")[0]) == (0, "spam")
 
@@ -68,7 +65,6 @@ def test_ten_thousand_parts(nbspam, trained, message, defect):
 def test_a_table_without_the_column(nbspam, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     result = nbspam("train", tmp_path / "t.csv", "--label-column", "class")
-
     assert complains(result, 1, "t.csv", "class", "a, b")
 
 
@@ -85,7 +81,6 @@ def test_a_pickle_that_would_run_a_command_does_not_run_it(nbspam, model, tmp_pa
     model.parent.mkdir()
     with model.open("wb") as file:
         dump({"weight": Bomb(tmp_path / "ran")}, file)
-
     assert complains(nbspam("classify", stdin=HAM), 1, "not a model")
     assert complains(nbspam("info"), 1, "not a model")
     assert not (tmp_path / "ran").exists()
@@ -93,7 +88,6 @@ def test_a_pickle_that_would_run_a_command_does_not_run_it(nbspam, model, tmp_pa
 
 def test_a_place_that_cannot_be_written(nbspam, folder, tmp_path):
     (tmp_path / "file").touch()
-
     assert complains(nbspam("train", "-m", tmp_path / "file" / "m.nbspam", folder), 1, "write")
     assert complains(nbspam("train", "-m", tmp_path, folder), 1, str(tmp_path))
 

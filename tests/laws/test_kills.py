@@ -23,7 +23,6 @@ from support import SPAM, write_mails
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(tmp_path):
     result = kills.run(60, 60, tmp_path)
-
     assert result.lost == []
     assert result.torn == []
     assert result.acknowledged > 60

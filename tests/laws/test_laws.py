@@ -161,7 +161,6 @@ def test_unlearning_undoes_learning(name, data):
 def test_unlearning_documents_never_learnt_is_refused(name):
     X = np.zeros((3, 2))
     model = trained(name, (X, np.zeros(3, int), np.array([2, 2])))
-
     with pytest.raises(ValueError, match="not all of these documents were learnt"):
         model.unlearn(X, np.ones(3, int))
 
@@ -194,7 +193,6 @@ def test_a_weight_of_n_equals_n_copies_of_the_row(name, data):
     X, y, levels = drawn(name, data)
     weight = np.arange(len(y)) % 3.0
     weighted = new(name, levels).partial_fit(X, y, [0, 1, 2], sample_weight=weight)
-
     repeat = np.repeat(np.arange(len(y)), weight.astype(int))
     copied = trained(name, (X[repeat], y[repeat], levels))
     assert_same(weighted, copied, questions(X, levels))
@@ -296,7 +294,6 @@ def test_posteriors_are_probabilities_for_any_row(name, data):
 def test_a_row_of_missing_values_gets_the_prior(name, table):
     model = trained(name, table)
     nothing = np.full((1, table[0].shape[1]), np.nan)
-
     prior = np.exp(model.class_log_prior_)
     np.testing.assert_allclose(model.predict_proba(nothing)[0], prior, rtol=1e-12)
 
@@ -372,7 +369,6 @@ def test_a_restored_model_predicts_the_same_bit_for_bit(name, data):
 def test_bernoulli_probabilities_of_all_documents_and_classes_sum_to_one(corpus):
     model = BernoulliNB(alpha=0.3).fit(*corpus[:2])
     documents = np.array(list(product([0, 1], repeat=corpus[0].shape[1])))
-
     assert np.exp(model.predict_joint_log_proba(documents)).sum() == pytest.approx(1, rel=1e-9)
 
 

@@ -72,7 +72,6 @@ def test_subsets_and_other_names_of_a_charset_and_marks_of_byte_order_are_known(
 @pytest.mark.parametrize("name", [*DANGEROUS, *BYTES_TO_BYTES, "", "x-none", "ÿ"])
 def test_codecs_that_are_not_charsets_are_never_used(name):
     text, defect = to_utf8(b"+AGE- \\u0041 xn--maana-pta a-", name)
-
     assert text == b"+AGE- \\u0041 xn--maana-pta a-"
     assert defect == ("charset-unknown" if name else None)
 
@@ -171,7 +170,6 @@ def test_garbage_does_not_grow(storm):
     n_bytes = 1 << 12
     for charset in (*WORDS, *DANGEROUS, "hz", "iso-2022-kr", "iso-2022-jp-3", None):
         text, _ = to_utf8(STORMS[storm] * (n_bytes // len(STORMS[storm])), charset)
-
         assert len(text) <= 3 * n_bytes, charset
 
 

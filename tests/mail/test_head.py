@@ -90,7 +90,6 @@ def test_any_bytes_are_kept(data):
 
 def test_a_head_without_end_in_sight_is_not_a_head():
     out = added(b"A: b\nX-Nbspam: forged\n", whole=False)
-
     assert out.startswith(HEADER + b"\nX-Nbspam-Head: none; this line and the next are added\n\n")
     assert out.endswith(b"A: b\nX-Nbspam: forged\n")
 
@@ -107,7 +106,6 @@ def test_a_head_without_end_in_sight_is_not_a_head():
 )
 def test_the_subject_is_tagged_once(data, expected):
     out = added(data, tag=b"[x] ")
-
     assert expected in out
     assert out.count(b"[x] ") == 1
 

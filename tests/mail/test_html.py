@@ -59,7 +59,6 @@ def test_visible_text_is_what_a_reader_sees(html, text):
 
 def test_hidden_text_is_kept_apart_and_told():
     html = read(b"see <span style=display:none>secret</span>this <font size=1>now</font>")
-
     assert html.visible == b"see this now"
     assert html.hidden.split() == [b"secret"]
     assert {"hidden-text", "hidden-by-style"} <= html.facts

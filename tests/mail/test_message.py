@@ -399,7 +399,6 @@ def test_hostile_mail_is_seen_through(name):
     message = parse_message((EVIDENCE / name).read_bytes())
     fact, seen, unseen = HOSTILE[name]
     noted = found(message, "defect").split() + found(message, "html").split()
-
     assert fact in noted if fact else not message.defects
     assert seen in found(message, "body")
     assert not unseen or unseen not in found(message, "body")

@@ -84,7 +84,6 @@ UNSURE = LossMatrix(("unsure",), np.zeros((2, 1)))
 def test_only_spam_has_a_flag_and_a_tag(spam, rule, bogosity, status):
     pieces = written(HAM, spam, ALL, rule)
     found, is_spam = dict(headers(pieces)), status.startswith("Yes")
-
     assert ("X-Spam-Flag" in found) == is_spam
     assert found["X-Spam-Status"].startswith(status)
     assert found["X-Bogosity"].startswith(bogosity)
@@ -106,10 +105,8 @@ def test_the_score_never_contradicts_the_label(fp_cost, unsure_cost):
 
 def test_headers_found_in_a_message_are_removed_if_they_are_among_those_written():
     forged = b"X-Spam-Flag: YES\nX-Nbspam: ham\nX-Bogosity: Ham\n" + HAM
-
     pieces = written(forged, UNLIKELY, HeaderChoices())
     assert pieces[2] == b"X-Spam-Flag: YES\nX-Bogosity: Ham\n" + HAM
-
     pieces = written(forged, UNLIKELY, ALL)
     assert pieces[2] == HAM
     assert without_headers(b"".join(pieces), ALL.names) == HAM

@@ -39,7 +39,6 @@ LIHANG_Y = [int(y) for _, _, y in LIHANG]
 
 def test_maximum_likelihood_agrees_with_example_4_1():
     model = CategoricalNB(estimate="mle").fit(LIHANG_X, LIHANG_Y)
-
     joint = np.exp(model.predict_joint_log_proba([[1, 0]])[0])
     assert joint == pytest.approx([6 / 15 * 2 / 6 * 3 / 6, 9 / 15 * 3 / 9 * 1 / 9])
     assert joint == pytest.approx([1 / 15, 1 / 45])
@@ -48,7 +47,6 @@ def test_maximum_likelihood_agrees_with_example_4_1():
 
 def test_smoothing_agrees_with_example_4_2():
     model = CategoricalNB(alpha=1.0).fit(LIHANG_X, LIHANG_Y)
-
     assert np.exp(model.class_log_prior_) == pytest.approx([7 / 17, 10 / 17])
     joint = np.exp(model.predict_joint_log_proba([[1, 0]])[0])
     assert joint == pytest.approx([7 / 17 * 3 / 9 * 4 / 9, 10 / 17 * 4 / 12 * 2 / 12])
@@ -121,7 +119,6 @@ def test_the_variance_of_maximum_likelihood_is_divided_by_the_number_of_rows(est
 
 def test_laplace_agrees_with_section_7_3():
     model = CategoricalNB(levels=LEVELS).fit(MELON_X[:, :6], MELON_Y)
-
     assert np.exp(model.class_log_prior_).round(3).tolist() == [0.526, 0.474]
     assert shares(model, 0, "青绿").round(3).tolist() == [0.333, 0.364]
     # The zero count of the book: no good melon has a clear sound.

@@ -103,7 +103,6 @@ def test_a_small_change_or_a_small_gain_stops():
     model = two_coins(0.2, 0.7)
     by_change = expectation_maximization(model, TOSSES, stopping=Stopping(0.05, 0.0))
     by_gain = expectation_maximization(model, TOSSES, stopping=Stopping(0.0, 0.01))
-
     assert by_change.steps[-1].change < 0.05 <= by_change.steps[-2].change
     assert by_gain.steps[-1].gain <= 0.01 * 5 < by_gain.steps[-2].gain
 
@@ -111,7 +110,6 @@ def test_a_small_change_or_a_small_gain_stops():
 def test_more_restarts_are_never_less_likely():
     X, _ = documents(5)
     reached = [mixture_of(BernoulliNB(), X, 2, n).steps[-1].log_posterior for n in (1, 4, 8)]
-
     assert reached == sorted(reached)
 
 

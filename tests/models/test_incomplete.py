@@ -79,7 +79,6 @@ def start_of(like, table):
 def test_the_log_posterior_never_falls(like, table, hard):
     data = data_of(like, table, hard)
     fit = complete(start_of(like, table), data, EXACTLY)
-
     reached = np.array([step.log_posterior for step in fit.steps])
     slack = 1e-7 * max(1, np.abs(reached).max())
     assert (np.diff(reached) >= -slack).all()

@@ -177,7 +177,6 @@ def test_nodes_are_separated_if_every_trail_between_them_is_blocked(parents, dat
     a, b, *others = data.draw(st.permutations(range(len(parents))))
     given = data.draw(st.sets(st.sampled_from(others))) if others else set()
     blocked = not any(is_open(parents, path, given) for path in trails(parents, a, b))
-
     assert structure.separated(parents, [a], [b], given) == blocked
 
 
@@ -329,7 +328,6 @@ def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counte
     codes = np.array([[0, 1], [1, 1], [-1, 0], [1, -1]])
     twice = structure.FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))
     weighted = structure.FamilyScores(codes[:2], (2, 2), weight=np.array([2.0, 2.0]))
-
     assert twice.total(((1,), ())) == weighted.total(((1,), ()))
     counts = structure.family_counts(codes, (2, 2), 1, (0,))
     assert counts.tolist() == [[0, 1], [0, 1]]
@@ -424,7 +422,6 @@ def test_two_thousand_pieces_of_evidence_do_not_underflow():
     names = {"c": "01"} | {f"x{i}": "01" for i in range(2000)}
     network = uniform(names, {f"x{i}": ["c"] for i in range(2000)})
     answer = infer(network, [0], dict.fromkeys(range(1, 2001), 0))
-
     assert answer.probability.tolist() == [0.5, 0.5]
     assert answer.log_evidence == pytest.approx(-2000 * math.log(2))
 
@@ -562,6 +559,5 @@ def test_invalid_parameters_are_refused(how, words):
 def test_equal_tokens_and_a_token_called_class_get_distinct_names():
     model = BayesianNetwork(climb=False).fit([[0, 1, 1], [1, 0, 1]], ["ham", "spam"])
     network = network_of_tokens(model, ["class", "free", "free"], ["ham", "spam"]).network
-
     assert network.names == ("class#2", "free", "free#2", "class")
     assert network.states == (("absent", "present"),) * 3 + (("ham", "spam"),)

@@ -20,30 +20,24 @@ from nbspam.models import (
     NUMERIC_MODELS,
     TOKEN_MODELS,
     column_class,
+    columns,
     estimator_class,
     model_state,
     new_column_model,
     restored,
 )
 from nbspam.models.base import Estimator
-from nbspam.models.columns import (
-    BinaryByDefault,
-    CategoricalNB,
-    ColumnModel,
-    CountedColumns,
-    RowsModel,
-)
 from nbspam.models.pairs import PairModel
 from nbspam.models.tokens import LinearModel
 
 ABSTRACT = {
     Estimator,
-    CountedColumns,
+    columns.CountedColumns,
     LinearModel,
-    ColumnModel,
-    BinaryByDefault,
+    columns.ColumnModel,
+    columns.BinaryByDefault,
     PairModel,
-    RowsModel,
+    columns.RowsModel,
 }
 
 
@@ -56,7 +50,7 @@ def estimators_found():
 
 def test_every_estimator_is_registered_once():
     registered = {name: estimator_class(name) for name in ESTIMATORS}
-    of_counts = {column_class(name) for name in COUNTED} - {CategoricalNB}
+    of_counts = {column_class(name) for name in COUNTED} - {columns.CategoricalNB}
 
     assert {*registered.values(), *of_counts} == estimators_found()
     assert len(registered) == len(set(registered.values()))
@@ -112,6 +106,6 @@ def test_unknown_parameters_and_models_are_refused():
         new_column_model("tan", {"min_support": 2})
     with pytest.raises(ValueError, match="no model of columns, but 'oracle'"):
         restored("oracle", {"parameters": {}, "learnt": {}}, ["a"], [[0]])
-    state = model_state(CategoricalNB().fit([[0], [1]], ["a", "b"]))
+    state = model_state(columns.CategoricalNB().fit([[0], [1]], ["a", "b"]))
     with pytest.raises(ValueError, match="classes and sums differ in number"):
         restored("categorical", state, ["a"], [[0]])

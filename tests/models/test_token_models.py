@@ -27,7 +27,6 @@ TEST = np.array([[3, 0, 0, 0, 1, 1]])
 
 def test_multinomial_agrees_with_example_13_1():
     model = MultinomialNB().fit(CHINA, LABELS)
-
     china = 3 / 4 * (3 / 7) ** 3 * 1 / 14 * 1 / 14
     other = 1 / 4 * (2 / 9) ** 3 * 2 / 9 * 2 / 9
     assert np.exp(model.predict_joint_log_proba(TEST)[0]) == pytest.approx([china, other])
@@ -36,7 +35,6 @@ def test_multinomial_agrees_with_example_13_1():
 
 def test_bernoulli_agrees_with_example_13_2():
     model = BernoulliNB().fit(CHINA, LABELS)
-
     china = 3 / 4 * 4 / 5 * 1 / 5 * 1 / 5 * (1 - 2 / 5) ** 3
     other = 1 / 4 * 2 / 3 * 2 / 3 * 2 / 3 * (1 - 1 / 3) ** 3
     assert np.exp(model.predict_joint_log_proba(TEST)[0]) == pytest.approx([china, other])
@@ -155,7 +153,6 @@ def test_unlike_scikit_learns_our_bernoulli_is_defined_without_smoothing():
     model = BernoulliNB(alpha=0).fit(CHINA, LABELS)
     with np.errstate(all="ignore"):
         peer = scikit(model, alpha=0).fit(CHINA, LABELS).predict_joint_log_proba(CHINA)
-
     assert np.isnan(peer).all()
     # Every document is possible only in its own class.
     assert model.predict_proba(CHINA).tolist() == [[1, 0], [1, 0], [1, 0], [0, 1]]

@@ -33,20 +33,16 @@ def own_numberings(n_ham, n_spam):
 
 def test_messages_are_ordered_by_the_first_number_of_the_name_or_by_date():
     found, order = arranged(items_of(NAMES), "name")
-
     assert [item.name for item in found] == [NAMES[row] for row in (3, 0, 4, 1, 2)]
     assert order == "name"
-
     dates = ["", "Date: 9 Jan 1970 00:00\n", "", "Date: 1 Jan 1970 00:00\n", ""]
     items = [Item(str(n), "ham", f"{date}\nx".encode()) for n, date in enumerate(dates)]
-
     assert [item.name for item in arranged(items, "date").items] == ["0", "3", "4", "1", "2"]
 
 
 @pytest.mark.parametrize(("n_ham", "n_spam"), [(300, 300), (300, 60), (40, 40)])
 def test_folders_go_by_number_if_that_mixes_the_classes(n_ham, n_spam):
     found, order = arranged(one_numbering(n_ham, n_spam))
-
     assert order == "name"
     assert [int(item.name[:-4].split("/")[1]) for item in found] == list(range(n_ham + n_spam))
 
@@ -63,7 +59,6 @@ def test_folders_go_by_number_if_that_mixes_the_classes(n_ham, n_spam):
 )
 def test_folders_are_shuffled_by_a_seed_if_numbers_do_not_mix_the_classes(items):
     found, order = arranged(items)
-
     assert order == "shuffled"
     assert found != items
     assert sorted(found) == sorted(items)
@@ -85,7 +80,6 @@ def test_series_of_one_class_each_have_no_common_order():
     """As with --ham ham.mbox --spam spam.mbox."""
     boxes = [items_of([f"{c}/{c}.mbox#{n}" for n in range(50)], c) for c in ("ham", "spam")]
     longer = items_of([f"ham/ham.mbox#{n}" for n in range(500)], "ham")
-
     assert arranged(boxes[0] + boxes[1]).order == "name"
     assert arranged(longer + boxes[1]).order == "shuffled"
 
@@ -130,6 +124,5 @@ PIECES = st.sampled_from(
 @given(st.lists(st.tuples(PIECES, st.sampled_from(["", " "])), max_size=12), st.binary())
 def test_no_arrangement_of_the_pieces_of_dates_and_no_bytes_raise(pieces, junk):
     text = "".join(piece + space for piece, space in pieces)
-
     for data in (b"Date: " + text.encode(), b"Date: 1 Jan " + junk, junk):
         assert isinstance(date_of(data), float | None)

@@ -29,7 +29,6 @@ JSON = """{"id": "7", "title": "Lunch?", "body": "at noon", "label": "ham"}
 )
 def test_several_columns_are_one_text_in_the_order_given(kind, table):
     found = rows(table, kind, text=("body", "Title"), id="ID")
-
     assert found == [("ham", "at noon\nLunch?", "7"), ("spam", "money now\nWin", "8")]
 
 

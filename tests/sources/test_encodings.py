@@ -83,7 +83,6 @@ def test_a_character_that_was_cut_in_half_spoils_only_itself():
     lines = "\n".join(reviews("chinese")).encode("gbk").split(b"\n")
     lines[4] = lines[4][:-1]
     found, said = read(b"\n".join(lines))
-
     assert said == ["read as GB18030"]
     assert found.split("\n")[5:] == reviews("chinese")[5:]
     assert found.split("\n")[4].startswith(reviews("chinese")[4].split("\t")[0])

@@ -74,7 +74,6 @@ STORES = {
 @pytest.mark.parametrize("files", STORES.values(), ids=STORES)
 def test_the_same_mail_gives_the_same_items_in_every_store(files, tmp_path):
     (path,) = write_files(tmp_path, files).iterdir()
-
     items = read(path, label="spam")
     assert [item.read() for item in items] == MAIL
     assert {item.label for item in items} == {"spam"}
@@ -97,14 +96,12 @@ def test_a_trec_index_gives_classes_and_paths_beside_it(tmp_path):
 @pytest.mark.parametrize("head", [b"Subject: m\n", b"ham .\n", b"ham no\n", b"ham m\nHi\nx y\n"])
 def test_a_message_is_not_taken_for_an_index(head, tmp_path):
     path = write(tmp_path / "m", head)
-
     assert read(path) == [Item(str(path), None)]
 
 
 def test_class_folders_hold_any_store(tmp_path):
     for label, store in (("ham", "Maildir"), ("junk", "MH"), ("spam", "mbox in a folder")):
         write_files(tmp_path, {f"{label}{name[3:]}": m for name, m in STORES[store].items()})
-
     items = read(tmp_path)
     assert [item.label for item in items] == ["ham"] * 12 + ["junk"] * 12 + ["spam"] * 12
     assert [item.read() for item in items] == MAIL * 3
@@ -127,7 +124,6 @@ def test_messages_in_files_and_sources_are_read_lazily(tmp_path):
 def test_names_number_messages_of_a_mailbox_from_one(tmp_path):
     path = write(tmp_path / "m.mbox", MBOX)
     alone = write(tmp_path / "alone.mbox", FROM + b"A: 1\n\nx\n\n")
-
     assert [item.name for item in read(path)][:2] == [f"{path}#1", f"{path}#2"]
     assert [item.name for item in read("-", stdin=MBOX)][:2] == ["-#1", "-#2"]
     assert read(alone) == [Item(f"{alone}#1", None, b"A: 1\n\nx\n", series=str(alone))]
@@ -136,7 +132,6 @@ def test_names_number_messages_of_a_mailbox_from_one(tmp_path):
 def test_a_single_message_keeps_its_from_line(tmp_path):
     message = FROM + b"Subject: x\n\n>From y\n"
     path = write(tmp_path / "message", message)
-
     assert read(path) == read(tmp_path) == [Item(str(path), None)]
     assert data(path) == [message]
     assert read("-", stdin=message) == [Item("-", None, message)]
@@ -147,7 +142,6 @@ def test_a_single_message_keeps_its_from_line(tmp_path):
 )
 def test_any_bytes_are_one_message(message, tmp_path, monkeypatch):
     path = write(tmp_path / "m", message)
-
     assert data(path) == data(path, format="eml") == [message]
     assert data("-", stdin=message) == data("-", stdin=message, format="eml") == [message]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(message)))
@@ -157,7 +151,6 @@ def test_any_bytes_are_one_message(message, tmp_path, monkeypatch):
 @pytest.mark.parametrize("message", [b"", b"\n", b"A: 1\n\nx\n\n" + MBOX])
 def test_a_file_named_mbox_may_hold_one_message_without_from_line(message, tmp_path):
     path = write(tmp_path / "Inbox", message)
-
     assert read(tmp_path) == read(path) == [Item(str(path), None)]
 
 
@@ -175,7 +168,6 @@ def test_formats_eml_and_mbox_hold_for_every_file(tmp_path):
 def test_a_longer_message_is_truncated(tmp_path):
     path = write(tmp_path / "m", b"x")
     os.truncate(path, MAX_MESSAGE + 10)  # a sparse file: it takes no space on disk
-
     assert [len(message) for message in data(path)] == [MAX_MESSAGE]
     with path.open("rb") as stream:
         (item,) = read_items(["-"], stdin=stream)
@@ -353,7 +345,6 @@ items = st.lists(
 @given(items, st.integers(1, 5), st.integers(0, 40))
 def test_chunks_hold_all_items_in_order_within_the_limits(items, max_items, max_bytes):
     parts = list(chunks(iter(items), max_items, max_bytes))
-
     assert [item for part in parts for item in part] == items
     for part in parts:
         assert 1 <= len(part) <= max_items
@@ -363,7 +354,6 @@ def test_chunks_hold_all_items_in_order_within_the_limits(items, max_items, max_
 
 def test_chunks_are_as_large_as_the_limits_allow():
     item = Item("x", None, b"12345")
-
     assert [len(part) for part in chunks([item] * 7, 3, 100)] == [3, 3, 1]
     assert [len(part) for part in chunks([item] * 7, 9, 10)] == [2, 2, 2, 1]
     assert [len(part) for part in chunks([item._replace(data=None)] * 7, 9, 0)] == [7]
@@ -524,7 +514,6 @@ def test_links_in_a_folder_may_count_as_nothing(tmp_path):
     write_files(tmp_path, dict.fromkeys(("box/1.eml", "box/b/2.eml", "3.eml"), b"A: x\n\n"))
     for name, target in (("4.eml", "../3.eml"), ("c", "b"), ("5.eml", "nothing")):
         (tmp_path / "box" / name).symlink_to(target)
-
     options = SourceOptions(follows_links=False)
     names = [item.name for item in read_items([str(tmp_path / "box")], options=options)]
     assert names == [str(tmp_path / "box/1.eml"), str(tmp_path / "box/b/2.eml")]

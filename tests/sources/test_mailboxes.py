@@ -48,14 +48,12 @@ messages = lines.map(lambda parts: b"\n".join(parts) + b"\n")
 def test_messages_quoted_into_an_mbox_are_restored_to_the_byte(stored, size):
     # CRLF before a separator occurs only in an mbox that has CRLF everywhere.
     stored = [re.sub(rb"\r+\n\Z", b"\n", re.sub(rb"\r\n\Z", b"\n", m)) for m in stored]
-
     assert split(b"".join(map(quoted, stored)), size) == stored
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_any_bytes_are_split_without_loss_whatever_the_chunks(data, size):
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-
     assert b"".join(mbox_messages(pieces)) == (b"" if data.isspace() else data)
 
 
@@ -76,7 +74,6 @@ def test_mbox_agrees_with_the_standard_library(tmp_path):
 def test_prose_that_begins_with_from_is_not_a_separator():
     body = b"Subject: x\n\nHi\n\nFrom here on it is prose.\n\nFrom 9:30 to 10:30 we meet\nBye\n"
     no_blank_line = b"A: 1\n\nquoting:\n" + FROM + b"B: 2\n\ny\n"
-
     assert split(FROM + body) == [body]
     assert len(split(FROM + no_blank_line)) == 1
 
@@ -100,7 +97,6 @@ def test_separators_of_many_programs_are_recognised(line):
 def test_an_mbox_with_crlf_holds_the_same_messages():
     stored = [b"A: 1\n\nfirst\n\n\nlast\n", b"B: 2\n\n>From me\n"]
     data = b"".join(map(quoted, stored))
-
     crlf = split(data.replace(b"\n", b"\r\n"))
     assert [message.replace(b"\r\n", b"\n") for message in crlf] == stored
 
@@ -214,14 +210,12 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
 def test_a_folder_is_walked_in_order_with_its_classes(tmp_path, walk):
     names, expected, *asked = walk
     fill(tmp_path, *names.split())
-
     found = walked(tmp_path, **dict(*asked))
     assert [f"{n}={label}" if label else n for n, label, _ in found] == expected.split()
 
 
 def test_kinds_of_files_are_found_by_name_or_given_for_the_whole_tree(tmp_path):
     fill(tmp_path, "Inbox", "M.MBOX.GZ", "m2", "a/cur/1")
-
     assert [k for *_, k in walked(tmp_path)] == ["unsure", "mbox", "eml", "eml"]
     for kind in ("eml", "mbox"):
         assert [k for *_, k in walked(tmp_path, kind=kind)] == [kind] * 4
@@ -298,7 +292,6 @@ def test_a_tree_deeper_than_the_recursion_limit_is_walked(tmp_path):
 
 def test_index_lines_name_a_class_and_a_path():
     index = b"spam ../data/inmail.1\n\nham\t../data/a b\r\n"
-
     found = [("spam", "../data/inmail.1"), ("ham", "../data/a b")]
     assert list(index_entries(io.BytesIO(index))) == found
     assert parse_index_line(b"alone") is None
@@ -423,7 +416,6 @@ def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, traine
     data = gzip.compress(b"".join(messages))
     write_files(tmp_path / "box" / "spam", {"1.mbox.gz": data[: len(data) // 2]})
     before = trained.read_bytes()
-
     assert complains(nbspam("update", tmp_path / "box"), 1, "1.mbox.gz: damaged (")
     assert trained.read_bytes() == before
 

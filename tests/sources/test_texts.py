@@ -47,7 +47,6 @@ def test_rows_written_as_csv_and_json_are_read_back(table):
     out = io.StringIO()
     csv.writer(out).writerows([("label", "text"), *table])
     assert rows(out.getvalue()) == table
-
     lines = [json.dumps({"id": 1, "label": label, "text": text}) for label, text in table]
     assert rows("\n".join(lines), "jsonl") == table
 
@@ -130,7 +129,6 @@ def test_fasttext_takes_the_first_label():
 
 def test_rows_come_before_the_table_is_read_to_its_end():
     stream = io.BytesIO(b"label,text\n" + b"ham,hello world\n" * 100_000)
-
     assert next(read_rows(stream, "csv")) == ("ham", "hello world", None)
     assert stream.tell() < 100_000
 

@@ -79,7 +79,6 @@ def test_cells_become_codes_and_numbers_and_what_is_missing_is_nan():
 def test_categories_that_training_has_not_seen_are_missing_and_named():
     schema, _ = detect(records(TEXT), "good")
     (row,) = records("id,colour,size,weight\n1,blue,3,0.5\n")
-
     assert [(cell.column, cell.cell) for cell in unseen_cells(row, categories(schema))] == [
         ("colour", "blue")
     ]
@@ -146,7 +145,6 @@ def test_a_cell_beside_the_declared_values_is_refused(values, words):
 def test_a_cell_that_is_no_number_is_refused_with_its_row():
     rows = records("x,y\n1.5,a\noops,b\n")
     schema, _ = detect(rows, "y", numeric=["x"])
-
     with pytest.raises(InputError, match="-#2: x is 'oops', not a number"):
         coded(rows, schema)
 

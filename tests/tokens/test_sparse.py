@@ -7,20 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.sparse import (
-    RIDER_BITS,
-    Documents,
-    Vocabulary,
-    empty_vocabulary,
-    join,
-    no_documents,
-    offsets_of,
-    smallest,
-    stacked,
-    take_in_slices,
-    united,
-    with_added,
-)
+from nbspam.tokens import sparse
 
 COUNTS = st.dictionaries(st.integers(0, 12), st.integers(1, 300), max_size=6)
 DICTS = st.lists(COUNTS, max_size=6)
@@ -31,9 +18,9 @@ def documents_of(dicts, tokens=TOKENS, with_counts=True):
     """Return documents, given as {index of a token: count}."""
     entries = [entry for each in dicts for entry in sorted(each.items())]
     columns, counts = np.array(entries, int).reshape(-1, 2).T
-    offsets = offsets_of([len(each) for each in dicts])
+    offsets = sparse.offsets_of([len(each) for each in dicts])
     counts = counts.astype(np.uint16) if with_counts else None
-    return Documents(np.array(tokens, np.uint64), offsets, columns.astype(np.uint8), counts)
+    return sparse.Documents(np.array(tokens, np.uint64), offsets, columns.astype(np.uint8), counts)
 
 
 def plain(documents):
@@ -125,11 +112,10 @@ def test_over_all_columns_the_columns_are_the_tokens(dicts, more):
 def test_stacked_documents_follow_one_another(parts, with_counts):
     given = [documents_of(part, with_counts=with_counts) for part in parts]
     expected = [each for part in given for each in plain(part)]
-    assert plain(stacked(given)) == expected
-
-    none = no_documents(given[0].tokens, with_counts)
+    assert plain(sparse.stacked(given)) == expected
+    none = sparse.no_documents(given[0].tokens, with_counts)
     assert plain(none) == []
-    assert plain(stacked([none, *given, none])) == expected
+    assert plain(sparse.stacked([none, *given, none])) == expected
 
 
 @given(st.lists(st.tuples(DICTS, st.integers(0, 300)), min_size=1, max_size=4))
@@ -137,8 +123,7 @@ def test_united_documents_are_over_the_union_of_tokens_ascending(parts):
     """Every part has other keys, of which some are those of another part too."""
     tokens = [[key + shift for key in TOKENS] for _, shift in parts]
     given = [documents_of(part, own) for (part, _), own in zip(parts, tokens, strict=True)]
-    together = united(given)
-
+    together = sparse.united(given)
     assert together.tokens.tolist() == sorted(set().union(*tokens))
     assert plain(together) == [each for part in given for each in plain(part)]
 
@@ -146,15 +131,14 @@ def test_united_documents_are_over_the_union_of_tokens_ascending(parts):
 def test_what_is_gathered_in_pieces_is_what_numpy_gathers():
     values = np.random.default_rng(0).random(1000)
     places = np.random.default_rng(1).integers(0, 1000, (1 << 16) + 7).astype(np.uint16)
-
-    assert (take_in_slices(values, places) == values[places]).all()
+    assert (sparse.take_in_slices(values, places) == values[places]).all()
 
 
 @pytest.mark.parametrize(
     ("highest", "kind"), [(0, np.uint8), (255, np.uint8), (256, np.uint16), (1 << 16, np.uint32)]
 )
 def test_numbers_are_held_in_as_few_bytes_as_hold_the_highest(highest, kind):
-    assert smallest(np.array([0, highest]), highest).dtype == kind
+    assert sparse.smallest(np.array([0, highest]), highest).dtype == kind
 
 
 # --- vocabularies ----------------------------------------------------------------------------
@@ -165,13 +149,13 @@ SPELT = st.dictionaries(st.integers(0, 30), st.text(max_size=4), max_size=10)
 
 def spread(tokens):
     """Return the tokens with keys whose last bits, where riders go, are 0."""
-    return {key << RIDER_BITS: text for key, text in tokens.items()}
+    return {key << sparse.RIDER_BITS: text for key, text in tokens.items()}
 
 
 def vocabulary(tokens):
     """Return the vocabulary of {key: text}."""
     texts = [tokens[key].encode() for key in sorted(tokens)]
-    return Vocabulary(
+    return sparse.Vocabulary(
         np.array(sorted(tokens), np.uint64),
         np.frombuffer(b"".join(texts), np.uint8),
         np.append(0, np.cumsum([len(text) for text in texts])).astype(np.int64),
@@ -189,7 +173,6 @@ def test_texts_are_the_same_whether_or_not_they_are_gathered(tokens, data):
     for _ in range(2):
         chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(words)))))) if keys else []
         words, keys = words.take(np.array(chosen, np.int64)), [keys[j] for j in chosen]
-
     assert spelt(words) == spelt(words.packed()) == {key: tokens[key] for key in keys}
     assert len(words.packed().blob) == sum(len(tokens[key].encode()) for key in keys)
 
@@ -201,7 +184,6 @@ SPREAD, CROWDED = st.integers(0, 2**64 - 1), st.integers(2**40, 2**40 + 30)
 def test_few_and_many_keys_are_found_however_they_are_spread(known, strangers):
     order = sorted(known)
     keys = np.array([*strangers, *known, 0, 2**64 - 1, *known], np.uint64)
-
     expected = [order.index(k) if k in known else -1 for k in keys.tolist()]
     for n in (len(keys), len(known)):
         columns = vocabulary(dict.fromkeys(known, "")).columns(keys[:n])
@@ -210,8 +192,7 @@ def test_few_and_many_keys_are_found_however_they_are_spread(known, strangers):
 
 @given(st.lists(SPELT.map(spread), max_size=4))
 def test_a_joined_vocabulary_keeps_the_first_text_of_every_key(parts):
-    union, columns = join([vocabulary(part) for part in parts])
-
+    union, columns = sparse.join([vocabulary(part) for part in parts])
     expected = {key: text for part in reversed(parts) for key, text in part.items()}
     assert spelt(union) == expected
     keys = [key for part in parts for key in sorted(part)]
@@ -221,7 +202,7 @@ def test_a_joined_vocabulary_keeps_the_first_text_of_every_key(parts):
 @given(SPELT, SPELT, st.lists(st.integers(0, 40), max_size=20))
 def test_added_tokens_stand_behind_the_others_and_are_found(tokens, others, keys):
     others = {key: text for key, text in others.items() if key not in tokens}
-    words = with_added(vocabulary(tokens), vocabulary(others))
+    words = sparse.with_added(vocabulary(tokens), vocabulary(others))
 
     order = [*sorted(tokens), *sorted(others)]
     assert words.keys.tolist() == order
@@ -231,5 +212,5 @@ def test_added_tokens_stand_behind_the_others_and_are_found(tokens, others, keys
 
 
 def test_an_empty_vocabulary_knows_nothing():
-    assert empty_vocabulary().columns(np.array([1, 2], np.uint64)).tolist() == [-1, -1]
-    assert len(empty_vocabulary()) == 0
+    assert sparse.empty_vocabulary().columns(np.array([1, 2], np.uint64)).tolist() == [-1, -1]
+    assert len(sparse.empty_vocabulary()) == 0

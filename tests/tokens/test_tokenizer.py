@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
-from nbspam.tokens.definition import (
-    GROUPS,
-    MAX_BYTES,
-    MAX_RUN,
-    Token,
-    folded_line,
-    reference_key,
-    reference_runs,
-    reference_tokens,
-    token_of,
-)
+from nbspam.tokens import definition
 from nbspam.tokens.normalize import normalize
 from nbspam.tokens.sparse import RIDER_MASK
 from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
@@ -41,9 +31,9 @@ def expected(messages, settings):
     """Return the same from the readable definition."""
     found = Counter()
     for document, message in enumerate(messages):
-        for token in reference_tokens(message, settings):
+        for token in definition.reference_tokens(message, settings):
             prefix = b"" if token.origin == "body" else token.origin.encode() + b":"
-            found[document, reference_key(token), prefix + token.text] += 1
+            found[document, definition.reference_key(token), prefix + token.text] += 1
     return found
 
 
@@ -83,24 +73,22 @@ def test_keys_ascend_and_columns_ascend_within_a_document(messages, settings):
 )
 def test_case_is_folded_punctuation_inside_words_kept_and_chinese_cut(text, tokens, settings):
     message = Message((Field("body", text.encode()),), ())
-    found = reference_tokens(message, TokenSettings(**settings))
+    found = definition.reference_tokens(message, TokenSettings(**settings))
     assert [str(token) for token in found] == tokens.split()
 
 
 def test_tokens_are_tagged_by_where_they_stand():
     fields = (Field("subject", b"Free"), Field("body", b"Free"))
-    tagged, plain = reference_tokens(Message(fields, ()), TokenSettings())
-
+    tagged, plain = definition.reference_tokens(Message(fields, ()), TokenSettings())
     assert (str(tagged), str(plain)) == ("subject:free", "free")
-    assert reference_key(tagged) != reference_key(plain)
-    runs = Token("char", b"a: b:")  # read as it is spelt, though it has colons
-    assert token_of(str(runs).encode()) == runs
+    assert definition.reference_key(tagged) != definition.reference_key(plain)
+    runs = definition.Token("char", b"a: b:")  # read as it is spelt, though it has colons
+    assert definition.token_of(str(runs).encode()) == runs
 
 
 def test_pairs_do_not_cross_fields_and_skip_words_that_are_too_long():
     fields = (Field("subject", b"buy now"), Field("body", b"cheap " + b"x" * 50 + b" pills"))
-    tokens = reference_tokens(Message(fields, ()), TokenSettings(pairs=True))
-
+    tokens = definition.reference_tokens(Message(fields, ()), TokenSettings(pairs=True))
     pairs = [str(token) for token in tokens if token.origin.startswith("2g")]
     assert pairs == ["2g:subject:buy now", "2g:cheap pills"]
 
@@ -110,7 +98,9 @@ def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
     batch = tokenize([Message(fields, ())], TokenSettings(pairs=True))
     vocabulary = batch_vocabulary(batch)
 
-    groups = {vocabulary.text(j): GROUPS[vocabulary.groups[j]] for j in range(len(vocabulary))}
+    groups = {
+        vocabulary.text(j): definition.GROUPS[vocabulary.groups[j]] for j in range(len(vocabulary))
+    }
     hidden = dict.fromkeys(("hidden:win", "hidden:cash", "2g:hidden:win cash"), "hidden")
     assert groups == {**hidden, "good": "text", "day": "text", "2g:good day": "pairs"}
 
@@ -126,13 +116,12 @@ def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
 )
 def test_keys_are_the_same_in_every_release(origin, text, key):
     # Models hold keys: these numbers may never change.
-    assert reference_key(Token(origin, text)) == key
+    assert definition.reference_key(definition.Token(origin, text)) == key
 
 
 def test_runs_of_characters_are_taken_from_written_text_alone():
     fields = (Field("subject", b"A b"), Field("url", b"xy"))
-    tokens = reference_tokens(Message(fields, ()), TokenSettings(characters=True))
-
+    tokens = definition.reference_tokens(Message(fields, ()), TokenSettings(characters=True))
     runs = [token.text for token in tokens if token.origin == "char"]
     assert runs == [b"a", b" ", b"b", b"a ", b" b", b"a b"]
 
@@ -140,14 +129,12 @@ def test_runs_of_characters_are_taken_from_written_text_alone():
 def test_zero_bytes_end_a_run_and_are_no_part_of_it():
     messages = [Message((Field("body", b"s\0s"),), ()) for _ in range(3)]
     batch = tokenize(messages, TokenSettings(characters=True))
-
     assert (np.bincount(batch.documents.columns) == 3).all()
 
 
 def test_words_beyond_those_that_a_batch_can_number_are_dropped():
     text = b"a " * (1 << 20)
     batch = tokenize([Message((Field("body", text),), ())], TokenSettings(pairs=True))
-
     assert sorted(batch.documents.times().tolist()) == [(1 << 19) - 1, 1 << 19]
 
 
@@ -171,8 +158,8 @@ def test_no_messages_and_empty_messages_make_an_empty_batch():
 
 
 def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
-    assert folded_line(b" Win\t CASH\r\n now\0!") == b"win cash now !"
-    assert len(folded_line(b"x" * 2 * MAX_BYTES)) == MAX_BYTES
+    assert definition.folded_line(b" Win\t CASH\r\n now\0!") == b"win cash now !"
+    assert len(definition.folded_line(b"x" * 2 * definition.MAX_BYTES)) == definition.MAX_BYTES
 
 
 @pytest.mark.parametrize(
@@ -183,16 +170,18 @@ def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
         ("好 好", "好 好"),
         ("好好好", "好好好"),
         ("ห้องดี ok", "ห้องดี ok"),
-        ("很好" * MAX_BYTES, "很好" * (MAX_BYTES // 6) + "很"),
+        ("很好" * definition.MAX_BYTES, "很好" * (definition.MAX_BYTES // 6) + "很"),
     ],
 )
 def test_scripts_without_spaces_are_cut_as_they_are_written(written, cut):
-    assert folded_line(normalize(written.encode())[0]).decode("utf-8", "ignore") == cut
+    assert definition.folded_line(normalize(written.encode())[0]).decode("utf-8", "ignore") == cut
 
 
 @given(st.text(max_size=40))
 @example("aé中")
 def test_a_text_has_a_run_of_every_length_at_every_character(text):
     text = text.encode("utf-8", "replace").decode()
-    runs = [text[i : i + n] for n in range(1, MAX_RUN + 1) for i in range(len(text) - n + 1)]
-    assert [run.decode() for run in reference_runs(text.encode())] == runs
+    runs = [
+        text[i : i + n] for n in range(1, definition.MAX_RUN + 1) for i in range(len(text) - n + 1)
+    ]
+    assert [run.decode() for run in definition.reference_runs(text.encode())] == runs

@@ -118,7 +118,6 @@ def tree(folder, tmp_path, monkeypatch):
 )
 def test_mail_without_labels_cannot_be_judged(nbspam, trained, tree, command):
     said = ["labels: 3 messages (tree/0.eml, …), and none has a label", "--spam PATH --ham PATH"]
-
     assert complains(nbspam(*command.split()), 1, *said)
 
 
@@ -138,7 +137,6 @@ def test_what_cannot_be_read_is_not_called_unlabelled(nbspam, trained, tree, tmp
     for label in ("ham", "spam"):
         (tmp_path / "damaged" / label).mkdir(parents=True)
         (tmp_path / "damaged" / label / "1.eml.gz").write_bytes(b"no gzip")
-
     for way in ([], ["--cv", "2"]):
         said = ["damaged/ham/1.eml.gz", "Not a gzipped file", "nothing can be judged"]
         assert complains(nbspam("eval", "damaged", *way), 1, *said)

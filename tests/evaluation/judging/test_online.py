@@ -83,7 +83,6 @@ def test_nothing_is_known_until_both_classes_were_learned(policy):
     for first, second in (("ham", "spam"), ("spam", "ham")):
         others = [(["lunch", f"w{n}"], first) for n in range(3)]
         _, learned = progress_of([*others, *[(["pills"], second)] * 2], policy)
-
         assert learned.joint[:4].tolist() == [[0, 0]] * 4
         assert learned.learned[:4].all()
         assert score_of(learned)[4] != 0
@@ -114,7 +113,6 @@ def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
     data, learned = progress_of([*messages, (["lunch"], "spam"), (["lunch", "pills"], "ham")])
     classifier = train_classifier(data.training(np.arange(20), MAIL.weighting), MAIL)
     joint = classifier.joint_of(classifier.table.known(data.over_keys(np.array([20]))))
-
     np.testing.assert_allclose(learned.joint[20:], joint, rtol=0, atol=1e-12)
 
 
@@ -222,7 +220,6 @@ def test_a_policy_of_update_judges_folders_in_the_same_order(nbspam, trained, tm
     for label, words, n_docs in (("ham", "lunch on friday", 20), ("spam", "cheap pills", 9)):
         files = {f"{n}.eml": f"Subject: {words}\n\n{n}\n".encode() for n in range(n_docs)}
         write_files(tmp_path / "more" / label, files)
-
     _, _, said = nbspam("update", "--policy", "error", tmp_path / "more")
     assert said == "nbspam: policy error: judged in a random order\n"
     assert nbspam("update", "--policy", "error", "--ham", tmp_path / "more" / "ham")[2] == ""

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from markup import Page
-from nbspam.evaluation.pages.cases import (
-    N_CHARACTERS,
-    Marked,
-    answered,
-    case_of,
-    guesses,
-    marked,
-    unexplained,
-)
+from nbspam.evaluation.pages import cases
 from nbspam.evaluation.pages.quality import N_SHOWN, Explained, often_confused
 from nbspam.evaluation.pages.rendering import nats
 from nbspam.evaluation.witness import KEPT_BYTES
@@ -44,7 +36,7 @@ def known(*more):
 
 def test_rows_and_kinds_add_up_to_the_score_as_they_are_rounded():
     parts = [(f"t{n}", 0.3349 - 0.071 * n, ("text", "route", "web")[n % 3]) for n in range(25)]
-    case = case_of(explanation(*parts), None, None)
+    case = cases.case_of(explanation(*parts), None, None)
     for rows in (case.rows, case.kinds):
         shown = [float(nats(row.nats).replace("\N{MINUS SIGN}", "-")) for row in rows]
         assert sum(shown) == pytest.approx(round(case.score, 2), abs=1e-9)
@@ -54,20 +46,20 @@ def test_rows_and_kinds_add_up_to_the_score_as_they_are_rounded():
 
 def test_infinite_evidence_and_answers_without_evidence_are_shown():
     said = explanation(("t", float("-inf"), "text"), ("u", float("nan"), "web"))
-    case = case_of(said, None, None)
+    case = cases.case_of(said, None, None)
     assert [nats(row.nats) for row in case.rows[:2]] == ["\N{MINUS SIGN}∞", "?"]
 
-    case = unexplained("m", "spam", 0.9, "ham", LONG, MAIL)
+    case = cases.unexplained("m", "spam", 0.9, "ham", LONG, MAIL)
     assert case.rows == ()
     assert case.text.passages
-    assert unexplained("r", "a", 0.9, "b", None, None).text is None
+    assert cases.unexplained("r", "a", 0.9, "b", None, None).text is None
 
 
 def test_a_wrong_answer_has_two_guesses_at_most_and_a_right_one_none():
     for truth in ("spam", None):
-        assert case_of(explanation(*known()), LONG, MAIL, truth).guesses == ()
+        assert cases.case_of(explanation(*known()), LONG, MAIL, truth).guesses == ()
     said = explanation(("a", 3.0, "text"), ("b", -2.5, "text"))
-    case = case_of(said, Item("m", None, b"\nhi there"), MAIL, "ham", misfiled=0.91)
+    case = cases.case_of(said, Item("m", None, b"\nhi there"), MAIL, "ham", misfiled=0.91)
     assert case.guesses == (
         "Filed wrongly? All the others contradict its label (91% sure).",
         "Too short: it has only 2 different words.",
@@ -77,11 +69,11 @@ def test_a_wrong_answer_has_two_guesses_at_most_and_a_right_one_none():
 def test_models_of_chosen_tokens_know_few_words_and_are_not_blamed():
     settings = chosen_settings(SettingsChoices(model="aode"), False, False)
     said = known(("word1", 0.6, "text"))
-    assert "never seen" in case_of(explanation(said[-1]), LONG, MAIL, "ham").guesses[0]
-    case = case_of(explanation(*said), LONG, settings, "ham")
+    assert "never seen" in cases.case_of(explanation(said[-1]), LONG, MAIL, "ham").guesses[0]
+    case = cases.case_of(explanation(*said), LONG, settings, "ham")
     assert case.guesses == ("Nothing stands out: 100% of its evidence speaks for spam.",)
     text = Item("m", None, b"hi there", is_text=True)  # texts are not blamed for being short
-    case = case_of(explanation(*known()), text, PRESETS["text"], "ham")
+    case = cases.case_of(explanation(*known()), text, PRESETS["text"], "ham")
     assert "Too short" not in " ".join(case.guesses)
 
 
@@ -99,15 +91,15 @@ def found_in(*evidence, label="spam", constant=0.0, probability=0.97, **more):
     shares = {label: probability, other: 1 - probability}
     verdict = Verdict("m", label, dict(sorted(shares.items())))
     explanation = Explanation(verdict, "spam", "ham", score, constant, rows)
-    return answered(explanation, other)._replace(**more)
+    return cases.answered(explanation, other)._replace(**more)
 
 
 def said_of(*evidence, **more):
-    return guesses(found_in(*evidence, **more))
+    return cases.guesses(found_in(*evidence, **more))
 
 
 def words(n, n_known, is_cut=False, problem=""):
-    return Marked("", (), 0, is_cut, n, n_known, problem)
+    return cases.Marked("", (), 0, is_cut, n, n_known, problem)
 
 
 NOTHING = "Nothing stands out: 100% of its evidence speaks for spam."
@@ -178,7 +170,7 @@ def test_evidence_of_other_classes_or_without_end_says_nothing_of_an_answer():
     verdict = Verdict("m", "sea", {"sea": 0.95, "sky": 0.03, "sun": 0.02})
     rows = (Evidence("ray", 1.0, "text", (1.0, 1.0, 1.0)),)
     explanation = Explanation(verdict, "sun", "sky", 1.0, 0.0, rows)
-    assert guesses(answered(explanation, "sky")) == ["Nothing stands out."]
+    assert cases.guesses(cases.answered(explanation, "sky")) == ["Nothing stands out."]
     assert said_of(*MANY, ("t", float("inf"), "text"), constant=float("inf"))[-1].endswith(".")
     assert said_of(*MANY, ("t", float("nan"), "text")) == ["Nothing stands out."]
 
@@ -218,7 +210,7 @@ def whole(found, title="Text"):
 
 def test_words_are_marked_by_what_they_say():
     mail = Item("m", None, b"Subject: hello\n\nbuy CHEAP pills, and lunch.\n")
-    found = marked(mail, MAIL, evidence(cheap=2.0, pills=0.7, lunch=-1.5, buy=0.01))
+    found = cases.marked(mail, MAIL, evidence(cheap=2.0, pills=0.7, lunch=-1.5, buy=0.01))
     assert levels(found) == [("CHEAP", 3), ("pills", 2), ("lunch", -3)]
     assert whole(found) == "buy CHEAP pills, and lunch."
     assert found.subject == "hello"
@@ -227,19 +219,19 @@ def test_words_are_marked_by_what_they_say():
 def test_the_subject_is_another_place_than_the_text_and_known_words_are_counted():
     mail = Item("m", None, b"Subject: cheap lunch\n\nis cheap\n")
     of_subject = Evidence("subject:cheap", -1.0, "subject", (1.0, 1.0))
-    found = marked(mail, MAIL, (of_subject, *evidence(lunch=0.9)))
+    found = cases.marked(mail, MAIL, (of_subject, *evidence(lunch=0.9)))
     assert levels(found, "Subject") == [("cheap", -3), ("lunch", 3)]
     assert levels(found) == []
     assert whole(found) == "is cheap"
 
     mail = Item("m", None, b"Subject: one two\n\nthree four three\n")
-    found = marked(mail, MAIL, evidence(three=0.0, four=1.0))
+    found = cases.marked(mail, MAIL, evidence(three=0.0, four=1.0))
     # Those of the subject count twice, as words of the subject and of the text.
     assert (found.n_tokens, found.n_known) == (6, 2)
 
 
 def test_strong_words_have_their_number_once():
-    found = marked(Item("m", None, b"\npills Pills pills"), MAIL, evidence(pills=1.25))
+    found = cases.marked(Item("m", None, b"\npills Pills pills"), MAIL, evidence(pills=1.25))
     pieces = [piece for passage in found.passages for piece in passage.pieces if piece.level]
     assert [piece.nats for piece in pieces] == [1.25, None, None]
 
@@ -254,36 +246,36 @@ def test_strong_words_have_their_number_once():
 )
 def test_words_are_marked_as_they_are_written(data, token, piece):
     said = (Evidence(token, 2.0, "pairs" if " " in token else "text", (1.0, 1.0)),)
-    assert levels(marked(Item("m", None, data, is_text=True), TEXT, said)) == [piece]
+    assert levels(cases.marked(Item("m", None, data, is_text=True), TEXT, said)) == [piece]
 
 
 def test_what_readers_do_not_see_is_named_so():
     html = b"Content-Type: text/html\n\n<p>seen</p><p style='display:none'>unseen words</p>"
-    found = marked(Item("m", None, html), MAIL, evidence(seen=1.0))
+    found = cases.marked(Item("m", None, html), MAIL, evidence(seen=1.0))
     assert whole(found) == "seen"
     assert whole(found, "Not visible to readers") == "unseen words"
 
 
-@pytest.mark.parametrize("size", [10 * N_CHARACTERS, 10_000_000])
+@pytest.mark.parametrize("size", [10 * cases.N_CHARACTERS, 10_000_000])
 def test_long_mail_is_cut_with_a_note(size):
     mail = Item("m", None, b"Subject: long\n\n" + b"cheap pills " * (size // 12))
-    found = marked(mail, MAIL, evidence(cheap=1.0))
+    found = cases.marked(mail, MAIL, evidence(cheap=1.0))
     shown = sum(len(piece.text) for each in found.passages for piece in each.pieces)
-    assert shown <= N_CHARACTERS
+    assert shown <= cases.N_CHARACTERS
     assert found.n_left_out > 0
     assert found.is_cut == (size > KEPT_BYTES)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\xff\xfe" * 100, b"Subject:\n\n\n", b"\n" * 10**5])
 def test_odd_mail_is_shown_as_it_is_and_empty_lines_are_no_room_for_hiding(data):
-    found = marked(Item("m", None, data), MAIL, ())
+    found = cases.marked(Item("m", None, data), MAIL, ())
     assert all(passage.pieces for passage in found.passages)
-    found = marked(Item("m", None, b"\nfirst\n \n\t\n\r\n\n\nlast"), MAIL, ())
+    found = cases.marked(Item("m", None, b"\nfirst\n \n\t\n\r\n\n\nlast"), MAIL, ())
     assert re.fullmatch(r"first\n\nlast", whole(found))
 
 
 def test_a_file_that_is_gone_is_named(tmp_path):
-    found = marked(Item(str(tmp_path / "gone.eml"), None), MAIL, ())
+    found = cases.marked(Item(str(tmp_path / "gone.eml"), None), MAIL, ())
     assert "gone.eml" not in found.problem
     assert found.problem
     assert found.passages == ()

@@ -73,7 +73,6 @@ def test_an_archive_is_read_as_the_folder_that_is_packed_in_it(names, tmp_path):
 )
 def test_a_folder_that_wraps_the_others_or_is_of_macos_states_no_class(names, labels, tmp_path):
     archive = pack(tmp_path / "a.zip", {name: content(name) for name in names})
-
     assert [label for label, _ in found(archive).values()] == labels
 
 
@@ -118,7 +117,6 @@ def test_names_lead_from_the_archive_to_the_member(nbspam, trained, tmp_path):
 
 def test_messages_of_an_archive_are_learned_moved_and_unlearned(nbspam, trained, tmp_path):
     mail = pack(tmp_path / "mail.zip", {"spam/9.eml": SPAM + b"nine\n"})
-
     assert "learned 1" in nbspam("update", mail)[1]
     # It was filed, not told: what a person has told is confirmed, not learned again.
     assert "confirmed" not in nbspam("update", "--spam", mail)[1]
@@ -133,7 +131,6 @@ def test_messages_of_an_archive_are_learned_moved_and_unlearned(nbspam, trained,
 def test_names_that_lead_out_of_the_archive_lead_nowhere(kind, tmp_path):
     outside = ("../../spam/1", "/spam/2", "./spam/./3", "spam/../ham/4", "ham//5")
     archive = pack(tmp_path / f"mail{kind}", {name: content(name) for name in outside})
-
     assert found(archive).keys() == {"spam/1", "spam/2", "spam/3", "spam/ham/4", "ham/5"}
     assert not (tmp_path.parent / "spam").exists()
 
@@ -163,7 +160,6 @@ def test_links_are_skipped_and_said_devices_are_none_of_our_business(nbspam, tra
 def test_an_archive_in_an_archive_is_skipped_and_said(inner, tmp_path):
     archive = pack(tmp_path / "mail.tar", {inner: b"x", "1.eml": HAM})
     items = list(read_items([str(archive)]))
-
     assert len(items) == 2
     with pytest.raises(InputError, match=f"{inner}: an archive in an archive; unpack the outer"):
         items[0].read()

@@ -63,7 +63,6 @@ def test_names_and_data_of_every_format_come_back(format):
     names = (NAMES, names)[format == FORMATS[0]]
     for size in (0, 1, 511, 512, 513, 10_000):
         said = [(name, os.urandom(size)) for name in (*names, os.fsdecode(b"caf\xe9"))]
-
         assert members(written(said, format)) == [(name, False, True, data) for name, data in said]
 
 
@@ -96,7 +95,6 @@ def test_folders_and_links_have_no_data_whatever_size_they_state():
 
 def test_data_that_nobody_reads_are_passed_over():
     archive = written([(str(n), os.urandom(700)) for n in range(5)])
-
     assert [member.name for member in members_of(io.BytesIO(archive), "tar")] == list("01234")
 
 
@@ -170,7 +168,6 @@ def zipped(method=zipfile.ZIP_DEFLATED, n=3):
 )
 def test_members_of_every_method_come_back(method):
     folder, *found = members(zipped(method), "zip")
-
     assert folder == ("ham/", True, True, b"")
     assert found == [(f"ham/{n}", False, True, b"x" * 300 + b"%d" % n) for n in range(3)]
     # Separators of Windows are separators.

@@ -84,14 +84,12 @@ def test_classes_may_be_numbers_or_truth_values_and_anything_may_lack(
     columns, options, found, tmp_path
 ):
     path = write(tmp_path / "a.parquet", columns)
-
     assert [(item.label, item.data) for item in read(path, **options)] == found
 
 
 def test_named_columns_are_read(tmp_path):
     columns = {"a": MAILS, "b": LABELS, "c": ["1", "2", "3", "4"], "label": ["x"] * 4}
     path = write(tmp_path / "mail.parquet", columns)
-
     for source in (path, tmp_path):  # in a folder too
         items = read(source, text_columns=("A",), label_column="b", id_column="c")
         found = [(item.name, item.label, item.data) for item in items]
@@ -101,7 +99,6 @@ def test_named_columns_are_read(tmp_path):
 def test_a_longer_message_is_truncated(tmp_path):
     data = os.urandom(1 << 20) * (MAX_MESSAGE >> 20) + b"too long"
     path = write(tmp_path / "mail.parquet", {"message": [data]}, compression="NONE")
-
     assert len(read(path)[0].data) == MAX_MESSAGE
 
 
@@ -134,7 +131,6 @@ def class_label(features):
 def test_classes_have_the_names_that_hugging_face_gives_them(metadata, found, tmp_path):
     columns = pa.table({"text": [*"abcd"], "label": [0, 1, -1, 7]})
     path = write(tmp_path / "a.parquet", columns.replace_schema_metadata(metadata))
-
     assert " ".join(item.label or "-" for item in read(path)) == found
 
 
@@ -231,7 +227,6 @@ def test_of_a_file_that_is_cut_off_or_damaged_in_the_middle_nothing_is_learned(
 def test_what_expands_without_end_is_refused(monkeypatch, nbspam, trained, tmp_path):
     monkeypatch.setattr(files, "MOST_FREE", 1 << 19)
     path = write(tmp_path / "bomb.parquet", {"message": [bytes(1 << 16)] * 1000})
-
     assert complains(nbspam("classify", path), 1, f"{path}: expands to more than 250 times")
 
 

@@ -122,7 +122,6 @@ def test_verdicts_and_lessons_on_objects(bucket, folder, call):
     assert call("train", "s3://mails/box")[0] == 0
     assert call("classify", "s3://mails/box/spam")[1].endswith("s3://mails/box/spam/2.eml\n")
     bucket.put_object(Bucket="mails", Key="new.eml", Body=SPAM + b"new\n")
-
     assert "learned 1" in call("update", "--spam", "s3://mails/new.eml")[1]
     assert "moved 1" in call("relabel", "--to", "ham", "s3://mails/new.eml")[1]
 

@@ -115,7 +115,6 @@ TREES = {
 @pytest.mark.parametrize(("tree", "path"), TREES.values(), ids=TREES)
 def test_a_url_is_read_as_the_same_path_of_this_machine(tree, path, tmp_path):
     here = found(f"{write_files(tmp_path, tree)}/", path)
-
     assert here
     assert found(uploaded(tree), path) == here
 
@@ -123,7 +122,6 @@ def test_a_url_is_read_as_the_same_path_of_this_machine(tree, path, tmp_path):
 def test_an_index_leads_from_its_own_place(tmp_path):
     tree = {"full/index": b"spam ../data/1\nham ../data/2\n", "data/1": SPAM, "data/2": HAM}
     there = found(uploaded(tree), "full/index", format="trec")
-
     assert there == [("data/1", "spam", SPAM), ("data/2", "ham", HAM)]
 
 
@@ -183,7 +181,6 @@ def test_commands_take_urls_wherever_they_take_paths(nbspam, model, tmp_path):
 def test_the_library_takes_urls_as_paths(tmp_path):
     base = uploaded(TREE)
     model = library.train(Path(f"{base}mails"))
-
     name = "memory://mails/ham/1.eml"
     assert model.classify(Path(name)).name == name
     assert [verdict.name for verdict in model.classify_many([Path(name)])] == [name]
@@ -236,7 +233,6 @@ OtherError = type("OtherError", (Exception,), {})  # an error that no standard c
 def test_missing_credentials_are_said_once_and_not_tried_again(error, nbspam, trained):
     put("flaky://mail.mbox", FROM + HAM)
     Flaky.errors = [error]
-
     found = nbspam("classify", "flaky://mail.mbox")
     said = f"flaky://mail.mbox: refused, or no credentials ({error}); give them as its library"
     assert complains(found, 2, said, "see docs/howto/remote.md")
@@ -282,7 +278,6 @@ def test_a_worker_that_loses_the_connection_ends_the_command(nbspam, trained):
     uploaded({f"many/ham/{n}.eml": HAM for n in range(600)}, "flaky://")
     Flaky.errors = [ConnectionResetError(104, "Connection reset")] * 3
     found = nbspam("classify", "flaky://many", "-j", "2")
-
     assert complains(found, 1, "connection lost")
 
 
@@ -429,7 +424,6 @@ def site(kind, folder, monkeypatch):
 )
 def test_files_and_listed_folders_are_read(path, labels, site, folder):
     items = list(read_items([site + path]))
-
     assert [item.label for item in items] == labels
     if path.startswith("ham"):
         assert items[0].read() == (folder / "ham" / "1.eml").read_bytes()
