@@ -14,8 +14,21 @@ from random import Random
 
 import pytest
 
-from mail.test_attachments import OLE, XML, pdf, rar4, rar5, seven_zip, zipped
-from mail.test_wrappings import INNER, RTF, attribute, properties, signed, tnef
+from mail.test_attachments import (
+    INNER,
+    OLE,
+    RTF,
+    XML,
+    attribute,
+    pdf,
+    properties,
+    rar4,
+    rar5,
+    seven_zip,
+    signed,
+    tnef,
+    zipped,
+)
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message

@@ -1,5 +1,7 @@
-"""The report on an evaluation: its numbers are those of the text report, and its order is kept."""
+"""Reports have the numbers of the text report, and what strangers wrote is text in them."""
 
+import base64
+import hashlib
 import re
 from dataclasses import replace
 
@@ -9,15 +11,31 @@ import pytest
 import nbspam
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
-from nbspam.evaluation.choosing import trade_off
+from nbspam.errors import InputError, UsageError
+from nbspam.evaluation.choosing import compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
-from nbspam.evaluation.pages.quality import N_CASES, N_LISTED, quality_page, week_of
-from nbspam.evaluation.pages.rendering import rate
-from nbspam.evaluation.report import trial_text
+from nbspam.evaluation.metrics import hm_rate, sm_rate
+from nbspam.evaluation.pages.quality import (
+    N_CASES,
+    N_LISTED,
+    Explained,
+    compared_page,
+    quality_page,
+    week_of,
+)
+from nbspam.evaluation.pages.rendering import (
+    check_page_path,
+    cutoff,
+    nats,
+    rate,
+    shown,
+    write_report,
+)
+from nbspam.evaluation.report import short, trial_text
 from nbspam.evaluation.witness import Witness
-from nbspam.settings import PRESETS
+from nbspam.settings import PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.tables.training import TableSettings, read_table
@@ -102,8 +120,8 @@ def test_each_cutoff_costs_what_its_errors_cost(judged):
     head, *rows = rows_of(html, "Cutoffs")
     assert head == ["cutoff", "ham lostof 1,000", "spam missedof 100", "cost of all"]
     n_ham, n_spam = np.bincount(trial.y).tolist()
-    for cutoff, lost, missed, cost in rows:
-        value = trial.rule.spam if cutoff == "0.667" else float(cutoff)
+    for named, lost, missed, cost in rows:
+        value = trial.rule.spam if named == "0.667" else float(named)
         found = trade_off(trial.score, trial.y, trial.rule._replace(spam=value, ham=value))
         assert lost == rate(1000 * found.false_positives / n_ham)
         assert missed == rate(100 * found.false_negatives / n_spam)
@@ -261,3 +279,146 @@ def test_it_has_all_measures_of_the_trial_and_makes_a_page(mails):
     pairs = [("what does it cost", "sales"), ("it does not start", "help")] * 5
     html = nbspam.cross_validate([*pairs, ("it does not start, either", "sales")], cv=2).report()
     assert "either" in Page(html).text
+
+
+def own_rule(trial):
+    return trial.rule
+
+
+@pytest.fixture(scope="module")
+def compared(mails):
+    choices = SettingsChoices(), SettingsChoices(model="multinomial"), SettingsChoices(pairs=True)
+    return compare_items(read_items([str(mails)]), choices, 3, 0, own_rule)
+
+
+@pytest.fixture(scope="module")
+def html(compared):
+    names = ["the defaults", "--model multinomial", "--pairs"]
+    return compared_page(compared, names, "mails", per_week=200)
+
+
+def test_every_run_has_a_column(compared, html):
+    head, *rows = rows_of(html, "Side by side")
+    found = {row[0]: row[1:] for row in rows}
+    confusions = [evaluation_of(trial).confusion for trial in compared.trials]
+    assert head == ["", "A", "B", "C"]
+    for cell, confusion in zip(found["spams caught, of 100"], confusions, strict=True):
+        assert cell.startswith(f"{rate(100 * (1 - sm_rate(confusion)))}(")
+    for cell, confusion in zip(found["hams lost, of 1,000"], confusions, strict=True):
+        assert cell.startswith(f"{rate(1000 * hm_rate(confusion))}(")
+    weekly = found["of 200 messages a week: ham lost"]
+    assert weekly == [rate(200 * c[0, 1] / c.sum()) for c in confusions]
+
+
+def test_differences_are_those_of_the_text(compared, html):
+    for letter, comparison in zip("BC", compared.comparisons, strict=True):
+        _, *rows = rows_of(html, f"{letter} against A")
+        expected = [
+            [d.name, short(d.first), short(d.second), *map(str, (d.won, d.tied, d.lost))]
+            for d in comparison.differences
+        ]
+        assert rows == expected
+
+
+def test_documents_that_only_some_get_right_are_listed(compared, html):
+    right = [trial.answers()[0] == trial.y for trial in compared.trials]
+    rows = rows_of(html, "Where they differ")[1:]
+    names = [
+        name for name, *r in zip(compared.trials[0].names, *right, strict=True) if len(set(r)) > 1
+    ]
+    assert [row[-1] for row in rows] == names[:100]
+
+
+def test_a_difference_is_called_real_only_if_chance_seldom_makes_it(html, compared):
+    text = Page(html).text
+    for comparison in compared.comparisons:
+        assert f"Only A is right about {comparison.only_first_right} messages" in text
+    is_real = [each.p_value < 0.05 for each in compared.comparisons]
+    assert text.count("the difference is real") == sum(is_real)
+    assert text.count("do not show which is better") == len(is_real) - sum(is_real)
+
+
+def test_texts_of_other_classes_compare_too():
+    choices = [SettingsChoices(), SettingsChoices(alpha=1.0)]
+    compared = compare_items(texts(20, 0), choices, 4, 0, own_rule)
+    page = Page(compared_page(compared, ["the defaults", "--alpha 1"]))
+    assert "sky recognised, of 100" in page.text
+    assert "sea called sky" in page.text
+    assert page.tags.count("svg") == 5
+
+
+EVIL = '<script>document.title="run"</script><img src=x onerror=alert(1)>'
+OVERRIDE = "\u202egnp.exe\u2066"
+HOSTILE = (
+    f'Subject: {EVIL} </title></style>\r\nFrom: "{EVIL}" <a@b.example>\r\n\r\n'
+    f"</p></details>{EVIL}{OVERRIDE} &amp; {{{{ 7*7 }}}} {{% raw %}}"
+    " <style>p{color:red}</style>\n"
+).encode()
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A report on mail whose names, classes and texts all try to be markup."""
+    items = [
+        Item(f"{name}{number}{EVIL}{OVERRIDE}", name, HOSTILE + b"word%d cheap" % (number % 3))
+        for name in (f"ham{EVIL}", f"spam{OVERRIDE}")
+        for number in range(10)
+    ]
+    witness = Witness()
+    trial = judge_folds(witness.watched(items), PRESETS["mail"], 2, 0, witness=witness)
+    return quality_page(trial, witness, f"folder {EVIL}{OVERRIDE}")
+
+
+def test_markup_of_strangers_and_overrides_of_direction_stay_text(hostile, mail_classifier):
+    page = Page(hostile)
+    assert not {"script", "img", "iframe", "link", "form", "a"} & set(page.tags)
+    assert page.tags.count("style") == page.tags.count("title") == 1
+    assert EVIL in page.text
+    assert "{{ 7*7 }}" in page.text
+    attributes = [name for _, values in page.attributes for name in values]
+    assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\0-\x08\x0b-\x1f]", hostile)
+    assert "\\u202egnp.exe\\u2066" in Page(hostile).text
+
+    page = Explained(mail_classifier)
+    items = page.watched([Item(f"a{EVIL}", None, HOSTILE)])
+    assert len([*page.passing(mail_classifier.explanations(items))]) == 1
+    parsed = Page(page.page())
+    assert not {"script", "img"} & set(parsed.tags)
+    assert "<script>" in parsed.text
+
+
+def test_the_policy_allows_one_style_and_nothing_else(hostile):
+    (policy,) = [
+        values["content"]
+        for tag, values in Page(hostile).attributes
+        if tag == "meta" and values.get("http-equiv") == "Content-Security-Policy"
+    ]
+    (style,) = re.findall(r"<style>(.*?)</style>", hostile, re.S)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert hostile.index("Content-Security-Policy") < hostile.index("<style>")
+    assert not re.search(r"url\(|@import|expression", style)
+    loading = {"src", "href", "srcset", "data", "action", "poster", "background"}
+    assert not [values for _, values in Page(hostile).attributes if loading & values.keys()]
+
+
+def test_numbers_and_texts_are_shown():
+    found = [nats(value) for value in (1.234, -0.5, float("inf"), float("nan"), 1e12)]
+    assert found == ["+1.23", "−0.50", "+∞", "?", "+1.00e+12"]
+    assert [cutoff(p) for p in (0.5, 2 / 3, 0.995, 0.9999)] == ["0.5", "0.667", "0.995", "0.9999"]
+    # Only unprintable characters are escaped.
+    assert shown("Grüße\tan 发票\n\x1b[31m\u202e") == "Grüße    an 发票\n\\x1b[31m\\u202e"
+
+
+def test_names_and_places_are_checked(tmp_path):
+    for name in ("page.pdf", "-", "page"):
+        with pytest.raises(UsageError, match=r"ends in \.html"):
+            check_page_path(name)
+    check_page_path("Page.HTML")
+    with pytest.raises(InputError, match="--report"):
+        write_report(str(tmp_path / "no" / "page.html"), "")
+    write_report(str(tmp_path / "page.html"), "lone \udcff")
+    assert (tmp_path / "page.html").read_text() == "lone \\udcff"
