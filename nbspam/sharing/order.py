@@ -73,7 +73,7 @@ def filed_before(change: LabelChange, state: LabelChange, known: Vocabulary) -> 
         return None
     tokens = state if len(state.document.tokens) else change
     filed = tokens._replace(before=None, after=state.after, told=state.told, day=state.day)
-    return encode_record(spelt_out(filed, known))
+    return encode_record(spelt_out([filed], known)[0])
 
 
 class LessonChain:
@@ -119,8 +119,10 @@ class LessonChain:
 
 
 def _has_same_tokens(one: LabelChange, other: LabelChange) -> bool:
-    return np.array_equal(one.document.tokens, other.document.tokens) and np.array_equal(
-        one.document.times(), other.document.times()
+    first, second = one.document, other.document
+    return first is second or (
+        np.array_equal(first.tokens, second.tokens)
+        and np.array_equal(first.times(), second.times())
     )
 
 

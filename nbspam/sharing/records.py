@@ -7,11 +7,13 @@ import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam import __version__
+from nbspam.arrays import differences
 from nbspam.counts.ledger import LabelChange, respelt
 from nbspam.errors import SharedLogError
 from nbspam.settings import Settings
@@ -49,12 +51,15 @@ def fingerprint(settings: Settings) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def spelt_out(change: LabelChange, known: Vocabulary) -> LabelChange:
-    """Return a change with the texts of all of its tokens; drops tokens without a text.
+def spelt_out(changes: Sequence[LabelChange], known: Vocabulary) -> list[LabelChange]:
+    """Return changes with the texts of all of their tokens; drops tokens without a text.
 
-    known: the vocabulary of the model file, which has the texts that the change has not.
+    known: the vocabulary of the model file, which has the texts that the changes have not.
     """
-    (change,) = respelt([change], known, empty_vocabulary())
+    return list(map(_without_unspelt, respelt(changes, known, empty_vocabulary())))
+
+
+def _without_unspelt(change: LabelChange) -> LabelChange:
     keys = change.document.tokens
     if len(change.new) == len(keys):
         return change
@@ -112,13 +117,12 @@ def _check(change: LabelChange) -> None:
     for name in (change.before, change.after):
         if name is not None and not (0 < len(name) <= _MAX_CLASS and name.isprintable()):
             raise ValueError("a class has no name")
-    ordered = np.sort(new.keys)
-    if len(new) != len(keys) or not np.array_equal(ordered, keys):
+    if len(new) != len(keys):
         raise ValueError("a token has no text")
-    if (keys[1:] == keys[:-1]).any() or (keys & RIDER_MASK).any():
+    if (keys[1:] <= keys[:-1]).any() or (keys & RIDER_MASK).any():
         raise ValueError("a key is none")
     kinds = (new.keys >> np.uint64(RIDER_BITS)) % np.uint64(N_KINDS)
     if (_GROUP_OF_KIND[kinds] != new.groups).any():
         raise ValueError("a token is of another group")
-    if np.diff(new.offsets).max(initial=0) > MAX_TOKEN or (change.document.times() == 0).any():
+    if differences(new.offsets).max(initial=0) > MAX_TOKEN or (change.document.times() == 0).any():
         raise ValueError("a token is too long, or occurs never")

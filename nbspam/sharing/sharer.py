@@ -104,11 +104,10 @@ def _pending(
 ) -> Iterator[PendingLesson]:
     settings, known = fingerprint(model.settings), model.base.table.vocabulary
     filed: dict[int, LabelChange] = {}
-    for change in changes:
+    for change, spelt in zip(changes, spelt_out(changes, known), strict=True):
         before = filed.get(change.digest) or model.last_change(change.digest)
-        body = encode_record(spelt_out(change, known))
         where = filed_before(change, before, known)
-        yield PendingLesson(0, user, settings, change.digest, body, where)
+        yield PendingLesson(0, user, settings, change.digest, encode_record(spelt), where)
         filed[change.digest] = change
 
 

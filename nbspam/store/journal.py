@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.arrays import differences
 from nbspam.counts.ledger import LabelChange
 from nbspam.disk import (
     open_own,
@@ -136,11 +137,14 @@ def encode_record(change: LabelChange) -> bytes:
         for name in (change.before, change.after)
     )
     keys, new = change.document.tokens, change.new.packed()
-    is_new = np.isin(keys, new.keys)
-    # Tokens that the model file does not know come last.
-    order = np.argsort(is_new, kind="stable")
-    counts = change.document.times()[order]
+    counts = change.document.times()
     counts = counts if (counts != 1).any() else counts[:0]
+    if 0 < len(new) < len(keys):
+        # Tokens that the model file does not know come last.
+        is_new = np.zeros(len(keys), np.bool_)
+        is_new[keys.searchsorted(new.keys)] = True
+        order = is_new.argsort(kind="stable")
+        keys, counts = keys[order], counts[order] if len(counts) else counts
     return b"".join(
         (
             _CHANGE.pack(
@@ -155,9 +159,9 @@ def encode_record(change: LabelChange) -> bytes:
             ),
             before,
             after,
-            keys[order].astype("<u8").tobytes(),
+            keys.astype("<u8", copy=False).tobytes(),
             counts.astype("<u4").tobytes(),
-            np.diff(new.offsets).astype("<u4").tobytes(),
+            differences(new.offsets).astype("<u4").tobytes(),
             new.groups.tobytes(),
             new.blob.tobytes(),
         )
@@ -185,13 +189,11 @@ def decode_record(body: bytes) -> LabelChange:
     if groups.max(initial=0) >= len(GROUPS):
         raise ValueError("a token is of no known group")
     new = Vocabulary(keys[n_keys - n_new :], blob, offsets_of(lengths), groups)
-    order = np.argsort(keys)
-    document = Documents(
-        keys[order],
-        np.array([0, n_keys]),
-        np.arange(n_keys),
-        counts[order] if n_counts else np.ones(n_keys, np.uint8),
-    )
+    if 0 < n_new < n_keys:
+        order = keys.argsort()
+        keys, counts = keys[order], counts[order] if n_counts else counts
+    counts = counts if n_counts else np.ones(n_keys, np.uint8)
+    document = Documents(keys, np.array([0, n_keys]), np.arange(n_keys), counts)
     return LabelChange(digest, classes[0], classes[1], day, document, new, bool(told))
 
 

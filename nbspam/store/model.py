@@ -388,13 +388,14 @@ class StoredModel:
         """
         if digest in self._known:
             return self._known[digest]
-        filed = self._filed(digest)
-        change = message_at_hand(self.base, digest) or LabelChange(
-            digest, None, None, 0, no_documents(np.empty(0, np.uint64), False), empty_vocabulary()
-        )
+        nothing = no_documents(np.empty(0, np.uint64), False)
+        change = LabelChange(digest, None, None, 0, nothing, empty_vocabulary())
         ledger = memory_of(self.base).ledger
         (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
-        day = 0 if place < 0 else int(ledger.days[place])
+        if place < 0:
+            return change
+        filed, day = self._filed(digest), int(ledger.days[place])
+        change = message_at_hand(self.base, digest) or change
         return change._replace(after=filed.label, told=filed.told, day=day)
 
     def _decide(

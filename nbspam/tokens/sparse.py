@@ -289,11 +289,17 @@ class Vocabulary:
         spelt = columns if self.spelt is None else self.spelt.take(columns)
         return Vocabulary(keys, self.blob, self.offsets, groups, spelt=spelt)
 
+    def part(self, start: int, end: int) -> "Vocabulary":
+        """Return columns start to end - 1 of a packed vocabulary, without copying."""
+        offsets = self.offsets[start : end + 1]
+        blob = self.blob[offsets[0] : offsets[-1]]
+        return Vocabulary(self.keys[start:end], blob, offsets - offsets[0], self.groups[start:end])
+
     def packed(self) -> "Vocabulary":
         """Return the same vocabulary with texts in the order of columns."""
         if self.spelt is None:
             return self
-        length = np.diff(self.offsets).take(self.spelt)
+        length = differences(self.offsets).take(self.spelt)
         blob = gather_slices(self.blob, self.offsets.take(self.spelt), length)
         offsets = offsets_of(length)
         return replace(self, blob=blob, offsets=offsets, spelt=None)
