@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _TEACHERS = 8  # models that learn at the same time; they mostly wait for the disk
 _HELD = 16  # users' models that are open
+_GATHERED = 0.02  # seconds in which records come together before they are learned
 _PAUSE = 1.0  # seconds between two tries, and between two reports
 _TRIM = 60.0  # seconds between two looks at what all hosts have read
 _QUIET = 5.0  # seconds without a record, before the model's digest is told
@@ -354,6 +355,7 @@ class Courier:
             try:
                 if sharer.receive():
                     last = time.monotonic()
+                    self._ended.wait(_GATHERED)
                     continue
                 now = time.monotonic()
                 if now >= due:

@@ -157,12 +157,17 @@ class RedisLog(SharedLog):
 
     def end(self) -> LogEnd:
         """Return identifier and length; see `SharedLog`."""
-        with self._asked() as server:
-            server.hsetnx(f"{self._key}:log", "id", uuid4().hex)
-            identity = server.hget(f"{self._key}:log", "id").decode("ascii", "replace")
-            if not server.exists(self._key):
-                return LogEnd(identity, 0, 0)
-            found = server.xinfo_stream(self._key)
+        facts = f"{self._key}:log"
+        with self._asked() as server, server.pipeline(transaction=False) as pipeline:
+            pipeline.hsetnx(facts, "id", uuid4().hex).hget(facts, "id").exists(self._key)
+            pipeline.xinfo_stream(self._key)
+            _, name, is_there, found = pipeline.execute(raise_on_error=False)
+            for answer in (name, is_there, found if is_there else {}):
+                if isinstance(answer, Exception):
+                    raise answer
+        identity = name.decode("ascii", "replace")
+        if not is_there:
+            return LogEnd(identity, 0, 0)
         # Redis and Valkey count all entries since 7.0.
         added = int(found.get("entries-added", found["length"]))
         return LogEnd(identity, added, added - int(found["length"]))

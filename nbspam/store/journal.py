@@ -366,10 +366,13 @@ def is_taken_in(journal: Journal, model: Identity) -> bool:
 # ---- writing; the caller holds the model's lock ----
 
 
-def append(path: str, journal: Journal, changes: list[LabelChange]) -> Journal | None:
+def append(
+    path: str, journal: Journal, changes: list[LabelChange], is_kept: bool = False
+) -> Journal | None:
     """Add changes to a whole journal and force them to disk; return the journal with only these.
 
-    Returns None if it must be written as a new file: a backup made of hard links keeps what it
+    is_kept: they are on disk elsewhere, until `synchronize` has forced them to disk here.  Returns
+    None if it must be written as a new file: a backup made of hard links keeps what it
     has.  Raises OSError, and ModelFileError; then nothing was added.
     """
     assert journal.owner is not None
@@ -387,7 +390,8 @@ def append(path: str, journal: Journal, changes: list[LabelChange]) -> Journal |
             _write_at(descriptor, data[END_SIZE:], journal.end + END_SIZE)
             committed = True
             _write_at(descriptor, data[:END_SIZE], journal.end)
-            os.fsync(descriptor)
+            if not is_kept:
+                os.fsync(descriptor)
         except OSError:
             if committed:
                 _write_at(descriptor, end_mark(journal.owner, journal.n_records), journal.end)
@@ -396,6 +400,17 @@ def append(path: str, journal: Journal, changes: list[LabelChange]) -> Journal |
     finally:
         os.close(descriptor)
     return written
+
+
+def synchronize(path: str) -> None:
+    """Force the journal beside a model to disk, if there is one; raises ModelFileError."""
+    try:
+        with open(open_own(journal_path(path), path, os.O_RDWR), "rb") as file:
+            os.fsync(file.fileno())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def write_journal(path: str, model: Identity, changes: list[LabelChange]) -> Journal:

@@ -51,6 +51,7 @@ from nbspam.store.journal import (
     read_more,
     remove_journal,
     set_aside,
+    synchronize,
     warn_of_loss,
     write_journal,
 )
@@ -84,7 +85,8 @@ class StoredModel:
     _journal: Journal
     _current: Classifier | None
     is_on_disk = True
-    # Told each change before it is kept, under the model's lock: it keeps the change for others.
+    # Told each change before it is kept, under the model's lock: it keeps the change for others,
+    # on disk, until `take` has learned it from them.
     outlet: "Callable[[StoredModel, Sequence[LabelChange]], object] | None" = None
 
     def __init__(
@@ -374,12 +376,13 @@ class StoredModel:
     def take(self, changes_of: "Callable[[StoredModel], list[LabelChange]]") -> None:
         """Keep changes that were decided elsewhere; raises NbspamError.
 
-        changes_of: returns them, under the model's lock; the texts of tokens that the model file
-        does not know are in them.
+        changes_of: returns them, under the model's lock, with the texts of tokens that the model
+        file does not know.  What the outlet was told before is here on disk then, too.
         """
         with self._alone():
             if changes := changes_of(self):
                 self._keep(changes)
+            synchronize(self.path)
 
     def last_change(self, digest: int) -> LabelChange:
         """Return where and since when the model has a message, and its tokens if they are known.
@@ -395,8 +398,8 @@ class StoredModel:
         if place < 0:
             return change
         filed, day = self._filed(digest), int(ledger.days[place])
-        change = message_at_hand(self.base, digest) or change
-        return change._replace(after=filed.label, told=filed.told, day=day)
+        at_hand = message_at_hand(self.base, digest) or change
+        return at_hand._replace(after=filed.label, told=filed.told, day=day)
 
     def _decide(
         self,
@@ -574,7 +577,7 @@ class StoredModel:
         try:
             journal = None
             if self._journal.is_whole and self._journal.owner == self._identity:
-                journal = append(self.path, self._journal, changes)
+                journal = append(self.path, self._journal, changes, self.outlet is not None)
             if journal is None:
                 self._clear_away()
                 everything = [*self._changes, *changes]
