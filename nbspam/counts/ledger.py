@@ -345,7 +345,7 @@ def respelt(
     spelt, _ = join([before.take(column[column >= 0]), *(change.new for change in changes)])
     place = spelt.columns(keys[is_spelt])
     is_spelt[is_spelt] = place >= 0
-    # One look-up and one copy of texts for all changes: for each they took most of a lesson's time.
+    # One look-up and one copy of texts for all changes: one for each took most of a lesson's time.
     texts = spelt.take(place[place >= 0]).packed()
     ends = offsets_of([len(change.document.tokens) for change in changes])
     bounds = pairwise(offsets_of(is_spelt)[ends].tolist())

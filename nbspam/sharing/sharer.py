@@ -29,7 +29,7 @@ from nbspam.sharing.records import (
     fingerprint,
     spelt_out,
 )
-from nbspam.store.journal import encode_record
+from nbspam.store.journal import encode_record, synchronize
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import plain, write_plain
 
@@ -248,7 +248,9 @@ class Sharer:
             found = in_order(model, lessons, pending, self.outbox.origin)
             return respelt(found.changes, known, known)
 
-        self._opened(user).take(changes_of)
+        model = self._opened(user)
+        model.take(changes_of)
+        synchronize(model.path)  # before they leave the outbox, which alone has them on disk
         return found.pending
 
     def exchange(self) -> None:

@@ -51,7 +51,6 @@ from nbspam.store.journal import (
     read_more,
     remove_journal,
     set_aside,
-    synchronize,
     warn_of_loss,
     write_journal,
 )
@@ -85,8 +84,7 @@ class StoredModel:
     _journal: Journal
     _current: Classifier | None
     is_on_disk = True
-    # Told each change before it is kept, under the model's lock: it keeps the change for others,
-    # on disk, until `take` has learned it from them.
+    # Told each change first, under the model's lock: it keeps the change for others, on disk.
     outlet: "Callable[[StoredModel, Sequence[LabelChange]], object] | None" = None
 
     def __init__(
@@ -376,30 +374,28 @@ class StoredModel:
     def take(self, changes_of: "Callable[[StoredModel], list[LabelChange]]") -> None:
         """Keep changes that were decided elsewhere; raises NbspamError.
 
-        changes_of: returns them, under the model's lock, with the texts of tokens that the model
-        file does not know.  What the outlet was told before is here on disk then, too.
+        changes_of: returns them, under the model's lock; the texts of tokens that the model file
+        does not know are in them.
         """
         with self._alone():
             if changes := changes_of(self):
                 self._keep(changes)
-            synchronize(self.path)
 
     def last_change(self, digest: int) -> LabelChange:
-        """Return where and since when the model has a message, and its tokens if they are known.
+        """Return where and since when the model has a message; `before` says nothing.
 
-        The document has no tokens if only their counts are known; `before` says nothing.
+        The document has no tokens if only their counts are known.
         """
         if digest in self._known:
             return self._known[digest]
-        nothing = no_documents(np.empty(0, np.uint64), False)
-        change = LabelChange(digest, None, None, 0, nothing, empty_vocabulary())
-        ledger = memory_of(self.base).ledger
-        (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
-        if place < 0:
+        tokens = no_documents(np.empty(0, np.uint64), False)
+        change = LabelChange(digest, None, None, 0, tokens, empty_vocabulary())
+        filed, ledger = self._filed(digest), memory_of(self.base).ledger
+        if filed == NOT_FILED:
             return change
-        filed, day = self._filed(digest), int(ledger.days[place])
-        at_hand = message_at_hand(self.base, digest) or change
-        return at_hand._replace(after=filed.label, told=filed.told, day=day)
+        (place,) = ledger.find(np.array([digest], np.uint64))
+        change = message_at_hand(self.base, digest) or change
+        return change._replace(after=filed.label, told=filed.told, day=int(ledger.days[place]))
 
     def _decide(
         self,
@@ -574,8 +570,8 @@ class StoredModel:
             write_model_file(self.path, self.base)
             self._load()
         assert self._identity is not None
+        journal = None
         try:
-            journal = None
             if self._journal.is_whole and self._journal.owner == self._identity:
                 journal = append(self.path, self._journal, changes, self.outlet is not None)
             if journal is None:

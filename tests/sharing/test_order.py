@@ -1,11 +1,14 @@
 """Hosts that share a log have the same model, to the byte, whatever came in which order."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from nbspam.classifier import training
 from nbspam.counts import ledger
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
+from nbspam.sharing.outbox import Outbox
 from nbspam.sharing.records import decode_lesson, encode_lesson
 from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
@@ -129,6 +132,39 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
         host.stop()
 
     assert labels == ["ham", "ham"]
+
+
+def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(training, "SHARE", 1e9)  # changes go to the journal
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    journal = tmp_path / "host" / "model.journal"
+    for n in range(2):  # the first one makes the model, the second one its journal
+        host.teach(message(n), "ham")
+    before = journal.read_bytes()
+    host.teach(message(2), "ham")
+    journal.write_bytes(before)
+    host.start()
+    assert host.model.filed(message(2)) == NOT_FILED
+    host.sharer.exchange()
+
+    assert host.opened("").filed(message(2)) == FiledMessage("ham", True)
+
+
+def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SHARE", 1e9)
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    for n in range(2):  # the first one makes the model, the second one its journal
+        host.teach(message(n), "ham")
+    calls, move = [], Outbox.move
+    monkeypatch.setattr(os, "fsync", lambda file: calls.append(os.fstat(file).st_ino))
+    monkeypatch.setattr(Outbox, "move", lambda *values: (calls.append("move"), move(*values)))
+    host.teach(message(2), "ham")  # it waits for the disk in the outbox only
+    assert calls == []
+    host.sharer.exchange()
+
+    assert calls == [(tmp_path / "host" / "model.journal").stat().st_ino, "move"]
 
 
 def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypatch):
