@@ -1,11 +1,11 @@
 """Shared by all tests: the command line in this process, embedded mail, golden files."""
 
 import io
+import json
 import os
 import shutil
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 from hypothesis import settings
@@ -55,23 +55,39 @@ def no_settings_of_the_user(monkeypatch, tmp_path_factory, request):
         monkeypatch.delenv(name)
 
 
-@pytest.fixture
-def nbspam(monkeypatch, capsys):
-    """Run a command line: (*arguments, stdin) -> (status, output, errors)."""
+class CommandLine:
+    """The command line in this process: (*arguments, stdin) -> (status, output, errors)."""
 
-    def call(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        status = exit_status([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
+    def __init__(self, monkeypatch, capsys, *first):
+        self.monkeypatch, self.capsys, self.first = monkeypatch, capsys, first
+
+    def __call__(self, *arguments, stdin=b""):
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        status = exit_status([str(argument) for argument in (*self.first, *arguments)])
+        captured = self.capsys.readouterr()
         return status, captured.out, captured.err
 
-    return call
+    def out(self, *arguments, stdin=b""):
+        """Run a command that succeeds and writes no errors; return its output."""
+        status, out, err = self(*arguments, stdin=stdin)
+        assert (status, err) == (0, "")
+        return out
+
+    def json(self, *arguments, stdin=b""):
+        """Return what a command prints with --json."""
+        return json.loads(self(*arguments, "--json", stdin=stdin)[1])
 
 
 @pytest.fixture
-def table(nbspam):
-    """Run a command line of `nbspam table`, as `nbspam` does."""
-    return partial(nbspam, "table")
+def nbspam(monkeypatch, capsys):
+    """Run a command line of `nbspam`."""
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def table(monkeypatch, capsys):
+    """Run a command line of `nbspam table`."""
+    return CommandLine(monkeypatch, capsys, "table")
 
 
 @pytest.fixture

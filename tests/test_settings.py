@@ -59,8 +59,7 @@ def test_the_command_and_the_library_train_the_same_model(
 ):
     classes = {"two": "ab", "many": "abc"}.get(corpus)
     source = write_texts(tmp_path / "t.tsv", enumerate(classes * 5)) if classes else folder
-    status, _, err = nbspam("train", source, *options.split(), "-j", 1)
-    assert (status, err) == (0, "")
+    nbspam.out("train", source, *options.split(), "-j", 1)
     by_command = load_classifier(str(model))
     memory = getattr(by_command, "memory", None)
     day = 0 if memory is None else int(memory.last_seen.max())

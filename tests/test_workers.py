@@ -376,8 +376,7 @@ def test_a_report_by_an_engine_is_the_same_page(engine, way, request, mails, nbs
         pytest.importorskip({"loky": "joblib"}.get(engine, engine), reason=f"no {engine} here")
     words = ["eval", mails, way, {"--cv": 3, "--test": MAILS}[way], "--report"]
     assert nbspam(*words, tmp_path / "here.html")[0] == 0
-    status, _, err = nbspam(*words, tmp_path / "there.html", "--engine", engine, "--jobs", 2)
-    assert (status, err) == (0, "")
+    nbspam.out(*words, tmp_path / "there.html", "--engine", engine, "--jobs", 2)
     page = (tmp_path / "here.html").read_bytes()
     assert b"The share of wrong answers by how many messages were learned" in page
     assert page.count(b'aria-label="Evidence"') > 10

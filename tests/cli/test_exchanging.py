@@ -160,8 +160,7 @@ def parts(nbspam, tmp_path):
 
 def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
     first, _, mails = parts
-    status, out, err = nbspam("shard", "1/2", mails, "-o", first)
-    assert (status, err) == (0, "")
+    out = nbspam.out("shard", "1/2", mails, "-o", first)
     assert out.startswith("read 2 of 4 messages (1 ham, 1 spam)\ncounted ")
     assert out.endswith(f" tokens; part 1/2 in {first}\n")
     assert os.name != "posix" or stat.S_IMODE(first.stat().st_mode) & 0o077 == 0
@@ -188,7 +187,7 @@ def test_json_says_the_same(nbspam, parts, tmp_path):
     assert (status, told["shard"], told["items"]) == (0, [3, 3], 5)
     assert [each["name"] for each in told["skipped"]] == [str(mails / "ham" / "bad.eml.gz")]
 
-    told = json.loads(nbspam("merge", first, second, "-o", tmp_path / "m", "--json")[1])
+    told = nbspam.json("merge", first, second, "-o", tmp_path / "m")
     assert (told["parts"], told["repeated"], told["read"]) == (2, 0, {"ham": 2, "spam": 2})
 
 

@@ -47,7 +47,7 @@ def test_every_command_is_unsure_with_one_class_and_says_why(nbspam, model, tmp_
     judged = nbspam("classify", *options, name)
     assert judged == (0, f"unsure\t0.500000\t{name}\n", ONLY_SPAM)
     assert nbspam("classify", "--exit-code", *options, name)[0] == 2
-    values = json.loads(nbspam("classify", "--json", *options, name)[1])
+    values = nbspam.json("classify", *options, name)
     assert (values["label"], values["probability"]) == ("unsure", 0.5)
     assert values["posterior"] == {"ham": 0.5, "spam": 0.5}
     assert nbspam("predict", name)[:2] == (0, "unsure\n")
@@ -60,7 +60,7 @@ def test_every_command_is_unsure_with_one_class_and_says_why(nbspam, model, tmp_
 
 
 def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, folder, few_resamples):
-    answer = json.loads(nbspam("update", "--spam", "-", "--json", stdin=SPAM)[1])
+    answer = nbspam.json("update", "--spam", "-", stdin=SPAM)
     assert answer["notes"] == [f"{model}: a new model", ONLY_SPAM[8:-1]]
 
     status, out, err = nbspam("eval", folder, "--json")
@@ -263,8 +263,7 @@ def test_relabelling_says_which_messages_were_new(nbspam, trained, folder):
 def test_what_needs_no_classes_reads_standard_input_without_a_source(nbspam, trained):
     box = b"".join(FROM + each + b"\n" for each in (HAM, SPAM, HAM + b"2\n", SPAM + b"2\n"))
     for command in ("cluster -k 2 --assignments", "classify", "tokens"):
-        status, out, err = nbspam(*command.split(), stdin=box)
-        assert (status, err) == (0, "")
+        out = nbspam.out(*command.split(), stdin=box)
         assert out
 
 
@@ -320,8 +319,7 @@ def test_a_model_of_texts_judges_what_is_pasted_and_tells_words_instead_of_runs(
     table.write_text("label,text\n" + "ham,hello lunch\nspam,cheap pills\n" * 9)
     assert nbspam("train", "-m", model, table)[0] == 0
 
-    status, out, err = nbspam("explain", "-m", model, stdin=b"cheap pillz")
-    assert (status, err) == (0, "")
+    out = nbspam.out("explain", "-m", model, stdin=b"cheap pillz")
     assert "char:" not in out
     (pillz,) = [line.split() for line in out.splitlines() if "pillz" in line]
     assert pillz[1:] == ["characters", "pillz"]  # and no counts

@@ -1,7 +1,6 @@
 """The commands update, unlearn, relabel, merge, allow and deny, and their errors."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ def test_commands_say_what_happened(nbspam, trained, folder):
     new, work = SPAM + b"new\n", "nbspam: work: a new class; the model had ham, spam\n"
 
     assert nbspam("update", "--spam", "-", stdin=new) == (0, "learned 1\n", "")
-    answer = json.loads(nbspam("update", "--json", "--spam", "-", stdin=new)[1])
+    answer = nbspam.json("update", "--spam", "-", stdin=new)
     assert (answer["learned"], answer["already_known"], answer["skipped"]) == (0, 1, [])
     assert answer["model"] == str(trained)
     assert nbspam("update", "--ham", "-", stdin=new) == (0, "moved 1\n", "")
@@ -134,11 +133,10 @@ def test_merge_says_what_models_had_in_common(nbspam, trained, folder, tmp_path)
     (folder / "spam" / "3.eml").write_bytes(SPAM)
     nbspam("train", "-m", other, folder)
     nbspam("relabel", "-m", other, "--to", "ham", folder / "spam" / "1.eml")
-    status, out, err = nbspam("merge", trained, other, "-o", both)
-    assert (status, err) == (0, "")
+    out = nbspam.out("merge", trained, other, "-o", both)
     assert "added 2 models: 5 messages (3 ham, 2 spam)" in out
     assert "4 known to several, 1 as different classes" in out
-    assert json.loads(nbspam("merge", trained, other, "-o", both, "--json")[1])["in_both"] == 4
+    assert nbspam.json("merge", trained, other, "-o", both)["in_both"] == 4
 
     both.unlink()
     nbspam("train", "-m", other, "--pairs", folder)
@@ -184,7 +182,7 @@ def test_an_allowed_sender_is_ham_if_the_trusted_server_says_that_it_is_genuine(
     assert f"allow {SENDER} (mx.example.org says" in line
     assert nbspam("filter", stdin=SIGNED)[1].startswith("X-Nbspam: ham, probability=1.000000")
     assert "allow x@example.com" in nbspam("filter", "--explain", stdin=SIGNED)[1]
-    shown = json.loads(nbspam("allow", "--json")[1])
+    shown = nbspam.json("allow")
     assert shown["lists"] == f"{trained}.lists"
     assert (shown["trust"], shown["allow"], shown["deny"]) == ("mx.example.org", [SENDER], [])
 

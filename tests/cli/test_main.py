@@ -17,12 +17,10 @@ def test_train_and_info_say_what_was_read_and_learned(nbspam, folder, model):
     assert err == ""
     assert model.stat().st_mode & 0o777 == 0o600
 
-    status, out, _ = nbspam("info")
-
-    assert status == 0
+    out = nbspam.out("info")
     assert "4 messages (2 ham, 2 spam)" in out
     assert {"min_df\t1", "max_features\tno", "combine\tyes"} <= set(out.splitlines())
-    assert json.loads(nbspam("info", "--json")[1])["read"] == {"ham": 2, "spam": 2}
+    assert nbspam.json("info")["read"] == {"ham": 2, "spam": 2}
 
 
 def test_classify_prints_label_posterior_and_name(nbspam, trained, folder):
@@ -101,8 +99,7 @@ def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
 
 
 def test_words_and_tokens_are_shown(nbspam, trained):
-    status, out, _ = nbspam("tokens", stdin=SPAM)
-    assert status == 0
+    out = nbspam.out("tokens", stdin=SPAM)
     assert {"1\tsubject:cheap", "2\tcheap", "2\tpills"} <= set(out.splitlines())
 
     status, out, _ = nbspam("words", "-n", "100")
@@ -142,11 +139,9 @@ def test_control_characters_in_names_never_reach_the_terminal(nbspam, folder, mo
 def test_a_table_of_texts_makes_a_model_of_text(nbspam, tmp_path, model):
     table = tmp_path / "t.csv"
     table.write_text("label,text\n" + "ham,see you at lunch\nspam,win money now\n" * 3)
-    status, out, _ = nbspam("train", table)
-
-    assert status == 0
+    out = nbspam.out("train", table)
     assert "3 ham, 3 spam" in out
-    assert json.loads(nbspam("info", "--json")[1])["settings"]["reading"] == "text"
+    assert nbspam.json("info")["settings"]["reading"] == "text"
     assert nbspam("predict", table)[1].split() == ["ham", "spam"] * 3
 
 
@@ -158,7 +153,7 @@ def labelled(path, *labels):
 def test_the_number_of_classes_decides_the_weighting(nbspam, model, tmp_path):
     def settings(labels, *options):
         assert nbspam("train", labelled(tmp_path / "t.tsv", *labels), *options)[0] == 0
-        return json.loads(nbspam("info", "--json")[1])["settings"]
+        return nbspam.json("info")["settings"]
 
     assert settings("ab" * 9)["weighting"] == "presence"
     assert settings("abc" * 9)["weighting"] == "log-length"
@@ -199,7 +194,7 @@ def test_stated_costs_make_risks_of_which_the_label_has_the_least(nbspam, traine
         f"{cost:.6g}  expected cost of the answer {name}"
         for name, cost in sorted(verdict["risk"].items(), key=lambda each: each[1])
     ]
-    answer = json.loads(nbspam("eval", folder, "--json", *how)[1])
+    answer = nbspam.json("eval", folder, *how)
     verdicts = json_lines(nbspam("classify", folder, "--json", *how)[1])
     least = [min(each["risk"].values()) for each in verdicts]
     assert answer["bayes_risk"] == pytest.approx(sum(least) / len(least))
@@ -209,6 +204,6 @@ def test_stated_costs_make_risks_of_which_the_label_has_the_least(nbspam, traine
 def test_without_costs_there_is_no_risk(nbspam, trained, folder):
     (verdict,) = json_lines(nbspam("classify", "--json", stdin=SPAM)[1])
     assert verdict["risk"] is None
-    assert json.loads(nbspam("eval", folder, "--json")[1])["bayes_risk"] is None
+    assert nbspam.json("eval", folder)["bayes_risk"] is None
     assert "Bayes risk" not in nbspam("eval", folder)[1]
     assert "expected cost" not in nbspam("explain", stdin=SPAM)[1]

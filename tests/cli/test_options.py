@@ -289,7 +289,7 @@ def test_beside_two_classes_a_file_without_one_is_wrong_usage(nbspam, trained, n
 
 def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
     assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
-    answer = json.loads(nbspam("eval", "--spam", *new, folder, "--cv", "2", "--json")[1])
+    answer = nbspam.json("eval", "--spam", *new, folder, "--cv", "2")
     assert answer["n_docs"] == 7
 
 
@@ -324,9 +324,7 @@ def test_without_a_command_the_commands_are_listed_each_in_one_group(nbspam):
 
 @pytest.mark.parametrize(("words", "groups"), [((), GROUPS), (("table",), TABLE_GROUPS)])
 def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, groups):
-    status, out, _ = nbspam(*words, "--help")
-
-    assert status == 0
+    out = nbspam.out(*words, "--help")
     assert TITLE.findall(out)[: len(groups)] == [*groups]
     assert "..." not in out.split("\n", 1)[1]
     text = " ".join(out.split())

@@ -71,8 +71,7 @@ def test_mail_that_is_read_from_a_pipe_has_its_text(nbspam, mails, page):
 
 def test_compare_writes_a_page(nbspam, mails, page):
     words = ["compare", mails, "--cv", 2, "--against", "--pairs", "--report", page]
-    status, out, err = nbspam(*words, "--per-week", 100)
-    assert (status, err) == (0, "")
+    out = nbspam.out(*words, "--per-week", 100)
     rows = {row[0]: row for row in rows_of(page.read_text("utf-8"), "Side by side")}
     assert rows[""] == ["", "A", "B"]
     assert "of 100 messages a week: ham lost" in rows
@@ -83,13 +82,11 @@ def test_compare_writes_a_page(nbspam, mails, page):
 
 
 def test_explain_writes_a_page(nbspam, trained, folder, page):
-    status, out, err = nbspam("explain", folder, "--report", page)
-    assert (status, err) == (0, "")
+    out = nbspam.out("explain", folder, "--report", page)
     assert page.read_text("utf-8").count("<details") == 4
     assert out == nbspam("explain", folder)[1]
     assert nbspam("explain", "--json", folder, "--report", page)[0] == 0
-    status, _, err = nbspam("explain", folder / "gone", "--report", page)
-    assert status == 1
+    assert nbspam("explain", folder / "gone", "--report", page)[0] == 1
 
 
 def test_a_page_that_cannot_be_written_is_an_error(nbspam, mails, page):

@@ -42,8 +42,7 @@ def drawn(tmp_path):
 
 
 def exported(table):
-    status, out, err = table("export", "--format", "json")
-    assert (status, err) == (0, "")
+    out = table.out("export", "--format", "json")
     return json.loads(out)
 
 
@@ -74,7 +73,7 @@ def test_every_probability_is_laplaces_share_of_the_rows(table, model, tmp_path,
     assert largest == {"spode": 3, "tan": 3, "aode": 3, "a2de": 4}.get(name, 2)
 
     # `info` has the same numbers without those of pairs.
-    info = json.loads(table("info", "--json")[1])
+    info = table.json("info")
     assert (info["kind"], info["target"]) == (name.split()[0], "y")
     assert info["structure"] == whole["structure"]
     few = [row for row in estimates if len(row["of"] | row["given"]) <= 2]
@@ -83,8 +82,7 @@ def test_every_probability_is_laplaces_share_of_the_rows(table, model, tmp_path,
 
 def test_csv_has_a_row_for_each_estimate(nbspam, table, model):
     def csv_rows():
-        status, out, err = table("export", "--format", "csv")
-        assert (status, err) == (0, "")
+        out = table.out("export", "--format", "csv")
         return list(csv.DictReader(io.StringIO(out)))
 
     table("train", MELONS, "--target", "好瓜", "--alpha", "0")
@@ -206,8 +204,7 @@ FIGURE = ROOT / "corpora" / "melon-network.json"
 
 @pytest.fixture
 def melons(table, model):
-    status, out, _ = table("train", MELONS, "--target", "好瓜", "--model", "network")
-    assert status == 0
+    out = table.out("train", MELONS, "--target", "好瓜", "--model", "network")
     assert "learned 好瓜 by network" in out
     return model
 
@@ -219,8 +216,7 @@ def test_a_network_of_a_table_classifies_explains_and_is_evaluated(table, melons
     assert table("explain", MELONS)[0] == 0
     assert table("info")[0] == 0
     how = ("--model", "network", "--criterion", "aic", "--start", "naive", "--max-parents", "2")
-    status, out, _ = table("eval", MELONS, "--target", "好瓜", "--cv", "4", *how)
-    assert status == 0
+    out = table.out("eval", MELONS, "--target", "好瓜", "--cv", "4", *how)
     assert "accuracy" in out
 
 
@@ -234,10 +230,7 @@ def test_a_network_of_tokens_classifies_mail(nbspam, mails, model):
     assert structure[-1] == "class"
     assert len(structure) == 13
     token = structure[0].split("\t")[0]
-    status, out, _ = nbspam(
-        "query", "-m", model, "--evidence", f"{token}=present", "--target", "class"
-    )
-    assert status == 0
+    out = nbspam.out("query", "-m", model, "--evidence", f"{token}=present", "--target", "class")
     assert out.splitlines()[1].startswith("ham\t")
 
 
@@ -270,7 +263,7 @@ def test_answers_are_words_and_columns(table):
         assert table(*ask, "--independent", "色泽", "敲声", *evidence)[1] == f"{answer}\n"
     sampled = *ask, "--target", "好瓜", "--gibbs", "1000"
     assert table(*sampled)[1].splitlines()[0] == "好瓜\tprobability\tstandard error"
-    assert json.loads(table(*sampled, "--json")[1])["r_hat"] == pytest.approx(1, abs=0.1)
+    assert table.json(*sampled)["r_hat"] == pytest.approx(1, abs=0.1)
 
 
 def test_a_number_as_evidence_means_its_interval(table, model, tmp_path):
@@ -301,7 +294,7 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
     assert table("query", "-m", copies, "--target", "b", "--evidence", "a=1", "--gibbs", "1000")[
         ::2
     ] == (0, "")
-    exact = json.loads(table(*question, "--json")[1])["rows"]
+    exact = table.json(*question)["rows"]
     assert [row["probability"] for row in exact] == [0.7, 0, 0, 0.3]
     # Among too many states to try they are suspected.
     monkeypatch.setattr("nbspam.models.network.questions.MAX_STATES", 3)
@@ -414,8 +407,7 @@ def test_a_declared_value_counts_though_it_never_occurs(table, model, tosses):
     # It is no unknown value: it has a probability, and there is no warning.
     edge = factors(table, "toss", "edge")
     assert edge[1] == pytest.approx({"one": 1 / 8, "two": 1 / 3})
-    status, out, err = table("eval", tosses, *how, "--cv", "5", "--json")
-    assert (status, err) == (0, "")
+    out = table.out("eval", tosses, *how, "--cv", "5", "--json")
     # Each fold leaves one toss out: -log P(one | toss), worked out by hand.
     log_loss = json.loads(out)["log_loss"]
     heads, tails = ((Fraction(5, 6) * Fraction(n, 7), Fraction(1, 6) / 3) for n in (3, 2))
@@ -456,9 +448,7 @@ def test_a_table_comes_back_with_label_and_probability(nbspam, texts, form):
         "tsv": 'id\ttext\tnote\n7\twin "money", now\ta; b\n',
         "jsonl": json.dumps({**cells, "id": 7}) + "\n",
     }[form]
-    status, out, err = nbspam("classify", "--csv", "--format", form, "-", stdin=table.encode())
-
-    assert (status, err) == (0, "")
+    out = nbspam.out("classify", "--csv", "--format", form, "-", stdin=table.encode())
     names, row = rows(out)
     assert names == ["id", "text", "note", "label", "probability"]
     assert row[:4] == [*cells.values(), "spam"]
@@ -518,9 +508,7 @@ def test_every_cell_comes_back_as_it_was(nbspam, texts, table):
     out = io.StringIO()
     csv.writer(out).writerows([("note", "text"), *table])
     stdin = out.getvalue().encode()
-    status, out, err = nbspam("classify", "--csv", "--format", "csv", "--jobs", 1, stdin=stdin)
-
-    assert (status, err) == (0, "")
+    out = nbspam.out("classify", "--csv", "--format", "csv", "--jobs", 1, stdin=stdin)
     assert [tuple(row[:2]) for row in rows(out)[1:]] == table
 
 

@@ -59,7 +59,7 @@ def test_train_and_info_say_which_columns_they_took(nbspam, tickets, tmp_path):
     assert "text_columns\ttitle, body\nlabel_column\tqueue\n" in nbspam("info")[1]
     train = ("train", tickets, "--label-column", "queue", "--text-column", "body")
     assert nbspam(*train)[1].splitlines()[1] == "  text in 'body'; class in 'queue'"
-    told = json.loads(nbspam(*train, "--json")[1])
+    told = nbspam.json(*train)
     assert (told["text_columns"], told["label_column"]) == (["body"], "queue")
     (tmp_path / "x.csv").write_text("text\nx\n")
     out = nbspam("train", "--spam", tmp_path / "x.csv", "--ham", tickets, "-m", tmp_path / "m")[1]
@@ -128,9 +128,7 @@ def test_unlabelled_tables_need_no_column_of_classes(nbspam, tickets, tmp_path, 
     columns = ("--text-column", "title", "--text-column", "body", "--label-column", "queue")
     more = ("--unlabelled", tmp_path / "more.csv", "--unlabelled-weight", "0.5", "--min-df", "1")
     model.unlink()
-    status, out, err = nbspam("train", tickets, *columns, *more)
-
-    assert (status, err) == (0, "")
+    out = nbspam.out("train", tickets, *columns, *more)
     assert "read 4 labelled, 2 unlabelled\n  text in 'title', 'body'; class in 'queue'\n" in out
 
 

@@ -1,6 +1,5 @@
 """Sorting a Maildir: verdicts move new mail, and what its user moves is learned."""
 
-import json
 import os
 import subprocess
 import sys
@@ -289,8 +288,7 @@ def test_the_command_says_what_it_did(maildir, nbspam):
     maildir.put("new/2.h", ham(2))
     maildir.put(".Spam/new/3.h", ham(3))
 
-    status, out, err = nbspam("sort", "--dry-run", maildir.root)
-    assert (status, err) == (0, "")
+    out = nbspam.out("sort", "--dry-run", maildir.root)
     assert out.splitlines() == [
         "learn\tspam\t.Spam/new/3.h",
         "move\tspam\tnew/1.h\t.Spam/new/1.h",
@@ -307,7 +305,7 @@ def test_the_command_speaks_json(maildir, nbspam):
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.gz", b"neither mail nor gzip")
 
-    said = json.loads(nbspam("sort", "--json", maildir.root)[1])
+    said = nbspam.json("sort", maildir.root)
 
     (judged,) = said["judged"]
     assert judged["moved_to"] == ".Spam/new/1.h"

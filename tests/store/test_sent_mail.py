@@ -1,6 +1,5 @@
 """Sent mail in models: learned, un-learned, merged, written and read again, and its commands."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,7 +110,7 @@ def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model):
     told = nbspam("train", "--spam", maildir / ".Junk", "--ham", maildir / "cur")[1]
     assert "learned 6 sent messages, 6 correspondents\n" in told
     assert "6 sent messages, 6 correspondents" in nbspam("info")[1]
-    known = json.loads(nbspam("info", "--json")[1])["sent_mail"]
+    known = nbspam.json("info")["sent_mail"]
     assert known == {"messages": 6, "correspondents": 6}
     said = nbspam("explain", maildir / "cur" / "ham1")[1]
     assert "people:reply-to-you (answers a message that you" in said
@@ -142,7 +141,7 @@ def test_models_are_judged_by_what_was_known_when_a_message_came(nbspam, maildir
     own = "--sent", maildir / ".Sent"
 
     def right(*arguments):
-        return json.loads(nbspam("eval", *arguments, "--cv", 3, "--json")[1])["accuracy"]
+        return nbspam.json("eval", *arguments, "--cv", 3)["accuracy"]
 
     assert right(*sources) == right(*sources, *own) == 1
     (maildir / ".Sent").rename(tmp_path / "elsewhere")
@@ -151,8 +150,7 @@ def test_models_are_judged_by_what_was_known_when_a_message_came(nbspam, maildir
     assert right(*sources, *own) == 1
     nbspam("train", *sources)
     tuned = [
-        json.loads(nbspam("tune", *sources, *more, "--cv", 3, "--json")[1])["by_costs"]["cost"]
-        for more in ((), own)
+        nbspam.json("tune", *sources, *more, "--cv", 3)["by_costs"]["cost"] for more in ((), own)
     ]
     assert tuned[1] < tuned[0]
     assert nbspam("doubts", *sources, *own)[0] == 0

@@ -161,8 +161,7 @@ def run(nbspam, table):
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_and_info_know_every_kind(nbspam, run, make, model, kind):
     make(kind)
-    status, out, _ = nbspam("doctor", "--json")
-    assert status == 0
+    out = nbspam.out("doctor", "--json")
     assert [each["what"] for each in json.loads(out)["findings"]] == ["file", "rights", "model"]
     assert run(kind, "info")[0] == run(kind, "info", "--json")[0] == 0
 
@@ -232,15 +231,12 @@ def test_another_prior_is_bayes_rule_whatever_the_kind(run, make, model, kind):
 def test_a_table_is_judged_with_all_that_mail_is_judged_with(table, tmp_path, few_resamples, how):
     loss = tmp_path / "loss.json"
     loss.write_text('{"actions": ["是", "?"], "loss": {"是": [0, 1], "否": [5, 1]}}')
-    status, out, err = table(
-        "eval", MELONS, *TARGET, *how, "--intervals", "--plot", "-", "--loss", loss
-    )
-    assert (status, err) == (0, "")
+    out = table.out("eval", MELONS, *TARGET, *how, "--intervals", "--plot", "-", "--loss", loss)
     assert "cost per document" in out
     assert "95 % interval" in out
     assert "Scores: log-odds" in out
 
-    values = json.loads(table("eval", MELONS, *TARGET, *how, "--prior", "是=0.9", "--json")[1])
+    values = table.json("eval", MELONS, *TARGET, *how, "--prior", "是=0.9")
     assert values["n_docs"] == 17
     assert values["shares"]["assumed"]["是"] == pytest.approx(0.9)
 
@@ -249,8 +245,7 @@ def test_a_table_is_judged_with_all_that_mail_is_judged_with(table, tmp_path, fe
 def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how):
     how = [folder if word == "FOLDER" else word for word in how]
     arguments = ("--model", "tan", "--features", "5", "--plot", "-", "--intervals")
-    status, out, _ = nbspam("eval", folder, *arguments, *how)
-    assert status == 0
+    out = nbspam.out("eval", folder, *arguments, *how)
     assert "Scores: log-odds" in out
     against = ("--cv", 2, "--against", "--model tan --features 5")
     assert nbspam("compare", folder, *against)[0] == 0
@@ -258,8 +253,7 @@ def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how)
 
 def test_compare_on_a_table_is_eval_twice(table):
     others = ("--against", "--model aode", "--against", "--discretise width --bins 3")
-    status, out, err = table("compare", MELONS, *TARGET, "--cv", 4, *others, "--json")
-    assert (status, err) == (0, "")
+    out = table.out("compare", MELONS, *TARGET, "--cv", 4, *others, "--json")
     for comparison, options in zip(json_lines(out), others[1::2], strict=True):
         errors = comparison["differences"][0]
         assert errors["name"] == "errors"

@@ -1,6 +1,5 @@
 """Doctor, pruning and bounded models, and what of a replaced model is kept."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -50,12 +49,10 @@ def states(path):
 def test_of_a_whole_model_everything_is_good(nbspam, model, tmp_path):
     nbspam("train", write_mails(tmp_path / "more", 24))  # so that the journal takes one more
     nbspam("update", "--spam", "-", stdin=SPAM)
-    status, out, err = nbspam("doctor", "-m", model)
-
-    assert (status, err) == (0, "")
+    out = nbspam.out("doctor", "-m", model)
     assert {line.split("\t")[0] for line in out.splitlines()} == {GOOD}
     assert "1 changes" in out
-    found = json.loads(nbspam("doctor", "--json")[1])["findings"]
+    found = nbspam.json("doctor")["findings"]
     assert [each["state"] for each in found] == [GOOD] * 6
 
 
@@ -293,7 +290,7 @@ def test_prune_says_what_it_did(nbspam, trained):
     assert (status, err) == (0, "")
     assert before.startswith("tokens ")
     assert "bytes" in after
-    facts = json.loads(nbspam("prune", "--json")[1])
+    facts = nbspam.json("prune")
     assert facts["before"] == facts["after"]
 
 
@@ -379,13 +376,11 @@ def test_the_bound_holds_after_merging_and_pruning(forgetful, tmp_path):
 
 def test_train_merge_and_info_say_what_was_forgotten(nbspam, tmp_path, mails):
     model = tmp_path / "m"
-    status, out, err = nbspam("train", mails, "-m", model, "--max-tokens", "100", "-j", "1")
-
-    assert (status, err) == (0, "")
+    out = nbspam.out("train", mails, "-m", model, "--max-tokens", "100", "-j", "1")
     assert "\nforgot tokens of up to " in out
     assert "\nlearned 100 tokens" in out
     assert "forgotten\ttokens of up to " in nbspam("info", "-m", model)[1]
-    found = json.loads(nbspam("info", "-m", model, "--json")[1])["forgotten"]
+    found = nbspam.json("info", "-m", model)["forgotten"]
     assert found["messages"] > 0
     assert 0 < found["exact"] <= 100
     other = write_mails(tmp_path / "other")
@@ -550,7 +545,7 @@ def test_a_damaged_model_is_kept_and_what_is_no_model_is_not_replaced(nbspam, tr
 
 def test_json_says_where_it_is(nbspam, trained, folder, other, tmp_path):
     def said(*command):
-        return json.loads(nbspam(*command, "--json")[1])["kept"]
+        return nbspam.json(*command)["kept"]
 
     assert said("train", folder) is None
     assert said("train", other) == str(kept(trained))
