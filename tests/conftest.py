@@ -91,6 +91,17 @@ def table(monkeypatch, capsys):
 
 
 @pytest.fixture
+def exported(nbspam, model):
+    """Train a model: (*arguments) -> the lines of its text."""
+
+    def call(*arguments):
+        assert nbspam("train", *arguments)[0] == 0
+        return nbspam("export")[1].splitlines()
+
+    return call
+
+
+@pytest.fixture
 def folder(tmp_path):
     """A folder with two messages of each class."""
     return write_mails(tmp_path / "mails")

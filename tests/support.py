@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -185,6 +186,37 @@ def tables(draw, missing=True):
     if missing:
         X[rng.random(X.shape) < 0.2] = np.nan
     return X, np.minimum(rng.geometric(0.5, n_rows) - 1, 2), levels
+
+
+def answered_by_position(classifier, inputs, labels, jobs):
+    """Check that inputs of one name get their own answers; return what the second one lacks.
+
+    inputs: three, of which the second cannot be read; labels: those of the first and the third.
+    """
+    first, gone, third = classifier.answers(inputs, jobs)
+    for found, one in ((first, inputs[0]), (third, inputs[2])):
+        assert found.joint.tolist() == next(classifier.answers([one])).joint.tolist()
+    assert (first.joint != third.joint).any()
+    assert (first.truth, third.truth) == labels
+
+    verdicts = list(classifier.classify(inputs))
+    assert (verdicts[0].label, verdicts[1], verdicts[2].label) == (labels[0], gone, labels[1])
+    first, again, third = classifier.explanations(inputs)
+    assert [first.verdict, again, third.verdict] == verdicts
+    return gone.reason
+
+
+def check_shifted(classifier, one):
+    """Check that a shift is added to the answer and the explanation of an input."""
+    shift = np.array([0.5, -1.0])
+    shifted = classifier.shifted(shift).shifted(shift)
+    before, after = (next(each.answers([one])) for each in (classifier, shifted))
+    np.testing.assert_allclose(after.joint, before.joint + 2 * shift, rtol=1e-12)
+    plain, moved = (each.explain(one) for each in (classifier, shifted))
+    sign = 1 if plain.towards == classifier.classes[0] else -1
+    assert moved.towards == plain.towards
+    assert moved.constant == pytest.approx(plain.constant + sign * 3.0)
+    assert moved.score == pytest.approx(plain.score + sign * 3.0)
 
 
 def words_of(table):

@@ -409,12 +409,7 @@ def test_steps_worked_by_hand():
 
 
 def test_the_step_of_ham_grows_with_the_number_of_messages_to_one_and_a_half():
-    assert [fitting.ham_step(HAM_OR_SPAM, n) for n in (0, 100, 200, 5000)] == [
-        1,
-        1.25,
-        1.5,
-        1.5,
-    ]
+    assert [fitting.ham_step(HAM_OR_SPAM, n) for n in (0, 100, 200, 5000)] == [1, 1.25, 1.5, 1.5]
     assert fitting.ham_step(A_OR_B, 5000) == 1
 
 

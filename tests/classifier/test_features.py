@@ -13,8 +13,7 @@ from nbspam.models.dependent import AODE
 from nbspam.settings import FEATURES, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import load_classifier
-from nbspam.verdicts import Skipped
-from support import first_mails
+from support import answered_by_position, check_shifted, first_mails
 
 MAILS = first_mails()
 
@@ -120,26 +119,8 @@ def twins():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_two_messages_of_one_name_get_their_own_answers(classifier, jobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where no file is called twin
-    first, second, third = classifier.answers(twins(), jobs)
-    expected = [next(classifier.answers([twins()[i]])) for i in (0, 2)]
-    assert [first.joint.tolist(), third.joint.tolist()] == [e.joint.tolist() for e in expected]
-    assert (first.joint != third.joint).any()
-    assert (first.truth, third.truth) == ("ham", "spam")
-    assert isinstance(second, Skipped)
-
-    verdicts = list(classifier.classify(twins()))
-    assert [verdict.label for verdict in verdicts[::2]] == ["ham", "spam"]
-    first, second, third = classifier.explanations(twins())
-    assert [first.verdict, second, third.verdict] == verdicts
+    assert "twin" in answered_by_position(classifier, twins(), ("ham", "spam"), jobs)
 
 
 def test_a_shift_is_added_to_every_answer_and_explanation(classifier):
-    shift = np.array([0.5, -1.0])
-    shifted = classifier.shifted(shift).shifted(shift)
-    item = twins()[2]
-    before, after = (next(c.answers([item])) for c in (classifier, shifted))
-    np.testing.assert_allclose(after.joint, before.joint + 2 * shift, rtol=1e-12)
-    plain, moved = (c.explain(item) for c in (classifier, shifted))
-    assert (plain.towards, moved.towards) == ("spam", "spam")
-    assert moved.constant == pytest.approx(plain.constant - 3)
-    assert moved.score == pytest.approx(plain.score - 3)
+    check_shifted(classifier, twins()[2])

@@ -15,10 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 KINDS = [pytest.param(kind, id=kind.__name__, marks=needs[kind]) for kind in (Dovecot, Cyrus)]
 LONG = (
     b"Message-ID: <long@x>\nFrom: =?utf-8?q?Zo=C3=AB?= <%b@x.example>\nSubject: %b\n\nlunch\n"
-    % (
-        b"z" * 60,
-        b"Donaudampfschifffahrtsgesellschaftskapitaen" * 3,
-    )
+    % (b"z" * 60, b"Donaudampfschifffahrtsgesellschaftskapitaen" * 3)
 )
 
 

@@ -2,7 +2,6 @@
 
 import signal
 from contextlib import closing
-from functools import partial
 
 import pytest
 
@@ -32,18 +31,17 @@ def account(server, trained, quick_disk):
     return Box(server, trained)
 
 
-def shown(account):
+def opened(url, model, user=""):
     """Return the mailbox of an account as the page makes it."""
     book = AccessBook()
     book.secret_of = lambda url: AccountSecret(PASSWORD)
-    return review_mailbox(account.url(), str(account.model), book=book)
+    return review_mailbox(url, str(model), user, book=book)
 
 
 @pytest.fixture
 def mailbox(account):
-    found = shown(account)
-    yield found
-    found.close()
+    with closing(opened(account.url(), account.model)) as found:
+        yield found
 
 
 def keys(mailbox):
@@ -238,9 +236,6 @@ def test_without_the_means_to_move_a_line_says_so(account, mailbox):
 
 def test_the_page_shows_teaches_moves_and_takes_back(account):
     account.put("INBOX", H[0])
-    book = AccessBook()
-    book.secret_of = lambda url: AccountSecret(PASSWORD)
-    opened = partial(review_mailbox, book=book)
     mailboxes = Mailboxes(account.url(), str(account.model), None, opened)
     at = desk(mailboxes=mailboxes, moves=True)
 
@@ -296,7 +291,7 @@ def test_a_click_on_a_served_page_teaches_and_moves_once(real, trained, tmp_path
         account.put("INBOX", H[0], H[1])
         account.put("Junk", S[0])
         account.sort()
-        with closing(shown(account)) as mailbox:
+        with closing(opened(account.url(), account.model)) as mailbox:
             key = keys(mailbox)[H[0]]
         options = ("--jobs", "2", "--web", str(browser.port), "--review", account.url(), "--move")
         with serving(str(trained), tmp_path, *options, env=env) as served:

@@ -19,7 +19,7 @@ from fake_imap import PASSWORD
 from mail_servers import Cyrus, Dovecot, Proxy, mail_server, needs
 from maildirs import ham, spam
 from serving import PATIENCE, ask, free_port, until
-from support import ROOT, complains
+from support import ROOT, complains, write_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 CHINESE = "垃圾 & Spam"
@@ -54,23 +54,15 @@ def boxes(server, trained_well, tmp_path):
         yield Box(server, model)
 
 
-def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, tmp_path):
+def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, exported, tmp_path):
     user.put("INBOX", *map(ham, range(5)))
     user.put("Junk", *map(spam, range(5)))
     folders = ["--spam", user.url(folder="Junk"), "--ham", user.url(folder="INBOX")]
-    assert nbspam("train", "-m", tmp_path / "a", *folders)[0] == 0
-    for n in range(5):
-        for make in (ham, spam):
-            (tmp_path / "mails" / make.__name__).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "mails" / make.__name__ / f"{n}.eml").write_bytes(make(n))
-    assert nbspam("train", "-m", tmp_path / "b", tmp_path / "mails")[0] == 0
+    files = {f"{make.__name__}/{n}.eml": make(n) for n in range(5) for make in (ham, spam)}
+    assert exported(*folders) == exported(write_files(tmp_path / "mails", files))
 
-    assert nbspam("export", "-m", tmp_path / "a")[1] == nbspam("export", "-m", tmp_path / "b")[1]
-    names = [
-        line.split("\t")[2]
-        for line in nbspam("classify", "-m", tmp_path / "a", folders[1])[1].splitlines()
-    ]
-    assert nbspam("explain", "--brief", "-m", tmp_path / "a", names[2])[1].startswith("spam ")
+    third = nbspam("classify", folders[1])[1].splitlines()[2].split("\t")[2]
+    assert nbspam("explain", "--brief", third)[1].startswith("spam ")
     assert all(flags == set() for name in ("INBOX", "Junk") for _, flags in user.contents(name))
 
 

@@ -142,10 +142,23 @@ def test_a_tag_is_set_instead_of_moving_and_taking_it_away_teaches(box):
     assert box.sort(tags=True).learned == []
 
 
+def able_to(abilities):
+    """Return what the server says it can, with no ways to move but these."""
+    return " ".join([*(w for w in AFTER.split() if w not in ("MOVE", "UIDPLUS")), abilities])
+
+
+def filled_box(server, trained_well, place):
+    """Return a box of its own with mail to sort, and how much its model has learned."""
+    shutil.copytree(trained_well, place)
+    server.folders = {"INBOX": FakeFolder(11), "Junk": FakeFolder(12, "\\Junk")}
+    box = Box(server, place / "m.nbspam")
+    fill(box)
+    return box, sum(box.learned())
+
+
 @pytest.mark.parametrize("abilities", ["UIDPLUS", "MOVE", ""])
 def test_a_server_moves_as_it_can_and_never_removes_what_others_marked(abilities, box):
-    kept = [word for word in AFTER.split() if word not in ("MOVE", "UIDPLUS")]
-    box.server.after = " ".join([*kept, abilities])
+    box.server.after = able_to(abilities)
     box.put("INBOX", S[0], H[0])
     box.put("INBOX", H[1], flags="\\Deleted \\Seen")
     report = box.sort()
@@ -165,11 +178,8 @@ def test_unsure_mail_stays_unless_there_is_a_folder_for_it(box, nbspam):
     for options, folder in [((), "INBOX"), (("--unsure-folder", "Perhaps"), "Perhaps")]:
         box.put("INBOX", unsure)
         arguments = ["--unsure-cost", "0.001", *options, box.server.url()]
-        assert nbspam("sort", *arguments) == (
-            0,
-            "new: 1 unsure; learned from moves: nothing\n",
-            "",
-        )
+        said = "new: 1 unsure; learned from moves: nothing\n"
+        assert nbspam("sort", *arguments) == (0, said, "")
         assert box.server.bodies(folder) == [unsure]
         box.server.folders["INBOX"].messages.clear()
         unsure = unsure.replace(b"<u@", b"<v@")
@@ -257,18 +267,11 @@ def test_without_a_model_the_first_lessons_begin_one(box):
 def test_whatever_command_ends_the_connection_nothing_is_lost_or_done_twice(
     abilities, place, server, trained_well, tmp_path, quick_disk
 ):
-    kept = [word for word in AFTER.split() if word not in ("MOVE", "UIDPLUS")]
-    server.after = " ".join([*kept, abilities])
+    server.after = able_to(abilities)
     number, n_commands = 0, 1
     while number < n_commands:
-        model = tmp_path / str(number) / "m.nbspam"
-        shutil.copytree(trained_well, model.parent)
-        server.folders = {"INBOX": FakeFolder(11), "Junk": FakeFolder(12, "\\Junk")}
-        server.cut_before, server.cut_after = set(), set()
-        box = Box(server, model)
-        fill(box)
+        box, before = filled_box(server, trained_well, tmp_path / str(number))
         server.asked.clear()
-        before = sum(box.learned())
         setattr(server, place, {number})
         learned = box.sort_on()
         n_commands = number + 1 + (number in range(len(server.asked)))
@@ -295,12 +298,8 @@ def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     for owner, name in steps:
         for nth in range(8):
             for after in (False, True):
-                model = tmp_path / f"{name}{nth}{after}" / "m.nbspam"
-                shutil.copytree(trained_well, model.parent)
-                server.folders = {"INBOX": FakeFolder(11), "Junk": FakeFolder(12, "\\Junk")}
-                box = Box(server, model)
-                fill(box)
-                before = sum(box.learned())
+                place = tmp_path / f"{name}{nth}{after}"
+                box, before = filled_box(server, trained_well, place)
                 calls, real = [], getattr(owner, name)
 
                 def call(*arguments, calls=calls, real=real, after=after, nth=nth):
@@ -347,12 +346,7 @@ def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
     monkeypatch.setattr(sort.AccountSorter, "_carry", carry)
     box.sort()
     monkeypatch.setattr(sort.AccountSorter, "_carry", real)
-    assert box.where() == {
-        "INBOX": H[:4],
-        "Junk": S[2:4],
-        "Trash": [],
-        "Archive": [S[0]],
-    }
+    assert box.where() == {"INBOX": H[:4], "Junk": S[2:4], "Trash": [], "Archive": [S[0]]}
     assert (box.sort().learned, box.sort().judged) == ([], [])
 
 
@@ -409,8 +403,7 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     box.put("INBOX", S[0])
     told, ended = [], threading.Event()
     log = SimpleNamespace(
-        failed=lambda name, error: told.append(str(error)),
-        answered=lambda **facts: watcher.end(),
+        failed=lambda name, error: told.append(str(error)), answered=lambda **facts: watcher.end()
     )
     watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
     watcher.start()
@@ -428,9 +421,8 @@ def test_damaged_notes_are_one_line(box, nbspam):
     path = box.model.with_name(box.model.name + ".accounts")
     path.write_bytes(b"no database" * 1000)
 
-    assert complains(
-        nbspam("sort", box.server.url()), 1, "sorting keeps its notes there", "remove"
-    )
+    said = "sorting keeps its notes there", "remove"
+    assert complains(nbspam("sort", box.server.url()), 1, *said)
     path.unlink()
     for name in ("-wal", "-shm"):
         path.with_name(path.name + name).unlink(missing_ok=True)

@@ -19,8 +19,7 @@ from nbspam.tables.training import (
     table_rows,
     train_table,
 )
-from nbspam.verdicts import Skipped
-from support import ROOT
+from support import MELONS, answered_by_position, check_shifted
 
 NUMBERS = "a,b,y\n" + "".join(f"{i / 7},{-i / 3},{'no' if i < 9 else 'yes'}\n" for i in range(20))
 MIXED = NUMBERS.replace("a,b", "a,c").replace("-", "s")
@@ -137,7 +136,6 @@ def test_a_fold_is_answered_by_a_model_of_the_other_rows_alone():
     assert joint.shape == (11, 2)
 
 
-MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 TARGET = "好瓜"
 
 
@@ -161,31 +159,14 @@ def twins():
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_two_rows_of_one_name_get_their_own_answers(classifier, jobs):
-    first, second, third = classifier.answers(twins(), jobs)
-    expected = [next(classifier.answers([melons()[i]])) for i in (0, 16)]
-    assert [first.joint.tolist(), third.joint.tolist()] == [e.joint.tolist() for e in expected]
-    assert (first.joint != third.joint).all()
-    assert (first.truth, third.truth) == ("是", "否")
-    assert isinstance(second, Skipped)
-    assert "密度 is 'heavy', not a number" in second.reason
-
-    verdicts = list(classifier.classify(twins()))
-    assert [v.label for v in verdicts[::2]] == ["是", "否"]
-    for explained in (classifier.explanations(twins()), factors(classifier, twins())):
-        first, second, third = explained
-        assert [first.verdict, second, third.verdict] == verdicts
+    reason = answered_by_position(classifier, twins(), ("是", "否"), jobs)
+    assert "密度 is 'heavy', not a number" in reason
+    first, second, third = factors(classifier, twins())
+    assert [first.verdict, second, third.verdict] == list(classifier.classify(twins()))
 
 
 def test_a_shift_is_added_to_every_answer_and_explanation(classifier):
-    shift, row = np.array([0.5, -1.0]), melons()[3]
-    shifted = classifier.shifted(shift).shifted(shift)
-    before, after = (next(c.answers([row])) for c in (classifier, shifted))
-    np.testing.assert_allclose(after.joint, before.joint + 2 * shift, rtol=1e-12)
-    plain, moved = (c.explain(row) for c in (classifier, shifted))
-    sign = 1 if plain.towards == classifier.classes[0] else -1
-    assert moved.towards == plain.towards
-    assert moved.constant == pytest.approx(plain.constant + sign * 3.0)
-    assert moved.score == pytest.approx(plain.score + sign * 3.0)
+    check_shifted(classifier, melons()[3])
 
 
 def test_shares_add_up_to_the_score_and_factors_multiply_to_the_joint_probability(classifier):

@@ -9,9 +9,8 @@ from nbspam.sources.records import Record
 from nbspam.store.open import load_classifier
 from nbspam.tables.training import TableSettings, read_table, table_rows, train_table
 from nbspam.tables.unlabelled import cluster_rows, train_by_em, without_class
-from support import ROOT, complains
+from support import MELONS, complains
 
-MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 TARGET = ("--target", "好瓜")
 
 

@@ -147,17 +147,12 @@ def test_a_null_text_is_skipped_and_an_empty_one_is_judged(nbspam, trained, tmp_
 # ---- commands ----
 
 
-def test_mail_in_parquet_trains_the_model_of_the_same_mail_in_a_folder(nbspam, folder, tmp_path):
+def test_mail_in_parquet_trains_the_model_of_the_same_mail_in_a_folder(exported, folder, tmp_path):
     paths = sorted(folder.rglob("*.eml"))
     mails, labels = [p.read_bytes() for p in paths], [p.parent.name for p in paths]
     path = write(tmp_path / "mail.parquet", {"message": mails, "label": labels})
 
-    exports = []
-    for source in (folder, path):
-        model = tmp_path / "m.nbspam"
-        assert nbspam("train", source, "-m", model)[0] == 0
-        exports.append(nbspam("export", "-m", model)[1].splitlines()[1:])  # but for the columns
-    assert exports[0] == exports[1]
+    assert exported(path)[1:] == exported(folder)[1:]  # but for the columns
 
 
 def test_a_preset_says_whether_cells_are_mail_and_the_model_remembers(nbspam, model, tmp_path):
