@@ -39,7 +39,6 @@ MAX_MODULE, MAX_FUNCTION = 600, 50  # lines
 ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli"},
-    "regex": {"tokens"},
     "scipy": {"counts", "classifier"},
     "sklearn": {"models", "classifier"},
     "matplotlib": {"evaluation"},

@@ -246,8 +246,9 @@ def strongest(
     kind: Any = "stable" if documents.n_docs == 1 else None
     order = (_ABOVE_ALL * place - np.abs(odds)).argsort(kind=kind)
     number = np.bincount(place)
-    rank = np.arange(len(order)) - (number.cumsum() - number).repeat(number)
-    counts = order[rank < limits.ravel().take(place.take(order) % limits.size)]
+    most = limits.ravel().take(np.arange(len(number)) % limits.size)
+    end = number.cumsum() - number + most
+    counts = order[np.arange(len(order)) < end.repeat(number)]
     return EvidenceCounting(entry[counts], cell[counts], odds[counts])
 
 

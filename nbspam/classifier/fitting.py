@@ -292,16 +292,16 @@ def _pass(
     The score of each message is that before its own step.  moved: (n_docs,) what the steps of
     each message add up to, at most MOST_OF_ONE either way; updated in place.
     """
-    steps = []
+    steps, total_of = [], np.add.reduce
     for row, columns, scale, score, truth, trusted in messages:
-        now = correction.take(columns)
-        total = scale * float(np.add.reduce(now))
-        z = score + constant + max(-MOST, min(total, MOST))
+        now = correction[columns]
+        z = score + constant + max(-MOST, min(scale * float(total_of(now)), MOST))
         step = trusted * correction_step(z, truth, of_ham)
         step = max(-MOST_OF_ONE - moved[row], min(step, MOST_OF_ONE - moved[row]))
         if step:
             moved[row] += step
-            correction[columns] = now + RATE * scale * step
+            now += RATE * scale * step
+            correction[columns] = now
             constant += BIAS_RATE * step
         steps.append((z, step))
     return correction, constant, steps

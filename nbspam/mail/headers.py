@@ -45,7 +45,7 @@ _NOT_BASE64 = bytes(
 )
 # As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
 # a search does.
-CR, _EQUALS = b"\r="
+CR, _EQUALS, _QUESTION = b"\r=?"
 PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
 _KINDS = {b"": PART, b"--": END}
 _MAX_VALUE = 500  # bytes of a value that is remembered
@@ -296,7 +296,8 @@ def unfold(value: bytes) -> bytes:
 
 def is_plain(value: bytes) -> bool:
     """Return whether a value, or a block of headers, has nothing to decode."""
-    return value.isascii() and ESCAPE not in value and value.find(b"=?") < 0
+    is_ascii = value.isascii() and ESCAPE not in value
+    return is_ascii and (_QUESTION not in value or value.find(b"=?") < 0)
 
 
 def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = None) -> bytes:

@@ -89,7 +89,10 @@ def kind_by_name(path: str) -> str | None:
 def packed_kind(name: str) -> str | None:
     """Return "tar", "zip" or "parquet" if the ending of a name says so, else None."""
     name = name.lower()
-    return next((kind for kind, ends in PACKED.items() if name.endswith(ends)), None)
+    for kind, ends in PACKED.items():
+        if name.endswith(ends):
+            return kind
+    return None
 
 
 def beside(index: str, path: str) -> str:

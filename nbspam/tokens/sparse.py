@@ -71,9 +71,8 @@ class Documents(NamedTuple):
         """Return how many of some tokens each document has, (n_docs,); wanted: (n_tokens,)."""
         if self.n_docs == 1:
             return np.array([np.count_nonzero(wanted.take(self.columns))])
-        met = np.zeros(len(self.columns) + 1, np.int64)
-        np.cumsum(wanted.take(self.columns), out=met[1:])
-        return np.asarray(differences(met.take(self.offsets)))
+        met = positions_of(take_in_slices(wanted, self.columns))
+        return np.asarray(differences(met.searchsorted(self.offsets)))
 
     def times(self) -> Indices:
         """Return how often each entry's token occurs in its document, shape (nnz,)."""
