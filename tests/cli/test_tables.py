@@ -1,13 +1,15 @@
-"""Tables on the command line: numbers from textbooks, and errors."""
+"""Tables on the command line: cells, counts and texts; numbers from textbooks, and errors."""
 
 import json
 
 import numpy as np
 import pytest
 
-from nbspam.models import COLUMN_MODELS
+import nbspam as library
+from nbspam.models import COLUMN_MODELS, estimator_class
 from nbspam.store.modelfile import load_state, save_state
-from support import LIHANG, MELONS, columns, complains, json_lines
+from nbspam.store.open import load_classifier
+from support import LIHANG, MELONS, ROOT, columns, complains, json_lines
 from support import steps_of as factors
 
 NUMBERS = "x,z,y\n" + "".join(f"{i + 0.5},{i * i / 7},{'ab'[i > 9]}\n" for i in range(20))
@@ -251,3 +253,254 @@ def test_a_tables_model_that_does_not_fit_together_is_refused(table, model):
         assert complains(table("classify", stdin=b"2,S\n"), 1, "its contents do not fit")
     save_state(str(model), {**state, "kind": "oracle"})
     assert complains(table("classify", stdin=b"2,S\n"), 1, "kind 'oracle'")
+
+
+# ---- tables of counts: Bernoulli, multinomial and complement naive Bayes by name ----
+
+# The six texts of `ham: apple apple pear, plum, plum pear; spam: cash apple, cash, pear`.
+TEXTS = """apple,pear,plum,cash,y
+2,1,0,0,ham
+0,0,1,0,ham
+0,1,1,0,ham
+1,0,0,1,spam
+0,0,0,1,spam
+0,1,0,0,spam
+"""
+NAMES = "apple,pear,plum,cash"
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text(TEXTS)
+    return path
+
+
+def trained(table, path, *how):
+    status, out, err = table("train", path, "--target", "y", "--model", *how)
+    assert status == 0, err
+    return out
+
+
+def products(table, *rows):
+    """Return the product of all factors of each row, by class."""
+    stdin = "\n".join([NAMES, *rows]).encode()
+    status, out, err = table("explain", "--factors", "--json", stdin=stdin)
+    assert (status, err) == (0, "")
+    return [json.loads(line)["factors"][-1]["product"] for line in out.splitlines()]
+
+
+def test_missing_cells_are_left_out_and_bernoulli_counts_no_word_twice(table, model, texts):
+    """The factors of both models are worked out in docs/family.md."""
+    assert "apple present or absent" in trained(table, texts, "bernoulli")
+    assert products(table, "7,0,0,0") == products(table, "1,0,0,0")
+    assert products(table, "1,,,") == [pytest.approx({"ham": 0.5 * 2 / 5, "spam": 0.5 * 2 / 5})]
+    # Beta(b0, b1) = Beta(2, 3) for every word: (n_jy + b1) / (n_y + b0 + b1).
+    trained(table, texts, "bernoulli", "--dirichlet", "2,3")
+    assert products(table, ",,,1") == [pytest.approx({"ham": 0.5 * 3 / 8, "spam": 0.5 * 5 / 8})]
+    assert "apple count" in trained(table, texts, "multinomial")
+    assert products(table, "2,,1,") == products(table, "2,0,1,0")
+    trained(table, texts, "multinomial", "--alpha", "0.5", "--class-prior", "0.2,0.8")
+    ham, spam = 0.2 * 2.5 / 8, 0.8 * 1.5 / 6
+    assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
+    # Dir(3, 2): P(ham) = (3 + 3) / (6 + 5).
+    trained(table, texts, "multinomial", "--dirichlet", "y=3,2")
+    ham, spam = 6 / 11 * 3 / 10, 5 / 11 * 2 / 8
+    assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "multinomial", "complement"])
+def test_answers_are_those_of_the_model_of_tokens(table, model, tmp_path, name):
+    """Which are those of scikit-learn: tests/models/test_token_models.py."""
+    X, y, asked = drawn(tmp_path)
+    trained(table, tmp_path / "t.csv", name, "--alpha", "0.3")
+    peer = estimator_class(name)(alpha=0.3).fit(X, y)
+    np.testing.assert_allclose(posteriors(table, asked), peer.predict_proba(asked))
+    how = ("--target=y", f"--model={name}", "--cv=4")
+    assert " of 40 right" in table("eval", tmp_path / "t.csv", *how)[1]
+
+
+def drawn(folder):
+    """Write a table of counts of three classes; return its rows, its classes and more rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 3
+    X, asked = rng.poisson(1 + np.arange(5) % 3 * y[:, None]), rng.poisson(2, (20, 5))
+    rows = [f"{','.join(map(str, row))},{label}" for row, label in zip(X.tolist(), y, strict=True)]
+    (folder / "t.csv").write_text("\n".join(["a,b,c,d,e,y", *rows]))
+    return X, y, asked
+
+
+def posteriors(table, asked):
+    lines = ["a,b,c,d,e", *(",".join(map(str, row)) for row in asked.tolist())]
+    out = table("classify", "--json", stdin="\n".join(lines).encode())[1]
+    return [list(json.loads(line)["posterior"].values()) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "multinomial", "complement"])
+def test_cells_that_count_nothing_are_refused(table, model, texts, tmp_path, name):
+    how = ("--target", "y", "--model", name)
+    for cell in ("-1", "much"):
+        (tmp_path / "bad.csv").write_text(TEXTS.replace("2,1", f"{cell},1"))
+        result = table("train", tmp_path / "bad.csv", *how)
+        assert complains(result, 1, f"bad.csv#1: apple is '{cell}', not a count from 0 up")
+    trained(table, texts, name)
+    for command in ("classify", "explain", "explain --factors"):
+        result = table(*command.split(), stdin=f"{NAMES}\n0,-3,0,0\n".encode())
+        assert complains(result, 1, "skipped -#1: pear is '-3', not a count")
+    for option in ("--numeric", "--categorical"):
+        result = table("train", texts, *how, option, "pear")
+        assert complains(result, 2, "all columns hold counts", "pear holds something else")
+    result = table("train", texts, *how, "--discretise", "mdl")
+    assert complains(result, 2, "--discretise", "numbers as they are")
+
+
+def test_a_row_of_thousands_of_words_is_explained(table, model, tmp_path):
+    """Step by step, but not in one matrix of all steps."""
+    rng = np.random.default_rng(0)
+    names = [f"w{i}" for i in range(1500)]
+    rows = [",".join(map(str, [*rng.poisson(0.1, 1500).tolist(), i % 2])) for i in range(6)]
+    (tmp_path / "wide.csv").write_text("\n".join([",".join([*names, "y"]), *rows]))
+    out = trained(table, tmp_path / "wide.csv", "multinomial")
+    assert "  … and 1,480 more columns\nlearned y" in out
+    status, out, err = table("explain", "--json", "-n", "2000", stdin=rows[0].encode())
+    assert (status, err) == (0, "")
+    values = json.loads(out)
+    shares = [row["contribution"] for row in values["tokens"]]
+    assert values["constant"] + sum(shares) == pytest.approx(values["score"])
+
+
+# ---- tables of texts on the command line: encodings, columns that a model remembers, names ----
+
+REVIEWS = ROOT / "corpora" / "reviews.tsv"
+TICKETS = (
+    "nr,queue,title,body\n"
+    "1,sales,price,what does it cost\n"
+    "2,help,broken,it does not start\n"
+    "3,sales,offer,the price for ten\n"
+    "4,help,noise,it stops after the start\n"
+)
+
+
+@pytest.fixture
+def tickets(nbspam, tmp_path, model):
+    """A model of tickets, told once in which columns they are."""
+    path = tmp_path / "tickets.csv"
+    path.write_text(TICKETS)
+    columns = ("--text-column", "title", "--text-column", "body", "--label-column", "queue")
+    assert nbspam("train", path, *columns)[0] == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("gbk", "GB18030"), ("utf-16", "UTF-16"), ("utf-8", None), ("gb18030", "GB18030")],
+)
+def test_a_table_in_any_encoding_makes_the_same_model(nbspam, tmp_path, encoding, name):
+    rows = [row for row in REVIEWS.read_text("utf-8").splitlines() if row[:3] in ("lan", "chi")]
+    (tmp_path / "a.tsv").write_bytes("\n".join(rows).encode(encoding))
+    (tmp_path / "b.tsv").write_text("\n".join(rows), "utf-8")
+    for table in ("a", "b"):
+        status, _, err = nbspam("train", tmp_path / f"{table}.tsv", "-m", tmp_path / table)
+        assert status == 0
+        said = f"nbspam: {tmp_path / 'a.tsv'}: read as {name}; --encoding NAME overrides\n"
+        assert err == (said if table == "a" and name else "")
+
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_an_encoding_that_does_not_fit_is_an_error_with_the_line(nbspam, tmp_path, model):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"label,text\nham,x\nspam,\xff\n")
+    answer = nbspam("train", path, "--encoding", "utf-8")
+    assert complains(answer, 1, "a.csv: line 3: not utf-8; give another --encoding")
+    for command in (["train"], ["table", "train", "--target", "label"]):
+        answer = nbspam(*command, path, "--encoding", "utf-9")
+        assert complains(answer, 2, "--encoding utf-9: unknown")
+
+
+def test_train_and_info_say_which_columns_they_took(nbspam, tickets, tmp_path):
+    assert "text_columns\ttitle, body\nlabel_column\tqueue\n" in nbspam("info")[1]
+    train = ("train", tickets, "--label-column", "queue", "--text-column", "body")
+    assert nbspam(*train)[1].splitlines()[1] == "  text in 'body'; class in 'queue'"
+    told = nbspam.json(*train)
+    assert (told["text_columns"], told["label_column"]) == (["body"], "queue")
+    (tmp_path / "x.csv").write_text("text\nx\n")
+    out = nbspam("train", "--spam", tmp_path / "x.csv", "--ham", tickets, "-m", tmp_path / "m")[1]
+    assert out.splitlines()[1] == "  text in 'text'"
+    # A model of dependent tokens remembers them too.
+    columns = ("--text-column", "title", "--label-column", "queue", "--model", "aode")
+    assert "text in 'title'" in nbspam("train", tickets, *columns)[1]
+    assert "title" in nbspam("info")[1]
+    assert nbspam("classify", tickets)[1].count("\n") == 4
+
+
+def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
+    text = nbspam("export")[1]
+    assert nbspam("import", "-", "-m", tmp_path / "copy", stdin=text.encode())[0] == 0
+    assert (tmp_path / "copy").read_bytes() == model.read_bytes()
+    assert nbspam("merge", model, tmp_path / "copy", "-o", tmp_path / "both")[0] == 0
+    assert load_classifier(str(tmp_path / "both")).settings.columns == (("title", "body"), "queue")
+    wrong = text.replace('"text": ["title", "body"]', '"text": [1]').encode()
+    assert complains(nbspam("import", "-", stdin=wrong), 1, "line 1: settings: columns")
+
+
+def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
+    assert load_classifier(str(tmp_path / "data" / "m.nbspam")).settings.columns == (
+        ("title", "body"), "queue",
+    )  # fmt: skip
+    (tmp_path / "new.csv").write_text("body,title\nwhat does it cost,price\n")
+    whole = nbspam("classify", tmp_path / "new.csv")[1]
+    assert whole.startswith("sales\t")
+    assert whole == nbspam("classify", tickets)[1].splitlines()[0].replace("tickets", "new") + "\n"
+    assert "title" not in nbspam("explain", tmp_path / "new.csv")[1]
+    assert nbspam("eval", tickets)[1].startswith("4 of 4 right")
+    assert nbspam("update", tickets)[1] == "already known 4\n"
+    (tmp_path / "one.csv").write_text("body,title\nit does not start,broken\n")
+    assert nbspam("unlearn", tmp_path / "one.csv")[1] == "un-learned 1\n"
+    assert (
+        nbspam("relabel", "--to", "sales", tmp_path / "one.csv")[1]
+        == "learned 1 that the model did not know\n"
+    )
+    assert nbspam("update", tickets)[1] == "already known 3, moved 1\n"
+
+
+def test_a_table_without_a_known_column_of_classes_is_refused_with_its_columns(nbspam, tickets):
+    answer = nbspam("train", tickets, "--text-column", "body")
+    said = "train: no column that is known to hold classes; name one by --label-column, of: nr,"
+    assert complains(answer, 1, said)
+    labels = nbspam("train", "--spam", tickets, "--text-column", "body", "-m", "other")
+    assert "--label-column" not in labels[2]
+
+
+def test_options_override_the_remembered_columns_and_rows_are_named_by_a_column(nbspam, tickets):
+    whole = nbspam("classify", tickets)[1]
+    body = nbspam("classify", tickets, "--text-column", "body")[1]
+    assert [line.split("\t")[0] for line in body.splitlines()] == ["sales", "help"] * 2
+    assert body != whole
+    answer = nbspam("classify", tickets, "--text-column", "boddy")
+    assert complains(answer, 1, "no column 'boddy'; did you mean 'body'? there are: nr, queue,")
+
+    out = nbspam("classify", tickets, "--id-column", "nr")[1]
+    assert [line.split("\t")[2] for line in out.splitlines()] == ["1", "2", "3", "4"]
+    out = nbspam("explain", tickets, "--id-column", "nr", "--json")[1]
+    assert json.loads(out.splitlines()[2])["name"] == "3"
+
+
+def test_unlabelled_tables_need_no_column_of_classes(nbspam, tickets, tmp_path, model):
+    (tmp_path / "more.csv").write_text("title,body\nprice,the cost of it\nbroken,it stops\n")
+    columns = ("--text-column", "title", "--text-column", "body", "--label-column", "queue")
+    more = ("--unlabelled", tmp_path / "more.csv", "--unlabelled-weight", "0.5", "--min-df", "1")
+    model.unlink()
+    out = nbspam.out("train", tickets, *columns, *more)
+    assert "read 4 labelled, 2 unlabelled\n  text in 'title', 'body'; class in 'queue'\n" in out
+
+
+def test_the_library_remembers_columns_too(tmp_path):
+
+    (tmp_path / "a.csv").write_text(TICKETS.replace("queue,title", "label,title"))
+    (tmp_path / "b.csv").write_text("x,body\nbroken,what does it cost\n")
+    model = library.train(tmp_path / "a.csv")
+    (verdict,) = model.classify_many(tmp_path / "b.csv")
+    assert verdict.label == "sales"
+    assert model.update(tmp_path / "a.csv").already_known == 4
+    assert model.unlearn(tmp_path / "b.csv").unlearned == 1
