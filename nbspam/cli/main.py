@@ -223,6 +223,8 @@ def main() -> NoReturn:
     os._exit(status)
 
 
+# Bytes of addresses that numpy and its linear algebra take; asking for them costs 12 us.
+_FOR_NUMPY = 80 << 20
 _OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at once"
 
 
@@ -235,6 +237,7 @@ def exit_status(arguments: list[str]) -> int:
             warnings_in_one_line(),
             cli.make_context("nbspam", list(arguments), obj=call) as context,
         ):
+            bytes(_FOR_NUMPY)  # raises MemoryError, where numpy would end the process
             status = cli.invoke(context)
         sys.stdout.flush()
         return status or 0

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _FOR_SMALL = 8  # one part in so many of the bytes that may be held is kept for small messages
+_AT_ONCE = 1 << 16  # bytes that are read from a connection at once
 _FEW = 10  # messages that may wait to be learned by their lists: they are not charged to a client
 _MOST_FAILURES = 10  # in a row: then a worker is started again
 
@@ -86,6 +87,7 @@ class Desk:
         self.page: ASGIApp | None = None  # it answers them, from the first one on
         self.held = 0  # bytes of messages that are received, or wait
         self.turns = count(1)  # of messages, as they begin
+        self.inbox = memoryview(bytearray(_AT_ONCE))  # for what is read from one connection
         self.give_up = give_up
         self.failures = 0  # of messages, in a row
         self.ends = False  # no further requests are taken
@@ -126,14 +128,7 @@ class Desk:
         if not guest.held:
             guest.turn = next(self.turns)
         while self.held + size > room:
-            large = [
-                each
-                for each in self.connections
-                if each is not guest
-                and each.held > limits.small_bytes
-                and each.pending is None
-                and not each.closes
-            ]
+            large = [each for each in self.large() if each is not guest]
             last = max(
                 [*large, *[guest] * (not is_small)], key=lambda each: each.turn, default=guest
             )
@@ -141,6 +136,19 @@ class Desk:
                 raise BusyError
             last.give_way()
         self.hold(guest, guest.held + size)
+
+    def large(self) -> list[ClientGuest]:
+        """Return the connections whose large message is still received."""
+        return [
+            each
+            for each in self.connections
+            if each.held > self.limits.small_bytes and each.pending is None and not each.closes
+        ]
+
+    def make_room(self) -> None:
+        """Let large messages give way: the system has less memory than the bounds allow."""
+        for each in self.large():
+            each.give_way()
 
     def hold(self, guest: ClientGuest, size: int) -> None:
         """Note that a connection holds so many bytes from now on, room or not."""
@@ -212,7 +220,7 @@ class Desk:
 # ---- one connection ----
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One client's connection.
 
     A protocol defines `received`, `heard` and `refuse`.
@@ -271,21 +279,41 @@ class Connection(asyncio.Protocol):
         if self.pending is not None:
             self.pending.cancel()
 
-    def data_received(self, data: bytes) -> None:
-        """Take in what the client sends, until all is said."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer for what is read next: a loop's own could find no memory."""
+        return self.desk.inbox
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take in what was read."""
+        if not self.closes:
+            self.within_memory(self._take_in, nbytes)
+
+    def _take_in(self, size: int) -> None:
         try:
-            if not self.closes:
-                self.received(data)
-        except MemoryError:  # of the system; the bounds are too high for it
-            self.give_way()
+            data = bytes(self.desk.inbox[:size])
+        except MemoryError:
+            self.desk.make_room()
+            if self.closes:
+                return
+            data = bytes(self.desk.inbox[:size])
+        self.received(data)
 
     def eof_received(self) -> bool:
         """Keep the connection open for the answer: clients may shut their writing side first."""
         self.heard_all = True
         if self.closes:
             return False
-        self.heard()
+        self.within_memory(self.heard)
         return not self.transport.is_closing()
+
+    def within_memory(self, work: Callable[..., object], *arguments: Any) -> None:
+        """Do a piece of work; refuse the message if the system has no memory for it."""
+        try:
+            work(*arguments)
+        except MemoryError:  # the bounds are too high for the system
+            self.desk.make_room()
+            if not self.closes:
+                self.give_way()
 
     def received(self, data: bytes) -> None:
         """Take in a piece of a request."""
@@ -500,13 +528,16 @@ class Connection(asyncio.Protocol):
             error = done.exception()
             if error is None:
                 desk.failures = 0
-                answered(done.result())
+                self.within_memory(answered, done.result())
             elif isinstance(error, UserError):
                 self.trouble("user", str(error))
             else:
                 desk.note_failure(error, **facts())
                 foreseen = isinstance(error, NbspamError | OSError)
-                self.trouble("failed", str(error) if foreseen else "internal error")
+                if isinstance(error, MemoryError):
+                    self.trouble("busy")
+                else:
+                    self.trouble("failed", str(error) if foreseen else "internal error")
 
         future.add_done_callback(settled)
 

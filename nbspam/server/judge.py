@@ -81,7 +81,7 @@ def user_folder_name(name: str) -> str:
     """
     if not name:
         raise UserError("no user is named; name whose model is to learn")
-    if "\N{REPLACEMENT CHARACTER}" in name:  # different bytes have become the same
+    if "\ufffd" in name:  # different bytes have become the same
         raise UserError("the user's name is not UTF-8; write it so")
     folder = quote(name, safe=_PLAIN, errors="surrogatepass")
     if folder.startswith("."):

@@ -5,7 +5,7 @@ several messages; the server gathers head and body of each, judges it at its end
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nbspam.mail.head import checked_tag
 from nbspam.mail.verdict_headers import headers_of
@@ -77,18 +77,37 @@ class MilterConnection(Connection):
         """Take in packets."""
         if not self.buffer:
             self.expect(self.desk.limits.body_seconds)
-        self.buffer += data
         try:
-            while self.pending is None and not self.closes:
-                found = self._next()
-                if found is None:
-                    break
-                self.handle(*found)
+            self.in_spite_of_memory(self.buffer.extend, data)
+            self.in_spite_of_memory(self.obey)
         except ValueError as error:
             self.trouble("malformed", str(error))
+        except MemoryError:  # a packet is lost, and with it where the next one begins
+            self.crowded = True
+            self.trouble("busy")
         if self.pending is not None:
             # What follows a message's end waits for the verdict, and its sender, too.
             self.transport.pause_reading()
+
+    def in_spite_of_memory(self, work: Callable[..., object], *arguments: bytes) -> None:
+        """Do a piece of work; if memory runs out, let go of the message, and go on.
+
+        Its other packets are still read, and its end is answered.
+        """
+        try:
+            work(*arguments)
+        except MemoryError:
+            self.desk.make_room()
+            self.give_way()
+            work(*arguments)
+
+    def obey(self) -> None:
+        """Obey the packets that are whole, up to the end of a message."""
+        while self.pending is None and not self.closes:
+            found = self._next()
+            if found is None:
+                break
+            self.handle(*found)
 
     def heard(self) -> None:
         """Close: the mail system has gone, or will read the answer and go."""
@@ -124,11 +143,15 @@ class MilterConnection(Connection):
                 self.close()
         elif command == _END:
             self.gather(_BODY, data)
+            try:
+                message = b"" if self.is_refused else self.message()
+            except MemoryError:
+                self.give_way()
             if self.is_refused:
                 self.trouble("busy")
             else:
                 user, facts = user_of(self.recipients), {"queue": self.queue, "asked": "milter"}
-                self.ask(self.message(), False, self.answer, user or None, **facts)
+                self.ask(message, False, self.answer, user or None, **facts)
         elif command in _ANSWERED:
             self.gather(command, data)
             if not _ANSWERED[command] & self.unanswered:

@@ -72,7 +72,7 @@ class HttpConnection(connection.Connection):
         except (HttpParserError, HttpParserUpgrade, ValueError) as error:
             self.stays = False
             if not self.whole:
-                busy = isinstance(error.__context__, connection.BusyError)
+                busy = isinstance(error.__context__, connection.BusyError | MemoryError)
                 self.trouble("busy") if busy else self.trouble("malformed", "not HTTP")
         if self.whole and not self.closes:
             self.answer()

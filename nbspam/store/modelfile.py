@@ -7,6 +7,7 @@ a stream names is looked up or called, so a stranger's file cannot run code or u
 """
 
 import contextlib
+import errno
 import math
 import mmap
 import os
@@ -451,6 +452,8 @@ def _map(path: str, is_copied: bool) -> tuple[mmap.mmap, Stamp]:
             f"{path}: no permission to read the model; ask its owner, or give another with -m"
         ) from None
     except (OSError, ValueError) as error:  # ValueError: NUL in the path, or the file is now empty
+        if getattr(error, "errno", None) == errno.ENOMEM:
+            raise MemoryError from error
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(
             f"{path}: cannot read the model: {reason}; give another with -m"

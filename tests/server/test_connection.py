@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -324,11 +325,54 @@ async def test_a_worker_that_fails_ten_messages_in_a_row_is_given_up(messages, i
     assert bool(given_up) == at.is_failing == is_given_up
 
 
+def without_memory(*_):
+    raise MemoryError
+
+
+class NoMemory:
+    __getitem__ = without_memory
+
+
 async def test_a_connection_for_which_there_is_no_memory_is_told_to_try_again():
-    client = Client(SpamdConnection, desk())
-    client.connection.keep = lambda data: bytes(1 << 62)  # raises MemoryError
-    await client.send(check(SPAM))
+    for place in ("keep", "message"):
+        client = Client(SpamdConnection, desk())
+        setattr(client.connection, place, without_memory)
+        await client.send(check(SPAM))
+        assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"), [(SpamdConnection, b"75"), (RspamdConnection, b"503")]
+)
+async def test_a_message_for_which_its_judge_has_no_memory_is_to_be_sent_again(kind, answer):
+    request = {SpamdConnection: check, RspamdConnection: partial(post, "/checkv2")}[kind]
+    at = desk()
+    client = await Client(kind, at).send(request(b"no memory"))
+    assert client.answer.split()[1] == answer
+    assert (at.failures, at.tally.total("trouble busy")) == (1, 1)
+
+
+async def test_what_is_read_without_memory_for_it_is_refused_once():
+    at = desk()
+    client = Client(SpamdConnection, at)
+    client.connection.get_buffer(-1)[:4] = b"PING"
+    room, at.inbox = at.inbox, NoMemory()
+    client.connection.buffer_updated(4)
+    client.connection.buffer_updated(4)  # which nobody reads any more
     assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+    assert at.tally.total("trouble busy") == 1
+
+    # The large messages that are still received make room.
+    at.inbox, large = room, Client(MilterConnection, at)
+    await large.send(OFFER, milter_mail(SPAM + bytes(at.limits.small_bytes), end=False))
+    small, give_way = Client(MilterConnection, at), large.connection.give_way
+    large.connection.give_way = lambda: (give_way(), setattr(at, "inbox", room))
+    room[: len(OFFER)] = OFFER
+    at.inbox = NoMemory()
+    small.connection.buffer_updated(len(OFFER))
+    assert small.answer[4:5] == b"O"
+    await large.send(packet(b"E"))
+    assert large.answer.endswith(packet(b"t"))
 
 
 # ---- ends ----

@@ -163,7 +163,7 @@ async def test_what_follows_an_end_waits_for_its_answer():
     at = desk(waits=True)
     client = await Client(MilterConnection, at).send(OFFER, milter_mail(PILLS))
     assert client.wire.is_paused
-    client.connection.data_received(milter_mail(LUNCH))
+    client.put(milter_mail(LUNCH))
     await asyncio.sleep(0)
     assert len(at.judge.seen) == 1
     await go_on(at)
@@ -204,6 +204,32 @@ def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end():
     client = talk(OFFER, *pieces, packet(b"E"), milter_mail(PILLS), limits=limits)
     assert commands(packets(client.answer)) == b"Otiiiic"
     assert client.desk.tally.total("trouble busy") == 1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("place", ["message", "keep"])
+async def test_a_message_without_memory_is_to_be_sent_again_and_the_next_is_judged(place, times):
+    client = await Client(MilterConnection, desk()).send(OFFER)
+    works, calls = getattr(client.connection, place), []
+
+    def fails(*data):
+        calls.append(place)
+        if len(calls) <= times:
+            raise MemoryError
+        return works(*data)
+
+    setattr(client.connection, place, fails)
+    await client.send(milter_mail(), milter_mail())
+    assert commands(packets(client.answer)) == b"Ot" + (b"t" if times == 2 else b"iiiic")
+
+
+async def test_a_packet_without_memory_ends_the_connection_with_a_refusal():
+    client = Client(MilterConnection, at := desk())
+    calls = []
+    client.connection.obey = lambda: calls.append(bytes(1 << 62))
+    await client.send(milter_mail())
+    assert packets(client.answer) == [(b"t", b"")]
+    assert (at.tally.total("trouble busy"), client.is_over) == (1, True)
 
 
 async def test_a_connection_beyond_the_limit_is_answered_at_the_message_s_end():

@@ -190,7 +190,7 @@ def test_requests_one_after_the_other_are_answered_in_their_order():
 async def test_a_request_that_comes_before_the_answer_waits_for_it():
     at = desk(waits=True)
     client = await Client(RspamdConnection, at).send(post("/checkv2"))
-    client.connection.data_received(get("/ping"))
+    client.put(get("/ping"))
     assert (client.wire.is_paused, client.answer) == (True, b"")
     await go_on(at)
     assert [body[:5] for _, _, body in parsed(client.answer)] == [b'{"is_', b"pong\r"]

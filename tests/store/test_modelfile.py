@@ -290,6 +290,16 @@ def test_an_unreadable_model_says_so(model, monkeypatch):
         assert refusal(model).startswith("no permission to read the model; ")
 
 
+def test_a_model_without_memory_for_it_is_no_wrong_model(model, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        with pytest.raises(MemoryError):
+            refusal(model)
+
+
 def test_other_files_are_not_models(tmp_path):
     joblib.dump({"keys": np.arange(3)}, tmp_path / "by joblib")
     model, other = tmp_path / "m", (tmp_path / "by joblib").read_bytes()

@@ -25,7 +25,7 @@ from nbspam.mail.verdict_headers import HeaderChoices, headers_of, score_of
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
-from protocols import OFFER, check, milter_mail, milter_parts, post
+from protocols import OFFER, check, milter_mail, milter_parts, packet, post
 from serving import serving, until
 from stress.hostile import Inputs
 
@@ -369,19 +369,41 @@ def idle_clients(trial, number):
 
 
 def short_memory(trial, number):
-    """Let large messages find no memory: the messages after them are answered rightly."""
-    large = check(b"Subject: large\n\n" + b"".join(b"w%d " % n for n in range(1_000_000)))
+    """Let large messages find no memory: they are to be sent again, and small ones go on."""
+    large = b"Subject: large\n\n" + b"".join(b"w%d " % n for n in range(1_000_000))
+    numbers = iter(range(300))
 
     async def work(served):
-        return await asyncio.gather(*(ask(served.spamd, large) for _ in range(number)))
+        asked = (
+            (served.spamd, check(large)),
+            (served.http, post("/checkv2", large)),
+            (served.milter, OFFER + milter_mail(large)),
+        )
+        found = asyncio.gather(*(ask(*each) for _ in range(number) for each in asked))
+        small = await trial.load(served, lambda: next(numbers, None) is None)
+        return small, await found
 
     with trial.server() as served:
         assert trial.answers_rightly(served)
         for pid in served.pids:
             used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
             resource.prlimit(pid, resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
-        answers = asyncio.run(work(served))
-        assert not all(answer.startswith(b"SPAMD/1.1 0 EX_OK") for answer in answers)
+        small, answers = asyncio.run(work(served))
+        print(dict(small))
+        assert set(small) == {"right"}
+        kinds = (
+            (b"SPAMD/1.1 0 EX_OK", b"SPAMD/1.0 75 EX_TEMPFAIL"),
+            (b"HTTP/1.1 200", b"HTTP/1.1 503"),
+            (packet(b"c"), packet(b"t")),
+        )
+        found = Counter(
+            kind
+            for answer, pair in zip(answers, kinds * number, strict=True)
+            for kind in [each for each in pair if answer.startswith(each) or answer.endswith(each)]
+        )
+        print(dict(found), served.metrics())
+        assert found.total() == len(answers)
+        assert sum(found[refusal] for _, refusal in kinds) > 0
         assert trial.answers_rightly(served)
 
 
