@@ -236,7 +236,7 @@ def test_many_classes_are_blended_unasked(nbspam, model, tmp_path):
     (tmp_path / "topics.tsv").write_text("".join(rows))
     assert nbspam("train", tmp_path / "topics.tsv")[0] == 0
 
-    facts = json.loads(nbspam("info", "--json")[1])["settings"]
+    facts = nbspam.json("info")["settings"]
     assert (facts["weighting"], facts["combine"]) == ("log-length", True)
     values = json.loads(nbspam("explain", "--json", stdin=b"tulip and seed, a wave")[1])
     assert values["label"] == "soil"

@@ -131,9 +131,7 @@ def few(tmp_path):
 
 def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
     command = ("train", few / "few.jsonl", "--unlabelled", few / "others")
-    status, out, err = nbspam(*command)
-
-    assert (status, err) == (0, "")
+    out = nbspam.out(*command)
     assert out.startswith("round\tlog-likelihood\tlog-posterior\tgain of Q\tlargest change\n")
     assert "read 4 labelled, 40 unlabelled" in out
     assert "held-out accuracy by weight 0: " in out
@@ -141,7 +139,7 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
     (few / "q.jsonl").write_text('{"text": "sail and anchor"}\n')
     assert nbspam("predict", few / "q.jsonl", "--text-column", "text")[1] == "sea\n"
 
-    report = json.loads(nbspam(*command, "--unlabelled-weight", "0.5", "--hard", "--json")[1])
+    report = nbspam.json(*command, "--unlabelled-weight", "0.5", "--hard")
     reached = [row["log_posterior"] for row in report["rounds"]]
     assert reached == sorted(reached)
     assert (report["weight"], report["labelled"], report["unlabelled"]) == (0.5, 4, 40)

@@ -91,9 +91,7 @@ def test_several_settings_are_judged_as_each_alone(mails):
 
 def test_compare_knows_several_and_json_and_streams(nbspam, folder):
     arguments = ("--against", "--pairs", "--against", "--preset mail", "--json", "--online")
-    status, out, _ = nbspam("compare", folder, *arguments)
-
-    assert status == 0
+    out = nbspam.out("compare", folder, *arguments)
     first, second = json_lines(out)
     assert (first["against"], second["against"]) == ("--pairs", "--preset mail")
     errors = second["differences"][0]
@@ -104,8 +102,7 @@ def test_compare_knows_several_and_json_and_streams(nbspam, folder):
 def test_compare_prices_both_alike_and_says_what_they_are(nbspam, folder):
     ways = ("--no-pairs", "--min-df", 2, "--cv", 2, "--against", "--model multinomial")
     costs = ("--fp-cost", 9, "--unsure-cost", ".5")
-    status, out, _ = nbspam("compare", folder, *ways, *costs, "--json")
-    assert status == 0
+    out = nbspam.out("compare", folder, *ways, *costs, "--json")
     assert "undecided" in [each["name"] for each in json.loads(out)["differences"]]
     said = "A  --no-pairs --min-df 2\nB  --model multinomial\n4 messages, 2 folds\n"
     out = nbspam("compare", folder, *ways)[1]
@@ -188,8 +185,7 @@ def test_the_table_holds_both_cutoffs_and_moves_one_way():
 def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder):
     before = trained.read_bytes()
     arguments = ("tune", folder, "--cv", 2, "--fp-cost", 5)
-    status, out, _ = nbspam(*arguments)
-    assert status == 0
+    out = nbspam.out(*arguments)
     assert "by the costs" in out
     assert "--save keeps them" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -199,8 +195,8 @@ def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder
     kept = load(str(trained)).rule
     assert (kept.fp_cost, kept.unsure_cost) == (5, 0.3)
     assert "unsure between; kept by `nbspam tune`" in nbspam("info")[1]
-    assert json.loads(nbspam("info", "--json")[1])["cutoffs"]["fp_cost"] == 5
-    values = json.loads(nbspam(*arguments, "--unsure-cost", ".3", "--json")[1])
+    assert nbspam.json("info")["cutoffs"]["fp_cost"] == 5
+    values = nbspam.json(*arguments, "--unsure-cost", ".3")
     assert values["chosen"]["cutoffs"] == {
         "spam": kept.spam,
         "ham": kept.ham,
@@ -215,13 +211,12 @@ def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):
     assert nbspam("predict", path)[1] == "unsure\n"
     assert nbspam("classify", path, "--exit-code")[0] == 2
     assert nbspam("classify", path, "--fp-cost", "2")[1].startswith("spam\t")
-    assert json.loads(nbspam("eval", folder, "--json")[1])["undecided"] > 0
+    assert nbspam.json("eval", folder)["undecided"] > 0
 
 
 def test_tune_knows_plain_models_and_refuses_what_makes_no_sense(nbspam, model, folder):
     assert nbspam("train", folder, "--model", "multinomial")[0] == 0
-    status, out, _ = nbspam("tune", folder, "--cv", 2)
-    assert status == 0
+    out = nbspam.out("tune", folder, "--cv", 2)
     assert "ham called spam 2\n" in out
     folder.joinpath("spam").rename(folder / "work")
     assert nbspam("train", folder)[0] == 0

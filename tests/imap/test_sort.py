@@ -469,9 +469,7 @@ def filled(server):
 def test_the_first_day_ends_with_a_model_and_what_to_type_next(filled, nbspam, tmp_path):
     model = tmp_path / "new" / "m.nbspam"
     before = {name: filled.contents(name) for name in filled.folders}
-    status, out, err = nbspam("setup", "-m", model, filled.url())
-
-    assert (status, err) == (0, "")
+    out = nbspam.out("setup", "-m", model, filled.url())
     lines = out.splitlines()
     assert lines[:7] == [
         "inbox\t28\tINBOX",

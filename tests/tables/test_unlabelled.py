@@ -113,13 +113,12 @@ def gaps(tmp_path):
 @pytest.mark.parametrize("kind", ["mixed", "network"])
 def test_train_with_em_shows_each_round(nbspam, table, gaps, model, kind):
     command = ("train", gaps, *TARGET, "--em", "--model", kind)
-    status, out, err = table(*command)
-    assert (status, err) == (0, "")
+    out = table.out(*command)
     lines = out.splitlines()
     assert lines[0] == "round\tlog-likelihood\tlog-posterior\tgain of Q\tlargest change"
     assert "read 11 rows with a class, 6 without" in lines
     assert lines[-1].startswith(f"learned 好瓜 by {kind} and EM; model in {model}")
-    facts = json.loads(table(*command, "--json")[1])
+    facts = table.json(*command)
     reached = [step["log_posterior"] for step in facts["rounds"]]
     assert reached == sorted(reached)
     assert (facts["labelled"], facts["unlabelled"], facts["weight"]) == (11, 6, 1)
@@ -128,12 +127,11 @@ def test_train_with_em_shows_each_round(nbspam, table, gaps, model, kind):
 
 def test_unlabelled_tables_are_read_beside_labelled_ones(table, gaps, model):
     how = ("--unlabelled", gaps, "--unlabelled-weight", "0.5", "--hard")
-    status, out, _ = table("train", MELONS, *TARGET, *how)
-    assert status == 0
+    out = table.out("train", MELONS, *TARGET, *how)
     assert "read 17 rows with a class, 17 without" in out
     shares = load_classifier(str(model)).model.class_count_
     assert shares.sum() == pytest.approx(17 + 17 / 2)
-    read = json.loads(table("info", "--json")[1])["read"]
+    read = table.json("info")["read"]
     assert list(read.values()) == np.rint(shares).tolist()
 
 
@@ -217,15 +215,14 @@ def test_alpha_is_added_to_every_count_of_a_cluster():
 
 def test_the_command_prints_clusters_and_the_cluster_of_each_row(table):
     how = ("cluster", MELONS, "-k", "2", "--drop", "好瓜")
-    status, out, err = table(*how, "-n", "3")
-    assert (status, err) == (0, "")
+    out = table.out(*how, "-n", "3")
     head, one, two = out.splitlines()
     assert head == "cluster\trows\ttypical values"
     sizes = [float(line.split("\t")[1]) for line in (one, two)]
     assert sum(sizes) == pytest.approx(17, abs=0.01)
     assert all(len(line.split("\t")[2].split("  ")) == 3 for line in (one, two))
 
-    facts = json.loads(table(*how, "-n", "3", "--json")[1])
+    facts = table.json(*how, "-n", "3")
     assert [c["cluster"] for c in facts["clusters"]] == ["1", "2"]
     assert all(len(c["values"]) == 3 for c in facts["clusters"])
     lines = table(*how, "--assignments")[1].splitlines()

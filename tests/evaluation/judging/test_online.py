@@ -1,6 +1,5 @@
 """Laws of online evaluation; that it answers as `update` does is in store/test_learning_on.py."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -208,12 +207,12 @@ def test_eval_online_says_which_order_it_took(nbspam, tmp_path, few_resamples):
     ):
         online = ["eval", "--online", *arguments]
         assert nbspam(*online)[1].startswith(f"judged and then learned {words}")
-        assert json.loads(nbspam(*online, "--json")[1])["order"] == order
+        assert nbspam.json(*online)["order"] == order
     drawn = [nbspam(*("eval", "--online", tmp_path / "mails"), "--seed", n)[1] for n in (0, 0, 3)]
     assert drawn[0] == drawn[1] != drawn[2]
     against = ["compare", "--online", tmp_path / "mails", "--against", "--pairs"]
     assert "10 stretches, in a random order" in nbspam(*against)[1]
-    assert json.loads(nbspam(*against, "--json")[1])["order"] == "shuffled"
+    assert nbspam.json(*against)["order"] == "shuffled"
 
 
 def test_a_policy_of_update_judges_folders_in_the_same_order(nbspam, trained, tmp_path):
