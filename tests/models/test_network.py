@@ -521,6 +521,10 @@ def test_an_invalid_document_is_refused_with_the_reason(rows, words):
 
 
 def test_counts_beyond_the_limit_of_memory_are_refused_with_their_size():
+    most = structure.MAX_CELLS
+    assert structure.check_family((most,), 0, ()) == (1, most)
+    with pytest.raises(UsageError, match="would need 1 GiB, more than 512 MiB"):
+        structure.check_family((2 * most,), 0, ())
     with pytest.raises(UsageError, match=r"a table of 2 parents would need 4\.47 GiB"):
         structure.family_counts(np.zeros((1, 3), int), (20, 10_000, 3_000), 0, (1, 2))
     model = BayesianNetwork(levels=[500] * 4, start="empty", max_parents=3)

@@ -411,13 +411,11 @@ def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line
     assert n_taken * len(line) < 600_000
 
 
-def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, trained, tmp_path):
+def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, untouched, tmp_path):
     messages = (FROM + os.urandom(99_000).hex().encode() + b"\n\n" for _ in range(9))
     data = gzip.compress(b"".join(messages))
     write_files(tmp_path / "box" / "spam", {"1.mbox.gz": data[: len(data) // 2]})
-    before = trained.read_bytes()
     assert complains(nbspam("update", tmp_path / "box"), 1, "1.mbox.gz: damaged (")
-    assert trained.read_bytes() == before
 
 
 @pytest.mark.parametrize(("n", "end"), [(5, "not a gzipped file"), (7, "skipped 2 more")])

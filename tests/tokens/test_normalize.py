@@ -224,6 +224,8 @@ def test_only_fields_of_text_change():
     found = remove_disguises(words, np.array([1, 16, 31]), np.array([False, True]))
     assert found.replace(b"\0\0\0\0", b"\0") == b"\0v1agra\0f-r-e-e\0viagra\0free\0"
     assert len(found) == len(words)
+    # The first letter of all is looked at, too.
+    assert remove_disguises(b"\0v1a\0", np.array([1, 5]), np.array([True])) == b"\0via\0"
 
 
 def test_a_long_word_of_single_letters_is_joined():

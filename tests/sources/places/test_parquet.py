@@ -203,7 +203,7 @@ def test_columns_of_other_types_are_refused(columns, named, reason, tmp_path):
 
 @pytest.mark.parametrize("kept", [0.0, 0.2, 0.9, None])
 def test_of_a_file_that_is_cut_off_or_damaged_in_the_middle_nothing_is_learned(
-    kept, nbspam, trained, tmp_path
+    kept, nbspam, untouched, tmp_path
 ):
     mails = [SPAM + os.urandom(500) for _ in range(500)]
     path = write(tmp_path / "x.parquet", {"message": mails}, row_group_size=100)
@@ -211,12 +211,10 @@ def test_of_a_file_that_is_cut_off_or_damaged_in_the_middle_nothing_is_learned(
     middle = len(data) // 2
     whole = data[:middle] + bytes(3000) + data[middle + 3000 :]
     path.write_bytes(whole if kept is None else data[: int(kept * len(data))])
-    before = trained.read_bytes()
 
     for command in ("train", "update"):
         found = nbspam(command, "--spam", path)
         assert complains(found, 1, f"{path}: damaged, or no parquet (")
-        assert trained.read_bytes() == before
 
 
 def test_what_expands_without_end_is_refused(monkeypatch, nbspam, trained, tmp_path):

@@ -263,15 +263,12 @@ def test_a_lost_connection_is_made_again_twice(error):
 
 
 @pytest.mark.parametrize("source", ["mails", "mails/spam/old.mbox"])
-def test_of_mail_behind_a_lost_connection_nothing_is_learned(source, nbspam, trained):
+def test_of_mail_behind_a_lost_connection_nothing_is_learned(source, nbspam, untouched):
     uploaded(TREE, "flaky://")
-    before = trained.read_bytes()
     for command in (["train"], ["update"], ["update", "--spam"]):
         Flaky.errors = [None] * 2 + [ConnectionResetError(104, "Connection reset")] * 3
         found = nbspam(*command, f"flaky://{source}", *(["-j", "1"]))
         assert complains(found, 1, "connection lost ([Errno 104] Connection reset), and again")
-        assert trained.read_bytes() == before
-        assert not trained.with_name("m.nbspam-journal").exists()
 
 
 def test_a_worker_that_loses_the_connection_ends_the_command(nbspam, trained):
@@ -472,9 +469,7 @@ def test_what_a_server_answers_is_said_in_one_line(status, code, said, site, nbs
     assert complains(nbspam("classify", url, "--strict"), code, url, said)
 
 
-def test_of_a_file_that_is_cut_off_nothing_is_learned(site, nbspam, trained):
-    before = trained.read_bytes()
+def test_of_a_file_that_is_cut_off_nothing_is_learned(site, nbspam, untouched):
     for path in ("cut/mail.mbox", "cut/mail.eml"):
         found = nbspam("update", "--spam", site + path)
         assert complains(found, 1, f"{site}{path}: connection lost (")
-        assert trained.read_bytes() == before
