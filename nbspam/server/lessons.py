@@ -33,6 +33,7 @@ from nbspam.server.judge import (
     open_served,
     settle_all,
 )
+from nbspam.server.metrics import SHARE_GAUGES
 from nbspam.sharing.logs import open_log
 from nbspam.sharing.sharer import LOG_SECONDS, SharedOutlet, Sharer
 from nbspam.sources.items import Item
@@ -345,6 +346,9 @@ class Courier:
                     self._receive(self._sharer())
             except Exception as error:
                 self._tell(error)
+            self._reads = False
+            for name in SHARE_GAUGES:
+                self._tally.put(name, 0)
             self._ended.wait(_PAUSE)
 
     def _receive(self, sharer: Sharer) -> None:

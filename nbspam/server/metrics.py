@@ -199,7 +199,7 @@ class ServerTally:
 
     def clear(self, number: int) -> None:
         """Forget the gauges of a process that has ended."""
-        for name in _GAUGES:
+        for name in (*_GAUGES, *SHARE_GAUGES):
             self._counts[number, _PLACE[name]] = 0
 
     def add(self, name: str, amount: float = 1) -> None:

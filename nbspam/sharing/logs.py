@@ -103,6 +103,8 @@ class RedisLog(SharedLog):
         from urllib.parse import unquote, urlsplit
 
         import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
 
         parts = urlsplit(url)
         self._key = unquote(parts.path.strip("/"))
@@ -122,6 +124,7 @@ class RedisLog(SharedLog):
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,
             health_check_interval=15,
+            retry=Retry(NoBackoff(), 1),  # a connection that has gone; the caller waits
         )
 
     @contextmanager

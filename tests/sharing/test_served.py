@@ -125,3 +125,34 @@ def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, log):
     assert "of which log?" in nbspam("share", "status", "-m", model)
     assert "needs a FOLDER" in nbspam("share", "join", "-m", model)
     assert "give --share URL, too" in nbspam(*update[:-2], "--share-sync")
+
+
+def reader_of(model):
+    """Return the process of a server that reads the log."""
+    inode = os.stat(f"{model}.share.courier.lock").st_ino
+    with open("/proc/locks") as locks:
+        held = [line.split() for line in locks if "->" not in line]
+    (pid,) = {int(words[4]) for words in held if words[5].endswith(f":{inode}")}
+    return pid
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="it is not told who holds a lock")
+def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, log):
+    (one, two), models = folders(tmp_path, 2)
+    options = ["--share", log.url, "--allow-tell"]
+    readers = []
+    with (
+        serving(models[0], one, *options, "-j", "2") as first,
+        serving(models[1], two, *options, "-j", "1") as second,
+    ):
+        for n in range(0, 6, 2):
+            tell(first, message(n), "ham")
+            tell(second, message(n + 1), "spam")
+            until(lambda n=n: metric(first, "read") == metric(second, "read") == n + 2)
+            readers.append(reader_of(models[0]))
+            os.kill(readers[-1], signal.SIGKILL)
+    exports = [nbspam("export", "-m", model) for model in models]
+
+    assert len(set(readers)) == 3
+    assert exports[0] == exports[1]
+    assert exports[0].count('"message"') == 6
