@@ -39,6 +39,7 @@ MAX_MODULE, MAX_FUNCTION = 600, 50  # lines
 ONLY_IN = {
     "click": {"cli"},
     "rich": {"cli"},
+    "regex": {"tokens"},
     "scipy": {"counts", "classifier"},
     "sklearn": {"models", "classifier"},
     "matplotlib": {"evaluation"},

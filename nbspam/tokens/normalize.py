@@ -12,6 +12,7 @@ import re
 import unicodedata
 from functools import cache
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -37,22 +38,6 @@ SPACELESS = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
     "\U00020000-\U0003ffff]"
-)
-# Letters and marks of scripts, as far as they are in normal form.
-LATIN = (
-    r"a-z\u00e0-\u00f6\u00f8-\u02af\u1d01-\u1d25\u1d2f-\u1d9a\u1e01-\u1eff\u209d-\u209f\u214e"
-    r"\u2180-\u2188\u2c61-\u2c7b\ua723-\ua787\ua78c-\ua7ff\uab30-\uab5a\uab60-\uab64\uab66-\uab68"
-    r"\uab6c\uab6d\U00010780-\U000107bf\U0001df00-\U0001dfff"
-)
-CYRILLIC_AND_GREEK = (
-    r"\u0430-\u0484\u0487-\u052f\u1c89\u1c8a\u1d2b\u2de0-\u2dff\ua641-\ua69f\ufe2e\ufe2f"
-    r"\U0001e030-\U0001e08f\u0371-\u03e1\u03f3-\u03fc\u1d26-\u1d2a\u1f00-\u1ff6\uab65"
-    r"\U00010140-\U0001018e\U000101a0\U0001d200-\U0001d245"
-)
-# A word of mixed alphabets.
-_MIXED = (
-    rf"(?<![{LATIN}{CYRILLIC_AND_GREEK}\d])(?=\d*+(?:[{LATIN}][{LATIN}\d]*+[{CYRILLIC_AND_GREEK}]"
-    rf"|[{CYRILLIC_AND_GREEK}][{CYRILLIC_AND_GREEK}\d]*+[{LATIN}]))[{LATIN}{CYRILLIC_AND_GREEK}\d]++"
 )
 _INVISIBLE = f"{INVISIBLE}++"
 _SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
@@ -110,6 +95,19 @@ MAY_BE_FIRST = (
 
 
 @cache
+def _mixed() -> Any:
+    """Return the pattern of words of mixed alphabets; imports the regex module when first used."""
+    import regex
+
+    other = r"[\p{Cyrillic}\p{Greek}]"
+    letter = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]"
+    return regex.compile(
+        rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}\d]*+{other}"
+        rf"|{other}[\p{{Cyrillic}}\p{{Greek}}\d]*+\p{{Latin}})){letter}++"
+    )
+
+
+@cache
 def _boxed() -> dict[int, str]:
     """Return the Latin letter for each letter in disguise, see `_BOXED`."""
     codes = [code for first, last in _WITH_BOXED for code in range(first, last + 1)]
@@ -164,7 +162,7 @@ def _in_latin(text: str) -> tuple[str, bool]:
         re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, text)
     ):
         return text, False
-    latin = re.sub(_MIXED, _to_latin, text)
+    latin: str = _mixed().sub(_to_latin, text)
     return latin, latin != text
 
 
@@ -221,9 +219,9 @@ def _marks_and_prices(match: re.Match[str]) -> str:
     return "".join([c if unicodedata.category(c) in NO_SYMBOLS else " " for c in match.group()])
 
 
-def _to_latin(match: re.Match[str]) -> str:
+def _to_latin(match: Any) -> str:
     """Return a word of mixed alphabets in Latin letters if it is mostly Latin, else unchanged."""
-    word = match.group()
+    word: str = match.group()
     latin = word.translate(_LOOK_ALIKES)
     n_latin = sum("a" <= c <= "z" for c in word)
     return latin if latin.isascii() or 2 * n_latin >= len(word) else word

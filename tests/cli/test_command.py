@@ -234,7 +234,7 @@ def test_a_command_imports_no_other_and_no_room_that_it_does_not_need(trained):
 
 
 def test_what_takes_long_to_import_waits_until_it_is_needed(trained):
-    slow = {"scipy", "joblib", "rich", "email", "csv", "sklearn", "matplotlib", "jinja2"}
+    slow = {"scipy", "joblib", "rich", "regex", "email", "csv", "sklearn", "matplotlib", "jinja2"}
     for words, more in (
         (["classify"], set()),
         (["classify", "--json"], set()),

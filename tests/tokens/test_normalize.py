@@ -13,14 +13,11 @@ from nbspam.tokens import forms as engine
 from nbspam.tokens.definition import remove_disguises, without_disguise
 from nbspam.tokens.forms import normal_forms
 from nbspam.tokens.normalize import (
-    CYRILLIC_AND_GREEK,
     INVISIBLE,
-    LATIN,
     SEEN_AS_LATIN,
     SPACELESS,
     SYMBOLS,
     in_pairs,
-    normal_form,
     normalize,
     with_pairs,
 )
@@ -182,14 +179,6 @@ def test_all_letters_of_scripts_without_spaces_are_cut_into_pairs():
     spaceless = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々\u3099\u309a]")
     text = "".join(c for c in assigned("LMN") if unicodedata.normalize("NFKC", c) == c)
     assert not set(re.findall(SPACELESS, text)) ^ set(spaceless.findall(text))
-
-
-def test_the_letters_of_three_scripts_are_told_apart():
-    lines = "\n".join(assigned("LMN"))
-    forms = normal_form(lines).split("\n")
-    text = "".join(c for c, form in zip(lines[::2], forms, strict=True) if c == form)
-    for own, scripts in ((LATIN, r"\p{Latin}"), (CYRILLIC_AND_GREEK, r"\p{Cyrillic}\p{Greek}")):
-        assert re.findall(f"[{own}]", text) == regex.findall(f"[{scripts}]", text)
 
 
 def test_no_letter_mark_or_digit_is_a_symbol():
