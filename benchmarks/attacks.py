@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple
 
 import numpy as np
 from accuracy import call
@@ -44,19 +43,8 @@ AT_ONCE = 150
 SEED = 0
 
 
-class Row(NamedTuple):
-    """The shares of one form that got through, per cent; None: not measured."""
-
-    form: str
-    passes: float
-    ham: float
-    in_hand: float | None = None
-    in_hand_ham: float | None = None
-    bogofilter: float | None = None
-    bogofilter_half: float | None = None
-
-
 TITLES = ("passes", "ham", "in hand", "ham", "bogofilter", "at .5")
+Shares = list[float | None]  # per cent, in the order of TITLES; None: not measured
 
 
 # --- what the attacker knows ------------------------------------------------------------------
@@ -116,26 +104,24 @@ def shares(labels: list[str]) -> tuple[float, float]:
     return 100 * (1 - labels.count("spam") / n), 100 * labels.count("ham") / n
 
 
-class Bogofilter:
-    """bogofilter, which has learned the same half."""
+def taught_bogofilter(learned: dict[str, list[str]], folder: str) -> None:
+    """Teach bogofilter the same half."""
+    for label, option in (("ham", "-n"), ("spam", "-s")):
+        call(["bogofilter", "-C", "-d", folder, option, "-b"], "\n".join(learned[label]))
 
-    def __init__(self, train_on: dict[str, list[str]], folder: Path) -> None:
-        self.folder = folder
-        for label, option in (("ham", "-n"), ("spam", "-s")):
-            call(["bogofilter", "-C", "-d", str(folder), option, "-b"], "\n".join(train_on[label]))
 
-    def judge(self, row: Row, messages: Iterable[bytes]) -> Row:
-        """Return the row with the figures of bogofilter."""
-        paths = []
-        for number, data in enumerate(messages):
-            paths.append(str(self.folder / str(number)))
-            Path(paths[-1]).write_bytes(data)
-        said = call(["bogofilter", "-C", "-d", str(self.folder), "-T", "-b"], "\n".join(paths))
-        verdicts = [line.rsplit(" ", 2)[1:] for line in said.splitlines()]
-        return row._replace(
-            bogofilter=100 * mean(letter != "S" for letter, _ in verdicts),
-            bogofilter_half=100 * mean(float(score) <= 0.5 for _, score in verdicts),
-        )
+def by_bogofilter(messages: Iterable[bytes], folder: str) -> Shares:
+    """Return the shares that bogofilter does not call spam, and lets pass if it must decide."""
+    paths = []
+    for number, data in enumerate(messages):
+        paths.append(f"{folder}/{number}")
+        Path(paths[-1]).write_bytes(data)
+    said = call(["bogofilter", "-C", "-d", folder, "-T", "-b"], "\n".join(paths))
+    verdicts = [line.rsplit(" ", 2)[1:] for line in said.splitlines()]
+    return [
+        100 * mean(letter != "S" for letter, _ in verdicts),
+        100 * mean(float(score) <= 0.5 for _, score in verdicts),
+    ]
 
 
 # --- the run ----------------------------------------------------------------------------------
@@ -154,27 +140,17 @@ def attackable(classifier: Classifier, paths: list[str], n: int) -> list[Mail]:
     return [mail for mail, *both in said if set(both) == {"spam"}][:n]
 
 
-def judged(
-    classifier: Classifier, kind: str, name: str, mails: list[Mail], goods: list[Good]
-) -> Row:
-    """Return the figures of a form: with common words and, if it is stuffed, the model's best."""
-    form: Form = FORMS[kind][name]
+def judged(classifier: Classifier, form: Form, mails: list[Mail], goods: list[Good]) -> Shares:
+    """Return the shares of a form that get through with each attacker's words."""
     found: list[float] = []
-    for good in goods if kind in STUFFED else goods[:1]:
+    for good in goods:
         found += shares(labels_of(classifier, (form(mail, good) for mail in mails)))
-    return Row(name, *found)
+    return [*found, *[None] * (4 - len(found))]
 
 
-def average(kind: str, rows: list[Row]) -> Row:
-    columns = [[x for x in column if x is not None] for column in zip(*rows, strict=True)][1:]
-    means = [mean(column) if column else None for column in columns]
-    return Row(f"{kind}: mean of {len(rows)}", *means)  # type: ignore[arg-type]
-
-
-def show(rows: list[Row]) -> None:
-    for form, *figures in rows:
-        cells = "".join(f"{'-' if x is None else f'{x:.1f}':>11}" for x in figures)
-        print(f"{form:30}{cells}", flush=True)
+def show(name: str, figures: Shares) -> None:
+    cells = "".join(f"{'-' if x is None else f'{x:.1f}':>11}" for x in figures)
+    print(f"{name:30}{cells}", flush=True)
 
 
 def main() -> None:
@@ -198,20 +174,24 @@ def main() -> None:
     print(f"common ham words: {' '.join(words[0][:8])} ... {' '.join(words[0][-3:])}")
     print(f"in hand: {' '.join(words[1][:8])} ... {' '.join(words[1][-3:])}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        peer = Bogofilter(half, Path(folder)) if options.peers else None
-        classes: dict[str, list[Row]] = {}
+        if options.peers:
+            taught_bogofilter(half, folder)
+        print(" " * 30 + "".join(f"{title:>11}" for title in TITLES))
         for kind, forms in FORMS.items():
+            found: list[Shares] = []
             for name, form in forms.items():
                 if options.only not in (kind, "") and options.only not in name:
                     continue
-                row = judged(classifier, kind, name, mails, goods)
-                if peer is not None:
-                    row = peer.judge(row, (form(mail, goods[0]) for mail in mails))
-                classes.setdefault(kind, []).append(row)
-    print(" " * 30 + "".join(f"{title:>11}" for title in TITLES))
-    for kind, found in classes.items():
-        show([*found, average(kind, found)])
-        print()
+                known = goods if kind in STUFFED else goods[:1]
+                row = judged(classifier, form, mails, known)
+                messages = (form(mail, goods[0]) for mail in mails)
+                row += by_bogofilter(messages, folder) if options.peers else [None] * 2
+                found.append(row)
+                show(name, row)
+            if found:
+                columns = [[x for x in row if x is not None] for row in zip(*found, strict=True)]
+                show(f"{kind}: mean of {len(found)}", [mean(c) if c else None for c in columns])
+                print()
     print(f"{time.perf_counter() - start:.0f} s")
 
 

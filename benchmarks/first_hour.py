@@ -10,25 +10,30 @@ page is there, until it judges, and for a click; and after some lessons, what th
 all mail that it was not taught, per cent.
 """
 
-import argparse
-import http.client
 import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from statistics import median
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote
+
+from common import HERE, bench_parser
 
 import nbspam
 from nbspam.sources.arrival import date_of
 
+sys.path.insert(0, str(HERE / "tests"))
+
+# The tests have no types.
+import serving as tests_serving  # type: ignore[import-not-found]
+from serving import Browser, free_port, serving
+
 YEARS, MOST, CHECKED = 10, 20_000, (10, 50, 200)
 _TOO_LITTLE = "too little to judge"
+_FORM = re.compile(r'name="form" value="([^"]+)"')
 _KEY = re.compile(r'<button name="spam" value="([^"]+)"[^>]*>Spam</button> <button name="ham"')
 
 
@@ -55,31 +60,6 @@ def fill(folders: list[str], box: Path) -> dict[str, tuple[str, bytes]]:
     return found
 
 
-class Page:
-    """The page as a browser sees it."""
-
-    def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
-        self.origin, self.cookie = f"http://{parts.netloc}", ""
-        self.http = http.client.HTTPConnection(parts.netloc, timeout=600)
-        self.cookie = self.ask("GET", f"/?{parts.query}")[1].partition(";")[0]
-
-    def ask(self, method: str, path: str, **form: str) -> tuple[str, str]:
-        """Return the text of an answer, and its cookie."""
-        headers = {"Origin": self.origin, "Cookie": self.cookie}
-        if form:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        self.http.request(method, path, urlencode(form) if form else None, headers)
-        answer = self.http.getresponse()
-        return answer.read().decode(), answer.getheader("Set-Cookie", "")
-
-    def tell(self, shown: str, label: str, key: str) -> None:
-        """Teach a message of a list that is shown."""
-        token = re.search(r'name="form" value="([^"]+)"', shown)
-        assert token is not None
-        self.ask("POST", "/tell", form=token[1], **{label: key})
-
-
 def judged(model: Path, mail: dict[str, tuple[str, bytes]], told: set[str]) -> str:
     """Return shares of mail that was not taught: ham lost, spam passed, and unsure, per cent."""
     rest = [each for key, each in mail.items() if key not in told]
@@ -97,23 +77,21 @@ def judged(model: Path, mail: dict[str, tuple[str, bytes]], told: set[str]) -> s
 
 def teach(mail: dict[str, tuple[str, bytes]], folder: Path, order: str) -> None:
     """Teach by the page in one order, and print what happens."""
-    model, began = folder / f"{order}.nbspam", time.monotonic()
-    command = [str(Path(sys.executable).with_name("nbspam")), "serve", "-m", str(model)]
-    command += ["--web", "127.0.0.1:0", "--review", str(folder / "box")]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stderr is not None
-        page = Page(next(line for line in server.stderr if line.startswith("http")).strip())
+    model, began, port = folder / f"{order}.nbspam", time.monotonic(), free_port()
+    choices = ["--web", f"127.0.0.1:{port}", "--review", str(folder / "box")]
+    with serving(str(model), folder, *choices, spamd=False) as server:
+        page = Browser(port)
+        page.log_in(server)
         path, told, clicks, first = f"/?order={quote(order)}", set[str](), list[float](), True
-        shown = page.ask("GET", path)[0]
+        shown = page.ask("GET", path)[2]
         print(f"{order} first: the page is there after {time.monotonic() - began:.1f} s")
         while len(told) < CHECKED[-1]:
             key = next(k for k in _KEY.findall(shown) if k not in told)
             clicked = time.monotonic()
-            page.tell(shown, mail[key][0], key)
+            page.ask("POST", "/tell", {"form": _FORM.findall(shown)[0], mail[key][0]: key})
             told.add(key)
             start = len(told) // 100 * 100 if order == "newest" else 0  # 100 on a page
-            shown = page.ask("GET", f"{path}&start={start}")[0]
+            shown = page.ask("GET", f"{path}&start={start}")[2]
             clicks.append(time.monotonic() - clicked)
             if first and _TOO_LITTLE not in shown:
                 first = False
@@ -123,14 +101,12 @@ def teach(mail: dict[str, tuple[str, bytes]], folder: Path, order: str) -> None:
                 taught = f"{len(told)} lessons ({kinds['ham']} ham, {kinds['spam']} spam)"
                 print(f"  {taught}: {judged(model, mail, told)}", flush=True)
         print(f"  a click takes {median(clicks):.2f} s, at most {max(clicks):.2f}")
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.communicate()
 
 
 def main() -> None:
     """Fill a mailbox, and teach by the page in both orders."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    tests_serving.PATIENCE = 600  # seconds, until the page is there
+    parser = bench_parser(__doc__)
     parser.add_argument("folders", nargs="+")
     with tempfile.TemporaryDirectory() as scratch:
         mail = fill(parser.parse_args().folders, Path(scratch) / "box")

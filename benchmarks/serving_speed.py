@@ -115,33 +115,22 @@ def of_nbspam(bench: Bench) -> list[Subject]:
     return [Subject(f"nbspam, {name}", server, each) for name, each in calls.items()]
 
 
-def of_spamassassin(bench: Bench, beside: Subject) -> Subject:
-    """Teach and start SpamAssassin."""
-    path = str(bench.work / "spamassassin.sock")
-    server = bench.stack.enter_context(
-        servers.spamassassin(bench.work / "spamassassin", bench.corpus, bench.workers, path)
-    )
-    calls = client.verdicts(bench.messages[: bench.few], path, client.spamd)
-    return Subject(f"spamd -L, {server.taught}", server, calls, beside)
-
-
-def of_rspamd(bench: Bench, beside: Subject) -> Subject:
-    """Start and teach rspamd."""
-    (port,) = servers.free_ports(1)
-    server = bench.stack.enter_context(
-        servers.rspamd(bench.work / "rspamd", bench.corpus, bench.workers, port)
-    )
-    calls = client.verdicts(bench.messages[: bench.few], port, client.http)
-    return Subject(f"rspamd, {server.taught}", server, calls, beside)
-
-
 def subjects(bench: Bench, alone: bool) -> list[Subject]:
-    """Start all servers."""
-    found = of_nbspam(bench)
+    """Start all servers, and teach them."""
+    found, few = of_nbspam(bench), bench.messages[: bench.few]
+
+    def add(server: servers.Server, name: str, address: client.Address, beside: Subject) -> None:
+        calls = client.verdicts(few, address, beside.calls[0].talk)
+        found.append(Subject(f"{name}, {server.taught}", server, calls, beside))
+
     if not alone and shutil.which("spamd"):
-        found.append(of_spamassassin(bench, found[0]))
+        path, folder = str(bench.work / "spamassassin.sock"), bench.work / "spamassassin"
+        started = servers.spamassassin(folder, bench.corpus, bench.workers, path)
+        add(bench.stack.enter_context(started), "spamd -L", path, found[0])
     if not alone and shutil.which("rspamd"):
-        found.append(of_rspamd(bench, found[1]))
+        (port,) = servers.free_ports(1)
+        started = servers.rspamd(bench.work / "rspamd", bench.corpus, bench.workers, port)
+        add(bench.stack.enter_context(started), "rspamd", port, found[1])
     return found
 
 

@@ -17,10 +17,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from statistics import median, quantiles
-from typing import NamedTuple
 
 import serving_client as client
 import serving_servers as servers
@@ -82,52 +82,50 @@ def of_clients(folder: Path, url: str, base: Path) -> None:
         print(f"90 % within {ninety:.0f} ms, at most {max(found):.0f} ms")
         numbers = count(10**6)
         for at_once, n in _TOLD.items():
-            rates: dict[str, list[Taught]] = {"spamd": [], "http": [], "without a log": []}
+            rates: dict[str, list[tuple[float, float]]] = {}
             for _ in range(3):
-                rates["spamd"].append(_taught(first, spamd_lessons(first, numbers, n), at_once))
-                rates["http"].append(_taught(first, http_lessons(first, numbers, n), at_once))
-                rates["without a log"].append(
-                    _taught(alone, spamd_lessons(alone, numbers, n), at_once)
-                )
+                for name, server, is_http in (
+                    ("spamd", first, False),
+                    ("http", first, True),
+                    ("without a log", alone, False),
+                ):
+                    calls = lessons(server, numbers, n, is_http)
+                    rates.setdefault(name, []).append(taught(server, calls, at_once))
             for name, found_rates in rates.items():
                 rate, cost = map(median, zip(*found_rates, strict=True))
                 print(f"{at_once} clients at once, {name}: {rate:,.0f} lessons a second,", end="")
                 print(f" {cost:.2f} ms of processor time each")
 
 
-class Taught(NamedTuple):
-    """How fast lessons were learned."""
-
-    rate: float  # a second
-    milliseconds: float  # of processor time, a lesson
-
-
-def spamd_lessons(server: Served, numbers: Iterator[int], n: int) -> list[client.Call]:
-    """Return lessons as spamc -L sends them."""
-    lessons = [(message(number), ("ham", "spam")[number % 2]) for number in islice(numbers, n)]
-    return [client.Call(server.spamd, client.spamd, tell(*each)) for each in lessons]
-
-
-def http_lessons(server: Served, numbers: Iterator[int], n: int) -> list[client.Call]:
-    """Return lessons as rspamc learn_spam and learn_ham send them."""
-    more = f"Password: {_PASSWORD}\r\n"
-    return [
-        client.Call(
-            server.http,
-            client.http,
-            client.http_request(message(k), ("/learnham", "/learnspam")[k % 2], more),
-        )
-        for k in islice(numbers, n)
-    ]
+def lessons(server: Served, numbers: Iterator[int], n: int, is_http: bool) -> list[client.Call]:
+    """Return lessons as rspamc learn_spam and learn_ham send them, or as spamc -L does."""
+    calls = []
+    for k in islice(numbers, n):
+        label, data = ("ham", "spam")[k % 2], message(k)
+        if is_http:
+            request = client.http_request(data, f"/learn{label}", f"Password: {_PASSWORD}\r\n")
+            calls.append(client.Call(server.http, client.http, request))
+        else:
+            calls.append(client.Call(server.spamd, client.spamd, tell(data, label)))
+    return calls
 
 
-def _taught(server: Served, calls: list[client.Call], at_once: int) -> Taught:
+def taught(server: Served, calls: list[client.Call], at_once: int) -> tuple[float, float]:
+    """Return lessons a second, and milliseconds of processor time a lesson."""
     pids = [server.process.pid, *server.pids]
     before, start = sum(map(servers.processor_seconds, pids)), time.perf_counter()
     client.load(calls, at_once)
     seconds = time.perf_counter() - start
     cost = sum(map(servers.processor_seconds, pids)) - before
-    return Taught(len(calls) / seconds, 1000 * cost / len(calls))
+    return len(calls) / seconds, 1000 * cost / len(calls)
+
+
+@contextmanager
+def timed(seconds: list[float], place: int) -> Iterator[None]:
+    """Add the processor time of a block."""
+    start = time.process_time()
+    yield
+    seconds[place] += time.process_time() - start
 
 
 def of_hosts(folder: Path, url: str, items: list[Item]) -> None:
@@ -137,19 +135,15 @@ def of_hosts(folder: Path, url: str, items: list[Item]) -> None:
     for start in range(0, third, _BATCH):
         for k, host in enumerate(hosts):
             some = items[k * third : (k + 1) * third][start : start + _BATCH]
-            clock = [time.process_time()]
-            host.model.learn(some, day=DAY, classes=["ham", "spam"])
-            clock.append(time.process_time())
+            with timed(seconds, 0):
+                host.model.learn(some, day=DAY, classes=["ham", "spam"])
             size += sum(len(each.lesson) for each in host.outlet.outbox.unsent(_BATCH))
-            clock.append(time.process_time())
-            while host.sharer.send():
-                pass
-            clock.append(time.process_time())
-            while found := host.sharer.receive():
-                n_read += found
-            clock.append(time.process_time())
-            for place, (first, last) in enumerate(((0, 1), (2, 3), (3, 4))):
-                seconds[place] += clock[last] - clock[first]
+            with timed(seconds, 1):
+                while host.sharer.send():
+                    pass
+            with timed(seconds, 2):
+                while found := host.sharer.receive():
+                    n_read += found
     for host in hosts:
         host.sharer.exchange()
     exports = {host.export() for host in hosts}
@@ -180,12 +174,10 @@ def main() -> None:
             if options.only in (None, "clients"):
                 of_clients(folder, log.url, base)
             if options.only in (None, "hosts"):
-                items = [
-                    Item("-", ("ham", "spam")[k % 2], message(k)) for k in range(options.lessons)
-                ]
-                if not options.small:
-                    items = list(islice(read_items([str(options.corpus)]), options.lessons))
-                of_hosts(folder, log.url.replace("lessons", "more"), items)
+                small = (Item("-", ("ham", "spam")[k % 2], message(k)) for k in count())
+                items = small if options.small else read_items([str(options.corpus)])
+                some = list(islice(items, options.lessons))
+                of_hosts(folder, log.url.replace("lessons", "more"), some)
         finally:
             log.stop()
             log.remove()
