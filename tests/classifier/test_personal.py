@@ -1,5 +1,6 @@
 """Models of users on top of a shared one, against loops over tokens and numbers worked by hand."""
 
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
@@ -16,6 +17,7 @@ from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_set
 from nbspam.sources.items import Item, read_items
 from nbspam.store.assembly import begun
 from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.people import learned_sent_mail
 from nbspam.tokens.tokenizer import tokenize
 from support import HAM, SPAM, count_batch, examples, first_mails, message
 
@@ -146,9 +148,9 @@ def items_of(pairs):
     return [Item("-", label, data) for data, label in pairs]
 
 
-def model_of(site, pairs):
+def model_of(site, pairs, settings=SETTINGS):
     """Return the counts of a user who has taught these messages."""
-    learned = learn_items(items_of(pairs), SETTINGS).classifier
+    learned = learn_items(items_of(pairs), settings).classifier
     memory, table = learned.memory, learned.table
     documents = memory.sample.documents
     documents = documents._replace(tokens=table.vocabulary.keys[documents.tokens])
@@ -221,6 +223,19 @@ def test_the_order_of_lessons_changes_nothing(site, order):
     pairs = mails("ham", 0, 4) + mails("spam", 0, 4)
     before, after = (model_of(site, p) for p in (pairs, [pairs[k] for k in order]))
     assert np.array_equal(before.values, after.values)
+
+
+def test_mail_is_read_for_its_owner_beside_that_of_others(site):
+    sent = learned_sent_mail([Item("sent", None, b"To: ann@example.org\nMessage-ID: <1@x>\n\nhi")])
+    taught = [(HAM, "ham"), (SPAM, "spam")]
+    knows_ann = model_of(site, taught, replace(SETTINGS, sent_mail=sent))._replace(sent_mail=sent)
+    owners = [model_of(site, taught), knows_ann, None, knows_ann]
+
+    together = personal.classify(site, [Item("-", None, HAM)] * 4, owners, site.rule)
+    alone = [personal.classify(site, [Item("-", None, HAM)], [o], site.rule)[0] for o in owners]
+    assert [v.posterior for v in together] == [v.posterior for v in alone]
+    assert together[0].posterior != together[1].posterior
+    assert together[1] == together[3]
 
 
 def test_unreadable_items_keep_their_places(site, tmp_path):
