@@ -176,6 +176,19 @@ def test_the_names_in_an_archive(data, is_encrypted):
     assert archive.is_encrypted == is_encrypted
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        zipped(*map(str, range(600))),
+        b"Rar!\x1a\7\0" + rar4(b"a")[7:] * 600,
+        b"Rar!\x1a\7\1\0" + rar5(b"a")[8:] * 600,
+    ],
+    ids=["zip", "rar4", "rar5"],
+)
+def test_of_very_many_names_the_first_are_read(data):
+    assert len(read_archive(data).names) == attachments.MAX_ENTRIES == 500
+
+
 def test_damaged_archives_never_raise():
     random = Random(1)
     seeds = [zipped("a.exe"), rar5(b"a.exe"), rar4(b"a.exe"), seven_zip("a", compress=True)]
