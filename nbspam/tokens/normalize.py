@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Columns, Integers, positions_of
+from nbspam.arrays import Columns, Integers, Octets, positions_of
 from nbspam.tokens.sparse import offsets_of
 
 # Case-folded Cyrillic and Greek letters that look like Latin ones.
@@ -261,8 +261,25 @@ def words_in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[In
     runs = runs[_bounds().searchsorted(windows[start.take(runs)], "right") % 2 == 1]
     if not len(runs):
         return start, length
+    # Of much text only the part with runs is made again.
+    first, end = int(runs[0]), int(runs[-1]) + 1
+    pairs = _cut_in_pairs(text, start[first:end], length[first:end], runs - first)
+    begins, lengths = (
+        np.concatenate([whole[:first], part, whole[end:]])
+        for whole, part in zip((start, length), pairs, strict=True)
+    )
+    return begins, lengths
+
+
+def _cut_in_pairs(
+    text: Octets, start: Integers, length: Integers, runs: Integers
+) -> tuple[Integers, Integers]:
+    """Return words of a text with pairs in the place of those that are runs.
+
+    runs: their numbers.
+    """
     begin, extent = start.take(runs), length.take(runs)
-    four = positions_of(text >= _FOUR_BYTES)
+    four = positions_of(text[: begin[-1] + extent[-1]] >= _FOUR_BYTES)
     run = begin.searchsorted(four, "right") - 1
     inside = (run >= 0) & (four < (begin + extent).take(run))
     four, run = four[inside], run[inside]
