@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nbspam.errors import UsageError
+from nbspam.evaluation import doubts
 from nbspam.evaluation.doubts import find_doubts, leads, noise_of, wrong_probability
 from nbspam.mail.digest import digest_of
 from nbspam.settings import MANY, PRESETS
@@ -160,6 +161,23 @@ def test_share_and_scale_that_made_the_labels_are_found(n_classes, share, scale)
         chosen = (wrong > low) & (wrong <= high)
         if chosen.sum() > 50:
             assert (step > 0)[chosen].mean() == pytest.approx(wrong[chosen].mean(), abs=0.15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_few_labels_no_other_noise_explains_them_and_what_is_assumed_better(seed):
+    rng = np.random.default_rng(seed)
+    joint, y = rng.normal(0, rng.choice([0.5, 3, 12]), (30, 3)), rng.integers(0, 3, 30)
+
+    def explained(scale, share):
+        """Return the log of the likelihood and of what is assumed; share: of any shape (n,)."""
+        own = posterior(scale * joint)[np.arange(30), y][:, None]
+        assumed = doubts.WRONG * np.log(share) + doubts.RIGHT * np.log(1 - share)
+        assumed -= (np.log2(scale) / doubts.SPREAD) ** 2 / 2
+        return np.log((1 - share) * own + share / 2 * (1 - own)).sum(axis=0) + assumed
+
+    shares, noise = np.linspace(0.001, 0.9, 200), noise_of(joint, y)
+    best = max(explained(scale, shares).max() for scale in doubts.SCALES)
+    assert explained(noise.scale, np.array([noise.share])) > best - 0.01
 
 
 def test_a_lead_is_the_log_odds_of_all_other_labels_together():
