@@ -56,17 +56,15 @@ def spelt_out(changes: Sequence[LabelChange], known: Vocabulary) -> list[LabelCh
 
     known: the vocabulary of the model file, which has the texts that the changes have not.
     """
-    return list(map(_without_unspelt, respelt(changes, known, empty_vocabulary())))
-
-
-def _without_unspelt(change: LabelChange) -> LabelChange:
-    keys = change.document.tokens
-    if len(change.new) == len(keys):
-        return change
-    has_text = np.isin(keys, change.new.keys)
-    numbers = np.where(has_text, np.cumsum(has_text) - 1, -1)
-    document = change.document.on(numbers)
-    return change._replace(document=document._replace(tokens=keys[has_text]))
+    found = []
+    for change in respelt(changes, known, empty_vocabulary()):
+        keys, spelt = change.document.tokens, change
+        if len(change.new) < len(keys):
+            has_text = np.isin(keys, change.new.keys)
+            document = change.document.on(np.where(has_text, np.cumsum(has_text) - 1, -1))
+            spelt = change._replace(document=document._replace(tokens=keys[has_text]))
+        found.append(spelt)
+    return found
 
 
 def encode_lesson(head: tuple[str, int, str, str, str], body: bytes) -> bytes:
