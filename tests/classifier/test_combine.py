@@ -523,6 +523,24 @@ def test_texts_whose_classes_overlap_are_judged_less_certainly_and_that_is_right
     assert clear.certainty <= mail.certainty == 1  # mail is as certain as it looks
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_certainty_has_the_least_loss_of_messages_that_were_not_learned(seed):
+    rng = np.random.default_rng(seed)
+    truth, step = rng.integers(0, 2, 300), rng.uniform(-1, 1, 300)
+    z = rng.normal(2 * (2 * truth - 1), 6)
+    messages = [(None, None, None, None, label, 1.0) for label in truth.tolist()]
+    passes = [list(zip(z, each, strict=True)) for each in (step, 0 * step)]
+
+    def loss(factor):
+        unlearned = z - (fitting.RATE + fitting.BIAS_RATE) * step
+        losses = np.logaddexp(0, np.where(truth == 1, -1, 1) * factor * unlearned)
+        return losses.sum() + fitting.CERTAIN / 2 * (factor - 1) ** 2
+
+    found = fitting._certainty(messages, *passes, A_OR_B)
+    assert 0.1 < found < 0.95
+    assert loss(found) < min(map(loss, np.linspace(0.05, 1, 500))) + 1e-6
+
+
 def test_nothing_overflows_and_corrections_move_a_score_by_a_bounded_amount():
     assert combine.probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])
     most = combine.MOST
