@@ -7,8 +7,8 @@ groups; it gives a probability.  Corrections of single tokens are added, learned
 messages that are wrong or nearly wrong (`fitting.py`).  The score remains a sum over tokens.
 
 A spammer may add any number of words of ham.  Of ham and spam, therefore, only the strongest
-tokens of each group count, fewer of those for ham, and corrections for ham do not grow with a long
-text.  Words that the reader does not see can only speak for spam.
+tokens of each group count, fewer of those for ham, and only the strongest corrections.
+Words that the reader does not see can only speak for spam.
 
 Other people's mail has the same words, but came by other hosts and programs: of its headers,
 links and markup the model knows few tokens.  What its other tokens tell was learned of another
@@ -61,9 +61,9 @@ MOST_UNVOUCHED = 1  # tokens of a group that count for ham at most, beside one o
 # The groups whose tokens are corrected, (n_groups,).
 IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
-# A sum of corrections grows as the root of a text's tokens.  One message in a hundred is LONG or
-# longer; from there to twice as long a sum for ham does not grow with the text: E-304.
-LONG = 1200  # tokens
+# Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
+# a sender of spam can add weak ones for ham without end.  E-311
+MOST_CORRECTIONS = 200
 # E-299 chose the constants, on other collections than those that it judges.
 STRUCTURE_DAMPING = 5.0  # tokens by which a message's structure is taken to be longer
 DOUBT, MOST_DOUBT = 20.0, 9.0  # the divisor's growth with the share above the usual one; its most
@@ -140,7 +140,7 @@ class Combination(NamedTuple):
         documents, groups, odds, in_layer, correction, limits, _ = weighed
         means = group_means(documents, groups, odds, limits)
         layer = documents.only(in_layer)
-        values = weakened(correction.take(layer.columns), layer, limits)
+        values = counting(correction.take(layer.columns), layer, limits)
         corrected = np.bincount(layer.rows(), values, layer.n_docs) * layer_scale(layer)
         return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
 
@@ -154,7 +154,7 @@ class Combination(NamedTuple):
         """Return each entry's share of the log-odds of class 1 of one document, nats, (nnz,)."""
         documents, groups, odds, in_layer, correction, limits, _ = weighed
         layer, shares = documents.only(in_layer), np.zeros(len(odds))
-        values = weakened(correction.take(layer.columns), layer, limits)
+        values = counting(correction.take(layer.columns), layer, limits)
         shares[in_layer.take(documents.columns)] = values * layer_scale(layer)[0]
         if abs(total := float(shares.sum())) > MOST:
             shares *= MOST / abs(total)
@@ -289,16 +289,19 @@ def layer_scale(layer: Documents) -> Floats:
     return np.asarray(1 / np.sqrt(np.maximum(differences(layer.offsets), 1)))
 
 
-def weakened(values: Floats32, layer: Documents, limits: Integers | None) -> Any:
-    """Return the entries' corrections, (nnz,), with those for ham weaker in LONG texts of mail.
+def counting(values: Floats32, layer: Documents, limits: Integers | None) -> Any:
+    """Return the entries' corrections, (nnz,), 0 where MOST_CORRECTIONS others are stronger.
 
-    limits: from `limits_for`; None: the classes are others, and nothing is weakened.
+    limits: from `limits_for`; None: the classes are others, and all corrections count.
     """
     number = differences(layer.offsets)
-    if limits is None or number.max(initial=0) <= LONG:
+    if limits is None or number.max(initial=0) <= 2 * MOST_CORRECTIONS:
         return values
-    factor = np.sqrt(LONG / np.clip(number, LONG, 2 * LONG)).repeat(number)
-    return np.where(values < 0, factor * values, values)
+    values = np.array(values)
+    for row in positions_of(number > 2 * MOST_CORRECTIONS).tolist():
+        own = values[layer.offsets[row] : layer.offsets[row + 1]]
+        own[own.argsort(kind="stable")[MOST_CORRECTIONS:-MOST_CORRECTIONS]] = 0.0
+    return values
 
 
 def bounded(total: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Octets
+from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Keys, Octets
 from nbspam.classifier.combine import (
     HIDDEN,
     IN_LAYER,
@@ -34,7 +34,7 @@ from nbspam.classifier.combine import (
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.printing import tracked
-from nbspam.tokens.definition import GROUPS, IS_STRUCTURE
+from nbspam.tokens.definition import GROUPS, HASH_SHIFT, IS_STRUCTURE
 from nbspam.tokens.sparse import Documents
 
 DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
@@ -45,9 +45,12 @@ RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 # A message is nearly wrong, and corrects the layer, if the probability of its true class is below
 # 1 - NEAR, so even at 0.99.
 NEAR = 0.005
-PASSES = 5  # passes over the messages
-LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
-EASED = 0.5  # of ham and spam, the part of a score that is corrected until the second look: E-295
+# Stages of learning: the part of a score that is corrected, the tokens that are seen one after the
+# other (halves, see `in_half`, or all: None), and the passes over each.  The first of these passes
+# selects, among all messages, those that are nearly wrong.
+STAGES = (1.0, (None,), 2), (1.0, (None,), 3)
+# Of ham and spam.  E-295 chose the part, E-311 the halves.
+EASED_STAGES = (0.5, range(4), 1), (0.5, (None,), 2), (1.0, (None,), 3)
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
@@ -75,6 +78,7 @@ def fit_combination(
     worth = fit_worth(means, y, limits_of(table))
     score = means @ worth[:-1] + worth[-1]
     layer = documents.only(IN_LAYER[table.vocabulary.groups[documents.tokens]])
+    layer = layer._replace(tokens=table.vocabulary.keys[documents.tokens])
     correction = np.zeros(len(table.vocabulary), np.float32)
     learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
@@ -198,40 +202,50 @@ def corrections(
 ) -> Layer:
     """Learn from nearly wrong messages.
 
-    layer: documents over tokens in the layer only.  y: (n_docs,) 0 or 1.  score: (n_docs,)
-    log-odds without corrections, each from the counts of all other messages.  told: (n_docs,)
-    whether a person has told the class; None: none of them.
+    layer: documents over the keys of tokens in the layer only.  y: (n_docs,) 0 or 1.  score:
+    (n_docs,) log-odds without corrections, each from the counts of all other messages.  told:
+    (n_docs,) whether a person has told the class; None: none of them.
 
     Scores at home leave little to correct, so the corrections would know only home.  Of ham and
     spam, therefore, the first passes correct a part of each score, and tokens learn what they
-    tell without the others; the last ones correct what is still wrong with the whole score.
+    tell without the others; the last ones correct what is still wrong with the whole score.  The
+    very first see half of the tokens each, so that none relies on others which mail of other
+    people lacks.  Wager, Wang & Liang (2013), "Dropout training as adaptive regularization".
 
     Corrections by the last messages of a pass have more effect, because no others follow.
     Therefore every second pass takes the messages in the opposite order, and the result is the
     mean of the corrections after the last pass and after the one before it: E-019.
     """
     scale, trusted = layer_scale(layer), trust(score, y, told)
-    of_ham = ham_step(classes, len(y))
+    of_ham, is_eased = ham_step(classes, len(y)), classes == HAM_AND_SPAM
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
-    moved, is_eased = [0.0] * len(y), classes == HAM_AND_SPAM
-    start = EASED * score if is_eased else score
-    for number in tracked(range(PASSES), "passes"):
-        if number in LOOKS:
-            if number and is_eased:
-                start, moved = score, [0.0] * len(y)
-            summed = _sums(correction, layer.columns, layer.offsets) if number else 0.0
-            far = np.abs(y - probability(start + constant + bounded(scale * summed)))
+    number, moved = 0, [0.0] * len(y)
+    for part, halves, passes in tracked(EASED_STAGES if is_eased else STAGES, "stages"):
+        if is_eased:
+            moved = [0.0] * len(y)
+        for half in halves:
+            seen = layer if half is None else layer.only(in_half(layer.tokens, half))
+            summed = bounded(scale * _sums(correction, seen.columns, seen.offsets))
+            far = np.abs(y - probability(part * score + constant + summed))
             is_near = (far > NEAR) & (trusted > 0)
-            near = _messages(layer, np.flatnonzero(is_near), scale, start, y, trusted)
-        before_last = correction, constant
-        turn = near if number % 2 == 0 else near[::-1]
-        correction, constant, steps = _pass(turn, correction.copy(), constant, of_ham, moved)
-        if number == 0:
-            first = steps[::-1]
-        elif number == 1:
-            certainty = _certainty(turn, first, steps, classes)
+            near = _messages(seen, np.flatnonzero(is_near), scale, part * score, y, trusted)
+            for _ in range(passes):
+                before_last = correction, constant
+                turn = near if number % 2 == 0 else near[::-1]
+                own = correction.copy()
+                correction, constant, steps = _pass(turn, own, constant, of_ham, moved)
+                if number == 0:
+                    first = steps[::-1]
+                elif number == 1:
+                    certainty = _certainty(turn, first, steps, classes)
+                number += 1
     mean = (correction + before_last[0]) / np.float32(2)
     return Layer(np.asarray(mean), (constant + before_last[1]) / 2, certainty)
+
+
+def in_half(keys: Keys, half: int) -> Booleans:
+    """Return which tokens are in a half, (n_tokens,): 0 and 1 are all tokens, and 2 and 3 are."""
+    return np.asarray(keys >> np.uint64(HASH_SHIFT + half // 2) & np.uint64(1) == half % 2)
 
 
 def trust(score: Floats, y: Integers, told: Booleans | None = None) -> Floats:

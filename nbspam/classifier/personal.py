@@ -26,7 +26,7 @@ from nbspam.classifier.combine import (
     log_odds,
     share_unknown,
 )
-from nbspam.classifier.fitting import PASSES, RATE, correction_step, prior_worth
+from nbspam.classifier.fitting import RATE, correction_step, prior_worth
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
 from nbspam.decision import UNDECIDED, Cutoffs, Rule, default_rule
@@ -49,6 +49,7 @@ from nbspam.verdicts import (
 )
 
 SHARED = 100.0  # messages of a user, as which all of the shared model's count: E-158
+PASSES = 5  # over the messages of a user
 _LEAST = 1e-9  # length of values by which they are divided
 
 
