@@ -57,6 +57,24 @@ def test_visible_text_is_what_a_reader_sees(html, text):
     assert seen(html) == text
 
 
+@pytest.mark.parametrize(
+    "tag", ["<a<b>", "<p <i>", "<x<style>", "<p x<!--y>", "<p<title>", "<b/<script x>", "</p<xmp>"]
+)
+def test_a_bracket_in_the_name_of_a_tag_or_attribute_moves_no_text(tag):
+    html = read(f"one{tag} two <!-- > --><b>three</b><a href='x<y>'> four".encode())
+
+    assert html.visible.split() == [b"one", b"two", b"three", b"four"]
+    assert html.urls == [b"x<y>"]
+
+
+def test_links_and_titles_are_kept_apart_whatever_is_in_them():
+    tags = (f"<a href='{link}' title='{title}'>" for link, title in zip("aBc", "Def", strict=True))
+    html = read(b"".join(tag.encode() for tag in tags) + b"<img src='G&amp;amp;\0\nh' alt='I\0'>")
+
+    assert html.urls == [b"a", b"b", b"c", b"g&amp;\xef\xbf\xbd h"]
+    assert html.alt.split() == [b"d", b"e", b"f", b"i\xef\xbf\xbd"]
+
+
 def test_hidden_text_is_kept_apart_and_told():
     html = read(b"see <span style=display:none>secret</span>this <font size=1>now</font>")
     assert html.visible == b"see this now"
