@@ -312,8 +312,7 @@ def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
 HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
 ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
-# merging take longer: E-001.  In its normal form a text has at most as many words as it had bytes,
-# and _MAX_WORDS are numbered: in a larger batch a message could cost others their words.
+# merging take longer: E-001.
 BATCH_BYTES = 1 << 19
 _MAX_WORDS = 1 << RIDER_BITS
 # There is room for more kinds; keys that were made up can have them.
