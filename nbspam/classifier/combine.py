@@ -63,7 +63,7 @@ IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 # Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
 # a sender of spam can add weak ones for ham without end.  E-311
-MOST_CORRECTIONS = 200
+MOST_FOR_HAM, MOST_FOR_SPAM = 200, 250
 # E-299 chose the constants, on other collections than those that it judges.
 STRUCTURE_DAMPING = 5.0  # tokens by which a message's structure is taken to be longer
 DOUBT, MOST_DOUBT = 20.0, 9.0  # the divisor's growth with the share above the usual one; its most
@@ -290,17 +290,21 @@ def layer_scale(layer: Documents) -> Floats:
 
 
 def counting(values: Floats32, layer: Documents, limits: Integers | None) -> Any:
-    """Return the entries' corrections, (nnz,), 0 where MOST_CORRECTIONS others are stronger.
+    """Return the entries' corrections, (nnz,); 0 if too many of the same sign are stronger.
 
-    limits: from `limits_for`; None: the classes are others, and all corrections count.
+    limits: from `limits_for`; None: the classes are others, and all corrections count, as all do
+    of a message that has no more than the two numbers together.
     """
-    number = differences(layer.offsets)
-    if limits is None or number.max(initial=0) <= 2 * MOST_CORRECTIONS:
+    number, most = differences(layer.offsets), MOST_FOR_HAM + MOST_FOR_SPAM
+    if limits is None or number.max(initial=0) <= most:
         return values
     values = np.array(values)
-    for row in positions_of(number > 2 * MOST_CORRECTIONS).tolist():
+    for row in positions_of(number > most).tolist():
         own = values[layer.offsets[row] : layer.offsets[row + 1]]
-        own[own.argsort(kind="stable")[MOST_CORRECTIONS:-MOST_CORRECTIONS]] = 0.0
+        order = own.argsort(kind="stable")
+        weak_for_ham, weak_for_spam = order[MOST_FOR_HAM:], order[:-MOST_FOR_SPAM]
+        own[weak_for_ham] = np.maximum(own[weak_for_ham], 0)
+        own[weak_for_spam] = np.minimum(own[weak_for_spam], 0)
     return values
 
 

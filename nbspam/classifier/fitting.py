@@ -49,8 +49,10 @@ NEAR = 0.005
 # other (halves, see `in_half`, or all: None), and the passes over each.  The first of these passes
 # selects, among all messages, those that are nearly wrong.
 STAGES = (1.0, (None,), 2), (1.0, (None,), 3)
-# Of ham and spam.  E-295 chose the part, E-311 the halves.
-EASED_STAGES = (0.5, range(4), 1), (0.5, (None,), 2), (1.0, (None,), 3)
+# Of ham and spam; of fewer than HALVED messages the first stage is left out.  E-295 chose the
+# part, E-311 the halves.
+EASED_STAGES = (0.5, (0, 1), 1), (0.5, (None,), 2), (1.0, (None,), 3)
+HALVED = 100
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
@@ -220,7 +222,8 @@ def corrections(
     of_ham, is_eased = ham_step(classes, len(y)), classes == HAM_AND_SPAM
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     number, moved = 0, [0.0] * len(y)
-    for part, halves, passes in tracked(EASED_STAGES if is_eased else STAGES, "stages"):
+    stages = EASED_STAGES[len(y) < HALVED :] if is_eased else STAGES
+    for part, halves, passes in tracked(stages, "stages"):
         if is_eased:
             moved = [0.0] * len(y)
         for half in halves:
@@ -244,8 +247,8 @@ def corrections(
 
 
 def in_half(keys: Keys, half: int) -> Booleans:
-    """Return which tokens are in a half, (n_tokens,): 0 and 1 are all tokens, and 2 and 3 are."""
-    return np.asarray(keys >> np.uint64(HASH_SHIFT + half // 2) & np.uint64(1) == half % 2)
+    """Return which tokens are in half 0 or 1, (n_tokens,); a bit of the hash decides."""
+    return np.asarray(keys >> np.uint64(HASH_SHIFT + 1) & np.uint64(1) == half)
 
 
 def trust(score: Floats, y: Integers, told: Booleans | None = None) -> Floats:

@@ -120,25 +120,28 @@ def test_the_share_of_corrections_is_bounded_too():
 
 
 @pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
-@pytest.mark.parametrize("number", [1, 99, 100, 101, 400])
+@pytest.mark.parametrize("number", [1, 110, 111, 121, 400])
 def test_of_corrections_only_the_strongest_count(number, classes, monkeypatch):
-    monkeypatch.setattr(combine, "MOST_CORRECTIONS", 100)
+    monkeypatch.setattr(combine, "MOST_FOR_HAM", 100)
+    monkeypatch.setattr(combine, "MOST_FOR_SPAM", 120)
     size = np.random.default_rng(number).permutation(np.arange(1, number + 1)) / number**2
     table = counts_like([0.0] * 2 * number, np.full(2 * number, TEXT))._replace(classes=classes)
     correction = np.column_stack([-2 * size, size]).ravel().astype(np.float32)
     combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
-    kept = np.sort(size)[::-1][: 100 if classes == HAM_OR_SPAM else number]
-
-    expected = -kept.sum() / np.sqrt(2 * number)
+    ham = spam = np.sort(size)  # corrections for ham are twice as strong
+    if classes == HAM_OR_SPAM and number > 110:
+        ham, spam = ham[-100:], spam[-120:]
+    expected = (spam.sum() - 2 * ham.sum()) / np.sqrt(2 * number)
     document = one_document(2 * number)
     assert log_odds_of(combination, table, document) == pytest.approx(expected, abs=1e-6)
     shares, _ = combination.shares(table, document, PRESENCE, 1, 0)
-    assert [(shares < 0).sum(), (shares > 0).sum()] == [len(kept), len(kept)]
+    assert [(shares < 0).sum(), (shares > 0).sum()] == [len(ham), len(spam)]
     assert shares.sum() == pytest.approx(expected, abs=1e-6)
 
 
 def test_corrections_of_a_long_text_do_not_depend_on_its_neighbours(monkeypatch):
-    monkeypatch.setattr(combine, "MOST_CORRECTIONS", 40)
+    monkeypatch.setattr(combine, "MOST_FOR_HAM", 40)
+    monkeypatch.setattr(combine, "MOST_FOR_SPAM", 50)
     table = counts_like([0.0] * 200, np.full(200, TEXT))
     correction = np.random.default_rng(0).normal(0, 0.01, 200).astype(np.float32)
     combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
@@ -204,11 +207,12 @@ def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents)
     assert ours == pytest.approx(theirs, abs=1e-6)
 
 
+@pytest.mark.parametrize("halved", [0, 100])
 @pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
 @examples(25)
 @given(documents=DOCUMENTS)
-def test_corrections_are_those_of_the_plain_loop(classes, documents):
-    """Of ham and spam the first six passes correct half of each score, four by half of the tokens.
+def test_corrections_are_those_of_the_plain_loop(classes, halved, documents):
+    """Of ham and spam the first four passes correct half of each score, two by half of the tokens.
 
     Passes alternate in direction; the result is the mean of where the last two end.
     """
@@ -218,7 +222,9 @@ def test_corrections_are_those_of_the_plain_loop(classes, documents):
     uncorrected = means @ worth[:-1] + worth[-1]
     layer = known.only(combine.IN_LAYER[table.vocabulary.groups[known.tokens]])
     keys = table.vocabulary.keys[known.tokens]
-    found = fitting.corrections(layer._replace(tokens=keys), y, uncorrected, classes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fitting, "HALVED", halved)
+        found = fitting.corrections(layer._replace(tokens=keys), y, uncorrected, classes)
 
     correction, constant, ends = np.zeros(len(layer.tokens)), 0.0, []
     trusted = fitting.trust(uncorrected, y)
@@ -229,12 +235,14 @@ def test_corrections_are_those_of_the_plain_loop(classes, documents):
         total = correction[of[row]].sum() / np.sqrt(max(len(whole[row]), 1))
         return float(part * uncorrected[row] + constant + np.clip(total, -12, 12))
 
-    # By 41 bits of a key the token is hashed; the lowest two of them divide the tokens.
-    bits = keys.astype(object) >> 23
-    halves = [bits % 2 == 0, bits % 2 == 1, bits // 2 % 2 == 0, bits // 2 % 2 == 1]
+    # By 41 bits of a key the token is hashed; the lowest but one divides the tokens.
+    bits = keys.astype(object) >> 24
+    halves = [bits % 2 == 0, bits % 2 == 1]
     everything = np.full(len(keys), True)
     mail = [(0.5, half) for half in halves] + [(0.5, everything)] * 2 + [(1, everything)] * 3
-    passes, looks, begins = mail, (0, 1, 2, 3, 4, 6), (0, 4, 6)
+    passes, looks, begins = mail, (0, 1, 2, 4), (0, 2, 4)
+    if halved:
+        passes, looks, begins = mail[2:], (0, 2), (0, 2)
     if classes == A_OR_B:
         passes, looks, begins = [(1, everything)] * 5, (0, 2), (0,)
     for number, (part, seen) in enumerate(passes):
@@ -440,7 +448,9 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
     # Nothing else contradicts the first message, so each pass could take a step.
     layer = Documents(np.arange(3, dtype=np.uint64), np.arange(4), np.arange(3), None)
     score = np.array([-60.0, 160.0, 160.0]) * sign
-    found, constant, _ = fitting.corrections(layer, np.full(3, truth), score, classes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fitting, "HALVED", 3)
+        found, constant, _ = fitting.corrections(layer, np.full(3, truth), score, classes)
     assert found.tolist() == pytest.approx([sign * fitting.RATE * most, 0, 0])
     assert constant == pytest.approx(sign * fitting.BIAS_RATE * most)
 
