@@ -388,7 +388,7 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
         key, below = _add_pairs(key, below, words.field_of)
     if settings.characters:
         runs = _Words(*find_runs(layout.buffer, layout.runs, layout.start))
-        runs = _Words(*(part[: _MAX_WORDS - len(words.start)] for part in runs))
+        runs = _bounded(runs, layout, len(words.start))
         key = np.concatenate([key, _hash_words(layout, runs)])
         more = _kinds_and_riders(layout, runs, len(words.start))
         below = np.concatenate([below, more])
@@ -426,9 +426,29 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
         characters = length - (continues[start + length] - continues[start])
         keep &= characters >= settings.min_length
-    # Normalisation can make text longer; words beyond the largest rider are dropped.
-    kept = positions_of(keep)[:_MAX_WORDS]
-    return _Words(start.take(kept), length.take(kept), field_of.take(kept))
+    kept = positions_of(keep)
+    return _bounded(_Words(start.take(kept), length.take(kept), field_of.take(kept)), layout, 0)
+
+
+def _bounded(words: _Words, layout: Layout, before: int) -> _Words:
+    """Return the words for which there are riders; before: how many have one already.
+
+    Normal forms can be longer than their texts and have more words than a batch can number.  Of
+    the longest messages the first words then count, as many of each; the others lose none.
+    """
+    room = _MAX_WORDS - before
+    if len(words.start) <= room:
+        return words
+    document = layout.document.take(words.field_of)
+    order = document.argsort(kind="stable")
+    number = np.bincount(document, minlength=layout.n_docs)
+    ascending = np.sort(number)
+    # What each may have if it and all longer ones get alike, and the shorter ones all of theirs.
+    share = (room - offsets_of(ascending)[:-1]) // np.arange(layout.n_docs, 0, -1)
+    most = share[(share < ascending).argmax()]
+    rank = np.arange(len(order)) - (number.cumsum() - number).repeat(number)
+    kept = np.sort(order[rank < most])
+    return _Words(*(part.take(kept) for part in words))
 
 
 def _hash_words(layout: Layout, words: _Words) -> Keys:

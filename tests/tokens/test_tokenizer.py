@@ -157,6 +157,30 @@ def test_words_beyond_those_that_a_batch_can_number_are_dropped():
 
 
 @pytest.mark.parametrize(
+    ("words", "counted"),
+    [
+        ((300_000, 10, 400_000), (262_139, 10, 262_139)),
+        ((5, 200_000, 7, 600_000), (5, 200_000, 7, 324_276)),
+        ((600_000, 0, 3), (524_285, 0, 3)),
+    ],
+)
+def test_the_longest_messages_of_a_batch_lose_words_and_the_others_none(words, counted):
+    messages = [Message((Field("body", b"a " * n),), ()) for n in words]
+    documents = tokenize(messages, TokenSettings()).documents
+    number = np.bincount(documents.rows(), documents.times(), documents.n_docs)
+    assert number.tolist() == list(counted)
+
+
+def test_a_message_whose_normal_form_has_many_words_takes_none_of_its_neighbours():
+    flood = Message((Field("body", "\u3316".encode() * 120_000),), ())
+    small = Message((Field("body", b"lunch on thursday at twelve"),), ())
+    settings = TokenSettings()
+    alone = tokenize([small], settings).keys
+    batch = tokenize([flood, small], settings)
+    assert batch.documents.one(1).tokens.tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize(
     ("sizes", "most", "with_runs", "batched"),
     [
         ((10, 10, 50, 10), 25, False, [2, 1, 1]),
