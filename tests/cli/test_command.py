@@ -303,7 +303,7 @@ def on_terminal(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("train FOLDER", ["messages", "4,", "passes"]),
+        ("train FOLDER", ["messages", "4,", "stages"]),
         ("eval FOLDER --cv 2", ["messages", "folds", "2 of 2"]),
         ("eval FOLDER --online", ["messages", "of 4"]),
         ("tune FOLDER --cv 2", ["folds"]),
