@@ -56,8 +56,7 @@ HALVED = 100
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
-# What the steps of one message add up to at most while a part of its score is corrected, and again
-# while all of it is: E-149, E-295
+# What the steps of one message add up to at most, of ham and spam in each stage: E-149, E-311
 MOST_OF_ONE = 1.0
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
