@@ -6,8 +6,7 @@ from fake_imap import PASSWORD
 from maildirs import ham, spam
 from nbspam.account.sort import AccountChoices, SortedAccount, sort_account
 from nbspam.errors import LostError
-from nbspam.imap.secrets import AccessBook, AccountSecret
-from nbspam.imap.urls import imap_url
+from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 

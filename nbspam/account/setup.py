@@ -15,8 +15,8 @@ from nbspam.classifier.training import train_classifier
 from nbspam.errors import InputError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import fold_trial, labelled_corpus
+from nbspam.imap.accounts import ImapUrl
 from nbspam.imap.session import INBOX, AccountSession
-from nbspam.imap.urls import ImapUrl
 from nbspam.mail.correspondence import Heading, heading
 from nbspam.settings import PRESETS
 from nbspam.sources.files import MAX_MESSAGE

@@ -29,10 +29,9 @@ from nbspam.account.memory import (
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.errors import InputError
-from nbspam.imap.secrets import AccessBook
+from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
 from nbspam.imap.troubles import AccountRefusedError
-from nbspam.imap.urls import ImapUrl
 from nbspam.maildir.maildir import Sorted, SortingReport, sorting_classifier, sorting_model
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.files import MAX_MESSAGE

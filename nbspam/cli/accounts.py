@@ -30,7 +30,7 @@ from nbspam.sources.files import is_account
 if TYPE_CHECKING:
     from nbspam.account.setup import AccountSurvey, FirstDay
     from nbspam.account.sort import SortedAccount
-    from nbspam.imap.secrets import AccessBook
+    from nbspam.imap.accounts import AccessBook
 
 # Of a table [account.NAME].
 _KEYS = (
@@ -77,8 +77,7 @@ def access_book(
 
     before: a book that knows what was typed already.
     """
-    from nbspam.imap.secrets import AccessBook, AccountAccess
-    from nbspam.imap.urls import imap_url
+    from nbspam.imap.accounts import AccessBook, AccountAccess, imap_url
 
     keys = ("password-command", "token-command", "tls-ca", "spam-folder")
     own = {
@@ -133,7 +132,7 @@ def accounts_of(
     What the table of an account says counts more than what is said for all.
     """
     from nbspam.account.sort import AccountChoices, SortedAccount
-    from nbspam.imap.urls import imap_url
+    from nbspam.imap.accounts import imap_url
 
     book, known = access_book(password_command, token_command, tls_ca), accounts()
     if not names and not known:
@@ -202,8 +201,8 @@ def setup_command(
     nbspam setup --password-command 'pass show mail' imaps://ann@mail.example.org/
     """
     from nbspam.account.setup import first_day, surveyed
+    from nbspam.imap.accounts import imap_url
     from nbspam.imap.session import AccountSession
-    from nbspam.imap.urls import imap_url
 
     table = accounts().get(account, {"url": account})
     url = imap_url(table["url"])

@@ -36,7 +36,7 @@ from nbspam.sources.items import Item, SourceOptions, begins_like_mail, oddity, 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
     from nbspam.decision import Rule
-    from nbspam.imap.secrets import AccessBook
+    from nbspam.imap.accounts import AccessBook
     from nbspam.sources.records import Record
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import AnyClassifier

@@ -21,7 +21,7 @@ from nbspam.server.metrics import FORMATS
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
-    from nbspam.imap.secrets import AccessBook
+    from nbspam.imap.accounts import AccessBook
     from nbspam.server.choices import Listeners, ServerChoices
     from nbspam.server.supervisor import Reread, Sockets
 

@@ -53,7 +53,7 @@ def share_choices(
         if share_sync or share_password_command:
             raise UsageError("--share-sync, --share-password-command: give --share URL, too")
         return None
-    from nbspam.imap.secrets import printed_secret
+    from nbspam.imap.accounts import printed_secret
     from nbspam.server.choices import ShareChoices
     from nbspam.sharing.logs import open_log
 

@@ -10,9 +10,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from nbspam.errors import InputError, LostError
-from nbspam.imap.secrets import AccessBook
+from nbspam.imap.accounts import AccessBook, ImapUrl, imap_url
 from nbspam.imap.session import AccountSession
-from nbspam.imap.urls import ImapUrl, imap_url
 
 PAUSES = (1.0, 3.0, 9.0)  # seconds between attempts to connect again
 

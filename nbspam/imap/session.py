@@ -15,9 +15,8 @@ from operator import lt
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, UsageError
-from nbspam.imap.secrets import AccessBook, AccountSecret
+from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl
 from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, no_entry
-from nbspam.imap.urls import ImapUrl
 
 BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
 HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes

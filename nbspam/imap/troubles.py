@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nbspam.errors import InputError, LostError, UsageError
-from nbspam.imap.urls import ImapUrl
+from nbspam.imap.accounts import ImapUrl
 
 _MOST_WORDS = 160  # characters of what a server says that are repeated
 # Refusals that pass by themselves: RFC 5530, and Gmail's and Outlook's words for too much.

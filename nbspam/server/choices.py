@@ -25,7 +25,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
 from nbspam.disk import locked, open_own, parent_folder, replace_file, resolved
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
-from nbspam.imap.secrets import AccessBook
+from nbspam.imap.accounts import AccessBook
 from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.metrics import Log, ServerTally
 

@@ -136,7 +136,7 @@ def file_names_in(path: str) -> list[str]:
 def is_folder(path: str) -> bool:
     """Return whether a folder is at a path or URL, and not a file; raises NbspamError."""
     if is_account(path):
-        from nbspam.imap.urls import imap_url
+        from nbspam.imap.accounts import imap_url
 
         return imap_url(path).uid is None
     if is_url(path):

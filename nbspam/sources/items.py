@@ -48,8 +48,7 @@ from nbspam.errors import EmptyError, InputError, UsageError
 from nbspam.sources import files
 
 if TYPE_CHECKING:
-    from nbspam.imap.secrets import AccessBook
-    from nbspam.imap.urls import ImapUrl
+    from nbspam.imap.accounts import AccessBook, ImapUrl
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
@@ -153,15 +152,15 @@ def _account_of(path: str) -> "ImapUrl | None":
     """Return the account that a path is in, so that many of its messages take one connection."""
     if not files.is_account(path):
         return None
-    from nbspam.imap.urls import imap_url
+    from nbspam.imap.accounts import imap_url
 
     return imap_url(path).of_folder("")
 
 
 def _account_items(paths: list[str], label: str | None, options: SourceOptions) -> Iterator[Item]:
     """Yield the messages at URLs of one account; raises EmptyError if there are none."""
+    from nbspam.imap.accounts import AccessBook
     from nbspam.imap.reading import messages_at
-    from nbspam.imap.secrets import AccessBook
 
     if options.format not in (None, "eml"):
         raise UsageError(f"{paths[0]}: mail, and no {options.format}; leave --format out")

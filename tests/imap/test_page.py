@@ -11,9 +11,8 @@ from mail_servers import Dovecot, mail_server, needs
 from maildirs import ham
 from nbspam.account.memory import AccountMemory
 from nbspam.errors import InputError, LostError, UsageError
-from nbspam.imap import secrets
-from nbspam.imap.secrets import AccessBook, AccountSecret
-from nbspam.imap.urls import imap_url
+from nbspam.imap import accounts
+from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.server.page import account_mailbox as module
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.doubtful import look_for_doubtful
@@ -275,7 +274,7 @@ def test_what_is_wrong_with_an_account_is_a_line_at_the_start(account, nbspam, m
 
 def test_a_password_is_typed_once_though_options_are_read_again(monkeypatch):
     typed = ["first", "second"]
-    monkeypatch.setattr(secrets, "_typed", lambda url: typed.pop(0))
+    monkeypatch.setattr(accounts, "_typed", lambda url: typed.pop(0))
     url = imap_url("imaps://ann@mail.example.org/")
     book = AccessBook()
     handed_on = AccessBook(before=book)

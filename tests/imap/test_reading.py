@@ -9,10 +9,9 @@ import pytest
 from fake_imap import AFTER, FakeFolder, fake_server, refused_port
 from maildirs import ham, spam
 from nbspam.errors import UsageError
-from nbspam.imap import secrets, session, wire
-from nbspam.imap.secrets import AccessBook, AccountAccess
+from nbspam.imap import accounts, session, wire
+from nbspam.imap.accounts import AccessBook, AccountAccess, ImapUrl, imap_url
 from nbspam.imap.session import AccountSession
-from nbspam.imap.urls import ImapUrl, imap_url
 from nbspam.sources import files
 from nbspam.sources import items as source_items
 from support import complains, json_lines, write_files
@@ -91,7 +90,7 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
 def with_password(**more):
     access = AccountAccess(password_command="cat", **more)
     book = AccessBook(access)
-    book.secret_of = lambda url: secrets.AccountSecret("s3cret-pässword")
+    book.secret_of = lambda url: accounts.AccountSecret("s3cret-pässword")
     return source_items.SourceOptions(accounts=lambda: book)
 
 
@@ -144,7 +143,7 @@ def test_the_first_of_five_ways_gives_the_secret(tmp_path, monkeypatch):
     (tmp_path / url.account).unlink()
     module.get_password = lambda service, user: 1 / 0
     monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-    monkeypatch.setattr(secrets, "getpass", lambda prompt: prompts.append(prompt) or "typed")
+    monkeypatch.setattr(accounts, "getpass", lambda prompt: prompts.append(prompt) or "typed")
     prompts, book = [], AccessBook()
     assert [book.secret_of(url)[0] for _ in range(2)] == ["typed", "typed"]
     assert prompts == ["Password of ann@mail.example.org: "]
@@ -204,7 +203,7 @@ def asked_with(nbspam, server, *options, folder="INBOX"):
 )
 def test_wrong_secrets_are_one_line(option, command, words, server, nbspam, trained, monkeypatch):
     if "sleep" in command:
-        monkeypatch.setattr(secrets, "_PATIENCE", 0.01)
+        monkeypatch.setattr(accounts, "_PATIENCE", 0.01)
     assert complains(asked_with(nbspam, server, option, command), 1, words)
 
 

@@ -13,9 +13,8 @@ from accounts import H, S
 from fake_imap import PASSWORD, FakeServer, fake_server
 from nbspam.errors import NbspamError
 from nbspam.imap import reading, session, wire
-from nbspam.imap.secrets import AccessBook, AccountSecret
+from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.imap.session import AccountSession
-from nbspam.imap.urls import imap_url
 
 ANSWERS = 100_000  # in all
 PIECES = [

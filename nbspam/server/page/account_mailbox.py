@@ -15,9 +15,8 @@ from typing import NamedTuple, TypeVar
 from nbspam.account.memory import FIELDS, AccountMemory, bytes_digest, head_digest
 from nbspam.account.sort import PlacedMessage, move_noted
 from nbspam.errors import LostError, UsageError
-from nbspam.imap.secrets import AccessBook
+from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
-from nbspam.imap.urls import imap_url
 from nbspam.server.page.mailbox import MOST, PATIENCE, MailboxLetter, ReviewMailbox
 from nbspam.sources.files import MAX_MESSAGE, is_account
 

@@ -23,7 +23,7 @@ import nbspam
 from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.evaluation.doubts import Doubt, find_doubts
-from nbspam.imap.secrets import AccessBook
+from nbspam.imap.accounts import AccessBook
 from nbspam.mail.correspondence import heading
 from nbspam.mail.digest import digest_of
 from nbspam.server.metrics import Log

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
-from nbspam.imap.secrets import AccessBook
+from nbspam.imap.accounts import AccessBook
 from nbspam.mail.address_lists import change_lists, read_lists, sender_of
 from nbspam.maildir.maildir import (
     INBOX,
