@@ -1,33 +1,136 @@
-"""Reading documents with libraries, in a process that may be killed: PDF, Office, RTF, pictures.
+"""The texts of attached documents, read by libraries in a process that may be killed.
 
-`sandbox.py` starts `answer_requests` in a process of its own.  The system ends that process if a
-document takes more processor time or memory than it may, even inside a library.
+PDF, Office, RTF and pictures: a document may make a library hang, crash, or take memory without
+end.  So `DocumentReader` calls the libraries in a process of its own, which runs
+`answer_requests`.  The system ends that process if a document takes more processor time or memory
+than it may, and the reader gives it up if it says nothing.
 XML is never given to a parser: its tags are cut out, so no entity is expanded and nothing fetched.
 """
 
+import atexit
 import html
 import io
 import os
 import re
 import signal
+import struct
+import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from select import select
+from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from nbspam.mail.attachments import IMAGES
-from nbspam.mail.sandbox import ANSWER, REQUEST
+from nbspam.mail.attachments import IMAGES, AttachedDocument
 from nbspam.mail.wrappings import rtf_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_PATIENCE = 10.0  # seconds of the clock after which the process is given up
+_REQUEST = struct.Struct("<8sdI")  # kind, seconds of processor time that are left, bytes of data
+_ANSWER = struct.Struct("<dIII")  # seconds that were used, bytes of text, of links and of facts
+_MAX_ANSWER = 4 << 20  # bytes
+_FACT = re.compile(rb"[a-z0-9-]{1,30}")
+_PROGRAM = "from nbspam.mail.documents import answer_requests; answer_requests()"
 _MEMORY = 1 << 30  # bytes of address space
 _MAX_TEXT = 256 << 10  # bytes of text of one document
 _MAX_LINKS = 200
 _LINK = re.compile(r"[a-z]{3,9}://[^\s<>\"'()\[\]{}]{1,2000}", re.IGNORECASE)
+
+
+class DocumentTexts(NamedTuple):
+    """The texts of documents, their links, and facts about them."""
+
+    texts: list[bytes]  # UTF-8
+    links: list[bytes]
+    facts: set[str]
+
+
+class DocumentReader:
+    """The process that reads documents: started at the first one, and again after each loss."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def read(self, files: Sequence[AttachedDocument], seconds: float) -> DocumentTexts:
+        """Return the texts of a message's documents; never raises.
+
+        seconds: of processor time for all of them.  Documents that need more are not read, which
+        is a fact.
+        """
+        read = DocumentTexts([], [], set())
+        with self.lock:
+            for file in files:
+                answer = self.ask(file, seconds) if seconds > 0 else None
+                if answer is None:
+                    read.facts.add("attached-slow")
+                    break
+                used, text, links, facts = answer
+                seconds -= used
+                read.texts.append(text.decode("utf-8", "ignore").encode())
+                read.links.extend(links.decode("utf-8", "ignore").encode().split())
+                read.facts.update(fact.decode() for fact in _FACT.findall(facts))
+        return read
+
+    def ask(
+        self, file: AttachedDocument, seconds: float
+    ) -> tuple[float, bytes, bytes, bytes] | None:
+        """Return seconds, text, links and facts of a document; None if the process is lost."""
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        try:
+            assert self.process.stdin is not None
+            self.process.stdin.write(_REQUEST.pack(file.kind.encode(), seconds, len(file.data)))
+            self.process.stdin.write(file.data)
+            self.process.stdin.flush()
+            used, *sizes = _ANSWER.unpack(self.received(_ANSWER.size))
+            text, links, facts = map(self.received, sizes)
+        except (OSError, struct.error):
+            self.stop()
+            return None
+        return used, text, links, facts
+
+    def received(self, size: int) -> bytes:
+        """Return so many bytes of the answer; raises OSError if they do not come."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        pieces: list[bytes] = []
+        left = min(size, _MAX_ANSWER)
+        while left:
+            if not select([self.process.stdout], [], [], _PATIENCE)[0]:
+                raise OSError("no answer")
+            piece = os.read(self.process.stdout.fileno(), left)
+            if not piece:
+                raise OSError("the process ended")
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        if self.process is not None:
+            with self.process as process:
+                process.kill()
+            self.process = None
+
+
+READER = DocumentReader()
+atexit.register(READER.stop)
+if hasattr(os, "register_at_fork"):  # a process of its own for each process
+    os.register_at_fork(after_in_child=READER.__init__)  # type: ignore[misc]
+
+
+# --- the process -----------------------------------------------------------------------------
 
 
 class Document(NamedTuple):
@@ -36,9 +139,6 @@ class Document(NamedTuple):
     text: str
     links: list[str]
     facts: tuple[str, ...] = ()
-
-
-# --- the process -----------------------------------------------------------------------------
 
 
 def answer_requests() -> None:
@@ -51,8 +151,8 @@ def answer_requests() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    while len(head := requests.read(REQUEST.size)) == REQUEST.size:
-        name, seconds, size = REQUEST.unpack(head)
+    while len(head := requests.read(_REQUEST.size)) == _REQUEST.size:
+        name, seconds, size = _REQUEST.unpack(head)
         _answer(answers, name.rstrip(b"\0").decode(), requests.read(size), seconds)
 
 
@@ -69,7 +169,7 @@ def _answer(answers: BinaryIO, kind: str, data: bytes, seconds: float) -> None:
     links = "\n".join(document.links[:_MAX_LINKS]).encode("utf-8", "replace")
     facts = " ".join(document.facts).encode()
     used = time.process_time() - start
-    answers.write(ANSWER.pack(used, len(text), len(links), len(facts)) + text + links + facts)
+    answers.write(_ANSWER.pack(used, len(text), len(links), len(facts)) + text + links + facts)
     answers.flush()
 
 

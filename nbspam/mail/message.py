@@ -185,7 +185,7 @@ class _MessageReader:
     def documents(self, urls: list[bytes]) -> list[Field]:
         """Return the fields of attached documents, and add their links to `urls`."""
         # Imported late: most mail has no documents, and most models do not read them.
-        from nbspam.mail.sandbox import READER
+        from nbspam.mail.documents import READER
 
         read = READER.read(self.parts.documents, self.limits.documents / 1000)
         urls += read.links

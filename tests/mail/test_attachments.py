@@ -20,10 +20,9 @@ from nbspam.mail.attachments import (
     look_at_file,
     read_archive,
 )
-from nbspam.mail.documents import read_document
+from nbspam.mail.documents import DocumentReader, read_document
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
-from nbspam.mail.sandbox import DocumentReader
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_text, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
 
