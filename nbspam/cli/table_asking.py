@@ -37,8 +37,7 @@ from nbspam.settings import SettingsChoices, TableChoices
 if TYPE_CHECKING:
     from nbspam.evaluation.evaluation import Trial
     from nbspam.sources.records import Record
-    from nbspam.tables.classifier import Factors, TableClassifier
-    from nbspam.tables.descriptions import Estimated
+    from nbspam.tables.classifier import Estimated, Factors, TableClassifier
     from nbspam.tables.schema import Schema
     from nbspam.tables.training import TableSettings
     from nbspam.workers import Workers
@@ -383,7 +382,7 @@ def table_export_command(model_path: str, form: str) -> None:
 
 def _info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     """Yield the training data of a table's model, and its estimates."""
-    from nbspam.tables.descriptions import description, estimated
+    from nbspam.tables.classifier import description, estimated
 
     facts = description(classifier)
     settings = facts["settings"]
@@ -481,7 +480,7 @@ def _edge_rows(edges: list[dict[str, Any]]) -> list[list[str]]:
 
 def _rows(each: "Estimated", target: str) -> list[list[str]]:
     """Return a distribution as rows of cells: a column for each class, or a single one."""
-    from nbspam.tables.descriptions import matrix_of
+    from nbspam.tables.classifier import matrix_of
 
     matrix = matrix_of(each, target)
     head = [each.title, *matrix.classes]
@@ -546,7 +545,7 @@ def _json_pieces(
     A2DE of 57 columns has millions of estimates, which are never in memory together.
     whole: with the tables of pairs and triples of columns.  first: facts to begin with.
     """
-    from nbspam.tables.descriptions import description, estimate_rows, estimated
+    from nbspam.tables.classifier import description, estimate_rows, estimated
 
     yield (
         output.json_line({**first, **description(classifier)}).removesuffix("}")
@@ -564,7 +563,7 @@ def _csv_lines(classifier: "TableClassifier") -> Iterator[str]:
     """Yield the lines of a table of all estimates, its column names first."""
     import csv
 
-    from nbspam.tables.descriptions import FIELDS, estimate_rows, estimate_to_cells, estimated
+    from nbspam.tables.classifier import FIELDS, estimate_rows, estimate_to_cells, estimated
 
     writer = csv.writer(_LineSink(), lineterminator="")
     yield str(writer.writerow(FIELDS))

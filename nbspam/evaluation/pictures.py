@@ -22,8 +22,7 @@ from nbspam.evaluation import figures
 from nbspam.evaluation.figures import HEIGHT, WIDTH, Views, text_at
 from nbspam.evaluation.report import shortened
 from nbspam.printing import display_width, printable
-from nbspam.tables.classifier import TableClassifier
-from nbspam.tables.descriptions import description, estimated
+from nbspam.tables.classifier import TableClassifier, description, estimated
 from nbspam.tables.unlabelled import TableClusters
 from nbspam.verdicts import shortened_text
 
