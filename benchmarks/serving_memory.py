@@ -1,16 +1,21 @@
 """Measure how the memory of a worker of `nbspam serve` grows with the messages that it has judged.
 
 usage: python benchmarks/serving_memory.py [CORPUS] [--messages 350000] [--plot FILE.svg]
+           [--lessons 0]
 
 CORPUS is a folder with ham/ and spam/, one message per file.  One worker has a model of all of it,
 and is asked about its messages in random order, again and again, by 64 clients at once.  In a
 second trial, every second message gets 200 words that no other message has.  Printed are, in MB,
 the resident memory (Rss) and the worker's share of it (Pss: what processes share is divided among
 them), as the messages go on; the picture shows Rss, the first trial in blue.
+
+--lessons: instead, the worker judges 5,000 messages and then learns so many lessons of 60 words
+that no other message has, with as many verdicts; printed are its own memory (Uss), and Rss.
 """
 
 import random
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from math import log10
 from pathlib import Path
@@ -23,6 +28,7 @@ from nbspam.evaluation import figures, pictures
 
 _AT_ONCE = 64
 _NEW_WORDS = 200
+_BEFORE, _LESSON_WORDS, _REST = 5_000, 60, 15  # messages, words, seconds
 _STEPS = [number * 10**power for power in range(3, 8) for number in (1, 2, 3.5, 5)]
 Curve = list[tuple[int, float]]  # messages, and MB
 
@@ -51,6 +57,29 @@ def curve_of(server: servers.Server, asked: Iterator[client.Call], most: int) ->
     return found
 
 
+def lesson(number: int, rng: random.Random) -> bytes:
+    """Return a request to learn a message of words that no other has."""
+    words = " ".join(f"{rng.getrandbits(40):x}" for _ in range(_LESSON_WORDS))
+    data = f"From: {number}@example.org\nSubject: {number}\n\n{words}\n".encode()
+    more = f"Message-class: {('ham', 'spam')[number % 2]}\r\nSet: local\r\n"
+    return client.spamd_request(data, "TELL", more)
+
+
+def teach(server: servers.Server, asked: Iterator[client.Call], most: int) -> None:
+    """Ask and teach, and print the memory."""
+    rng, before = random.Random(1), 0
+    (pid,) = server.workers
+    for step in (-1, 0, *(most * part // 30 for part in (1, 6, 12, 18, 24, 30)), most):
+        client.load((next(asked) for _ in range(0 if step else _BEFORE)), _AT_ONCE)
+        for number in range(before, step):
+            call = next(asked)
+            client.load([call._replace(request=lesson(number, rng)), call], 2)
+        time.sleep(_REST if step == before == most else 0)
+        before = max(step, 0)
+        own = servers.megabytes(pid, "Private_Clean") + servers.megabytes(pid, "Private_Dirty")
+        print(f"{before:9,}{own:7.0f}{servers.megabytes(pid, 'Rss'):7.0f}", flush=True)
+
+
 def draw(curves: Sequence[Curve], path: str) -> None:
     """Write a picture of curves, the number of messages on a scale of logarithms."""
     last, top = curves[0][-1][0], max(size for curve in curves for _, size in curve)
@@ -69,6 +98,7 @@ def main() -> None:
     parser = corpus_parser(__doc__)
     parser.add_argument("--messages", type=int, default=350_000)
     parser.add_argument("--plot", metavar="FILE.svg")
+    parser.add_argument("--lessons", type=int, default=0)
     options = parser.parse_args()
     messages = messages_of(options.corpus)
     curves: list[Curve] = []
@@ -77,10 +107,16 @@ def main() -> None:
         train(options.corpus, work / "m.nbspam")
         size = (work / "m.nbspam").stat().st_size / 1e6
         print(f"{options.corpus}: {len(messages):,} messages, a model of {size:.1f} MB")
+        path = str(work / "spamd")
+        calls = (client.Call(path, client.spamd, each) for each in requests(messages, False))
+        if options.lessons:
+            opened = ("--spamd", path, "--allow-tell")
+            with servers.nbspam(work / "taught", work / "m.nbspam", 1, *opened) as server:
+                teach(server, calls, options.lessons)
+            return
         for trial in ("its mail", "every second message with words of its own"):
             print(f"{trial}\n messages    Rss    Pss")
             folder = work / trial.replace(" ", "-")
-            path = str(work / "spamd")
             with servers.nbspam(folder, work / "m.nbspam", 1, "--spamd", path) as server:
                 asked = requests(messages, bool(curves))
                 calls = (client.Call(path, client.spamd, each) for each in asked)

@@ -9,7 +9,7 @@ of dependent tokens (`features`) is not computed from counts but from documents.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from nbspam.counts.ledger import (
     ledger_of,
     overlaid,
     signed_table,
+    uncopied_sum,
 )
 from nbspam.counts.table import (
     CountTable,
@@ -39,7 +40,7 @@ from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models import TOKEN_MODELS
 from nbspam.settings import FEATURES, PRESENCE, UNBOUNDED, Bounds, Settings, check_unbounded
 from nbspam.sources.items import Item
-from nbspam.tokens.sparse import Documents
+from nbspam.tokens.sparse import ChangedRows, Documents
 from nbspam.tokens.tokenizer import named_vocabulary
 from nbspam.verdicts import Skipped, Weighed
 from nbspam.workers import Workers
@@ -345,4 +346,16 @@ def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifie
     else:  # sums depend on the number of tokens, so those that no message has any more go
         table = add_tables([added(base, signed), no_counts(base.classes)])
     fit = classifier.fit.recounted(table, settings)
+    return replace(classifier, table=table, fit=fit, memory=None)
+
+
+def uncopied_overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifier:
+    """Return the same as `overlay`, only for judging and explaining; nothing is copied."""
+    settings, base, fit = classifier.settings, classifier.table, classifier.fit
+    if not (changes and isinstance(fit, Combination)):
+        return overlay(classifier, changes)
+    table = uncopied_sum(base, signed_table(changes, base.vocabulary, settings.weighting))
+    no_more = np.zeros(len(table.vocabulary) - len(fit.correction), np.float32)
+    correction: Any = ChangedRows(fit.correction, no_more)
+    fit = fit._replace(correction=correction)
     return replace(classifier, table=table, fit=fit, memory=None)

@@ -34,14 +34,15 @@ from nbspam.arrays import (
 from nbspam.counts.table import CountTable, add_tables, token_counts_of, without_empty
 from nbspam.settings import PRESENCE
 from nbspam.tokens.sparse import (
+    ChangedRows,
     Documents,
+    ExtendedVocabulary,
     Vocabulary,
     join,
     no_documents,
     offsets_of,
     stacked,
     united,
-    with_added,
 )
 
 # Blending many classes fits only a few numbers, for which 8,000 messages suffice.
@@ -409,6 +410,17 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
     The change has no class that the table does not have.  New tokens follow the others; tokens
     that no message has any more keep their columns.
     """
+    total = uncopied_sum(table, change)
+    uncopied: Any = total  # of other types than arrays
+    return total._replace(
+        vocabulary=uncopied.vocabulary.whole(),
+        feature_count=uncopied.feature_count.whole(),
+        document_frequency=uncopied.document_frequency.whole(),
+    )
+
+
+def uncopied_sum(table: CountTable, change: CountTable) -> CountTable:
+    """Return the same as `overlaid`, for judging only: in `ChangedRows` instead of arrays."""
     index = {name: k for k, name in enumerate(table.classes)}
     class_count = np.array(table.class_count, np.float64)
     for name, n in zip(change.classes, change.class_count.tolist(), strict=True):
@@ -416,25 +428,29 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
     column = table.vocabulary.columns(change.vocabulary.keys)
     new = np.flatnonzero((column < 0) & (change.document_frequency > 0))
     known = np.flatnonzero(column >= 0)
+    known = known[np.argsort(column[known])]
     by_class = np.zeros((len(column), len(index)))
     by_class[:, [index[name] for name in change.classes]] = change.feature_count
-    feature_count = _with_rows(table.feature_count, by_class, column, known, new)
-    frequency = _with_rows(table.document_frequency, change.document_frequency, column, known, new)
-    vocabulary = with_added(table.vocabulary, change.vocabulary.take(new))
+    feature_count = _with_rows(table.feature_count, by_class, column[known], known, new)
+    frequency = _with_rows(
+        table.document_frequency, change.document_frequency, column[known], known, new
+    )
+    vocabulary: Any = ExtendedVocabulary(table.vocabulary, change.vocabulary.take(new).packed())
     loss = None if table.loss is None else table.loss.appended(len(new))
     return CountTable(table.classes, class_count, vocabulary, feature_count, frequency, loss)
 
 
 def _with_rows(
-    rows: Any, change: Floats | Integers, column: Integers, known: Integers, new: Integers
+    rows: Any, change: Floats | Integers, at: Integers, known: Integers, new: Integers
 ) -> Any:
-    """Return rows (n_features, ...) with changes added to known rows, and new rows appended."""
+    """Return rows (n_features, ...) with changes added to rows `at`, and new rows appended.
+
+    known, new: where the change has both, (n_at,) and (n_new,).
+    """
     is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
     kind = rows.dtype if is_whole else np.dtype(np.float64)
-    total = np.concatenate([rows.astype(kind, copy=False), change[new].astype(kind)])
-    at = column[known]
-    total[at] = _not_negative(rows[at].astype(np.float64) + change[known])
-    return total
+    values = _not_negative(rows[at].astype(np.float64) + change[known])
+    return ChangedRows(rows, change[new].astype(kind), at, values.astype(kind))
 
 
 def _not_negative(counts: Floats) -> Floats:

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from nbspam.classifier.classifier import Classifier, lack_of
-from nbspam.classifier.training import ModelGrowth, overlay
+from nbspam.classifier.training import ModelGrowth, uncopied_overlay
 from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_lessons
 from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
@@ -143,7 +143,7 @@ class StoredModel:
         with self._mutex:
             self._refresh()
             if self._current is None:
-                taken_in = overlay if self._is_served else with_changes
+                taken_in = uncopied_overlay if self._is_served else with_changes
                 self._current = taken_in(self.base, self._changes)
             return self._current
 

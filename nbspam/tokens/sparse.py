@@ -333,6 +333,85 @@ def _find_many(ascending: Keys, keys: Keys) -> Integers:
     return column
 
 
+class ChangedRows:
+    """An array of which some rows are others, and which more rows follow; it is not copied.
+
+    So a server judges by a model and its lessons since the last fit: a copy of all counts at each
+    lesson took as much memory as the model, and longer than the lesson.  It has what judging
+    needs of an array.
+    """
+
+    def __init__(
+        self, rows: Any, more: Any, changed: Integers | None = None, values: Any = None
+    ) -> None:
+        """Take rows; changed: numbers of some of them, ascending; values: what these are now."""
+        self._rows, self._more = rows, more
+        self._changed, self._values = changed, values
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._more)
+
+    def __getitem__(self, wanted: Any) -> Any:
+        return self.take(wanted) if np.ndim(wanted) else self.take(np.array([wanted]))[0]
+
+    def take(self, wanted: Integers, axis: int = 0) -> Any:
+        """Return rows by their numbers."""
+        n = len(self._rows)
+        if not n:
+            return self._more.take(wanted, axis=axis)
+        found = self._rows.take(wanted, axis=axis, mode="clip").astype(self._more.dtype)
+        new = positions_of(wanted >= n)
+        found[new] = self._more[wanted[new] - n]
+        if self._changed is not None:
+            place = find(self._changed, wanted)
+            at = positions_of(place >= 0)
+            found[at] = self._values[place[at]]
+        return found
+
+    def whole(self) -> Any:
+        """Return the array, a copy."""
+        total = np.concatenate([self._rows.astype(self._more.dtype, copy=False), self._more])
+        if self._changed is not None:
+            total[self._changed] = self._values
+        return total
+
+
+class ExtendedVocabulary:
+    """A vocabulary that more tokens follow, which it does not have; neither is copied.
+
+    It has what judging needs of a vocabulary; see `with_added` for all of it.
+    """
+
+    def __init__(self, known: Vocabulary, more: Vocabulary) -> None:
+        """Take both; more: in the order of its keys."""
+        self._known, self._more = known, more
+        self.keys: Any = ChangedRows(known.keys, more.keys)
+        self.groups: Any = ChangedRows(known.groups, more.groups)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def known(self, documents: Documents) -> Documents:
+        """See `Vocabulary.known`."""
+        return documents.on(self.columns(documents.tokens))
+
+    def columns(self, keys: Keys) -> Integers:
+        """See `Vocabulary.columns`."""
+        column, added = self._known.columns(keys), self._more.columns(keys)
+        at = positions_of(added >= 0)
+        column[at] = added[at] + len(self._known)
+        return column
+
+    def text(self, column: int) -> str:
+        """Return the text of one column."""
+        n = len(self._known)
+        return self._known.text(column) if column < n else self._more.text(column - n)
+
+    def whole(self) -> Vocabulary:
+        """Return the vocabulary, a copy."""
+        return with_added(self._known, self._more)
+
+
 def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
     """Return a vocabulary followed by tokens that it does not have.
 

@@ -15,6 +15,7 @@ from nbspam.classifier.training import (
     count_items,
     overlay,
     train_classifier,
+    uncopied_overlay,
 )
 from nbspam.counts.counting import CountingLimits
 from nbspam.counts.ledger import LabelChange, Sampling
@@ -184,19 +185,31 @@ def test_a_learner_leaves_the_classifier_it_began_with_as_it_was():
     assert plain(learner.table) != before[0]
 
 
+@pytest.mark.parametrize("laid_over", [overlay, uncopied_overlay])
 @pytest.mark.parametrize("name", HOW)
 @examples(60)
 @given(moves=MOVES)
 @example(moves=[(6, 0), (6, 3)])  # tokens that are learned and un-learned again
 @example(moves=[])
-def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, moves):
+def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, laid_over, moves):
     changes, learner = changes_of(name, moves), learned(name, moves)
-    model = overlay(BASES[name], changes)
+    model = laid_over(BASES[name], changes)
     assert (model is BASES[name]) == (not changes)
     for text in [*TEXTS, WORDS, "nothing known"]:
         batch = tokenize([message(body=text)], TokenSettings())
         answer = model.joint_of(model.table.known(batch.documents))[0]
         assert answer.tolist() == learner.answer(document_of(text, learner.table)).tolist()
+
+
+@given(moves=MOVES)
+def test_changes_that_are_not_copied_are_explained_as_copied_ones(moves):
+    changes = changes_of("combined", moves)
+    copied, uncopied = (of(BASES["combined"], changes) for of in (overlay, uncopied_overlay))
+    for text in [*TEXTS, WORDS]:
+        ours, theirs = (
+            each.explain_message(message(body=text), "") for each in (uncopied, copied)
+        )
+        assert ours == theirs
 
 
 def due_points(growth, moves):
