@@ -25,6 +25,7 @@ from nbspam.mail.parts import (
     FoundText,
     Parts,
     decode_transfer,
+    granted_shares,
     sampled,
     shared,
     spread_indices,
@@ -167,10 +168,23 @@ class _MessageReader:
             if len(urls) > self.limits.urls:
                 urls = [urls[i] for i in spread_indices(urls, self.limits.urls)]
             fields.append(Field("url", b"\n".join(urls)))
+        fields = self.bounded(fields)
         for origin, words in (("html", facts), ("defect", self.defects)):
             if words:
                 fields.append(Field(origin, " ".join(sorted(words)).encode()))
         return Message(tuple(fields), tuple(sorted(self.defects)))
+
+    def bounded(self, fields: list[Field]) -> list[Field]:
+        """Return the fields, shortened if a subject, heads or names of files are endless."""
+        sizes = [len(field.text) for field in fields]
+        if sum(sizes) <= self.limits.source:
+            return fields
+        self.defects.add("truncated")
+        shares = granted_shares(sizes, self.limits.source)
+        return [
+            Field(field.origin, sampled(field.text, share))
+            for field, share in zip(fields, shares, strict=True)
+        ]
 
     def parsed(self) -> dict[int, "Html"]:
         """Return the parts of the texts in HTML."""

@@ -97,11 +97,11 @@ def spread_indices(pieces: Sequence[bytes], most: int) -> list[int]:
 def shared(texts: Sequence[bytes], are_html: Sequence[bool], budget: int) -> list[bytes]:
     """Return texts of at most `budget` bytes in all, by shortening those that are too long."""
     condensed = list(map(_condensed, texts, are_html))
-    shares = _shares(list(map(len, condensed)), budget)
+    shares = granted_shares(list(map(len, condensed)), budget)
     return list(map(sampled, condensed, shares, are_html))
 
 
-def _shares(sizes: Sequence[int], budget: int) -> list[int]:
+def granted_shares(sizes: Sequence[int], budget: int) -> list[int]:
     """Return the bytes granted to each text: all to small ones, equal shares to the others."""
     granted = [0] * len(sizes)
     by_size = sorted(range(len(sizes)), key=sizes.__getitem__)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nbspam.mail.headers import LIMITS, ReadingLimits
 from nbspam.mail.message import parse_message
-from nbspam.mail.parts import _shares, ends, sampled, shared, spread_indices
+from nbspam.mail.parts import ends, granted_shares, sampled, shared, spread_indices
 from support import examples
 
 HEAD = b"Subject: x\nMIME-Version: 1.0\n"
@@ -344,7 +344,7 @@ def test_the_end_is_kept_from_the_start_of_a_line():
 @examples(200)
 @given(st.lists(st.integers(0, 50), max_size=20), st.integers(0, 300))
 def test_small_sizes_are_granted_and_the_others_share_the_rest(sizes, budget):
-    granted = _shares(sizes, budget)
+    granted = granted_shares(sizes, budget)
     both = list(zip(granted, sizes, strict=True))
     cut = [own for own, size in both if own < size]
 

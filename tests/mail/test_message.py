@@ -304,6 +304,23 @@ def test_links_are_counted_up_to_a_limit():
     assert LIMITS.urls / 2 < len(found(message, "url").split("\n")) <= LIMITS.urls
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Subject: " + b"a b " * (1 << 20) + b"\n\nbody",
+        b"Content-Type: multipart/mixed; boundary=b\n\n"
+        + (b"--b\nX-A: " + b"a b " * 4000 + b"\n\nt\n") * 400,
+        b"\n" + (b"begin 644 " + b"a b " * 45 + b"\nM" + b"`" * 60 + b"\n`\nend\n") * 20000,
+    ],
+    ids=["subject", "heads of parts", "names of uuencoded files"],
+)
+def test_all_fields_together_are_bounded(data):
+    message = parse_message(data)
+    assert "truncated" in message.defects
+    assert len(data) > 3 << 20
+    assert sum(len(field.text) for field in message.fields) <= LIMITS.source + 1000
+
+
 # --- whatever the bytes are ----------------------------------------------------------------
 
 
