@@ -1,6 +1,6 @@
 """All forms of attack, by class, for benchmarks/attacks.py.
 
-A form is a function of a spam and of what its sender knows about ham, and returns a message.
+A form is a function of a spam, whose sender knows some ham, and returns a message.
 """
 
 import inspect
@@ -11,9 +11,9 @@ from hashlib import sha256
 from string import ascii_lowercase, ascii_uppercase
 
 from attack_hidden import HIDDEN
-from attack_mail import NOT_TEXT, Good, Mail, as_html, lines, multipart, part, text_part
+from attack_mail import NOT_TEXT, Mail, as_html, lines, multipart, part, text_part
 
-Form = Callable[[Mail, Good], bytes]
+Form = Callable[[Mail], bytes]
 
 # --- place: the spam stands where a bounded reader does not look -----------------------------
 
@@ -21,126 +21,131 @@ _PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c
 
 
 @cache
-def _much(good: Good, size: int) -> str:
+def _much(texts: tuple[str, ...], size: int) -> str:
     """Return `size` characters of ham."""
-    text = "\n\n".join(good.texts)
+    text = "\n\n".join(texts)
     return (text * (1 + size // len(text)))[:size]
 
 
-def _behind(mail: Mail, good: Good, kb: int, after: int = 0) -> bytes:
+def _behind(mail: Mail, kb: int, after: int = 0) -> bytes:
     """Put ham text before the spam, and after it, in one part."""
-    before, behind = _much(good, kb << 10), _much(good, after << 10)
+    before, behind = (_much(mail.good.texts, size << 10) for size in (kb, after))
     if mail.is_html:
         return mail.written(as_html(before) + mail.text + as_html(behind))
     return mail.written(f"{before}\n{mail.text}\n{behind}")
 
 
-def _after_parts(mail: Mail, good: Good, n: int, size: int = 300) -> bytes:
-    return mail.mixed(*(text_part(mail.ham(good, i)[:size] + "\n") for i in range(n)), mail.part())
+def _short(mail: Mail, turn: int) -> bytes:
+    return text_part(mail.ham(turn)[:300] + "\n")
 
 
-def _nested(mail: Mail, good: Good, depth: int) -> bytes:
+def _after_parts(n: int) -> Form:
+    return lambda mail: mail.mixed(*(_short(mail, i) for i in range(n)), mail.part())
+
+
+def _nested(mail: Mail, depth: int) -> bytes:
     """Put the spam behind ham in parts within parts."""
     inner = mail.part()
     for i in range(depth):
-        inner = multipart(text_part(mail.ham(good, i)[:300] + "\n"), inner)
+        inner = multipart(_short(mail, i), inner)
     return mail.message(inner)
 
 
-def _attached(mail: Mail, good: Good, kind: str, name: str, encoding: str = "base64") -> bytes:
-    """Attach the spam as a file to a ham text."""
-    disposition = f'attachment; filename="{name}"'
-    spam = part(kind, mail.text.encode(), encoding, disposition=disposition)
-    return mail.mixed(text_part(mail.ham(good) + "\n"), spam)
+def _attached(kind: str, name: str, encoding: str = "base64") -> Form:
+    """Return the form with the spam as a file that is attached to a ham text."""
+    named = f'attachment; filename="{name}"'
+
+    def form(mail: Mail) -> bytes:
+        spam = part(kind, mail.text.encode(), encoding, disposition=named)
+        return mail.mixed(text_part(mail.ham() + "\n"), spam)
+
+    return form
 
 
-def _calendar(mail: Mail, good: Good) -> bytes:
+def _calendar(mail: Mail) -> bytes:
     said = re.sub(r"\s+", " ", mail.text).replace(",", "\\,")
     event = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:{said}\nEND:VEVENT\nEND:VCALENDAR\n"
     kind = 'text/calendar; method=REQUEST; charset="utf-8"'
-    invitation = part(kind, event.encode(), disposition="attachment")
-    return mail.mixed(text_part(mail.ham(good)), invitation)
+    return mail.behind_ham(part(kind, event.encode(), disposition="attachment"))
 
 
-def _attached_message(mail: Mail, good: Good, depth: int) -> bytes:
+def _attached_message(mail: Mail, depth: int) -> bytes:
     message = mail.message(mail.part())
     for i in range(depth):
-        cover = text_part(mail.ham(good, i) + "\n")
         forwarded = part("message/rfc822", message, disposition="attachment")
-        message = mail.message(multipart(cover, forwarded))
+        message = mail.message(multipart(text_part(mail.ham(i) + "\n"), forwarded))
     return message
 
 
-def _beside_html(mail: Mail, said: str, kind: str = "alternative") -> bytes:
+def _beside_html(mail: Mail, said: str) -> bytes:
     """Put a text beside the spam that programs which show HTML do not show."""
-    return mail.mixed(text_part(said), text_part(mail.html, "html"), kind=kind)
+    return mail.mixed(text_part(said), text_part(mail.html, "html"), kind="alternative")
 
 
-def _behind_ham(mail: Mail, good: Good, kind: str) -> bytes:
-    return _beside_html(mail, mail.ham(good), kind)
+def _behind_ham(kind: str) -> Form:
+    return lambda mail: mail.behind_ham(text_part(mail.html, "html"), kind=kind)
 
 
-def _amp(mail: Mail, good: Good, *, spam_in_amp: bool) -> bytes:
-    """Write spam where programs that know AMP show it, or ham there and spam in HTML."""
-    kinds = ("html", "x-amp-html") if spam_in_amp else ("x-amp-html", "html")
-    texts = zip((mail.ham(good), mail.html), kinds, strict=True)
-    ham, spam = (text_part(text, kind) for text, kind in texts)
-    return mail.mixed(text_part(mail.ham(good)), spam, ham, kind="alternative")
+def _amp(html: str, amp: str) -> Form:
+    """Return the form with one text for programs that know AMP, and another as HTML.
 
-
-def _framed(mail: Mail, good: Good) -> bytes:
-    """Show the spam in a frame of a page of ham."""
-    root = text_part(mail.ham(good) + '<iframe src="cid:page"></iframe>', "html")
-    return mail.mixed(root, part("text/html", mail.html.encode(), id="<page>"), kind="related")
+    html, amp: the type of the part with the spam, and of the one with ham.
+    """
+    return lambda mail: mail.behind_ham(
+        text_part(mail.html, amp), text_part(mail.ham(), html), kind="alternative"
+    )
 
 
 def _picture(disposition: str, size: int = 1, **more: str) -> bytes:
     return part("image/gif", _PIXEL * size, "base64", **more, disposition=disposition)
 
 
-def _related(mail: Mail, good: Good) -> bytes:
+def _framed(mail: Mail) -> bytes:
+    """Show the spam in a frame of a page of ham."""
+    root = text_part(mail.ham() + '<iframe src="cid:page"></iframe>', "html")
+    return mail.mixed(root, part("text/html", mail.html.encode(), id="<page>"), kind="related")
+
+
+def _related(mail: Mail) -> bytes:
     images = [_picture("inline", 400, id=f"<{i}@x>") for i in range(6)]
-    page = text_part(mail.html, "html")
-    return mail.mixed(text_part(mail.ham(good)), *images, page, kind="related")
+    return mail.behind_ham(*images, text_part(mail.html, "html"), kind="related")
 
 
-def _wrong_type(mail: Mail, good: Good, kind: str) -> bytes:
-    return mail.mixed(text_part(mail.ham(good)), part(kind, mail.text.encode()))
+def _typed(kind: str) -> Form:
+    return lambda mail: mail.behind_ham(part(kind, mail.text.encode()))
 
 
-def _long_head(mail: Mail, good: Good) -> bytes:
+def _long_head(mail: Mail) -> bytes:
     """Put more headers before the body than a bounded reader reads."""
-    value = lines(good.words[:400]).replace("\n", "\n ")
-    more = "".join(f"X-Note-{i}: {value}\n" for i in range(40))
-    return mail.message(mail.part(), more)
+    value = mail.words(400).replace("\n", "\n ")
+    return mail.message(mail.part(), "".join(f"X-Note-{i}: {value}\n" for i in range(40)))
 
 
-def _junk_base64(mail: Mail, good: Good) -> bytes:
+def _junk_base64(mail: Mail) -> bytes:
     """Encode the spam with characters in its base64 that a reader must skip."""
-    coded = mail.part("base64")
-    head, body = coded.split(b"\n\n", 1)
+    head, body = mail.part("base64").split(b"\n\n", 1)
     return mail.message(head + b"\n\n" + body.replace(b"A", b"A*!").replace(b"\n", b" ~\n"))
 
 
-def _preamble(mail: Mail, good: Good) -> bytes:
+def _preamble(mail: Mail) -> bytes:
     """Put ham before the first boundary, where no mail program shows it."""
     head, body = multipart(mail.part()).split(b"\n\n", 1)
-    return mail.message(head + b"\n\n" + mail.ham(good).encode() + b"\n" + body)
+    return mail.message(head + b"\n\n" + mail.ham().encode() + b"\n" + body)
 
 
-def _in_charset(mail: Mail, _: Good, name: str, declared: str = "") -> bytes:
+def _in_charset(mail: Mail, name: str, declared: str = "") -> bytes:
     """Write the spam in an odd charset, or in one that is not declared."""
     data = mail.text.encode(name, "xmlcharrefreplace")
     return mail.message(part(f"{mail.type}; charset={declared or name}", data, "base64"))
 
 
-def _flowed(mail: Mail, _: Good) -> bytes:
+def _flowed(mail: Mail) -> bytes:
     """Break words at soft ends of lines, which a mail program joins without a blank."""
     broken = re.sub(r"(?<=\w\w)(?=\w\w)", " \n", mail.plain).encode()
     return mail.message(part("text/plain; charset=utf-8; format=flowed; delsp=yes", broken))
 
 
-def _quoted_printable(mail: Mail, _: Good) -> bytes:
+def _quoted_printable(mail: Mail) -> bytes:
     """Write every byte of the spam as =XX, in lines that end within words."""
     data = enumerate(mail.text.encode())
     coded = "".join(f"={byte:02X}" + "=\n" * (i % 3 == 0) for i, byte in data)
@@ -159,47 +164,42 @@ PLACE: dict[str, Form] = {
     "flowed words": _flowed,
     "all bytes quoted": _quoted_printable,
     **{
-        f"behind ham in multipart/{kind}": partial(_behind_ham, kind=kind)
+        f"behind ham in multipart/{kind}": _behind_ham(kind)
         for kind in ("report", "signed", "parallel", "digest", "x-mixed-replace")
     },
     "behind 512 KB": partial(_behind, kb=512),
     "behind 2 MB": partial(_behind, kb=2048),
     "between 400 and 600 KB": partial(_behind, kb=400, after=600),
     "between 700 and 700 KB": partial(_behind, kb=700, after=700),
-    "after 100 parts": partial(_after_parts, n=100),
-    "after 600 parts": partial(_after_parts, n=600),
-    "after 12 parts of 64 KB": lambda mail, good: mail.mixed(
-        *[text_part(_much(good, 64 << 10))] * 12, mail.part()
+    "after 100 parts": _after_parts(100),
+    "after 600 parts": _after_parts(600),
+    "after 12 parts of 64 KB": lambda mail: mail.mixed(
+        *[text_part(_much(mail.good.texts, 64 << 10))] * 12, mail.part()
     ),
     "in 10 nested parts": partial(_nested, depth=10),
     "in 40 nested parts": partial(_nested, depth=40),
-    **{
-        f"attached {what}": partial(_attached, kind=kind, name=name, encoding=encoding)
-        for what, kind, name, encoding in (
-            ("as text/html", "text/html", "offer.html", "base64"),
-            ("octets, .txt", "application/octet-stream", "offer.txt", "base64"),
-            ("octets, .html", "application/octet-stream", "offer.html", "base64"),
-            ("as xhtml", "application/xhtml+xml", "offer.xhtml", "8bit"),
-            ("as text/x-card", "text/x-card", "a.card", "base64"),
-        )
-    },
+    "attached as text/html": _attached("text/html", "offer.html"),
+    "attached octets, .txt": _attached("application/octet-stream", "offer.txt"),
+    "attached octets, .html": _attached("application/octet-stream", "offer.html"),
+    "attached as xhtml": _attached("application/xhtml+xml", "offer.xhtml", "8bit"),
+    "attached as text/x-card": _attached("text/x-card", "a.card"),
     "in an invitation": _calendar,
     "attached message": partial(_attached_message, depth=1),
     "attached message, two deep": partial(_attached_message, depth=2),
-    "ham alternative": partial(_behind_ham, kind="alternative"),
-    "ham alternative, ten": lambda mail, good: _beside_html(mail, mail.hams(good, 10)),
-    "alternative of words": lambda mail, good: _beside_html(mail, lines(good.words[:300])),
-    "AMP beside ham": partial(_amp, spam_in_amp=True),
-    "ham AMP beside it": partial(_amp, spam_in_amp=False),
+    "ham alternative": _behind_ham("alternative"),
+    "ham alternative, ten": lambda mail: _beside_html(mail, mail.hams(10)),
+    "alternative of words": lambda mail: _beside_html(mail, mail.words(300)),
+    "AMP beside ham": _amp("html", "x-amp-html"),
+    "ham AMP beside it": _amp("x-amp-html", "html"),
     "in a frame of ham": _framed,
-    "ham part first": partial(_behind_ham, kind="mixed"),
-    "ham part second": lambda mail, good: mail.mixed(
-        text_part(mail.html, "html"), text_part(mail.ham(good))
+    "ham part first": _behind_ham("mixed"),
+    "ham part second": lambda mail: mail.mixed(
+        text_part(mail.html, "html"), text_part(mail.ham())
     ),
     "related, after images": _related,
-    "inline, wrong type": partial(_wrong_type, kind="application/x-note"),
-    "inline, no type": partial(_wrong_type, kind=""),
-    "inline, odd type": partial(_wrong_type, kind="txt; x"),
+    "inline, wrong type": _typed("application/x-note"),
+    "inline, no type": _typed(""),
+    "inline, odd type": _typed("txt; x"),
     "behind 160 KB of headers": _long_head,
     "base64 with junk": _junk_base64,
     "ham in the preamble": _preamble,
@@ -284,7 +284,7 @@ _ONCE_IN_HTML = {
 }
 
 
-def respelt(mail: Mail, _: Good, spell: Callable[[str], str], needs_html: bool = False) -> bytes:
+def respelt(mail: Mail, spell: Callable[[str], str], needs_html: bool = False) -> bytes:
     """Return the mail with every word of four letters or more spelt otherwise.
 
     The subject, too, unless it would need HTML.
@@ -361,101 +361,106 @@ def _stuffed(mail: Mail, text: str, at_the_top: bool = False) -> bytes:
     return mail.written("\n\n".join((text, mail.text) if at_the_top else (mail.text, text)))
 
 
-def _words(n: int, at_the_top: bool) -> Form:
-    return lambda mail, good: _stuffed(mail, lines(good.words[:n]), at_the_top)
+def _below(text: Callable[[Mail], str]) -> Form:
+    return lambda mail: _stuffed(mail, text(mail))
 
 
-def _quoted(mail: Mail, good: Good) -> bytes:
-    quoted = "\n".join(f"> {line}" for line in mail.ham(good).splitlines())
+def _above(text: Callable[[Mail], str]) -> Form:
+    return lambda mail: _stuffed(mail, text(mail), at_the_top=True)
+
+
+def _words(n: int) -> Callable[[Mail], str]:
+    return lambda mail: mail.words(n)
+
+
+def _quoted(mail: Mail) -> bytes:
+    quoted = "\n".join(f"> {line}" for line in mail.ham().splitlines())
     return _stuffed(mail, f"On Tue, 3 Sep 2002, Sam wrote:\n{quoted}")
 
 
-def _forwarded(mail: Mail, good: Good) -> bytes:
+def _quotes_of_quotes(mail: Mail) -> str:
+    return "\n".join(f"{'>' * (i % 6)} {row}" for i, row in enumerate(mail.ham().splitlines()))
+
+
+def _digest(mail: Mail) -> str:
+    hams = (mail.ham(i)[:400] for i in range(8))
+    return "\n".join(f"Message: {i}\n\n{ham}\n{'-' * 30}" for i, ham in enumerate(hams))
+
+
+def _forwarded(mail: Mail) -> bytes:
     """Put one line of the spam, with its address if it has one, above a ham that is forwarded."""
     said = max(mail.plain.splitlines(), key=lambda line: ("://" in line, len(line)))[:300]
-    ham = mail.ham(good)
-    return mail.message(text_part(f"{said}\n\n---------- Forwarded message ----------\n{ham}\n"))
+    return mail.message(
+        text_part(f"{said}\n\n---------- Forwarded message ----------\n{mail.ham()}\n")
+    )
 
 
-def _in_headers(mail: Mail, good: Good) -> bytes:
-    words = good.words
+def _in_headers(mail: Mail) -> bytes:
+    words = mail.good.words
     named = {"Organization": words[:10], "X-Note": words[10:60], "Comments": words[60:110]}
     more = "".join(f"{name}: {' '.join(said)}\n" for name, said in named.items())
     return mail.message(mail.part(), more + f"Keywords: {', '.join(words[110:150])}\n")
 
 
-def _in_subject(mail: Mail, good: Good) -> bytes:
-    longer = mail.with_subject(lambda said: f"{said} {' '.join(good.words[:12])}")
+def _in_subject(mail: Mail) -> bytes:
+    longer = mail.with_subject(lambda said: f"{said} {' '.join(mail.good.words[:12])}")
     return longer.message(mail.part())
 
 
-def _sentences(mail: Mail, good: Good) -> bytes:
+def _sentences(mail: Mail) -> bytes:
     """Put good words between the lines of the spam."""
     rows = re.split(r"(?i)(?<=<br>|</p>)", mail.text) if mail.is_html else mail.text.splitlines()
     step = max(1, 200 // max(len(rows), 1))
-    said = (" ".join(good.words[i * step % 200 :][:step]) for i in range(len(rows)))
-    return mail.written(
-        "".join(f"{row}\n{words}\n" for row, words in zip(rows, said, strict=True))
-    )
+    said = (" ".join(mail.good.words[i * step % 200 :][:step]) for i in range(len(rows)))
+    pairs = zip(rows, said, strict=True)
+    return mail.written("".join(f"{row}\n{words}\n" for row, words in pairs))
 
 
-def _alternating(mail: Mail, good: Good) -> bytes:
+def _alternating(mail: Mail) -> bytes:
     """Put a good word behind every word of the spam."""
-    words = good.words[:300]
+    words = mail.good.words[:300]
     mixed = (f"{word} {words[i % len(words)]}" for i, word in enumerate(mail.plain.split()))
     return mail.message(text_part("\n".join(mixed)))
 
 
-def _digest_of(mail: Mail, good: Good) -> bytes:
-    hams = (f"Message: {i}\n\n{mail.ham(good, i)[:400]}\n{'-' * 30}" for i in range(8))
-    return _stuffed(mail, "\n".join(hams), at_the_top=True)
-
-
-def _quotes_of_quotes(mail: Mail, good: Good) -> bytes:
-    rows = (f"{'>' * (i % 6)} {row}" for i, row in enumerate(mail.ham(good).splitlines()))
-    return _stuffed(mail, "\n".join(rows))
-
-
 def _heads(line: str) -> Form:
     """Return the form that adds a line to the head for each of sixty good words."""
-    return lambda mail, good: mail.message(
-        mail.part(), "".join(line.format(word) + "\n" for word in good.words[:60])
+    return lambda mail: mail.message(
+        mail.part(), "".join(line.format(word) + "\n" for word in mail.good.words[:60])
     )
 
 
 def _page(element: str, around: str = "{}") -> Form:
     """Return the form with an element of HTML for each of 150 good words, in sight."""
-    return lambda mail, good: mail.page(
-        around.format(" ".join(element.format(word) for word in good.words[:150]))
+    return lambda mail: mail.page(
+        around.format(" ".join(map(element.format, mail.good.words[:150])))
     )
 
 
-def _beside(kind: str, name: str = "") -> Form:
+def _beside(name: str = "") -> Form:
     """Return the form with a part of ham behind the spam; name: of the file, if it is one."""
-    attached = {"disposition": f'attachment; filename="{name}"'} if name else {}
-    return lambda mail, good: mail.mixed(
-        mail.part(), part(kind, f"{mail.ham(good)}\n".encode(), **attached)
-    )
+    more = {"disposition": f'attachment; filename="{name}"'} if name else {}
+    return lambda mail: mail.mixed(mail.part(), text_part(f"{mail.ham()}\n", **more))
 
 
 def _unknown_heads(form: Form) -> Form:
     """Return a form whose spam has 400 fields in its head that no model knows."""
 
-    def attack(mail: Mail, good: Good) -> bytes:
+    def attack(mail: Mail) -> bytes:
         names = [sha256(f"{mail.number} {n}".encode()).hexdigest()[:12] for n in range(400)]
         head = "".join(f"X-{name}: {name[::-1]}\n" for name in names)
-        return form(mail._replace(head=mail.head + head.encode()), good)
+        return form(mail._replace(head=mail.head + head.encode()))
 
     return attack
 
 
 PLAIN: dict[str, Form] = {
-    "fields that nobody knows": _unknown_heads(lambda mail, _: mail.message(mail.part())),
-    "such fields, 50 words below": _unknown_heads(_words(50, at_the_top=False)),
-    "such fields, 150 words below": _unknown_heads(_words(150, at_the_top=False)),
+    "fields that nobody knows": _unknown_heads(lambda mail: mail.message(mail.part())),
+    "such fields, 50 words below": _unknown_heads(_below(_words(50))),
+    "such fields, 150 words below": _unknown_heads(_below(_words(150))),
     "words between words": _alternating,
-    "digest of a list above": _digest_of,
-    "quotes of quotes below": _quotes_of_quotes,
+    "digest of a list above": _above(_digest),
+    "quotes of quotes below": _below(_quotes_of_quotes),
     "words as fields of the head": _heads("X-{}: yes"),
     "words as hosts on the way": _heads("Received: from {0} (mail.{0}.example) by mx.example"),
     "words as ids of a thread": _heads("References: <{0}@{0}.example>"),
@@ -465,51 +470,45 @@ PLAIN: dict[str, Form] = {
     "words in a table": _page("<td>{}</td>", "<table><tr>{}</tr></table>"),
     "words as names of pictures": _page('<img src="http://example.org/{}.png">'),
     "words in a quotation": _page("{}", "<blockquote>{}</blockquote>"),
-    "ham as a second part": _beside('text/plain; charset="utf-8"'),
-    "ham as an attached text": _beside('text/plain; charset="utf-8"', "notes.txt"),
-    **{
-        f"{n} words {'above' if at_the_top else 'below'}": _words(n, at_the_top)
-        for at_the_top in (False, True)
-        for n in (50, 150, 500)
-    },
-    "one word, 300 times": lambda mail, good: _stuffed(
-        mail, lines((good.words[mail.number % 20],) * 300)
-    ),
+    "ham as a second part": _beside(),
+    "ham as an attached text": _beside("notes.txt"),
+    **{f"{n} words below": _below(_words(n)) for n in (50, 150, 500)},
+    **{f"{n} words above": _above(_words(n)) for n in (50, 150, 500)},
+    "one word, 300 times": _below(lambda mail: lines((mail.good.words[mail.number % 20],) * 300)),
     "words between lines": _sentences,
     "in the subject": _in_subject,
     "in headers": _in_headers,
-    "ham text below": lambda mail, good: _stuffed(mail, mail.ham(good)),
-    "ham text above": lambda mail, good: _stuffed(mail, mail.ham(good), at_the_top=True),
+    "ham text below": _below(Mail.ham),
+    "ham text above": _above(Mail.ham),
     "quoted ham below": _quoted,
     "60 KB of ham first": partial(_behind, kb=60),
     "forwarded ham, a line of spam": _forwarded,
-    "three hams below": lambda mail, good: _stuffed(mail, mail.hams(good, 3)),
-    "first lines of twenty hams": lambda mail, good: _stuffed(
-        mail, "\n".join(mail.ham(good, i)[:80] for i in range(20)), at_the_top=True
+    "three hams below": _below(lambda mail: mail.hams(3)),
+    "first lines of twenty hams": _above(
+        lambda mail: "\n".join(mail.ham(i)[:80] for i in range(20))
     ),
-    "footer of a list": lambda mail, good: _stuffed(mail, f"{'_' * 47}\n{mail.ham(good)[-200:]}"),
-    "code below": lambda mail, _: _stuffed(mail, inspect.getsource(re.sub) * 9),
-    "words as names of sender": lambda mail, good: mail.message(
-        mail.part(), f"Reply-To: {' '.join(good.words[:20])} <{good.words[0]}@example.org>\n"
+    "footer of a list": _below(lambda mail: f"{'_' * 47}\n{mail.ham()[-200:]}"),
+    "code below": _below(lambda _: inspect.getsource(re.sub) * 9),
+    "words as names of sender": lambda mail: mail.message(
+        mail.part(),
+        f"Reply-To: {' '.join(mail.good.words[:20])} <{mail.good.words[0]}@example.org>\n",
     ),
-    "words as names of files": lambda mail, good: mail.mixed(
-        mail.part(), *(_picture(f'attachment; filename="{word}.gif"') for word in good.words[:30])
+    "words as names of files": lambda mail: mail.mixed(
+        mail.part(),
+        *(_picture(f'attachment; filename="{word}.gif"') for word in mail.good.words[:30]),
     ),
-    "words in addresses": lambda mail, good: _stuffed(
-        mail, "\n".join(f"http://www.kvqx.example/{word}.html" for word in good.words[:60])
+    "words in addresses": _below(
+        lambda mail: "\n".join(f"http://www.kvqx.example/{w}.html" for w in mail.good.words[:60])
     ),
 }
 
 # --- thread: the spam poses as an answer -------------------------------------------------------
 
-
 THREAD: dict[str, Form] = {
-    "headers of a ham thread": lambda mail, good: mail.in_thread(good).message(mail.part()),
-    "reply above a quoted ham thread": lambda mail, good: _quoted(mail.in_thread(good), good),
-    "all heads of a ham": lambda mail, good: mail.in_thread(good, whole=True).message(mail.part()),
-    "all heads of a ham, quoted ham": lambda mail, good: _quoted(
-        mail.in_thread(good, whole=True), good
-    ),
+    "headers of a ham thread": lambda mail: mail.in_thread().message(mail.part()),
+    "reply above a quoted ham thread": lambda mail: _quoted(mail.in_thread()),
+    "all heads of a ham": lambda mail: mail.in_thread(whole=True).message(mail.part()),
+    "all heads of a ham, quoted ham": lambda mail: _quoted(mail.in_thread(whole=True)),
 }
 
 FORMS: dict[str, dict[str, Form]] = {

@@ -6,9 +6,8 @@ in mail, so <noscript> is shown), a way is not in the tables.
 
 import re
 from collections.abc import Callable
-from functools import partial
 
-from attack_mail import Good, Mail, lines
+from attack_mail import Mail
 
 N_WORDS = 150
 _BODIES = {
@@ -100,21 +99,23 @@ rule in @layer ~ <u class="l">{}</u> ~ @layer a { .l { display: none } }
 rule, variable ~ <u class="v">{}</u> ~ :root{--none:none} .v{display:var(--x, var(--none))}"""
 
 
-def _hide(mail: Mail, good: Good, element: str, style: str = "", body: str = "") -> bytes:
-    """Return the mail with good words in an element; style: rules of a sheet."""
-    words = lines(good.words[:N_WORDS])
-    return mail.page(element.replace("{}", words), style.replace("{}", words), _BODIES[body])
+def _hide(element: str, style: str = "", body: str = "") -> Callable[[Mail], bytes]:
+    """Return the form with good words in an element; style: rules of a sheet."""
+
+    def form(mail: Mail) -> bytes:
+        words = mail.words(N_WORDS)
+        return mail.page(element.replace("{}", words), style.replace("{}", words), _BODIES[body])
+
+    return form
 
 
-def _element(row: str) -> Callable[[Mail, Good], bytes]:
-    element, style, body, *_ = [*row.replace("\\n", "\n").split(" ~ ")[1:], "", ""]
-    return partial(_hide, element=element, style=style, body=body)
-
-
-HIDDEN: dict[str, Callable[[Mail, Good], bytes]] = {
+HIDDEN = {
+    **{s[:28]: _hide(f'<div style="{s}">{{}}</div>') for s in re.split(r" \| |\n", _STYLES)},
     **{
-        s[:28]: partial(_hide, element=f'<div style="{s}">{{}}</div>')
-        for s in re.split(r" \| |\n", _STYLES)
+        name: _hide(*more)
+        for name, *more in (
+            row.replace("\\n", "\n").split(" ~ ")
+            for row in _ELEMENTS.replace("\n    ", " ").split("\n")
+        )
     },
-    **{row.split(" ~ ")[0]: _element(row) for row in _ELEMENTS.replace("\n    ", " ").split("\n")},
 }

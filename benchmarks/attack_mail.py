@@ -14,8 +14,6 @@ from email.message import Message
 from hashlib import md5
 from typing import NamedTuple
 
-from nbspam.mail.headers import decode_value, unfold
-
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:.*\n(?:[ \t].*\n)*|From .*\n")
 _SUBJECT = re.compile(rb"^Subject:[ \t]*(.*(?:\n[ \t].*)*)\n", re.IGNORECASE | re.MULTILINE)
 _OF_THREAD = re.compile(
@@ -49,17 +47,12 @@ class Mail(NamedTuple):
     head: bytes  # the headers, except those on content
     text: str
     is_html: bool
+    good: Good = Good((), ())
 
     @property
     def html(self) -> str:
         """The spam as HTML."""
         return self.text if self.is_html else as_html(self.text)
-
-    @property
-    def subject(self) -> str:
-        """The decoded subject, on one line."""
-        found = _SUBJECT.search(self.head)
-        return " ".join(decode_value(unfold(found[1])).decode().split()) if found else ""
 
     @property
     def plain(self) -> str:
@@ -83,6 +76,10 @@ class Mail(NamedTuple):
         """Return the message whose body holds these parts."""
         return self.message(multipart(*parts, kind=kind))
 
+    def behind_ham(self, *parts: bytes, kind: str = "mixed") -> bytes:
+        """Return the message whose body holds a ham text and then these parts."""
+        return self.mixed(text_part(self.ham()), *parts, kind=kind)
+
     def message(self, part: bytes, more: str = "") -> bytes:
         """Return the message whose head is the spam's, and whose body is this part.
 
@@ -99,20 +96,24 @@ class Mail(NamedTuple):
 
         return self._replace(head=_SUBJECT.sub(changed, self.head))
 
-    def ham(self, good: Good, turn: int = 0) -> str:
+    def words(self, n: int) -> str:
+        """Return the n best good words, in lines."""
+        return lines(self.good.words[:n])
+
+    def ham(self, turn: int = 0) -> str:
         """Return the text of a ham; another one for another turn."""
-        return good.texts[(self.number + 31 * turn) % len(good.texts)]
+        return self.good.texts[(self.number + 31 * turn) % len(self.good.texts)]
 
-    def hams(self, good: Good, n: int) -> str:
+    def hams(self, n: int) -> str:
         """Return the texts of n hams."""
-        return "\n\n".join(self.ham(good, i) for i in range(n))
+        return "\n\n".join(map(self.ham, range(n)))
 
-    def in_thread(self, good: Good, *, whole: bool = False) -> "Mail":
+    def in_thread(self, *, whole: bool = False) -> "Mail":
         """Return the spam with the headers of a ham thread in place of its own.
 
         whole: with all of the ham's headers except the subject.
         """
-        head = _HEADER.findall(good.heads[self.number % len(good.heads)])
+        head = _HEADER.findall(self.good.heads[self.number % len(self.good.heads)])
         if whole:
             thread = b"".join(line for line in head if not _SUBJECT.match(line))
             subject = b"".join(line for line in _HEADER.findall(self.head) if _SUBJECT.match(line))

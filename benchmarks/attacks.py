@@ -144,7 +144,7 @@ def judged(classifier: Classifier, form: Form, mails: list[Mail], goods: list[Go
     """Return the shares of a form that get through with each attacker's words."""
     found: list[float] = []
     for good in goods:
-        found += shares(labels_of(classifier, (form(mail, good) for mail in mails)))
+        found += shares(labels_of(classifier, (form(mail._replace(good=good)) for mail in mails)))
     return [*found, *[None] * (4 - len(found))]
 
 
@@ -184,7 +184,7 @@ def main() -> None:
                     continue
                 known = goods if kind in STUFFED else goods[:1]
                 row = judged(classifier, form, mails, known)
-                messages = (form(mail, goods[0]) for mail in mails)
+                messages = (form(mail._replace(good=goods[0])) for mail in mails)
                 row += by_bogofilter(messages, folder) if options.peers else [None] * 2
                 found.append(row)
                 show(name, row)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]
 CLASSES = ("ham", "spam")
+sys.path.append(str(HERE / "tests"))  # whose helpers start servers
 
 
 def bench_parser(description: str | None) -> argparse.ArgumentParser:
@@ -19,7 +20,9 @@ def bench_parser(description: str | None) -> argparse.ArgumentParser:
 def corpus_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser whose one argument is the corpus to measure on."""
     parser = bench_parser(description)
-    parser.add_argument("corpus", type=Path, nargs="?", default=HERE / "corpora" / "mail")
+    told = "folder with ham/ and spam/, one message a file  [default: corpora/mail]"
+    default = HERE / "corpora" / "mail"
+    parser.add_argument("corpus", type=Path, nargs="?", default=default, help=told)
     return parser
 
 

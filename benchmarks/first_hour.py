@@ -12,7 +12,6 @@ all mail that it was not taught, per cent.
 
 import os
 import re
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,15 +19,11 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import quote
 
-from common import HERE, bench_parser
+from common import bench_parser
 
 import nbspam
-from nbspam.sources.arrival import date_of
-
-sys.path.insert(0, str(HERE / "tests"))
-
-# The tests have no types.
 import serving as tests_serving  # type: ignore[import-not-found]
+from nbspam.sources.arrival import date_of
 from serving import Browser, free_port, serving
 
 YEARS, MOST, CHECKED = 10, 20_000, (10, 50, 200)

@@ -6,23 +6,18 @@ A private Dovecot of this machine holds made mail of 5 KB, half of it spam, writ
 its Maildir.  A proxy counts the commands of the client and waits for a round trip before each.
 """
 
-import argparse
 import os
 import random
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+from common import bench_parser
+from speed import commands
 
-# The tests have no types.
-from fake_imap import PASSWORD  # type: ignore[import-not-found]  # noqa: E402
-from mail_servers import Proxy, mail_server  # type: ignore[import-not-found]  # noqa: E402
+from fake_imap import PASSWORD  # type: ignore[import-not-found]
+from mail_servers import Proxy, mail_server  # type: ignore[import-not-found]
 
 _BYTES = 5000  # of a message
 _WORDS = 20_000
@@ -62,46 +57,36 @@ def fill(server: Any, files: Path, n_messages: int) -> None:
             client.select(name)
 
 
-def timed(*words: str) -> tuple[float, float, float]:
-    """Return seconds, processor seconds and MB of a command."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "SECRET": PASSWORD}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    line = [sys.executable, "-m", "nbspam", *words, "-q", "--no-config"]
-    process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - start, cpu, usage.ru_maxrss / 1024
+def row(source: str, *words: str) -> str:
+    """Run a command; return seconds, processor seconds and MB of it as a line."""
+    cost = commands([sys.executable, "-m", "nbspam", *words, "-q", "--no-config"])()
+    return f"{source:11} {cost.seconds:9.2f} {cost.processor:10.2f} {cost.peak / 2**20:5.0f}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = bench_parser(__doc__)
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--round-trip", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--no-files", action="store_true")
     parser.add_argument("--setup", action="store_true", help="run `nbspam setup`, too")
     given = parser.parse_args()
+    os.environ["SECRET"] = PASSWORD
     with mail_server() as server, tempfile.TemporaryDirectory() as place:
         files, model = Path(place) / "files", str(Path(place) / "m.nbspam")
         fill(server, files, given.messages)
         print("from          seconds  processor    MB  round trips")
         if not given.no_files:
-            seconds, cpu, mb = timed("train", "-m", model, str(files))
-            print(f"files       {seconds:9.2f} {cpu:10.2f} {mb:5.0f}")
+            print(row("files", "train", "-m", model, str(files)))
         proxy = Proxy(server.port)
         proxy.delay = given.round_trip
         account = server.url("ann", port=proxy.port)
         secret = ("--password-command", "printf %s $SECRET")
         folders = ("--spam", f"{account}Junk", "--ham", f"{account}INBOX")
-        seconds, cpu, mb = timed("train", "-m", model, *folders, *secret)
+        found = row("account", "train", "-m", model, *folders, *secret)
         per_100 = 100 * proxy.n_trips / given.messages
-        trips = f"{proxy.n_trips} ({per_100:.2f} per 100 messages)"
-        print(f"account     {seconds:9.2f} {cpu:10.2f} {mb:5.0f}  {trips}")
+        print(f"{found}  {proxy.n_trips} ({per_100:.2f} per 100 messages)")
         if given.setup:
-            seconds, cpu, mb = timed("setup", "-m", model, account, *secret)
-            print(f"setup       {seconds:9.2f} {cpu:10.2f} {mb:5.0f}")
+            print(row("setup", "setup", "-m", model, account, *secret))
         proxy.close()
 
 

@@ -1,9 +1,9 @@
 """Measure servers that share their lessons: how fast and how large.
 
-usage: PYTHONPATH=tests python benchmarks/sharing.py [CORPUS] [--log redis] [--lessons 3000]
+usage: python benchmarks/sharing.py [CORPUS] [--log redis] [--lessons 3000]
            [--small] [--only clients|hosts]
 
-CORPUS is a folder with ham/ and spam/.  Printed are
+Printed are
 
 - of three servers on loopback: after how long a lesson that the first was told by a client is on
   the second's disk; how many lessons a second 1, 8 and 64 clients at once teach a server that
