@@ -1,4 +1,4 @@
-"""Blending against the plain models, numbers worked by hand and models trained anew."""
+"""Blending against the plain models, numbers worked by hand and models trained again."""
 
 import json
 

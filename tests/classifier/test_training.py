@@ -268,7 +268,7 @@ def test_when_fits_are_due_depends_on_the_sequence_alone(moves, cut, n):
 
 @given(STEPS, st.integers(1, 60))
 @examples(40)
-def test_after_the_last_fit_that_was_due_changes_are_counted_anew(moves, n):
+def test_after_a_fit_that_was_due_changes_are_counted_from_zero(moves, n):
     class_count = {"ham": n, "spam": 2 * n}
     points = due_points(ModelGrowth(class_count), moves)
     growth = ModelGrowth(class_count)

@@ -196,7 +196,7 @@ def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed
     assert SPODE().fit(X > 0, y).parent_ in range(X.shape[1])
 
 
-def test_partial_fit_keeps_the_parent_and_fit_chooses_anew():
+def test_partial_fit_keeps_the_parent_and_fit_chooses_again():
     y = np.array([0, 1] * 10)
     by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
     model = SPODE(alpha=0.1).partial_fit(by_second, y)
