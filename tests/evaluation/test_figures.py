@@ -73,6 +73,12 @@ def test_the_histogram_counts_every_document_once(many):
     assert views.calibration.n_docs.sum() == len(many.y)
 
 
+def test_the_histogram_of_one_score_has_bars_of_a_width():
+    histogram = views_of(trial_of([0, 1, 1], [2.0, 2.0, 2.0])).histogram
+    assert (np.diff(histogram.edges) > 0).all()
+    assert histogram.counts[:, 0].tolist() == [1, 2]
+
+
 def test_the_learning_curve_of_folds_follows_the_decision_and_ends_at_the_trial_itself(learned):
     learning = views_of(learned).learning
     assert learning.n_learned.tolist() == [round(147 * share) for share in SHARES] + [147]

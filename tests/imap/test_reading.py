@@ -8,7 +8,7 @@ import pytest
 
 from fake_imap import AFTER, FakeFolder, fake_server, refused_port
 from maildirs import ham, spam
-from nbspam.errors import UsageError
+from nbspam.errors import LostError, UsageError
 from nbspam.imap import accounts, session, wire
 from nbspam.imap.accounts import AccessBook, AccountAccess, ImapUrl, imap_url
 from nbspam.imap.session import AccountSession
@@ -266,6 +266,16 @@ def test_what_a_server_does_wrong_is_one_line(
             setattr(server, name, value)
     token = ["--token-command", "echo good-token"] if "before" in changes else []
     assert complains(asked_with(nbspam, server, *token, folder=folder), 1, words)
+
+
+@pytest.mark.parametrize("numbers", ["", " (UIDVALIDITY 3 UIDNEXT)"])
+def test_half_a_pair_of_a_folder_and_its_numbers_is_no_imap(numbers, server):
+    server.answers["LIST"] = f'* STATUS "INBOX"{numbers}\r\nTAG OK done\r\n'.encode()
+    with (
+        AccountSession(imap_url(server.url()), with_password().accounts()) as found,
+        pytest.raises(LostError, match="an answer to LIST that is no IMAP"),
+    ):
+        found.numbers(["INBOX"])
 
 
 def test_a_server_that_never_ends_an_answer_is_one_line(server, nbspam, trained, monkeypatch):

@@ -150,6 +150,9 @@ def test_evidence_for_both_classes_is_mixed():
     assert said_of(*MANY, *against[:26])[0].startswith("Nothing stands out: 61% of")
     decided = said_of(*MANY, *(2 * against), constant=5.0)
     assert decided == ["Mixed evidence: 4.0 nats for spam, 6.0 for ham; the constant decided."]
+    balanced = [(f"{n}", sign / 8, "text") for n in range(32) for sign in (1, -1)]
+    decided = said_of(*balanced, constant=5.0)
+    assert decided == ["Mixed evidence: 4.0 nats for spam, 4.0 for ham; the constant decided."]
 
 
 @pytest.mark.parametrize(
