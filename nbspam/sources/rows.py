@@ -225,8 +225,15 @@ def _pick_cells(
     else:
         listener.table(first, _named(first, places))
     positions = places.positions
-    for row in rows:
+    width, has_told = len(first), False
+    for number, row in enumerate(rows, 1):
         listener.row(row)
+        if len(row) > width and not has_told and any(row[width:]):
+            has_told = True
+            listener.notice(
+                f"row {number}: {len(row)} cells, but {width} columns; the rest is not read:"
+                " quote texts that hold a separator"
+            )
         yield _text_of(row, positions)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.files import NamedColumns, Rememberer, TextColumns
+from nbspam.sources.files import Listener, NamedColumns, Rememberer, TextColumns
 from nbspam.sources.items import SourceOptions, read_items
 from nbspam.sources.records import Record, read_cells, read_records
 from nbspam.sources.rows import lines_of, read_rows, sniff, sniff_table
@@ -293,6 +293,19 @@ def test_a_class_with_the_name_of_a_column_is_not_a_header(kind):
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "fasttext"])
 def test_an_empty_table_has_no_rows(kind):
     assert pairs_of("", kind) == pairs_of("\n\n", kind) == []
+
+
+def test_the_first_row_with_more_cells_than_columns_is_told(tmp_path):
+    told = []
+    listener = Listener()
+    listener.notice = told.append
+    path = tmp_path / "texts.csv"
+    path.write_text("label,text\nham,a,,\nham,lunch, at noon\nspam,b,c,d\n")
+    items = read_items([str(path)], options=SourceOptions(listener=listener))
+    assert [item.data for item in items] == [b"a", b"lunch", b"b"]
+    assert [line.removeprefix(str(path)) for line in told] == [
+        ": row 2: 3 cells, but 2 columns; the rest is not read: quote texts that hold a separator"
+    ]
 
 
 def test_text_is_utf8_or_cp1252_without_a_byte_order_mark():
