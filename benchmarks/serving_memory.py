@@ -9,8 +9,9 @@ second trial, every second message gets 200 words that no other message has.  Pr
 the resident memory (Rss) and the worker's share of it (Pss: what processes share is divided among
 them), as the messages go on; the picture shows Rss, the first trial in blue.
 
---lessons: instead, the worker judges 5,000 messages and then learns so many lessons of 60 words
-that no other message has, with as many verdicts; printed are its own memory (Uss), and Rss.
+--lessons: instead, two workers judge 10,000 messages and then learn so many lessons of 60 words
+that no other message has, with as many verdicts; printed are the own memory (Uss) of the one that
+has more, and Rss.
 """
 
 import random
@@ -28,7 +29,7 @@ from nbspam.evaluation import figures, pictures
 
 _AT_ONCE = 64
 _NEW_WORDS = 200
-_BEFORE, _LESSON_WORDS, _REST = 5_000, 60, 15  # messages, words, seconds
+_BEFORE, _LESSON_WORDS, _REST = 10_000, 60, 15  # messages, words, seconds
 _STEPS = [number * 10**power for power in range(3, 8) for number in (1, 2, 3.5, 5)]
 Curve = list[tuple[int, float]]  # messages, and MB
 
@@ -68,7 +69,6 @@ def lesson(number: int, rng: random.Random) -> bytes:
 def teach(server: servers.Server, asked: Iterator[client.Call], most: int) -> None:
     """Ask and teach, and print the memory."""
     rng, before = random.Random(1), 0
-    (pid,) = server.workers
     for step in (-1, 0, *(most * part // 30 for part in (1, 6, 12, 18, 24, 30)), most):
         client.load((next(asked) for _ in range(0 if step else _BEFORE)), _AT_ONCE)
         for number in range(before, step):
@@ -76,8 +76,11 @@ def teach(server: servers.Server, asked: Iterator[client.Call], most: int) -> No
             client.load([call._replace(request=lesson(number, rng)), call], 2)
         time.sleep(_REST if step == before == most else 0)
         before = max(step, 0)
-        own = servers.megabytes(pid, "Private_Clean") + servers.megabytes(pid, "Private_Dirty")
-        print(f"{before:9,}{own:7.0f}{servers.megabytes(pid, 'Rss'):7.0f}", flush=True)
+        sizes = [
+            [sum(servers.megabytes(pid, kind) for kind in kinds) for pid in server.workers]
+            for kinds in (("Private_Clean", "Private_Dirty"), ("Rss",))
+        ]
+        print(f"{before:9,}{max(sizes[0]):7.0f}{max(sizes[1]):7.0f}", flush=True)
 
 
 def draw(curves: Sequence[Curve], path: str) -> None:
@@ -111,7 +114,7 @@ def main() -> None:
         calls = (client.Call(path, client.spamd, each) for each in requests(messages, False))
         if options.lessons:
             opened = ("--spamd", path, "--allow-tell")
-            with servers.nbspam(work / "taught", work / "m.nbspam", 1, *opened) as server:
+            with servers.nbspam(work / "taught", work / "m.nbspam", 2, *opened) as server:
                 teach(server, calls, options.lessons)
             return
         for trial in ("its mail", "every second message with words of its own"):

@@ -207,7 +207,12 @@ def _is_locked(descriptor: int) -> bool:
 # ---- replacing ----
 
 
-def replace_file(target: str, write: Callable[[BinaryIO], None], like: str | None = None) -> None:
+def replace_file(
+    target: str,
+    write: Callable[[BinaryIO], None],
+    like: str | None = None,
+    is_synced: bool = True,
+) -> None:
     """Write a temporary file beside the target, sync it, and rename it to the target.
 
     The new file has the owner and mode of `like`, the target unless given; if that does not
@@ -222,11 +227,13 @@ def replace_file(target: str, write: Callable[[BinaryIO], None], like: str | Non
         adopt(file.fileno(), like or target)
         write(file)
         file.flush()
-        os.fsync(file.fileno())
+        if is_synced:
+            os.fsync(file.fileno())
         if sys.platform == "win32":
             file.close()  # an open file cannot be renamed there
         os.replace(path, target)
-    sync_folder(folder)
+    if is_synced:
+        sync_folder(folder)
 
 
 @contextlib.contextmanager

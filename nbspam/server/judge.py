@@ -30,7 +30,7 @@ from nbspam.classifier.combine import Combination
 from nbspam.classifier.personal import OwnCounts, n_learned, own_of
 from nbspam.counts.counting import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.disk import Stamp, stamp_of
+from nbspam.disk import Stamp, resolved, stamp_of
 from nbspam.errors import (
     InputError,
     ModelFileError,
@@ -51,6 +51,7 @@ from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.journal import journal_path
 from nbspam.store.model import StoredModel
+from nbspam.store.modelfile import IN_MEMORY
 from nbspam.verdicts import Explanation, Skipped, Verdict
 from nbspam.workers import return_freed_memory
 
@@ -153,13 +154,18 @@ def check_site(model: StoredModel) -> None:
         )
 
 
+def served_copy(path: str) -> str:
+    """Return where the workers of a server have a copy of a model."""
+    return f"{resolved(path)}.served"
+
+
 def open_served(path: str) -> StoredModel:
     """Return a model of mail that can be served; raises NbspamError.
 
     If there is none, the first lesson makes one.
     """
     new = chosen_settings(SettingsChoices(), is_text=False)
-    model = StoredModel(path, new=new, is_served=True)
+    model = StoredModel(path, new=new, copy=served_copy(path))
     classifier = model.classifier()
     if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
         raise UsageError(
@@ -235,7 +241,7 @@ class Users:
     def _read(self, path: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None, and a note, if the model cannot be used."""
         try:
-            model = StoredModel(path, is_served=True)
+            model = StoredModel(path, copy=IN_MEMORY)
             if model.base.classes != HAM_AND_SPAM or model.settings.weighting != PRESENCE:
                 raise ModelFileError(f"{path}: not a user's model; move it away")
             table, documents, y = model.lessons()

@@ -26,11 +26,12 @@ from nbspam.server.choices import (
     access_beside,
     listened,
 )
-from nbspam.server.judge import check_folder, check_site, open_served
+from nbspam.server.judge import check_folder, check_site, open_served, served_copy
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.worker import FAILING, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
+from nbspam.store.modelfile import remove_copy
 from nbspam.workers import fork
 
 _TICK = 1.0  # seconds
@@ -303,6 +304,7 @@ def serve(
     """
     most = max(n_workers, _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
+    copies: set[str] = set()
     _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
 
     def service(
@@ -310,6 +312,8 @@ def serve(
     ) -> tuple[Service, StoredModel, int]:
         if n_workers > most:
             raise UsageError(f"--jobs {n_workers}: more than {most} need a restart of the server")
+        copies.add(copy := served_copy(choices.model_path))
+        remove_copy(copy)  # a crash may have left it unfinished
         model = open_served(choices.model_path)
         if choices.users is not None:
             check_folder(choices.users)
@@ -329,4 +333,10 @@ def serve(
         return Service(choices, sockets, limits, log, tally, access), model, n_workers
 
     first = service(choices, lambda: sockets, n_workers)
-    Supervisor(*first, lambda: service(*reread())).run()
+    supervisor = Supervisor(*first, lambda: service(*reread()))
+    try:
+        supervisor.run()
+    finally:
+        if os.getpid() == supervisor.pid:
+            for copy in copies:
+                remove_copy(copy)

@@ -299,7 +299,7 @@ def read_more(path: str, model: Identity, journal: Journal) -> Journal | None:
 
 
 def snapshot_and_journal(
-    path: str, is_copied: bool = False, known: Snapshot | None = None
+    path: str, copy: str | None = None, known: Snapshot | None = None
 ) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; never waits for a writer.
 
@@ -308,22 +308,22 @@ def snapshot_and_journal(
     """
     while True:
         is_known = known is not None and stamp_of(path) == known.stamp
-        snapshot = known if known is not None and is_known else read_snapshot(path, is_copied)
+        snapshot = known if known is not None and is_known else read_snapshot(path, copy)
         journal = read_journal(path)
         if stamp_of(path) == snapshot.stamp:
             return snapshot, journal
 
 
 def read_model(
-    path: str, is_copied: bool = False, known: Snapshot | None = None
+    path: str, copy: str | None = None, known: Snapshot | None = None
 ) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; warns of what is not used.
 
     A journal of another model is returned without its changes.  path: from `disk.resolved`.
-    is_copied: whether the model is to be whole even if its file is changed in its place.  known:
+    copy: see `read_snapshot`.  known:
     returned instead of a file that has not changed since.  Raises ModelFileError.
     """
-    snapshot, journal = snapshot_and_journal(path, is_copied, known)
+    snapshot, journal = snapshot_and_journal(path, copy, known)
     if problem := problem_of(path, snapshot.identity, journal):
         warnings.warn(f"{problem}; see: nbspam doctor", ModelWarning, stacklevel=2)
     if journal.owner != snapshot.identity:

@@ -11,6 +11,7 @@ import errno
 import math
 import mmap
 import os
+import shutil
 import stat
 import struct
 import zlib
@@ -20,7 +21,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nbspam.disk import Stamp, replace_file, stamp_of_status, unwritable
+from nbspam.disk import Stamp, open_own, replace_file, stamp_of_status, unwritable
 from nbspam.errors import ModelFileError
 
 # Values are None, bool, int (64 bits), float, str, numeric arrays, or lists and dicts of these.
@@ -40,8 +41,8 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY
 ROWS, COLUMNS = 256, 512
 CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
 
-# Bytes of a model that a server reads into memory.  A larger one is mapped: then each process of
-# the machine shares it, and dies of SIGBUS when somebody cuts the file off in its place.
+# Bytes of a model that is read into memory.  A larger one is mapped: then each process of the
+# machine shares it, and dies of SIGBUS when somebody cuts the file off in its place.
 MAX_COPIED = 64 << 20
 MAX_DEPTH = 16  # of nested lists and dicts; also the number of axes of an array
 MAX_VALUES = 1_000_000  # bounds the memory that a hostile file can make us use
@@ -379,16 +380,24 @@ def load_state(path: str) -> State:
     return read_snapshot(path).state
 
 
-def read_snapshot(path: str, is_copied: bool = False) -> Snapshot:
-    """Return the state in a model file with its identity; raises ModelFileError."""
-    memory, stamp = _map(path, is_copied)
-    identity = _check_header(path, memory)
+def read_snapshot(path: str, copy: str | None = None) -> Snapshot:
+    """Return the state in a model file with its identity; raises ModelFileError.
+
+    copy: where a copy is that is read in its place, so that the state stays whole even if the
+    file is changed in its place: IN_MEMORY, or the path of a file that processes share.
+    """
+    memory, stamp = _map(path, copy)
     try:
+        identity = _check_header(path, memory)
         return Snapshot(read_plain_dict(memory, HEADER.size), identity, stamp)
     except RefusedError as error:
         raise ModelFileError(
             f"{path}: {error}, so it is not a model; give a file that nbspam train wrote"
         ) from error
+    except ModelFileError:
+        if copy:  # made while the file was changed in its place
+            remove_copy(copy)
+        raise
 
 
 def identity_at(path: str) -> Identity | None:
@@ -404,30 +413,59 @@ def identity_at(path: str) -> Identity | None:
     return Identity(length, checksum)
 
 
-# What judges and what teaches in a server read one copy, which all its processes share if it was
-# made before they were forked.
+# What judges and what teaches in a process read one copy.
 _COPIES: WeakValueDictionary[Stamp, mmap.mmap] = WeakValueDictionary()
+IN_MEMORY = ""  # as the path of a copy
 
 
-def _memory(descriptor: int, stamp: Stamp, is_copied: bool) -> mmap.mmap:
-    """Return a map of a file, or memory with its contents, zeros where it has become shorter."""
+def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.mmap:
+    """Return a map of a file, or of its copy; zeros where it has become shorter."""
     size = stamp[2]
-    if not is_copied or size > MAX_COPIED:
+    if copy is None or (copy == IN_MEMORY and size > MAX_COPIED):
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    known = _COPIES.get(stamp)
-    if known is not None:
-        return known
-    memory = mmap.mmap(-1, size)
-    with open(descriptor, "rb", buffering=0, closefd=False) as file:
-        view, at = memoryview(memory), 0
-        while count := file.readinto(view[at:]):
-            at += count
-        view.release()
+    memory = _COPIES.get(stamp)
+    if memory is None and copy != IN_MEMORY:
+        with contextlib.suppress(OSError, ModelFileError):  # no room, or no right
+            memory = _copy_on_disk(descriptor, size, copy, path)
+    if memory is None:
+        memory = mmap.mmap(-1, size)
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            view, at = memoryview(memory), 0
+            while count := file.readinto(view[at:]):
+                at += count
+            view.release()
     _COPIES[stamp] = memory  # not before it is whole: other threads take it from there
     return memory
 
 
-def _map(path: str, is_copied: bool) -> tuple[mmap.mmap, Stamp]:
+def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap:
+    """Return a map of a copy of a file, which other processes have made, or else this one does.
+
+    It is not forced to disk: `remove_copy` comes before a server starts.
+    """
+    head = os.pread(descriptor, HEADER.size, 0)
+    with contextlib.suppress(FileNotFoundError), open(open_own(copy, path), "rb") as known:
+        if known.read(HEADER.size) == head and os.fstat(known.fileno()).st_size == size:
+            return mmap.mmap(known.fileno(), 0, access=mmap.ACCESS_READ)
+    made = []
+
+    def write(file: BinaryIO) -> None:
+        with open(descriptor, "rb", closefd=False) as source:
+            shutil.copyfileobj(source, file, CHUNK)
+        file.truncate(size)
+        made.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    replace_file(copy, write, like=path, is_synced=False)
+    return made[0]
+
+
+def remove_copy(copy: str) -> None:
+    """Remove a copy; whoever has it mapped keeps it."""
+    with contextlib.suppress(OSError):
+        os.unlink(copy)
+
+
+def _map(path: str, copy: str | None) -> tuple[mmap.mmap, Stamp]:
     """Return a map or a copy of a model file, and its stamp; raises ModelFileError."""
     try:
         _check_kind(path, os.stat(path))  # before it is opened: opening a device can do harm
@@ -440,7 +478,7 @@ def _map(path: str, is_copied: bool) -> tuple[mmap.mmap, Stamp]:
                     f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
                 )
             stamp = stamp_of_status(status)
-            return _memory(descriptor, stamp, is_copied), stamp
+            return _memory(descriptor, stamp, copy, path), stamp
         finally:
             os.close(descriptor)
     except FileNotFoundError:

@@ -248,6 +248,7 @@ def test_sighup_reads_the_configuration_again_and_nobody_waits(tmp_path, own_mod
 
 def test_sigterm_answers_who_was_accepted_and_ends_with_success(tmp_path, own_model):
     with serving(own_model, tmp_path, "--jobs", "2") as served:
+        assert os.path.exists(f"{own_model}.served")  # the copy that its workers share
         with ExitStack() as open_:
             begun = [open_.enter_context(connected(served.spamd)) for _ in range(4)]
             for client in begun:
@@ -260,6 +261,7 @@ def test_sigterm_answers_who_was_accepted_and_ends_with_success(tmp_path, own_mo
                 assert b"SPAMD/1.1 0 EX_OK" in rest_of(client)
             assert rest_of(rests) == b""
         assert served.process.wait(PATIENCE) == 0
+    assert not os.path.exists(f"{own_model}.served")
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from nbspam.errors import ModelFileError
 from nbspam.store import modelfile
 from nbspam.store.modelfile import (
     FORMAT,
+    IN_MEMORY,
     MAGIC,
     MAX_VALUES,
     RefusedError,
@@ -170,15 +171,54 @@ def test_arrays_outlive_their_file(model):
 
 
 def test_copies_of_one_file_are_one_and_nobody_writes_in_it(model):
-    first, second = (read_snapshot(str(model), is_copied=True).state["keys"] for _ in range(2))
+    first, second = (read_snapshot(str(model), IN_MEMORY).state["keys"] for _ in range(2))
     assert np.shares_memory(first, second)
     assert not first.flags.writeable
     assert not np.shares_memory(first, load_state(str(model))["keys"])  # that one is mapped
 
     save_state(str(model), STATE)
-    third = read_snapshot(str(model), is_copied=True).state["keys"]
+    third = read_snapshot(str(model), IN_MEMORY).state["keys"]
     assert not np.shares_memory(first, third)
     assert first.tolist() == third.tolist()
+
+
+def test_processes_share_a_copy_on_disk_that_only_a_new_model_replaces(model):
+    copy = f"{model}.served"
+
+    def read_by_another_process():
+        modelfile._COPIES.clear()
+        return read_snapshot(str(model), copy), os.stat(copy).st_ino
+
+    first, place = read_by_another_process()
+    assert read_by_another_process()[1] == place
+    assert os.stat(copy).st_mode == model.stat().st_mode
+
+    whole = model.read_bytes()
+    model.write_bytes(bytes(len(whole)))  # changed in its place
+    assert first.state["keys"].tolist() == [0, 1, 2, 3, 4]
+
+    model.write_bytes(whole)
+    save_state(str(model), {"keys": np.zeros(5, np.uint64)})
+    second, other_place = read_by_another_process()
+    assert not second.state["keys"].any()
+    assert other_place != place
+    assert first.state["keys"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_copy_that_was_made_of_half_a_model_is_not_used_again(model):
+    whole, copy = model.read_bytes(), f"{model}.served"
+    model.write_bytes(whole[:-1] + b"?")  # as one sees it that `cp` has nearly written
+    with pytest.raises(ModelFileError):
+        read_snapshot(str(model), copy)
+    model.write_bytes(whole)
+    assert read_snapshot(str(model), copy).state["keys"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_copy_for_which_there_is_no_place_is_in_memory(model):
+    os.mkdir(f"{model}.served")
+    found = read_snapshot(str(model), f"{model}.served").state["keys"]
+    model.write_bytes(b"")
+    assert found.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_copy_is_not_shared_before_it_is_whole(model, monkeypatch):
@@ -189,7 +229,7 @@ def test_a_copy_is_not_shared_before_it_is_whole(model, monkeypatch):
         return read(*given, **how)
 
     monkeypatch.setattr(modelfile, "open", other_thread, raising=False)
-    read_snapshot(str(model), is_copied=True)
+    read_snapshot(str(model), IN_MEMORY)
     assert seen == [None]
 
 
