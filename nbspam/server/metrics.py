@@ -184,12 +184,13 @@ class ServerTally:
     def __init__(self, n_rows: int) -> None:
         memory = mmap.mmap(-1, 8 * n_rows * len(_SLOTS))  # shared by all that are forked
         self._counts = np.frombuffer(memory, np.float64).reshape(n_rows, len(_SLOTS))
-        self._own = self._counts[0]
+        # Of Python's own numbers a view reads and writes one in a quarter of numpy's time.
+        self._own: Any = memoryview(self._counts[0])
         self.n_workers = n_rows - 1
 
     def take_row(self, number: int) -> None:
         """Make a row this process's own; earlier counts in it stay."""
-        self._own = self._counts[number]
+        self._own = memoryview(self._counts[number])
 
     def has_room(self, connections: int) -> bool:
         """Return whether any worker has fewer connections than so many."""

@@ -144,7 +144,7 @@ class SpamdConnection(connection.Connection):
 
     def __init__(self, desk: connection.Desk) -> None:
         super().__init__(desk)
-        self.head = bytearray()
+        self.head = b""
         self.request: Request | None = None
 
     # ---- receiving ----
@@ -190,7 +190,7 @@ class SpamdConnection(connection.Connection):
             raise RequestError(Status.PROTOCOL, NO_REQUEST)
         if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
             # Before version 1.5 nothing follows the line; anything that does is ignored.
-            line, newline, _ = bytes(self.head).partition(b"\n")
+            line, newline, _ = self.head.partition(b"\n")
             if newline:
                 self._begin(parse_head(line))
                 return b""
@@ -201,13 +201,13 @@ class SpamdConnection(connection.Connection):
             raise RequestError(Status.PROTOCOL, "too many header lines")
         if end is None:
             return b""
-        rest = bytes(self.head[end.end() :])
-        self._begin(parse_head(bytes(self.head[:size]).rstrip(b"\r")))
+        rest = self.head[end.end() :]
+        self._begin(parse_head(self.head[:size].rstrip(b"\r")))
         return rest
 
     def _begin(self, request: Request) -> None:
         self.request = request
-        self.head.clear()
+        self.head = b""
         self.expect(self.desk.limits.body_seconds)
         if request.is_compressed and request.length is None:
             raise RequestError(Status.PROTOCOL, "Compress needs Content-length")

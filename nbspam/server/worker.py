@@ -13,7 +13,7 @@ import socket
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +54,7 @@ def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) 
         return runner.run(_EventLoopWorker(service, supervisor).run(model))
 
 
+@cache  # each connection asks
 def protocol(name: str) -> type[Connection]:
     """Return the class of a protocol's connections; raises UsageError without its library."""
     module, kind = PROTOCOLS[name]
