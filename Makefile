@@ -36,7 +36,8 @@ check: $(VENV)/developing ## all tests, formatting, types, an installation as us
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	sh tests/plain_install.sh $(PYTHON)
-	$(PYTEST)
+	@# Half of the time of all tests is waiting for servers and clients.
+	$(PYTEST) -n 4
 
 tier: $(VENV)/developing ## measure all tests and rewrite tests/slow.txt, the list of slow ones
 	$(PYTEST) --rewrite-tier --hypothesis-profile quick

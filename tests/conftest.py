@@ -42,6 +42,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--rewrite-tier"):
         mark_slow(items)
+    # A long test that began last would run alone.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)

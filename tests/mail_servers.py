@@ -154,13 +154,20 @@ class MailServer:
         )
         for name in ("run", "box"):
             (place / name).mkdir(parents=True, exist_ok=True)
+        self.idle = {}  # connections of users
 
     def own(self):
         """Hand all files to the user as whom the server runs."""
         for path in (self.place, *self.place.rglob("*")):
             os.chown(path, self.owner.pw_uid, self.owner.pw_gid, follow_symlinks=False)
 
+    def leave(self):
+        """End the connections of users."""
+        while self.idle:
+            self.idle.popitem()[1].shutdown()
+
     def stop(self):
+        self.leave()
         self.process.terminate()
         self.process.wait(PATIENCE)
 
@@ -182,15 +189,27 @@ class MailServer:
 
     @contextlib.contextmanager
     def client(self, user=None, folder=None):
-        """Yield another client of an account, that of its user."""
-        client = imaplib.IMAP4("127.0.0.1", self.port, timeout=PATIENCE)
-        client.authenticate("PLAIN", lambda _: f"\0{user or self.user}\0{PASSWORD}".encode())
-        if folder is not None:
-            assert client.select(self.quoted(folder))[0] == "OK"
+        """Yield another client of an account, that of its user.
+
+        Most of the time would be logging in, so a connection is used again.
+        """
+        user = user or self.user
+        client = self.idle.pop(user, None) or self.logged_in(user)
         try:
+            if folder is not None:
+                assert client.select(self.quoted(folder))[0] == "OK"
             yield client
-        finally:
-            client.logout()
+            if client.state == "SELECTED":
+                client.unselect()
+        except BaseException:
+            client.shutdown()
+            raise
+        self.idle[user] = client
+
+    def logged_in(self, user):
+        client = imaplib.IMAP4("127.0.0.1", self.port, timeout=PATIENCE)
+        client.authenticate("PLAIN", lambda _: f"\0{user}\0{PASSWORD}".encode())
+        return client
 
     def put(self, folder, *messages, user=None, flags=""):
         """Append messages to a folder, which is made if there is none."""
@@ -295,6 +314,7 @@ class Dovecot(MailServer):
 
     def renumber(self):
         """Give all folders of an account another UIDVALIDITY."""
+        self.leave()
         for path in (self.place / "box" / self.user / "Maildir").rglob("dovecot*"):
             path.unlink()
 
@@ -349,6 +369,7 @@ class Cyrus(MailServer):
         self.start()
 
     def renumber(self):
+        self.leave()
         for path in (self.place / "box").rglob("cyrus.index"):
             path.unlink()
         words = ["-C", self.place / "imapd.conf", "-r", f"user.{self.user}"]

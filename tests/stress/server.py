@@ -60,7 +60,7 @@ async def ask(address, data):
             writer.write_eof()
             return await asyncio.wait_for(reader.read(), 60)
         finally:
-            writer.close()
+            writer.transport.abort()  # at once, even if some of a request was never taken
     except OSError:
         return b""
 
