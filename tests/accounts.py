@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from fake_imap import PASSWORD
 from maildirs import ham, spam
-from nbspam.account.sort import AccountChoices, SortedAccount, sort_account
+from nbspam.delivery.account import AccountChoices, SortedAccount, sort_account
 from nbspam.errors import LostError
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.store.model import StoredModel

@@ -4,7 +4,7 @@ the page, with messages whose times and words are known.
 
 import os
 
-from nbspam.maildir.maildir import SortingChoices, read_note, sort_maildir
+from nbspam.delivery.maildir import SortingChoices, read_note, sort_maildir
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel

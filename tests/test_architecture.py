@@ -29,8 +29,7 @@ ROOMS = (
     {"classifier"},
     {"store", "evaluation"},
     {"sharing"},
-    {"maildir"},
-    {"account"},
+    {"delivery"},
     {"server"},
     {"cli"},
 )

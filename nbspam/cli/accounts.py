@@ -28,8 +28,8 @@ from nbspam.printing import printable
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
-    from nbspam.account.setup import AccountSurvey, FirstDay
-    from nbspam.account.sort import SortedAccount
+    from nbspam.delivery.account import SortedAccount
+    from nbspam.delivery.account_setup import AccountSurvey, FirstDay
     from nbspam.imap.accounts import AccessBook
 
 # Of a table [account.NAME].
@@ -131,7 +131,7 @@ def accounts_of(
 
     What the table of an account says counts more than what is said for all.
     """
-    from nbspam.account.sort import AccountChoices, SortedAccount
+    from nbspam.delivery.account import AccountChoices, SortedAccount
     from nbspam.imap.accounts import imap_url
 
     book, known = access_book(password_command, token_command, tls_ca), accounts()
@@ -200,7 +200,7 @@ def setup_command(
     nbspam setup imaps://ann@mail.example.org/
     nbspam setup --password-command 'pass show mail' imaps://ann@mail.example.org/
     """
-    from nbspam.account.setup import first_day, surveyed
+    from nbspam.delivery.account_setup import first_day, surveyed
     from nbspam.imap.accounts import imap_url
     from nbspam.imap.session import AccountSession
 
@@ -243,7 +243,7 @@ def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
 
 def _show_quality(found: "FirstDay") -> None:
     """Print how good the model is in ten folds, and what it would move of the newest mail."""
-    from nbspam.account.setup import FOLDS
+    from nbspam.delivery.account_setup import FOLDS
     from nbspam.evaluation.evaluation import evaluation_of
 
     evaluation = evaluation_of(found.trial)

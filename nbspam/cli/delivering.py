@@ -10,11 +10,11 @@ import click
 
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
+from nbspam.delivery.filter import Additions
 from nbspam.errors import InputError, UsageError
-from nbspam.maildir.filter import Additions
 
 if TYPE_CHECKING:
-    from nbspam.maildir.maildir import Sorted, SortingReport
+    from nbspam.delivery.maildir import Sorted, SortingReport
 
 
 def _streams() -> tuple[BinaryIO, BinaryIO]:
@@ -109,7 +109,7 @@ def filter_command(
     nbspam filter < message.eml
     nbspam filter --bogosity --subject-tag '***SPAM*** ' < message.eml
     """
-    from nbspam.maildir.filter import filter_message
+    from nbspam.delivery.filter import filter_message
 
     output.tell_waiting(["-"])
     confidence = sure if learn == "confident" else None
@@ -204,7 +204,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
                 raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
             watch_accounts(accounts, values["log"], values["metrics"])
             return 0
-        from nbspam.account.sort import sort_account
+        from nbspam.delivery.account import sort_account
 
         reports: Iterator[tuple[str, SortingReport]]
         reports = ((str(a.url), sort_account(a, options.today())) for a in accounts)
@@ -231,7 +231,7 @@ def _sorted_maildirs(
     decision: options.Decision,
     **_: Any,
 ) -> "Iterator[tuple[str, SortingReport]]":
-    from nbspam.maildir.maildir import UNSURE, SortingChoices, sort_maildir
+    from nbspam.delivery.maildir import UNSURE, SortingChoices, sort_maildir
 
     unsure = UNSURE if unsure_folder is None else unsure_folder
     choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)

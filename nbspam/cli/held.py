@@ -14,7 +14,7 @@ from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
     from nbspam.counts.counting import Outcome
-    from nbspam.maildir.postfix import HeldMessage
+    from nbspam.delivery.postfix import HeldMessage
     from nbspam.server.choices import ShareChoices
     from nbspam.store.model import StoredModel
 
@@ -55,7 +55,7 @@ def held_command(
     sudo nbspam held -m /var/lib/nbspam/model.nbspam
     sudo nbspam held -m /var/lib/nbspam/model.nbspam --ham 2D4E7A0F31
     """
-    from nbspam.maildir.postfix import held_messages
+    from nbspam.delivery.postfix import held_messages
 
     if label is not None and not identifiers:
         raise UsageError(f"--{label}: no ID; name messages as nbspam held prints them")

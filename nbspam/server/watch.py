@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from nbspam.account.sort import SortedAccount
+from nbspam.delivery.account import SortedAccount
+from nbspam.delivery.maildir import SortingReport
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.session import AccountSession
-from nbspam.maildir.maildir import SortingReport
 from nbspam.server.metrics import VERDICTS, Log, ServerTally, open_metrics
 from nbspam.server.supervisor import notify
 

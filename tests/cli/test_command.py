@@ -225,7 +225,7 @@ def test_a_command_imports_no_other_and_no_room_that_it_does_not_need(trained):
 
     assert {name for name in COMMAND_MODULES if f"nbspam.cli.{name}" in found} == {"judging"}
     rooms = {name.split(".")[1] for name in found if name.startswith("nbspam.")}
-    assert not rooms & {"tables", "evaluation", "server", "maildir"}
+    assert not rooms & {"tables", "evaluation", "server", "delivery"}
     assert not {name for name in found if "training" in name and name.startswith("nbspam.cli")}
 
     for words in (["predict"], ["explain"], ["filter"], ["train", "--help"], ["update", "--help"]):

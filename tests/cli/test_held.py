@@ -38,7 +38,7 @@ def hold(monkeypatch):
 
     def start(*recipients):
         found = [Held(str(number), each, done) for number, each in enumerate(recipients)]
-        monkeypatch.setattr("nbspam.maildir.postfix.held_messages", lambda _: found)
+        monkeypatch.setattr("nbspam.delivery.postfix.held_messages", lambda _: found)
         return done
 
     return start

@@ -9,7 +9,7 @@ from accounts import Box, H, S, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from mail_servers import Dovecot, mail_server, needs
 from maildirs import ham
-from nbspam.account.memory import AccountMemory
+from nbspam.delivery.account_memory import AccountMemory
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap import accounts
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url

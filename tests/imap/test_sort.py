@@ -13,8 +13,7 @@ import pytest
 from accounts import DAY, Box, H, S, assert_sorted, fill, letter
 from fake_imap import AFTER, FakeFolder
 from maildirs import ham, spam
-from nbspam.account import memory as account_memory
-from nbspam.account import setup, sort
+from nbspam.delivery import account, account_memory, account_setup
 from nbspam.imap import session
 from nbspam.mail.address_lists import change_lists, sender_of
 from nbspam.server import watch
@@ -56,7 +55,7 @@ def test_what_was_read_is_not_judged_unless_it_comes_again(box):
 
 
 def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
-    monkeypatch.setattr(sort, "_AT_ONCE", 2)
+    monkeypatch.setattr(account, "_AT_ONCE", 2)
     box.put("INBOX", *H[:5], flags="\\Seen")
     box.put("INBOX", H[5], H[6])
     assert box.sort().judged == [("ham", None)] * 2
@@ -336,16 +335,16 @@ def test_a_full_account_is_one_line_and_the_rest_goes_on(box, nbspam):
 
 def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
     box.put("INBOX", *S[:4], *H[:4])
-    real = sort.AccountSorter._carry
+    real = account.AccountSorter._carry
 
     def carry(self, messages, target, tags):
         box.move(S[0], "INBOX", "Archive")
         box.server.delete(S[1], "INBOX")
         real(self, messages, target, tags)
 
-    monkeypatch.setattr(sort.AccountSorter, "_carry", carry)
+    monkeypatch.setattr(account.AccountSorter, "_carry", carry)
     box.sort()
-    monkeypatch.setattr(sort.AccountSorter, "_carry", real)
+    monkeypatch.setattr(account.AccountSorter, "_carry", real)
     assert box.where() == {"INBOX": H[:4], "Junk": S[2:4], "Trash": [], "Archive": [S[0]]}
     assert (box.sort().learned, box.sort().judged) == ([], [])
 
@@ -495,11 +494,11 @@ def test_the_first_day_ends_with_a_model_and_what_to_type_next(filled, nbspam, t
 
 
 def test_of_much_mail_a_sample_by_date_is_learned(filled, nbspam, tmp_path, monkeypatch):
-    monkeypatch.setattr(setup, "MOST_OF_CLASS", 11)
+    monkeypatch.setattr(account_setup, "MOST_OF_CLASS", 11)
     out = nbspam("setup", "-m", tmp_path / "m", filled.url())[1]
     assert "learned 11 of 20 messages in Junk as spam, evenly by date\n" in out
     assert "learned 11 of 33 messages in INBOX and Archive as ham, evenly by date\n" in out
-    assert setup.spread(range(10), 4) == [0, 2, 5, 7]
+    assert account_setup.spread(range(10), 4) == [0, 2, 5, 7]
 
 
 def test_an_account_without_enough_mail_is_one_line(filled, nbspam, tmp_path):

@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 
 from mail_servers import DOVECOT
+from nbspam.delivery.postfix import held_messages
 from nbspam.errors import InputError
-from nbspam.maildir.postfix import held_messages
 from nbspam.store.model import StoredModel
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
 from support import HAM, ROOT, SPAM

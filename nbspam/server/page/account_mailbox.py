@@ -12,8 +12,8 @@ from functools import partial
 from time import time
 from typing import NamedTuple, TypeVar
 
-from nbspam.account.memory import FIELDS, AccountMemory, bytes_digest, head_digest
-from nbspam.account.sort import PlacedMessage, move_noted
+from nbspam.delivery.account import PlacedMessage, move_noted
+from nbspam.delivery.account_memory import FIELDS, AccountMemory, bytes_digest, head_digest
 from nbspam.errors import LostError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession

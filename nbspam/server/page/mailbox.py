@@ -17,11 +17,7 @@ from time import time
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-from nbspam.disk import Stamp, locked, stamp_of
-from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
-from nbspam.imap.accounts import AccessBook
-from nbspam.mail.address_lists import change_lists, read_lists, sender_of
-from nbspam.maildir.maildir import (
+from nbspam.delivery.maildir import (
     INBOX,
     MOVING,
     NOTE,
@@ -36,6 +32,10 @@ from nbspam.maildir.maildir import (
     spam_folder,
     write_note,
 )
+from nbspam.disk import Stamp, locked, stamp_of
+from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
+from nbspam.imap.accounts import AccessBook
+from nbspam.mail.address_lists import change_lists, read_lists, sender_of
 from nbspam.server.judge import model_in, user_folder_name, users_in
 from nbspam.server.page.database import Database
 from nbspam.sources import files

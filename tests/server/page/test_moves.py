@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from maildirs import Maildir, ham, spam
+from nbspam.delivery.maildir import INBOX, MaildirNote, read_note
 from nbspam.errors import InputError, ModelFileError, UsageError
-from nbspam.maildir.maildir import INBOX, MaildirNote, read_note
 from nbspam.server.page import mailbox as module
 from nbspam.server.page.mailbox import ReviewMailbox
 from support import ROOT

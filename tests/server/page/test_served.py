@@ -9,7 +9,7 @@ import pytest
 from maildirs import key_of, put
 from markup import Page
 from nbspam.classifier.training import learn_items
-from nbspam.maildir.maildir import SortingChoices, sort_maildir
+from nbspam.delivery.maildir import SortingChoices, sort_maildir
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier

@@ -2,8 +2,7 @@ import os
 
 import pytest
 
-from nbspam.errors import InputError, UsageError
-from nbspam.maildir.maildir import (
+from nbspam.delivery.maildir import (
     MaildirEntry,
     MaildirNote,
     check_maildir,
@@ -14,6 +13,7 @@ from nbspam.maildir.maildir import (
     spam_folder,
     write_note,
 )
+from nbspam.errors import InputError, UsageError
 from support import write_files
 
 

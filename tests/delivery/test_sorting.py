@@ -9,11 +9,11 @@ import pytest
 
 from maildirs import DAY, Maildir, ham, spam
 from nbspam.decision import cutoffs
+from nbspam.delivery import maildir as sort
+from nbspam.delivery.maildir import SortingChoices, sort_maildir
 from nbspam.disk import locked
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
-from nbspam.maildir import maildir as sort
-from nbspam.maildir.maildir import SortingChoices, sort_maildir
 from nbspam.store.open import load_tokens as load
 from nbspam.store.upkeep import told_at
 

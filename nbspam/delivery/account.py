@@ -18,7 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.account.memory import (
+from nbspam.classifier.classifier import Classifier
+from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.delivery.account_memory import (
     FIELDS,
     MOVING,
     AccountMemory,
@@ -26,13 +28,11 @@ from nbspam.account.memory import (
     bytes_digest,
     head_digest,
 )
-from nbspam.classifier.classifier import Classifier
-from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.delivery.maildir import Sorted, SortingReport, sorting_classifier, sorting_model
 from nbspam.errors import InputError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
 from nbspam.imap.troubles import AccountRefusedError
-from nbspam.maildir.maildir import Sorted, SortingReport, sorting_classifier, sorting_model
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
