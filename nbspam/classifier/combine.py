@@ -62,8 +62,8 @@ MOST_UNVOUCHED = 1  # tokens of a group that count for ham at most, beside one o
 IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 # Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
-# a sender of spam can add weak ones for ham without end.  E-311
-MOST_FOR_HAM, MOST_FOR_SPAM = 200, 250
+# a sender of spam can add weak ones for ham without end.  E-312
+MOST_FOR_HAM, MOST_FOR_SPAM = 150, 180
 # E-299 chose the constants, on other collections than those that it judges.
 STRUCTURE_DAMPING = 5.0  # tokens by which a message's structure is taken to be longer
 DOUBT, MOST_DOUBT = 20.0, 9.0  # the divisor's growth with the share above the usual one; its most
