@@ -141,7 +141,8 @@ def test_a_journal_gives_the_counts_of_the_model_it_will_become(path, start_byte
     assert (column >= 0).all()
     assert plain(laid_over.take(np.sort(column))) == plain(whole)
     assert laid_over.document_frequency.sum() == whole.document_frequency.sum()
-    assert [words_of(laid_over)[j] for j in column] == words_of(whole)
+    words = words_of(laid_over)
+    assert [words[j] for j in column] == words_of(whole)
 
 
 @pytest.mark.parametrize("preset", ["mail", "many, mail"])
