@@ -142,7 +142,7 @@ def share_command(
     if (folder is None) != (action == "status"):
         raise UsageError(f"share {action}: {'needs a FOLDER' if folder is None else 'no FOLDER'}")
     if action == "join":
-        from nbspam.sharing.joining import join_log
+        from nbspam.sharing.sharer import join_log
 
         assert folder is not None
         place = join_log(folder, model_path, users)
@@ -163,7 +163,7 @@ def share_command(
 
 def _write_snapshot(sharer: "Sharer", folder: str) -> None:
     from nbspam.server.judge import users_in
-    from nbspam.sharing.joining import snapshot
+    from nbspam.sharing.sharer import snapshot
 
     users = sharer.outbox.users_folder()
     place = snapshot(sharer, folder, users_in(users) if users else [])

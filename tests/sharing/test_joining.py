@@ -6,10 +6,8 @@ import pytest
 
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.server.lessons import TaughtModels
-from nbspam.sharing import joining
-from nbspam.sharing.joining import join_log, snapshot
 from nbspam.sharing.outbox import Outbox, share_findings
-from nbspam.sharing.sharer import SharedOutlet, Sharer
+from nbspam.sharing.sharer import SharedOutlet, Sharer, join_log, snapshot
 from nbspam.sources.items import Item
 from nbspam.store.upkeep import BAD
 from shared_logs import DAY, Host, MemoryLog, message
@@ -48,7 +46,7 @@ def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     monkeypatch.setattr(host.sharer, "exchange", lambda: None)
-    monkeypatch.setattr(joining, "_TRIES", 2)
+    monkeypatch.setattr("nbspam.sharing.sharer._TRIES", 2)
 
     with pytest.raises(SharedLogError, match="lessons come all the time; try again when fewer"):
         snapshot(host.sharer, str(tmp_path / "start"), [])
