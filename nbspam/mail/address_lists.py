@@ -73,7 +73,7 @@ class AddressLists(NamedTuple):
         """
         head = read_correspondence(open_message(data))
         senders = head.mailboxes(b"from")
-        hosts = [_host(sender) for sender in senders]
+        hosts = [each.address.rpartition(b"@")[2].decode("utf-8", "replace") for each in senders]
         list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
         exact = [sender.address.decode("utf-8", "replace") for sender in senders]
         keys = [f"to:{recipient}", *exact, *(f"list:{each}" for each in list_ids)]
@@ -99,10 +99,6 @@ class AddressLists(NamedTuple):
         if is_genuine:
             return ListMatch(line, -CERTAIN, f"{server} says that it is genuine", True)
         return ListMatch(line, -HINT, f"a hint: {server} does not say that it is genuine")
-
-
-def _host(sender: Mailbox) -> str:
-    return sender.address.rpartition(b"@")[2].decode("utf-8", "replace")
 
 
 def _list_id(value: bytes) -> str:

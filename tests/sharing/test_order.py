@@ -1,7 +1,9 @@
 """Hosts that share a log have the same model, to the byte, whatever came in which order."""
 
 import os
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -9,7 +11,7 @@ from nbspam.classifier import training
 from nbspam.counts import ledger
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
 from nbspam.sharing.outbox import Outbox
-from nbspam.sharing.records import decode_lesson, encode_lesson
+from nbspam.sharing.records import ForeignRecordError, decode_lesson, encode_lesson
 from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
 from shared_logs import (
@@ -178,6 +180,34 @@ def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypa
     host.sharer.exchange()
 
     assert host.opened("").filed(message(1)) == NOT_FILED
+    host.stop()
+
+
+def test_a_token_of_a_record_is_bounded_and_occurs(tmp_path):
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    host.teach(message(1), "ham")
+    host.sharer.exchange()
+    lesson = decode_lesson(host.log.records[0])
+    change, new = lesson.change, lesson.change.new.packed()
+
+    def decoded(change):
+        return decode_lesson(encode_lesson(lesson[:5], encode_record(change)))
+
+    def with_last_token_of(size):
+        added = size - int(new.offsets[-1] - new.offsets[-2])
+        offsets = np.append(new.offsets[:-1], new.offsets[-1] + added)
+        return replace(
+            new, blob=np.append(new.blob, np.full(added, 120, np.uint8)), offsets=offsets
+        )
+
+    assert len(decoded(change._replace(new=with_last_token_of(1 << 16))).change.new) == len(new)
+    counts = np.array([0] + [1] * (len(new) - 1))
+    for wrong in (
+        change._replace(new=with_last_token_of((1 << 16) + 1)),
+        change._replace(document=change.document._replace(counts=counts)),
+    ):
+        with pytest.raises(ForeignRecordError, match="a token is too long, or occurs never"):
+            decoded(wrong)
     host.stop()
 
 
