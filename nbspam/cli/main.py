@@ -289,6 +289,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = complaint(error)
     elif isinstance(error, OSError) and error.errno == errno.ENOMEM:
         text = _OUT_OF_MEMORY
+    elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        text = "too many open files; allow more (ulimit -n)"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     click.echo(f"nbspam: {printable(text)}", err=True)

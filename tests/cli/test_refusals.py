@@ -278,6 +278,15 @@ def test_a_machine_out_of_memory_is_told_in_one_line(nbspam, trained, monkeypatc
     assert complains(found, 1, "out of memory; allow more (ulimit -v), or give less mail at once")
 
 
+def test_a_system_that_grants_too_few_files_is_told_in_one_line(nbspam, trained, monkeypatch):
+    def run(_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(supervisor.Supervisor, "run", run)
+    found = nbspam("serve", "-m", trained, "--spamd", "0")
+    assert complains(found, 1, "too many open files; allow more (ulimit -n)")
+
+
 @pytest.mark.parametrize("megabytes", [70, 80, 90])
 def test_a_system_that_has_too_few_addresses_for_numpy_is_told_in_one_line(trained, megabytes):
     most = megabytes << 20, resource.RLIM_INFINITY
