@@ -128,7 +128,7 @@ def train_classifier(training: Training, settings: Settings, day: int = 0) -> Cl
 
     day: today, in days since 1970-01-01.
     """
-    check_classes(training.table)
+    check_classes(training.table, training.skipped)
     table = pruned_table(training.table, settings.min_df, settings.max_features)
     days = np.full(len(training.digests), day, np.uint16)
     with_counts = settings.weighting != PRESENCE
@@ -195,10 +195,12 @@ def is_combined(table: CountTable, settings: Settings) -> bool:
     return len(table.classes) == 2 and settings.weighting == PRESENCE
 
 
-def check_classes(table: CountTable) -> None:
-    """Raise NotTrainedError if there are fewer than two classes."""
+def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
+    """Raise NotTrainedError if there are fewer than two classes; say what could not be read."""
     if len(table.classes) < 2:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
+        if unread := [item.name for item in skipped if item.reason != "no label"]:
+            found += f", and {len(unread)} not readable, such as {unread[-1]}"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two or more: give a folder with one"
             " sub-folder per class, or --spam PATH --ham PATH (or first the one and then the"

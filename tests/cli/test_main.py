@@ -125,6 +125,15 @@ def test_an_unreadable_message_is_skipped_unless_strict(nbspam, folder, model):
     status, out, err = nbspam("train", folder)
     assert (status, "skipped 1" in out, "3.eml" in err) == (0, True, True)
     assert nbspam("train", "--strict", folder)[0] == 1
+
+
+def test_a_class_that_cannot_be_read_is_named(nbspam, folder, model):
+    for path in (folder / "spam").iterdir():
+        path.unlink()
+    (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
+    status, _, err = nbspam("train", folder)
+    said = f"only one class (ham), and 1 not readable, such as {folder}/spam/3.eml.gz; a"
+    assert (status, said in err) == (1, True)
     assert "no label" in nbspam("train", folder / "ham" / "1.eml")[2]
 
 
