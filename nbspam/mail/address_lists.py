@@ -73,9 +73,9 @@ class AddressLists(NamedTuple):
         """
         head = read_correspondence(open_message(data))
         senders = head.mailboxes(b"from")
-        hosts = [each.address.rpartition(b"@")[2].decode("utf-8", "replace") for each in senders]
         list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
         exact = [sender.address.decode("utf-8", "replace") for sender in senders]
+        hosts = [address.rpartition("@")[2] for address in exact]
         keys = [f"to:{recipient}", *exact, *(f"list:{each}" for each in list_ids)]
         keys += [above for host in hosts for above in _with_parents(host)]
         key = next((key for key in keys if key in self.verbs), None)

@@ -11,7 +11,6 @@ import errno
 import math
 import mmap
 import os
-import shutil
 import stat
 import struct
 import zlib
@@ -443,6 +442,8 @@ def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap
 
     It is not forced to disk: `remove_copy` comes before a server starts.
     """
+    import shutil  # here, because it brings decompressors, and only servers make copies
+
     head = os.pread(descriptor, HEADER.size, 0)
     with contextlib.suppress(FileNotFoundError), open(open_own(copy, path), "rb") as known:
         if known.read(HEADER.size) == head and os.fstat(known.fileno()).st_size == size:
