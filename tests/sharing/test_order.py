@@ -236,6 +236,32 @@ def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
     assert b'"count": {"spam": 17}, "documents": 17' in words  # 5, 10 and 15 were un-learned
 
 
+@pytest.mark.parametrize("fitted", [[], [0], [0, 1]])
+@pytest.mark.parametrize("copy", [0, 1])
+def test_a_message_that_only_one_host_remembers_is_moved_alike_unless_the_copy_has_other_words(
+    tmp_path, monkeypatch, copy, fitted
+):
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
+    monkeypatch.setattr(training, "SHARE", 1e9)  # no other fits than these
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+    for n in range(20):
+        hosts[0].teach(message(n), "ham")
+    quiet(hosts)
+    for k in fitted:
+        hosts[k].model.compact()  # the words of most messages are forgotten
+    hosts[0].teach(message(3, copy), "spam")
+    quiet(hosts)
+    one, other = ({*host.export().splitlines()} for host in hosts)
+    for host in hosts:
+        host.stop()
+
+    only = {line for line in one ^ other if b"copy" not in line and b":host" not in line}
+    assert not only  # class, day, and all words that both copies have
+    # The limit: the one host takes back the words of the copy, the other those learned.
+    assert (one != other) == (copy == 1 and fitted == [0])
+
+
 @settings(
     examples(40), derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
