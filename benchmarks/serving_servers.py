@@ -6,8 +6,6 @@ nothing up in the network, has as many workers as the others, and was taught the
 
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import serving_client as client
+from common import CLASSES
+
+from serving import ended, free_port  # type: ignore[import-not-found]
 
 _PATIENCE = 600  # seconds until a server answers: rspamd compiles its expressions first
 # Modules of rspamd that ask the network, or want to remember mail.
@@ -85,15 +86,6 @@ def megabytes(pid: int, kind: str = "Pss") -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / 1024
 
 
-def free_ports(number: int) -> list[int]:
-    """Return ports of this machine that nobody uses."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 @contextmanager
 def running(
     command: list[str],
@@ -112,11 +104,7 @@ def running(
             time.sleep(0.1)
         yield process
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        ended(process)
 
 
 @contextmanager
@@ -151,7 +139,7 @@ def spamassassin(folder: Path, mail: Path, workers: int, path: str) -> Iterator[
     os.chmod(folder, 0o777)
     os.chmod(state, 0o777)
     learn = ["sa-learn", "--local", f"--siteconfigpath={configuration}"]
-    for label in ("ham", "spam"):
+    for label in CLASSES:
         done = [*learn, f"--{label}", str(mail / label)]
         subprocess.run(done, check=True, stdout=subprocess.DEVNULL)
     number = str(workers)
@@ -178,7 +166,7 @@ def redis(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 @contextmanager
 def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server]:
     """Run rspamd: rules that need no network, and Bayes if there is a Redis to keep it."""
-    control, none = free_ports(2)
+    control, none = free_port(), free_port()
     (folder / "override.d").mkdir(parents=True)
     for module in _OFF.split():
         (folder / "override.d" / f"{module}.conf").write_text("enabled = false;\n")
@@ -205,7 +193,7 @@ def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server
 
 def lessons(mail: Path, port: int) -> Iterator[client.Call]:
     """Yield requests that teach rspamd all mail of a folder."""
-    for label in ("ham", "spam"):
+    for label in CLASSES:
         for path in sorted((mail / label).iterdir()):
             request = client.http_request(path.read_bytes(), f"/learn{label}")
             yield client.Call(port, client.http, request)

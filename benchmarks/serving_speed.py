@@ -31,6 +31,8 @@ import serving_client as client
 import serving_servers as servers
 from common import corpus_parser, messages_of, train
 
+from serving import free_port  # type: ignore[import-not-found]
+
 _AT_ONCE = 64
 _ALONE = 1000  # messages that one client asks about
 
@@ -103,7 +105,7 @@ def of_nbspam(bench: Bench) -> list[Subject]:
     """Start nbspam; return it in two protocols: spamd, HTTP."""
     model, path = bench.work / "m.nbspam", str(bench.work / "nbspam.sock")
     train(bench.corpus, model)
-    (http,) = servers.free_ports(1)
+    http = free_port()
     options = ["--spamd", path, "--http", str(http)]
     server = bench.stack.enter_context(
         servers.nbspam(bench.work / "nbspam", model, bench.workers, *options)
@@ -128,7 +130,7 @@ def subjects(bench: Bench, alone: bool) -> list[Subject]:
         started = servers.spamassassin(folder, bench.corpus, bench.workers, path)
         add(bench.stack.enter_context(started), "spamd -L", path, found[0])
     if not alone and shutil.which("rspamd"):
-        (port,) = servers.free_ports(1)
+        port = free_port()
         started = servers.rspamd(bench.work / "rspamd", bench.corpus, bench.workers, port)
         add(bench.stack.enter_context(started), "rspamd", port, found[1])
     return found
