@@ -301,10 +301,12 @@ def counting(values: Floats32, layer: Documents, limits: Integers | None) -> Any
     values = np.array(values)
     for row in positions_of(number > most).tolist():
         own = values[layer.offsets[row] : layer.offsets[row + 1]]
-        order = own.argsort(kind="stable")
-        weak_for_ham, weak_for_spam = order[MOST_FOR_HAM:], order[:-MOST_FOR_SPAM]
-        own[weak_for_ham] = np.maximum(own[weak_for_ham], 0)
-        own[weak_for_spam] = np.minimum(own[weak_for_spam], 0)
+        for_ham, for_spam = positions_of(own < 0), positions_of(own > 0)
+        # Of equally strong ones the first count for ham, and the last for spam.
+        if len(for_ham) > MOST_FOR_HAM:
+            own[for_ham[own[for_ham].argsort(kind="stable")[MOST_FOR_HAM:]]] = 0
+        if len(for_spam) > MOST_FOR_SPAM:
+            own[for_spam[own[for_spam].argsort(kind="stable")[:-MOST_FOR_SPAM]]] = 0
     return values
 
 
