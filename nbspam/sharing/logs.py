@@ -276,11 +276,11 @@ class PostgresLog(SharedLog):
                 [len(records)],
             )
             (last,) = self._row(updated)
-            first = last - len(records) + 1
-            with connection.cursor() as cursor:
-                cursor.executemany(
-                    f"INSERT INTO {table} VALUES (%s, %s)", list(enumerate(records, first))
-                )
+            connection.execute(
+                f"INSERT INTO {table} SELECT %s + number, record"
+                " FROM unnest(%b::bytea[]) WITH ORDINALITY AS rows (record, number)",
+                [last - len(records), list(records)],
+            )
             connection.execute(f"NOTIFY {table}")
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
