@@ -43,6 +43,7 @@ HINT = 1.0  # nats, of an allowed sender that nobody vouches for: E-261
 _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#]*@?[^\s@:#]+\Z")  # "#" begins a comment
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
+_SERVER = re.compile(r"[^\s#;]+\Z")
 _MAX_LINES = 100_000
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
 _LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|([^<>\s]++)\s*+\Z")
@@ -187,13 +188,24 @@ def read_lists(model: str) -> AddressLists | None:
 
 def checked_address(text: str) -> str:
     """Return an address as lists have it; raises InputError."""
-    key = text.strip().lower().removeprefix("@")
+    key = text.strip().strip("<>").lower().removeprefix("@")
     is_word = not any(sign in key for sign in ".@:")  # no domain: nobody's mail would fit
-    if is_word or not _ADDRESS.match(key):
+    if is_word or not _ADDRESS.match(key) or not key.isprintable():
         raise InputError(
             f"{text}: no address; write ann@example.org, example.org, list:ID or to:ADDRESS"
         )
     return key
+
+
+def checked_server(text: str) -> str:
+    """Return the name of a server as lists have it; raises InputError."""
+    name = text.strip().lower()
+    if not _SERVER.match(name) or not name.isprintable():
+        raise InputError(
+            f"--trust {text}: no name of a server; give the first word of its"
+            " Authentication-Results, such as mx.example.org"
+        )
+    return name
 
 
 def sender_of(data: bytes) -> str | None:
@@ -223,7 +235,7 @@ def change_lists(
         before = read_lists(model) or AddressLists({})
         verbs = {key: each for key, each in before.verbs.items() if key not in keys}
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
-        lists = AddressLists(verbs, trust or before.trusted)
+        lists = AddressLists(verbs, before.trusted if trust is None else checked_server(trust))
         try:
             write_lists(model, lists)
         except OSError as error:

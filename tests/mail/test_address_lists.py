@@ -170,12 +170,32 @@ def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a b", "a@b@c", "list:", "@", "nobody", "a#x@b.example", "com#x.example"]
+    "text",
+    [
+        "",
+        "a b",
+        "a@b@c",
+        "list:",
+        "@",
+        "nobody",
+        "a#x@b.example",
+        "com#x.example",
+        "\udcff@b.example",
+    ],
 )
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(InputError, match=r"no address; write ann@example\.org"):
         checked_address(text)
     assert checked_address(" @Shop.Example ") == "shop.example"
+    assert checked_address("<Ann@Shop.Example>") == "ann@shop.example"
+
+
+@pytest.mark.parametrize("server", ["", "a b", "mx#1", "mx\nallow com", "mx\udcff", "mx;x"])
+def test_what_is_no_server_is_refused_before_a_line_is_written(tmp_path, server):
+    model = str(tmp_path / "m")
+    with pytest.raises(InputError, match=r"(?s)--trust .*: no name of a server; give the first word"):
+        change_lists(model, [], None, trust=server)
+    assert read_lists(model) is None
 
 
 @pytest.mark.parametrize(
