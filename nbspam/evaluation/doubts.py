@@ -126,7 +126,8 @@ def _judged_twice(
         is_asked = fold == number % n_folds
         of, rest = np.flatnonzero(is_asked), np.flatnonzero(~is_asked)
         kept = rest[believed[rest]]
-        if len(np.unique(last[kept])) < n_classes:  # no class may lose all of its messages
+        # No class may lose all of its messages; a copy that is kept may be of another class.
+        if any(len(np.unique(y)) < n_classes for y in (last[kept], data.unique(kept)[1])):
             kept = rest
         answered = answers_of(trained_on(data, settings, kept, data.digests[is_told]), data, of)
         joint[of] = answered.joint

@@ -131,6 +131,17 @@ def test_a_class_is_learned_from_its_messages_and_not_from_copies_filed_elsewher
     assert {"first", "second"} <= {each.name for each in found}
 
 
+def test_a_class_of_copies_only_that_are_all_contradicted_keeps_its_messages():
+    mail = [
+        item._replace(data=b"Message-ID: <%d@x>\n\n" % n + item.data, is_text=False)
+        for n, item in enumerate(corpus(20, ["sea", "sky"]))
+    ]
+    again = [item._replace(name=f"again {item.name}", label="soil") for item in mail[:8]]
+
+    found = find_doubts([*mail, *again], MANY["mail"], {}).found
+    assert {each.name for each in found} <= {each.name for each in again}
+
+
 # --- the share of wrong labels --------------------------------------------------------------
 
 

@@ -193,7 +193,9 @@ def test_what_is_no_address_is_refused(text):
 @pytest.mark.parametrize("server", ["", "a b", "mx#1", "mx\nallow com", "mx\udcff", "mx;x"])
 def test_what_is_no_server_is_refused_before_a_line_is_written(tmp_path, server):
     model = str(tmp_path / "m")
-    with pytest.raises(InputError, match=r"(?s)--trust .*: no name of a server; give the first word"):
+    with pytest.raises(
+        InputError, match=r"(?s)--trust .*: no name of a server; give the first word"
+    ):
         change_lists(model, [], None, trust=server)
     assert read_lists(model) is None
 
