@@ -332,11 +332,9 @@ def serve(
         gc.set_threshold(10_000)
         return Service(choices, sockets, limits, log, tally, access), model, n_workers
 
-    first = service(choices, lambda: sockets, n_workers)
-    supervisor = Supervisor(*first, lambda: service(*reread()))
     try:
-        supervisor.run()
+        first = service(choices, lambda: sockets, n_workers)
+        Supervisor(*first, lambda: service(*reread())).run()
     finally:
-        if os.getpid() == supervisor.pid:
-            for copy in copies:
-                remove_copy(copy)
+        for copy in copies:
+            remove_copy(copy)
