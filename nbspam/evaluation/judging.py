@@ -173,10 +173,19 @@ def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) ->
 def trained_on(
     data: Corpus, settings: Settings, rows: Integers, told: Keys | None = None
 ) -> Classifier:
-    """Return the model of some rows; told: digests of messages whose label a person has told."""
+    """Return the model of some rows; told: digests of messages whose label a person has told.
+
+    Raises UsageError if a class has lost all of its messages to later copies in other classes.
+    """
     training = data.training(rows, settings.weighting)
     if told is not None:
         training = training._replace(told=np.isin(training.digests, told))
+    lost = np.flatnonzero(training.table.class_count == 0)
+    if len(lost) and len(training.table.classes) > 2:
+        raise UsageError(
+            f"{training.table.classes[lost[0]]}: its messages are filed in other classes, too,"
+            " and a fold without them has none of it; leave each message in one class"
+        )
     return train_classifier(training, settings)
 
 

@@ -142,6 +142,20 @@ def test_a_class_of_copies_only_that_are_all_contradicted_keeps_its_messages():
     assert {each.name for each in found} <= {each.name for each in again}
 
 
+def test_a_fold_that_loses_a_class_to_copies_elsewhere_is_wrong_usage(nbspam, tmp_path):
+    mail = [
+        item._replace(data=b"Message-ID: <%d@x>\n\n" % n + item.data, is_text=False)
+        for n, item in enumerate(corpus(6, ["sea", "sky", "soil"]))
+    ]
+    again = [item._replace(name=f"again {item.name}", label="sky") for item in mail[:6]]
+    for item in [*mail, *again]:
+        path = tmp_path / "mails" / item.label / f"{item.name}.eml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(item.data)
+    found = nbspam("eval", "--cv", "3", tmp_path / "mails")
+    assert complains(found, 2, "sea: its messages are filed in other classes, too")
+
+
 # --- the share of wrong labels --------------------------------------------------------------
 
 
