@@ -72,9 +72,11 @@ def judged(model: Path, mail: dict[str, tuple[str, bytes]], told: set[str]) -> s
 
 def teach(mail: dict[str, tuple[str, bytes]], folder: Path, order: str) -> None:
     """Teach by the page in one order, and print what happens."""
-    model, began, port = folder / f"{order}.nbspam", time.monotonic(), free_port()
+    own, began, port = folder / order, time.monotonic(), free_port()
+    own.mkdir()
+    model = own / "m.nbspam"
     choices = ["--web", f"127.0.0.1:{port}", "--review", str(folder / "box")]
-    with serving(str(model), folder, *choices, spamd=False) as server:
+    with serving(str(model), own, *choices, spamd=False) as server:
         page = Browser(port)
         page.log_in(server)
         path, told, clicks, first = f"/?order={quote(order)}", set[str](), list[float](), True
