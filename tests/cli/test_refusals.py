@@ -324,6 +324,7 @@ def test_a_damaged_secret_stops_the_page_only(nbspam, trained, monkeypatch):
 
 
 def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, trained, monkeypatch):
+    worker.protocol.cache_clear()  # another test may have served by them
     for name, extra in (("http", "serve"), ("web", "web")):
         monkeypatch.setitem(worker.PROTOCOLS, name, ("nbspam_missing", "X"))
         found = nbspam("serve", "-m", trained, f"--{name}", "0")
