@@ -222,6 +222,12 @@ def read_uncompressed(path: str, most: int) -> bytes:
         os.close(descriptor)
 
 
+def message_of_emlx(data: bytes) -> bytes:
+    """Return the message in a file of Apple Mail: behind its size, before a property list."""
+    size, _, rest = data.partition(b"\n")
+    return rest[: int(size)] if len(size) < 20 and size.strip().isdigit() else data
+
+
 def open_file(path: str) -> BinaryIO:
     """Open a regular file for reading, decompressed if its name ends so; raises InputError.
 

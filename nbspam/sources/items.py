@@ -81,7 +81,8 @@ class Item(NamedTuple):
             if files.is_url(self.name) or self.name.lower().endswith(files.COMPRESSED):
                 with files.open_file(self.name) as stream:
                     return files.read_raw_message(stream)
-            return files.read_uncompressed(self.name, files.MAX_MESSAGE)
+            data = files.read_uncompressed(self.name, files.MAX_MESSAGE)
+            return files.message_of_emlx(data) if self.name.endswith(".emlx") else data
 
 
 Chunk = list[Item]  # that one process works on at a time

@@ -230,6 +230,17 @@ def test_damaged_compressed_files_are_an_input_error(name, content, tmp_path):
             data(path, format=format)
 
 
+@pytest.mark.parametrize("size", [b"%d", b"%d        "])
+def test_a_file_of_apple_mail_is_its_message(size, tmp_path):
+    message = b"Subject: x\n\nbody\n"
+    kept = size % len(message) + b"\n" + message + b"<?xml version='1.0'?><plist></plist>\n"
+    path = write(tmp_path / "1.emlx", kept)
+    assert data(path) == [message]
+    for other in (message, b"\n" + message, b"9" * 5000 + b"\n", b"", b"-1\n" + message):
+        path.write_bytes(other)
+        assert data(path) == [other]
+
+
 def test_errors_in_tables_name_the_file(tmp_path):
     path = write(tmp_path / "t.jsonl", b'{"text": "x"}\n{\n')
     with pytest.raises(InputError, match=r"t\.jsonl: line 2: not JSON"):
