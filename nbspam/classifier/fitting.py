@@ -39,8 +39,10 @@ from nbspam.tokens.sparse import Documents
 
 DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 RIDGE = 10.0  # strength of the prior on the worth of groups: E-149
-PRIOR_WORTH = 0.5  # prior worth of each group's mean
-USUAL = 0.995  # quantile of the share unknown, among the learned messages
+# Prior worth of each group's mean, and of the text's if fewer than HALVED messages are learned.
+PRIOR_WORTH, PRIOR_OF_TEXT = 0.5, 0.75  # E-314
+# Quantile of the share unknown among the learned messages, and the messages that have one: E-314.
+USUAL, FEWEST_USUAL = 0.995, 20
 RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 # A message is nearly wrong, and corrects the layer, if the probability of its true class is below
 # 1 - NEAR, so even at 0.99.
@@ -122,9 +124,14 @@ def _odds_left_out(count: Floats, class_count: Floats, groups: Octets) -> Floats
     return odds
 
 
-def prior_worth() -> Floats:
-    """Return the prior worth of the groups' means, and the prior constant, (n_groups + 1,)."""
+def prior_worth(n_docs: int) -> Floats:
+    """Return the prior worth of the groups' means, and the prior constant, (n_groups + 1,).
+
+    n_docs: messages that are learned.  Of few the words tell more than how they came.
+    """
     worth = np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
+    if n_docs < HALVED:
+        worth[GROUPS.index("text")] = PRIOR_OF_TEXT
     worth[PEOPLE] = 1.0  # of a sum
     return worth
 
@@ -145,7 +152,7 @@ def fit_worth(means: Floats, y: Integers, limits: Integers | None) -> Floats:
 
 def _fit_worth(means: Floats, y: Integers) -> Floats:
     design = np.column_stack([means, np.ones(len(y))])
-    prior = prior_worth()
+    prior = prior_worth(len(y))
 
     def loss(worth: Floats) -> float:
         z = design @ worth
@@ -171,10 +178,12 @@ def usual_share(table: CountTable, documents: Documents) -> float:
     """Return the share unknown that messages hardly ever exceed, 0 to 1, leaving one out.
 
     documents: learned messages, over columns of the table.  It is 1, so that nothing is drawn, for
-    classes other than ham and spam, and for a model that has forgotten tokens: it cannot know how
-    much of a message is new.  Bishop (1994), "Novelty detection and neural network validation".
+    classes other than ham and spam, for very few messages, and for a model that has forgotten
+    tokens: it cannot know how much of a message is new.  Bishop (1994), "Novelty detection and
+    neural network validation".
     """
-    if table.classes != HAM_AND_SPAM or table.loss is not None or not documents.n_docs:
+    is_few = documents.n_docs < FEWEST_USUAL
+    if table.classes != HAM_AND_SPAM or table.loss is not None or is_few:
         return 1.0
     is_structure = IS_STRUCTURE.take(table.vocabulary.groups.take(documents.tokens))
     is_own = is_structure & (table.document_frequency.take(documents.tokens) < 2)

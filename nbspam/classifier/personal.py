@@ -112,7 +112,7 @@ def known_of(classifier: Classifier, keys: Keys) -> KnownTokens:
     table, fit = classifier.table, classifier.fit
     assert isinstance(fit, Combination)
     if not table.class_count.all():  # it is fitted to nothing yet
-        fit = fit._replace(worth=prior_worth())
+        fit = fit._replace(worth=prior_worth(0))
     column = table.vocabulary.columns(keys)
     known = np.flatnonzero(column >= 0)
     known = known[table.document_frequency[column[known]] > 0]

@@ -375,21 +375,22 @@ def evidence(seed, n=300):
 def penalised_loss(worth, means, y):
     """Return the log loss of a logistic regression and its penalty."""
     z = np.where(y == 1, -1, 1) * (means @ worth[:-1] + worth[-1])
-    penalty = ((worth - fitting.prior_worth()) ** 2).sum()
+    penalty = ((worth - fitting.prior_worth(len(y))) ** 2).sum()
     return np.logaddexp(0.0, z).sum() + fitting.RIDGE / 2 * penalty
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
-    means, y = evidence(seed)
+@pytest.mark.parametrize(("seed", "n"), [(0, 300), (1, 300), (2, 99)])
+def test_the_worth_is_that_of_an_independent_logistic_regression(seed, n):
+    means, y = evidence(seed, n)
     theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
     assert fitting.fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
 
 
-def test_without_messages_groups_are_worth_what_is_assumed():
-    worth = fitting.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
-    summed = "people"  # whose facts are not averaged
-    assert worth.tolist() == [*(1.0 if group == summed else 0.5 for group in GROUPS), 0.0]
+@pytest.mark.parametrize(("n", "of_text"), [(0, 0.75), (98, 0.75), (100, 0.5)])
+def test_without_evidence_groups_are_worth_what_is_assumed(n, of_text):
+    worth = fitting.fit_worth(np.zeros((n, len(GROUPS))), np.arange(n) % 2, None)
+    assumed = {"people": 1.0, "text": of_text}  # the facts of people are not averaged
+    assert worth.tolist() == [*(assumed.get(group, 0.5) for group in GROUPS), 0.0]
 
 
 def test_hidden_words_that_point_to_ham_are_worth_nothing():

@@ -14,7 +14,7 @@ from nbspam.classifier.training import count_items, train_classifier
 from nbspam.settings import PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.tokens.tokenizer import tokenize
-from support import HAM, SPAM, count_batch, examples, json_lines, message
+from support import HAM, SPAM, count_batch, examples, json_lines, message, write_mails
 
 SCORES = st.lists(st.floats(-50, 50), min_size=1, max_size=5).map(np.array)
 # A head that no model knows, as long as a spammer likes.
@@ -50,17 +50,19 @@ def test_no_score_passes_a_cutoff_and_none_changes_its_order(score, share, usual
 
 def test_the_usual_share_is_that_of_messages_left_out():
     # Of each message header:from, header:subject and from:example.org are known to the others, and
-    # its own sender, a to d, is not: 1 / (1 + n_known + 5).
-    messages = [message(**{"from": f"{name}{name}@example.org"}) for name in "abcd"]
+    # its own sender, a to t, is not: 1 / (1 + n_known + 5).
+    names = "abcdefghijklmnopqrst"
+    messages = [message(**{"from": f"{name}{name}@example.org"}) for name in names]
     batch = tokenize(messages, TokenSettings())
-    table = count_batch(batch, ["ham", "ham", "spam", "spam"], PRESENCE)
+    table = count_batch(batch, 10 * ["ham"] + 10 * ["spam"], PRESENCE)
     documents = table.known(batch.documents)
     (n_tokens,) = set(documents.structure.tolist())
-    assert np.diff(documents.offsets).tolist() == [n_tokens] * 4
+    assert np.diff(documents.offsets).tolist() == [n_tokens] * len(names)
 
     assert usual_share(table, documents) == 1 / (n_tokens + 5)
     assert usual_share(table._replace(classes=("bill", "work")), documents) == 1.0
     assert usual_share(table.forgetting(np.arange(3)), documents) == 1.0
+    assert usual_share(table, documents.part(0, 19)) == 1.0  # of nineteen none is usual
 
 
 def test_tokens_that_were_dropped_are_counted_by_message():
@@ -93,7 +95,8 @@ def test_headers_that_nobody_knows_make_no_spam_ham(mail_classifier, mails):
     assert all(b.posterior["spam"] < a.posterior["spam"] for a, b in sure)
 
 
-def test_an_explanation_says_that_a_message_is_unlike_and_adds_up(nbspam, trained):
+def test_an_explanation_says_that_a_message_is_unlike_and_adds_up(nbspam, model, tmp_path):
+    nbspam("train", write_mails(tmp_path / "mails", 10))
     _, known, _ = nbspam("explain", stdin=SPAM)
     _, out, _ = nbspam("explain", "-n", "1000", stdin=UNKNOWN + SPAM)
     header, said, _, *rows = out.splitlines()

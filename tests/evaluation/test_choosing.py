@@ -206,7 +206,7 @@ def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder
 
 
 def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):
-    assert nbspam("tune", folder, "--cv", 2, "--unsure-cost", ".01", "--save")[0] == 0
+    assert nbspam("tune", folder, "--cv", 2, "--unsure-cost", ".005", "--save")[0] == 0
     path = folder / "spam" / "1.eml"
     assert nbspam("predict", path)[1] == "unsure\n"
     assert nbspam("classify", path, "--exit-code")[0] == 2
