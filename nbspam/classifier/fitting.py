@@ -39,9 +39,10 @@ from nbspam.tokens.sparse import Documents
 
 DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 RIDGE = 10.0  # strength of the prior on the worth of groups: E-149
-# Prior worth of each group's mean, and of the text's if fewer than HALVED messages are learned.
-PRIOR_WORTH, PRIOR_OF_TEXT = 0.5, 0.75  # E-314
-# Quantile of the share unknown among the learned messages, and the messages that have one: E-314.
+FEW = 100  # learned messages; with fewer the text counts more, and tokens are not halved
+# Prior worth of each group's mean, and of the text's if they are fewer than FEW: E-314.
+PRIOR_WORTH, PRIOR_OF_TEXT = 0.5, 0.75
+# Quantile of the share unknown among the learned messages, and the fewest that have one: E-314.
 USUAL, FEWEST_USUAL = 0.995, 20
 RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 # A message is nearly wrong, and corrects the layer, if the probability of its true class is below
@@ -51,10 +52,9 @@ NEAR = 0.005
 # other (halves, see `in_half`, or all: None), and the passes over each.  The first of these passes
 # selects, among all messages, those that are nearly wrong.
 STAGES = (1.0, (None,), 2), (1.0, (None,), 3)
-# Of ham and spam; of fewer than HALVED messages the first stage is left out.  E-295 chose the
-# part, E-311 the halves.
+# Of ham and spam; with fewer than FEW messages the first stage is left out.  E-295 chose the part,
+# E-311 the halves.
 EASED_STAGES = (0.5, (0, 1), 1), (0.5, (None,), 2), (1.0, (None,), 3)
-HALVED = 100
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
@@ -130,7 +130,7 @@ def prior_worth(n_docs: int) -> Floats:
     n_docs: messages that are learned.  Of few the words tell more than how they came.
     """
     worth = np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
-    if n_docs < HALVED:
+    if n_docs < FEW:
         worth[GROUPS.index("text")] = PRIOR_OF_TEXT
     worth[PEOPLE] = 1.0  # of a sum
     return worth
@@ -230,7 +230,7 @@ def corrections(
     of_ham, is_eased = ham_step(classes, len(y)), classes == HAM_AND_SPAM
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     number, moved = 0, [0.0] * len(y)
-    stages = EASED_STAGES[len(y) < HALVED :] if is_eased else STAGES
+    stages = EASED_STAGES[len(y) < FEW :] if is_eased else STAGES
     for part, halves, passes in tracked(stages, "stages"):
         if is_eased:
             moved = [0.0] * len(y)

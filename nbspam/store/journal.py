@@ -320,8 +320,8 @@ def read_model(
     """Return model and journal as they were at one moment; warns of what is not used.
 
     A journal of another model is returned without its changes.  path: from `disk.resolved`.
-    copy: see `read_snapshot`.  known:
-    returned instead of a file that has not changed since.  Raises ModelFileError.
+    copy: see `read_snapshot`.  known: returned instead of a file that has not changed since.
+    Raises ModelFileError.
     """
     snapshot, journal = snapshot_and_journal(path, copy, known)
     if problem := problem_of(path, snapshot.identity, journal):

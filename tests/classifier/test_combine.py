@@ -223,7 +223,7 @@ def test_corrections_are_those_of_the_plain_loop(classes, halved, documents):
     layer = known.only(combine.IN_LAYER[table.vocabulary.groups[known.tokens]])
     keys = table.vocabulary.keys[known.tokens]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fitting, "HALVED", halved)
+        patched.setattr(fitting, "FEW", halved)
         found = fitting.corrections(layer._replace(tokens=keys), y, uncorrected, classes)
 
     correction, constant, ends = np.zeros(len(layer.tokens)), 0.0, []
@@ -450,7 +450,7 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
     layer = Documents(np.arange(3, dtype=np.uint64), np.arange(4), np.arange(3), None)
     score = np.array([-60.0, 160.0, 160.0]) * sign
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fitting, "HALVED", 3)
+        patched.setattr(fitting, "FEW", 3)
         found, constant, _ = fitting.corrections(layer, np.full(3, truth), score, classes)
     assert found.tolist() == pytest.approx([sign * fitting.RATE * most, 0, 0])
     assert constant == pytest.approx(sign * fitting.BIAS_RATE * most)
