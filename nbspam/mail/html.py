@@ -508,13 +508,16 @@ class _Walk:
 
         different: of the tags.
         """
-        starts = {tag.start: None for tag in different if tag.start}
+        starts = {tag.start: tag.is_start for tag in different if tag.start}
         path = sheet.path() if sheet and sheet.has_relations else None
         style_of = sheet.style if sheet else attrgetter("style")
         styles = {start: style for start in starts if (style := style_of(start))}
-        single = sheet.styles() if sheet and path else ()
+        single = [*sheet.styles()] if sheet and path else []
         stated = {*styles.values(), *single}
-        hiding = ALL_HIDING if sheet and sheet.has_variables else hiding_styles(stated)
+        # An image, as newsletters count their readers with, has no text that it could hide.
+        around = {*[style for start, style in styles.items() if starts[start]], *single}
+        is_open = sheet is not None and sheet.has_variables
+        hiding = ALL_HIDING if is_open else hiding_styles(around) and hiding_styles(stated)
         if hiding is None:
             return False
         less: dict[Style | None, Style | None] = {each: reduced(each, hiding) for each in stated}
