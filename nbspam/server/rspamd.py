@@ -193,9 +193,20 @@ class HttpConnection(connection.Connection):
 _JSON = "application/json"
 _METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
-_POSTED = {"/checkv2", "/symbols", "/check", "/explain", "/relabel", *_LESSONS}
+_CHECKED = {"/checkv2", "/symbols", "/check"}
+_POSTED = {*_CHECKED, "/explain", "/relabel", *_LESSONS}
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
+# The answer where there is no message, as rspamd gives it.
+_UNJUDGED = {
+    "is_skipped": False,
+    "score": 0.0,
+    "required_score": REQUIRED,
+    "action": "no action",
+    "symbols": {},
+    "messages": {},
+    "milter": {"remove_headers": dict.fromkeys(_WANTED.names, 0)},
+}
 
 
 class RspamdConnection(HttpConnection):
@@ -215,6 +226,8 @@ class RspamdConnection(HttpConnection):
         elif path in _POSTED and "compression" in self.headers:
             error = "Compression is not known here; send the message as it is"
             self.fail(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
+        elif path in _CHECKED and not self.size:
+            self.say(HTTPStatus.OK, _UNJUDGED)
         elif path in _LESSONS or path == "/relabel":
             self.learn(path)
         elif path in _POSTED:

@@ -54,12 +54,27 @@ def test_the_answer_names_the_message_as_it_names_itself():
         (b"From x\r\nmessage-id:\r\n <a@b>  \r\n\r\n", "a@b"),
         (b"Subject: x\n\nMessage-ID: <of@the.body>\n", "undef"),
         (b"Message-ID: <>\n\n", "undef"),
-        (b"", "undef"),
+        (b"\n", "undef"),
         (b'Message-ID: <a\x1b[31m\x00\xff"\\@b>\n\n', 'a\\x1b[31m\\x00\ufffd"\\@b'),
         (b"Message-ID: <" + b"x" * 10_000 + b">\n\n", "x" * 998),
         (b"X: " + b"y" * 70_000 + b"\nMessage-ID: <a@b>\n\n", "undef"),
     ):
         assert values(post("/checkv2", head + b"perhaps"))[1]["message-id"] == identifier
+
+
+def test_without_a_body_nothing_is_judged():
+    # As rspamd 3.4 answers.
+    expected = {"is_skipped": False, "score": 0.0, "required_score": 5.0, "action": "no action"}
+    for request in (post("/checkv2", b""), post("/symbols", b""), post("/check?all=1", b"")):
+        client = talk(request)
+        [(status, _, body)] = parsed(client.answer)
+        found = json.loads(body)
+
+        assert (status, client.desk.judge.seen) == (200, [])
+        assert found.items() >= expected.items()
+        assert found["symbols"] == {}
+        assert "X-Nbspam" in found["milter"]["remove_headers"]
+    assert talk(post("/checkv2", b"\r\n")).desk.judge.seen == [b"\r\n"]
 
 
 def test_a_verdict_with_its_strongest_tokens():
