@@ -350,9 +350,15 @@ def lines_of(
 ) -> Iterator[str]:
     """Yield the decoded lines, each ending in its only newline; raises ValueError.
 
-    encoding: None: found by looking.  most: bytes of a line.
+    encoding: None: found by looking.  most: bytes of a line, or of all lines if a table has no
+    line feed: then carriage returns end its lines.
     """
-    for line in decoded_lines(stream, encoding, listener.notice, most):
+    lines = decoded_lines(stream, encoding, listener.notice, most)
+    if (first := next(lines, "")) and not first.endswith("\n"):
+        lines = iter(first.rstrip("\r").split("\r"))
+    elif first:
+        lines = chain([first], lines)
+    for line in lines:
         yield line.rstrip("\r\n").replace("\r", " ") + "\n"
 
 

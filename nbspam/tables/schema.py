@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,8 @@ def detect(
         if name in values:
             columns.append(Column(name, tuple(values[name]), closed=True))
         elif known:
+            if not are_counts and name not in forced:
+                _check_finite(records, name, known)
             columns.append(_detected(name, known, are_counts, forced.get(name)))
         else:
             empty.append(name)
@@ -158,6 +161,26 @@ def detect(
         beside = "" if target is None else f" beside {target!r}"
         raise InputError(f"{where}: no column{beside} has a value; give some")
     return Schema(tuple(columns), target or "", classes, target in values), tuple(empty)
+
+
+def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None]) -> None:
+    """Raise InputError if only infinite numbers keep a column from holding numbers.
+
+    They would turn it into one of categories, which nobody means by a division by zero.
+    """
+    others = {cell for cell in known if not is_number_cell(cell)}
+    if others and len(others) < len(known) and all(map(_is_infinite, others)):
+        record = next(record for record in records if record.cells.get(name, "") in others)
+        raise InputError(
+            f"{record.name}: {name} is {record.cells[name][:40]!r}, not a finite number; correct"
+            f" the cell, leave it empty if unknown, or train with --categorical {name}"
+        )
+
+
+def _is_infinite(cell: str) -> bool:
+    with suppress(ValueError):
+        return isinf(float(cell))
+    return False
 
 
 def _detected(

@@ -218,6 +218,7 @@ AB = [("ham", "hello, you"), ("spam", "buy; now")]
 def test_delimiter_and_columns_are_found(text):
     assert pairs_of(text) == AB
     assert pairs_of(text.replace("\n", "\r\n")) == AB
+    assert pairs_of(text.replace("\n", "\r")) == AB
     assert pairs_of(text.rstrip("\n")) == AB
     assert pairs_of("\n" + text.replace("\n", "\n\n")) == AB
 

@@ -149,6 +149,15 @@ def test_a_cell_that_is_no_number_is_refused_with_its_row():
         coded(rows, schema)
 
 
+def test_an_infinite_number_among_numbers_is_refused_with_its_row():
+    for cell in ("inf", "-Infinity", "1e999"):
+        text = f"x,y\n1.5,a\n{cell},b\n"
+        with pytest.raises(InputError, match=rf"-#2: x is '{cell}', not a finite number"):
+            detect(records(text), "y")
+        assert detect(records(text), "y", categorical=["x"])[0].columns[0].n_values == 2
+        assert detect(records(text + "much,a\n"), "y")[0].columns[0].n_values == 3
+
+
 def test_values_are_shown_in_words():
     assert Column("x", levels=("a", "b")).value(1.0) == "b"
     assert Column("x").value(0.25) == "0.25"
