@@ -307,6 +307,7 @@ def items_of_sources(
         )
     if click.get_current_context().params.get("preset") == "mail":
         reading = reading._replace(is_mail=True)
+    _check_apart(labels.paths)
     parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
     names = list(dict.fromkeys(name for name, _ in labels.paths))
     tell_waiting(path for _, path in labels.paths)
@@ -317,6 +318,18 @@ def items_of_sources(
         parts.insert(0, read_items(or_standard_input(sources), options=reading))
     paths = paths_of(sources, labels) or ["-"]
     return counting_items(chain.from_iterable(parts), "messages", paths)
+
+
+def _check_apart(paths: Iterable[tuple[str, str]]) -> None:
+    """Raise UsageError if a path is stated to be of two classes."""
+    known: dict[str, str] = {}
+    for name, path in paths:
+        other = known.setdefault(os.path.realpath(path), name)
+        if other != name:
+            raise UsageError(
+                f"{path}: given as {other} and as {name}; a message has one class: give each"
+                " class its own path"
+            )
 
 
 def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:

@@ -117,6 +117,7 @@ table info | $MODEL: a model of mail or text; use: nbspam info
 table export | $MODEL: a model of mail or text; use: nbspam export
 table query | $MODEL: a model of mail or text; use: nbspam query
 table update | $MODEL: a model of mail or text; use: nbspam update
+train --spam x --ham ham --ham ./x | ./x: given as spam and as ham; a message has one
 train x --target y | --target: for tables; use: nbspam table train
 explain --factors | --factors: for tables; use: nbspam table explain
 cluster x -k 2 --drop y | --drop: for tables; use: nbspam table cluster
