@@ -280,7 +280,7 @@ def divisors(number: Integers, limits: Integers | None) -> Floats:
 
 
 def without_evidence(n_features: int) -> Combination:
-    """Return the combination in which no token tells anything: log-odds are always 0."""
+    """Return the combination of two classes in which no token tells anything."""
     return Combination(np.zeros(len(GROUPS) + 1), np.zeros(n_features, np.float32))
 
 

@@ -175,9 +175,13 @@ def fitted_evidence(
 
     documents: over columns of the table, in the order of their digests.  y: (n_docs,) class of
     each document.  told: (n_docs,) whether a person has told it; None: none of them.  Before a
-    message of each class is there, nothing is evidence.
+    message of both classes is there, nothing is evidence.  Raises NotTrainedError if one of more
+    than two classes has no message.
     """
     if not table.class_count.all():
+        if len(table.classes) > 2:
+            empty = table.classes[int(table.class_count.argmin())]
+            raise NotTrainedError(f"no message of class {empty}; learn some, or leave it out")
         return combine.without_evidence(len(table.vocabulary))
     if not settings.combine:
         from nbspam.classifier.sum import log_tables

@@ -13,13 +13,15 @@ from nbspam.classifier.training import (
     Learner,
     ModelGrowth,
     count_items,
+    fitted_evidence,
     overlay,
     train_classifier,
     uncopied_overlay,
 )
 from nbspam.counts.counting import CountingLimits
 from nbspam.counts.ledger import LabelChange, Sampling
-from nbspam.counts.table import add_tables, without_empty
+from nbspam.counts.table import add_tables, no_counts, without_empty
+from nbspam.errors import NotTrainedError
 from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier
@@ -145,6 +147,20 @@ def start_of(name):
         correction[table.vocabulary.columns(classifier.table.vocabulary.keys)] = fit.correction
         fit = fit._replace(correction=correction)
     return table, fit
+
+
+def test_before_a_class_has_a_message_two_classes_are_even_and_more_are_refused():
+    def of_classes(*class_count):
+        n = len(class_count)
+        nothing = no_counts(tuple("abc"[:n]))
+        return nothing._replace(class_count=np.array(class_count))
+
+    sample = document_of("", of_classes(1, 0))
+    fit = fitted_evidence(of_classes(1, 0), sample, np.array([0]), PRESETS["mail"])
+    joint = fit.joint(of_classes(1, 0), sample, PRESENCE)[0]
+    assert np.exp(joint) == pytest.approx([0.5, 0.5])
+    with pytest.raises(NotTrainedError, match="no message of class b"):
+        fitted_evidence(of_classes(1, 0, 1), sample, np.array([0]), PRESETS["mail"])
 
 
 def learned(name, moves):
