@@ -4,6 +4,7 @@ Only type checkers import numpy.typing, because the import takes longer than cla
 a message.  At run time every name of a type is `Any`.
 """
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 else:
     ArrayLike = Keys = Integers = Integers32 = Indices = Any
     Columns = Days = Floats = Floats32 = Booleans = Octets = Strings = Any
+
+
+EPOCH = 719_163  # the ordinal of 1970-01-01, from which `Days` count
+
+
+def today() -> int:
+    """Return the day that it is in UTC, counted from 1970-01-01."""
+    return int(time.time() // 86_400)
 
 
 # A message alone is judged by some three hundred calls of numpy on short arrays.  The functions

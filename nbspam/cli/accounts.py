@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import (
     ACCOUNT_TABLE,
@@ -213,7 +214,7 @@ def setup_command(
         output.echo_rows(
             (each.use, f"{each.n_messages:,}", printable(each.name)) for each in survey.folders
         )
-        found = first_day(session, survey, options.today())
+        found = first_day(session, survey, today())
     output.report_skipped(found.skipped)
     _show_learned(found, survey)
     _show_quality(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
 from nbspam.delivery.filter import Additions
@@ -114,9 +115,7 @@ def filter_command(
     output.tell_waiting(["-"])
     confidence = sure if learn == "confident" else None
     rule = partial(options.rule_of, decision)
-    for note in filter_message(
-        *_streams(), model_path, rule, additions, confidence, options.today()
-    ):
+    for note in filter_message(*_streams(), model_path, rule, additions, confidence, today()):
         output.warn(note)
 
 
@@ -207,7 +206,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
         from nbspam.delivery.account import sort_account
 
         reports: Iterator[tuple[str, SortingReport]]
-        reports = ((str(a.url), sort_account(a, options.today())) for a in accounts)
+        reports = ((str(a.url), sort_account(a, today())) for a in accounts)
     elif names or values["watch"] or values["tag"]:
         raise UsageError(
             "--watch, --tag: for accounts; sort Maildirs and accounts in calls of their own"
@@ -237,7 +236,7 @@ def _sorted_maildirs(
     choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)
     rule = partial(options.rule_of, decision)
     for maildir in maildirs:
-        yield maildir, sort_maildir(maildir, model_path, choices, options.today(), rule)
+        yield maildir, sort_maildir(maildir, model_path, choices, today(), rule)
 
 
 def _tell(mailbox: str, report: "SortingReport", is_dry: bool, as_json: bool) -> int:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command, say
 from nbspam.errors import UsageError
@@ -165,7 +166,7 @@ def merge_command(
 
     for path in models:
         say(f"model {path}")
-    merged = merge(models, options.today() if day is None else day)
+    merged = merge(models, today() if day is None else day)
     inputs.check_kind(models[0], inputs.schema_of(merged.classifier) is not None)
     if day is not None and not merged.is_training:
         raise UsageError("--day: for parts of a training; models know the days of their messages")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
 from nbspam.cli.learning import living_model, sharing_options
@@ -114,7 +115,7 @@ def _teach(
         return (Item(each.identifier, label, each.read(), told=True) for each in mail[user])
 
     def learn() -> Outcome:
-        learned, day = {"": model, **of_users}, options.today()
+        learned, day = {"": model, **of_users}, today()
         taught = (learned[user].learn(items(user), classes=[label], day=day) for user in mail)
         return sum(taught, Outcome())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.frame import Command
 from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
@@ -83,7 +84,7 @@ def update_command(
     known = learn_sent_mail(model, sent, corpus)
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
     learn = partial(model.learn, items, policy=policy, classes=stated, new_class=new_class)
-    outcome = with_sharing(sharing, model, partial(learn, day=options.today(), jobs=jobs))
+    outcome = with_sharing(sharing, model, partial(learn, day=today(), jobs=jobs))
     besides = "" if known is None else f"learned {known}"
     status = report_outcome(outcome, model_path, as_json, besides=besides)
     if outcome.skipped and all(skipped.reason == "no label" for skipped in outcome.skipped):
@@ -169,7 +170,7 @@ def unlearn_command(
             besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
         sources = inputs.Listed(sources)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
-    unlearn = partial(model.unlearn, items, day=options.today(), jobs=jobs)
+    unlearn = partial(model.unlearn, items, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, unlearn)
     return report_outcome(outcome, model_path, as_json, besides=besides)
 
@@ -206,7 +207,7 @@ def relabel_command(
     """
     model = living_model(model_path)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
-    relabel = partial(model.relabel, items, to, day=options.today(), jobs=jobs)
+    relabel = partial(model.relabel, items, to, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, partial(relabel, new_class=new_class))
     return report_outcome(outcome, model_path, as_json, " that the model did not know")
 
@@ -259,7 +260,7 @@ def prune_command(
 
     given = (min_df, older_than, half_life)
     rule = DEFAULT if given == (None, None, None) else PruningRule(*given)
-    before, after = prune_model(model_path, rule, options.today())
+    before, after = prune_model(model_path, rule, today())
     if as_json:
         sizes = {"before": before, "after": after}
         facts = {name: {"tokens": s.tokens, "bytes": s.bytes} for name, s in sizes.items()}

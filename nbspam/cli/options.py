@@ -6,7 +6,6 @@ takes 1.6 ms or more to define, at every start.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from nbspam.arrays import EPOCH
 from nbspam.cli import frame, output
 from nbspam.errors import UsageError
 
@@ -108,7 +108,7 @@ def _shard(text: str) -> tuple[int, int]:
 def _day(text: str) -> int:
     from datetime import date
 
-    day = date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()
+    day = date.fromisoformat(text).toordinal() - EPOCH
     _require(0 <= day < 1 << 16)
     return day
 
@@ -503,11 +503,6 @@ def report_options(what: str) -> tuple[frame.Decorator, frame.Decorator]:
         " thousand messages]",
     )
     return report_option(what), per_week
-
-
-def today() -> int:
-    """Return the number of today, counted in days from 1970-01-01."""
-    return int(time.time() // 86_400)
 
 
 # --- costs and shares: the rule by which probabilities become labels -------------------------

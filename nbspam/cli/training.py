@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command
 from nbspam.errors import NotTrainedError, UsageError
@@ -96,7 +97,7 @@ def learn_sources(
     )
     settings = knowing_sent_mail(settings, sent, inputs.paths_of(sources, labels))
     try:
-        learned = library.learn_items(items, settings, jobs, options.today(), bounds)
+        learned = library.learn_items(items, settings, jobs, today(), bounds)
     except NotTrainedError:
         if not labels.paths:
             inputs.check_label_column(reading)

@@ -165,7 +165,7 @@ def open_served(path: str) -> StoredModel:
     If there is none, the first lesson makes one.
     """
     new = chosen_settings(SettingsChoices(), is_text=False)
-    model = StoredModel(path, new=new, copy=served_copy(path))
+    model = StoredModel(path, new=new, served=served_copy(path))
     classifier = model.classifier()
     if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
         raise UsageError(
@@ -241,7 +241,7 @@ class Users:
     def _read(self, path: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None, and a note, if the model cannot be used."""
         try:
-            model = StoredModel(path, copy=IN_MEMORY)
+            model = StoredModel(path, served=IN_MEMORY)
             if model.base.classes != HAM_AND_SPAM or model.settings.weighting != PRESENCE:
                 raise ModelFileError(f"{path}: not a user's model; move it away")
             table, documents, y = model.lessons()

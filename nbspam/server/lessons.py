@@ -18,6 +18,7 @@ from itertools import accumulate
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nbspam.arrays import today
 from nbspam.counts.counting import Outcome
 from nbspam.counts.ledger import FiledMessage
 from nbspam.disk import locked, resolved
@@ -246,7 +247,7 @@ class Teacher:
         before = model.stamp
         found = model.learn_each(
             [lesson.item for lesson in lessons],
-            day=int(time.time() // 86_400),
+            day=today(),
             holds=lambda number, filed: lessons[number].holds(filed),
         )
         if model.stamp != before:

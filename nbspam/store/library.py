@@ -7,14 +7,13 @@ on disk.  Beside models there are vectors of texts, clusters, and questions to a
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats
+from nbspam.arrays import Floats, today
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.counting import Outcome
 from nbspam.disk import replace_file, resolved
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from nbspam.models.em import Step
     from nbspam.models.network.questions import Belief
     from nbspam.sources.records import Record
-
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Model:
@@ -411,7 +408,7 @@ def load(path: "str | os.PathLike[str]") -> Model:
 
 
 def _day(day: int | None) -> int:
-    return date.today().toordinal() - _EPOCH if day is None else day
+    return today() if day is None else day
 
 
 # ---- vectors of texts, clusters, and questions to a network ----

@@ -92,16 +92,17 @@ class StoredModel:
         path: str,
         just_read: tuple[Snapshot, Journal] | None = None,
         new: Settings | None = None,
-        copy: str | None = None,
+        served: str | None = None,
     ) -> None:
         """Open a model; raises ModelFileError.
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
-        the model that the first message makes, if there is none.  copy: for a process that
-        lives long (see `read_snapshot`); a fit that is due waits then while lessons come fast.
+        the model that the first message makes, if there is none.  served: for a server,
+        the copy that it reads (see `read_snapshot`); a fit that is due waits then while lessons
+        come fast.
         """
         self.name, self.path = path, resolved(path)
-        self._new, self._copy = new, copy
+        self._new, self._served = new, served
         self._fit_seconds = 0.0  # that the last fit took here
         self._mutex = RLock()
         self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
@@ -112,7 +113,7 @@ class StoredModel:
         """Return a model that has no file: what it learns ends with the process."""
         model = cls.__new__(cls)
         model.name, model.path, model.is_on_disk = "model", "", False
-        model._copy, model._fit_seconds, model._mutex = None, 0.0, RLock()
+        model._served, model._fit_seconds, model._mutex = None, 0.0, RLock()
         model._identity, model.stamp, model._journal = None, None, NO_JOURNAL
         model._begin(classifier)
         return model
@@ -142,7 +143,7 @@ class StoredModel:
         with self._mutex:
             self._refresh()
             if self._current is None:
-                taken_in = with_changes if self._copy is None else uncopied_overlay
+                taken_in = with_changes if self._served is None else uncopied_overlay
                 self._current = taken_in(self.base, self._changes)
             return self._current
 
@@ -465,7 +466,7 @@ class StoredModel:
     def _keep(self, changes: list[LabelChange]) -> Outcome:
         """Keep changes: up to the last due fit in a new base, the others as changes."""
         due = self._growth.copy().note_all(changes)
-        if self._copy is not None and (due or self.is_due):
+        if self._served is not None and (due or self.is_due):
             rests = self.base.table.n_docs >= _MANY and time.monotonic() < self._rests_until
             due = 0 if rests else len(changes)
         is_new = self.is_on_disk and not self.is_there
@@ -513,12 +514,12 @@ class StoredModel:
             self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
             self._begin(begun(self._new))
             return
-        server = self if self._copy is None else _SERVED.get(self.path) or self
+        server = self if self._served is None else _SERVED.get(self.path) or self
         known, base = server._loaded
-        snapshot, journal = just_read or read_model(self.path, self._copy, known)
+        snapshot, journal = just_read or read_model(self.path, self._served, known)
         if base is None or snapshot is not known:
             base = base_of(self.path, snapshot.state)
-        if self._copy is not None:
+        if self._served is not None:
             self._loaded = snapshot._replace(state={}), base
             _SERVED[self.path] = self
         if self.stamp == snapshot.stamp:

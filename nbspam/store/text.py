@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import EPOCH, Floats, Integers
 from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
@@ -57,14 +57,13 @@ def check_ours(first: bytes, name: str) -> None:
 
 # ---- values in lines of JSON: each is checked, because people edit the lines ----
 
-_EPOCH = date(1970, 1, 1).toordinal()
 _MAX_DAY = (1 << 16) - 1
 MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
 
 
 def shown_day(day: int) -> str:
     """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
-    return date.fromordinal(_EPOCH + day).isoformat()
+    return date.fromordinal(EPOCH + day).isoformat()
 
 
 def checked_text(value: Any) -> str:
@@ -90,7 +89,7 @@ def as_whole(value: Any, most: int) -> int:
 
 def as_day(value: Any) -> int:
     """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
-    return as_whole(date.fromisoformat(checked_text(value)).toordinal() - _EPOCH, _MAX_DAY)
+    return as_whole(date.fromisoformat(checked_text(value)).toordinal() - EPOCH, _MAX_DAY)
 
 
 FORMAT = 1
@@ -424,7 +423,7 @@ def _date_number(day: int) -> int:
     """Return a day as a number yyyymmdd; day 0 means unknown, and gives 0."""
     if not day:
         return 0
-    found = date.fromordinal(_EPOCH + day)
+    found = date.fromordinal(EPOCH + day)
     return found.year * 10_000 + found.month * 100 + found.day
 
 
@@ -468,7 +467,7 @@ def _day(number: int) -> int:
         found = date(number // 10_000, number // 100 % 100, number % 100)
     except (ValueError, OverflowError):
         return 0  # word lists need not keep days
-    return min(max(found.toordinal() - _EPOCH, 0), (1 << 16) - 1)
+    return min(max(found.toordinal() - EPOCH, 0), (1 << 16) - 1)
 
 
 def _tokens_of(spelling: bytes) -> list[definition.Token]:

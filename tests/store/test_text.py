@@ -47,7 +47,7 @@ def test_the_text_of_a_model_that_learned_on_and_forgot_is_that_model(
     save_classifier(str(trained), model_of_lines(once, "x"))
     assert lines_of(trained) == once
     assert nbspam("unlearn", "-", stdin=SPAM)[1] == "un-learned 1\n"
-    monkeypatch.setattr("nbspam.cli.options.today", lambda: 30_000)
+    monkeypatch.setattr("nbspam.cli.learning.today", lambda: 30_000)
     assert nbspam("prune", "--min-df", "2", "--half-life", "5000")[0] == 0
     header = nbspam("export")[1].splitlines()[0]
     assert header.endswith('"decayed": "2052-02-20", "others_had": 1}')
