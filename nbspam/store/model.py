@@ -97,9 +97,8 @@ class StoredModel:
         """Open a model; raises ModelFileError.
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
-        the model that the first message makes, if there is none.  served: for a server,
-        the copy that it reads (see `read_snapshot`); a fit that is due waits then while lessons
-        come fast.
+        the model that the first message makes, if there is none.  served: the copy that a server
+        reads (see `read_snapshot`); a fit that is due waits then while lessons come fast.
         """
         self.name, self.path = path, resolved(path)
         self._new, self._served = new, served
