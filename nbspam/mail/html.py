@@ -520,8 +520,7 @@ class _Walk:
         hiding = ALL_HIDING if is_open else hiding_styles(around) and hiding_styles(stated)
         if hiding is None:
             return False
-        less: dict[Style | None, Style | None] = {each: reduced(each, hiding) for each in stated}
-        less[None] = None
+        less = {each: reduced(each, hiding) for each in (None, *stated)}
         changing = {start: less[style] for start, style in styles.items() if less[style]}
         # As every element is closed, those of other names can be left out.
         names = {start.name for start in changing}
@@ -547,10 +546,9 @@ class _Walk:
                     outside.append((tag.name, look))
                 elif path:
                     path.leave()
-            if now is not look:
-                if look.why or now.why:
-                    done = self._change(look, now, tag.shown, done, 2 * i + 1)
-                look = now
+            if now is not look and (look.why or now.why):
+                done = self._change(look, now, tag.shown, done, 2 * i + 1)
+            look = now
         self._add(look, done, len(self.pieces))
         if look.why:
             self._take(look)
