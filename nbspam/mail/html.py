@@ -23,7 +23,6 @@ from nbspam.mail.visibility import (
     ROOT,
     Look,
     StartTag,
-    Style,
     hiding_styles,
     look_of,
     reduced,
