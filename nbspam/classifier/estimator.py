@@ -42,6 +42,10 @@ class TextClassifier(Scored):
         documents = _checked(X, "fit")
         labels = checked_labels(y, len(documents), "TextClassifier.fit")
         self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(
+                "TextClassifier.fit: fewer than two classes; give texts of two or more"
+            )
         # Names in the order of the labels, so that columns of probabilities are, too.
         names = [f"{k:06}" for k in range(len(self.classes_))]
         items = [
@@ -89,6 +93,11 @@ def _checked(X: Any, verb: str) -> list[str | bytes | Item]:
     """Return texts as a list; raises DataError."""
     if isinstance(X, str | bytes):
         raise DataError(f"TextClassifier.{verb}: one text is no collection; give a list of texts")
+    if getattr(X, "ndim", 1) != 1:
+        raise DataError(
+            f"TextClassifier.{verb}: Expected 1D array, got {X.ndim}D array instead; give one"
+            ' column of texts, as in frame["text"]'
+        )
     documents = list(X)
     for data in documents:
         if not isinstance(data, str | bytes):

@@ -6,6 +6,7 @@ Text from strangers is escaped before it reaches the terminal.
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import AnyClassifier, Evidence, Skipped, Verdict
 
 _MAX_COLUMNS = 20  # of a table, that are listed
+_MAX_CLASSES = 20  # that are counted by name
 JSON_VERSION = 1  # another one if a key changes its name, type or meaning
 _MAX_SKIPPED = _MAX_ODD = 5  # items that are named on standard error
 T = TypeVar("T")
@@ -293,8 +295,10 @@ def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:
 
 
 def counts_text(n_docs: dict[str, int]) -> str:
-    """Return how many documents each class has, as in `2 ham, 3 spam`."""
-    return ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
+    """Return how many documents each class has, as in `2 ham, 3 spam`, of 20 classes at most."""
+    shown = ", ".join(f"{n:,} {name}" for name, n in islice(n_docs.items(), _MAX_CLASSES))
+    more = len(n_docs) - _MAX_CLASSES
+    return f"{shown} and {more:,} more classes" if more > 0 else shown
 
 
 def class_counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:

@@ -56,7 +56,10 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
     if X.dtype.kind == "c":
         raise DataError(f"{where}: Complex data not supported; give counts")
     if X.dtype.kind not in "biuf":
-        X = X.astype(np.float64)
+        try:
+            X = X.astype(np.float64)
+        except ValueError as error:
+            raise DataError(f"{where}: {error}; give numbers, or codes of categories") from error
     values = X.data if is_sparse(X) else X
     if values.size:
         # minimum and maximum return NaN if any value is NaN; fmin and fmax ignore NaN.
@@ -74,6 +77,8 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
     if y is None:
         raise DataError(f"{where}: requires y to be passed, but the target y is None")
     y = labels = np.asarray(y)
+    if y.dtype.kind == "O" and len({isinstance(label, str) for label in y.ravel().tolist()}) > 1:
+        raise DataError(f"{where}: some labels are text and some are not; give every class a name")
     if y.shape != (n_docs,):
         raise DataError(
             f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
@@ -127,6 +132,12 @@ def logsumexp(log: Array) -> Array:
 
 
 # --- what every classifier has ---------------------------------------------------------------
+
+
+def column_names(X: Any) -> list[str]:
+    """Return the names of the columns of a data frame; none unless all of them are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if all(isinstance(name, str) for name in names) else []
 
 
 class Scored:
@@ -232,6 +243,7 @@ class Estimator(Scored):
     classes_: Labels
     class_count_: Array
     n_features_in_: int
+    feature_names_in_: Labels  # only if the first documents were a data frame
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         """Return the sums of a batch except class_count_; code: the class index of each row."""
@@ -268,13 +280,14 @@ class Estimator(Scored):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn these documents and forget all earlier ones."""
-        X = self._matrix(X, "fit")
+        frame, X = X, self._matrix(X, "fit")
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
                 raise DataError(
                     f"{self._at('fit')}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 "
                     "is required."
                 )
+        self._name_columns(frame)
         self._begin(X)
         batch = self._batch("fit", X, y, sample_weight)
         if not batch.sums["class_count_"].any():
@@ -293,8 +306,10 @@ class Estimator(Scored):
         classes: labels to expect besides those in y; later calls may add more classes.
         """
         first = "classes_" not in vars(self)
+        frame = X
         X = self._matrix(X, "partial_fit") if first else self._checked(X, "partial_fit")
         if first:
+            self._name_columns(frame)
             self._begin(X)
         batch = self._batch("partial_fit", X, y, sample_weight, classes)
         return self._become(batch if first else self._learnt().plus(batch), X.shape[1])
@@ -415,6 +430,12 @@ class Estimator(Scored):
     def _checked(self, X: Any, verb: str) -> Any:
         """Return X after checking it, also against the columns learnt."""
         self._learnt()
+        names, learnt = column_names(X), list(vars(self).get("feature_names_in_", ()))
+        if names and learnt and names != learnt:
+            raise DataError(
+                f"{self._at(verb)}: The feature names should match those that were passed during "
+                "fit, in their order; give the columns " + ", ".join(learnt[:20])
+            )
         X = self._matrix(X, verb)
         if X.shape[1] != self.n_features_in_:
             raise DataError(
@@ -422,6 +443,12 @@ class Estimator(Scored):
                 f"expecting {self.n_features_in_} features as input; use the same vocabulary"
             )
         return X
+
+    def _name_columns(self, frame: Any) -> None:
+        """Remember the names of a data frame's columns, so that others are refused later."""
+        vars(self).pop("feature_names_in_", None)
+        if names := column_names(frame):
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _matrix(self, X: Any, verb: str) -> Any:
         X = checked_matrix(X, self._at(verb), self._positive, self._missing)

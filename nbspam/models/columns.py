@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Dirichlet = Sequence[Sequence[float] | None] | None
 
+_MOST_VALUES = 1 << 24  # of a column whose number of values nobody gave: a table for all must fit
+
 
 @dataclass(frozen=True, eq=False)
 class Levels:
@@ -181,6 +183,11 @@ class ColumnModel(Estimator):
         """Return the number of values of each column, from the parameter or the first rows."""
         if self.levels is None:
             seen = np.fmax.reduce(X, axis=0, initial=0) if X.size else np.zeros(X.shape[1])
+            if seen.max(initial=0) >= _MOST_VALUES:
+                raise DataError(
+                    f"{self._at('fit')}: column {seen.argmax()} has a code of {seen.max():g}; give"
+                    " each column codes from 0 up, without large gaps"
+                )
             with np.errstate(invalid="ignore"):  # `cells` refuses a huge number
                 return np.asarray(seen).astype(np.intp) + 1
         levels = np.asarray(self.levels)

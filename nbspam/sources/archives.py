@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self, cast
 
-from nbspam.sources.files import check_expansion, packed_kind
+from nbspam.sources.files import IMPLAUSIBLE, is_implausible, packed_kind
 from nbspam.sources.mailboxes import (
     HAM_AND_SPAM,
     SEQUENCES,
@@ -70,7 +70,7 @@ class Member(NamedTuple):
 def members(stream: BinaryIO, kind: str) -> Iterator[Member]:
     """Yield the files, folders and links of an archive; kind: tar or zip.
 
-    Raises ValueError if it is damaged or encrypted, InputError if it expands out of proportion.
+    Raises ValueError if it is damaged or encrypted; that or InputError if it is implausible.
     """
     return _tar_members(stream) if kind == "tar" else _zip_members(stream)
 
@@ -150,7 +150,8 @@ def _zip_members(stream: BinaryIO) -> Iterator[Member]:
             yield Member(name, problem=_LINK)
         elif file_type in (0, _FILE):
             n_read += info.file_size
-            check_expansion(str(stream.name), n_read, size)
+            if is_implausible(n_read, size):
+                raise ValueError(IMPLAUSIBLE)
             yield Member(name, open=partial(_opened, archive.open, info))
 
 

@@ -42,6 +42,10 @@ _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Bounds of what a compressed file may hold: this many times its size, or at least so many bytes.
 MOST_TIMES, MOST_FREE = 250, 16 << 20
+IMPLAUSIBLE = (
+    f"expands to more than {MOST_TIMES} times its size, as mail and tables do not; decompress it"
+    " yourself if you trust it"
+)
 _STEP = 1 << 18  # bytes that are decompressed at once
 _HINT_NAMES = 1000  # names compared with a missing one to suggest another
 _JSON_BYTES = 64 << 20
@@ -333,7 +337,8 @@ class _Expanded(io.RawIOBase):
         data = self._stream.read(min(len(buffer), _STEP))
         buffer[: len(data)] = data
         self._n_read += len(data)
-        check_expansion(self._path, self._n_read, self._source.tell())
+        if is_implausible(self._n_read, self._source.tell()):
+            raise InputError(f"{self._path}: {IMPLAUSIBLE}")
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -356,13 +361,9 @@ class _Expanded(io.RawIOBase):
         super().close()
 
 
-def check_expansion(path: str, n_expanded: int, n_packed: int) -> None:
-    """Raise InputError if so many bytes come of so few that they cannot be mail or tables."""
-    if n_expanded > max(MOST_FREE, MOST_TIMES * n_packed):
-        raise InputError(
-            f"{path}: expands to more than {MOST_TIMES} times its size, as mail and"
-            " tables do not; decompress it yourself if you trust it"
-        )
+def is_implausible(n_expanded: int, n_packed: int) -> bool:
+    """Return whether so many bytes come of so few that they cannot be mail or tables."""
+    return n_expanded > max(MOST_FREE, MOST_TIMES * n_packed)
 
 
 def _opener(path: str) -> Callable[..., Any] | None:

@@ -10,8 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
-from nbspam.errors import UsageError
-from nbspam.sources.files import MAX_MESSAGE, Listener, NamedColumns, TextColumns, check_expansion
+from nbspam.errors import InputError, UsageError
+from nbspam.sources.files import (
+    IMPLAUSIBLE,
+    MAX_MESSAGE,
+    Listener,
+    NamedColumns,
+    TextColumns,
+    is_implausible,
+)
 from nbspam.sources.rows import as_cell, named_places, no_text_column
 
 _ROWS = 64  # that are in memory at a time
@@ -144,7 +151,8 @@ def _rows(
     n_read = 0
     for batch in batches:
         n_read += batch.nbytes
-        check_expansion(path, n_read, size)
+        if is_implausible(n_read, size):
+            raise InputError(f"{path}: {IMPLAUSIBLE}")
         texts = [_values(batch.column(name)) for name in picked.columns.text]
         labels = _words(batch, picked.columns.label, picked.class_names)
         names = _words(batch, picked.id)

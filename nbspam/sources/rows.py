@@ -25,6 +25,7 @@ LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type"
 _LEARNED = ", which the model has learned from"
 _DELIMITERS = (",", ";", "\t", "|")
 _MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
+_MANY = 20  # binary data have at least one NUL in so many characters of the first line
 _SAMPLE_LINES, _SAMPLE_CHARS = 200, 1 << 18  # of the first lines, which are looked at
 _FASTTEXT = "__label__"
 # A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
@@ -354,7 +355,10 @@ def lines_of(
     line feed: then carriage returns end its lines.
     """
     lines = decoded_lines(stream, encoding, listener.notice, most)
-    if (first := next(lines, "")) and not first.endswith("\n"):
+    first = next(lines, "")
+    if first.count("\0") * _MANY > len(first):
+        raise ValueError("binary data, such as a workbook or a model; give a table as plain text")
+    if first and not first.endswith("\n"):
         lines = iter(first.rstrip("\r").split("\r"))
     elif first:
         lines = chain([first], lines)

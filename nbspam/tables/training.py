@@ -7,6 +7,7 @@ detected on all rows.
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,8 +136,8 @@ def read_table(
             " one class, which every row will get"
         )
     notes += [
-        f"column {name!r} numbers the rows: --drop {name} leaves it out, and --id-column {name}"
-        " names the rows by it"
+        f"column {name!r} numbers the rows: --drop {quote(name)} leaves it out, and --id-column"
+        f" {quote(name)} names the rows by it"
         for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
     ]
     table, skipped = (

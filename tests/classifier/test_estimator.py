@@ -87,7 +87,15 @@ def test_before_fitting_it_says_so_and_no_texts_have_no_labels(fitted):
     assert fitted.predict_proba([]).shape == (0, 2)
 
 
-@pytest.mark.parametrize("X", ["one text", b"one mail", [["a", "list"]], [1, 2]])
+@pytest.mark.parametrize("labels", [[], ["spam", "spam"]])
+def test_fewer_than_two_classes_are_refused(labels):
+    with pytest.raises(DataError, match="fewer than two classes"):
+        TextClassifier().fit(["ship", "rent"][: len(labels)], labels)
+
+
+@pytest.mark.parametrize(
+    "X", ["one text", b"one mail", [["a", "list"]], [1, 2], np.array([["a"], ["b"]])]
+)
 def test_what_is_no_collection_of_texts_is_refused(fitted, X):
     with pytest.raises(DataError, match="give"):
         fitted.predict(X)

@@ -130,6 +130,14 @@ def test_rows_without_a_class_and_empty_columns_are_left_out(table, model, tmp_p
     assert table("classify", tmp_path / "t.csv")[0] == 0
 
 
+def test_of_many_classes_the_first_are_counted_by_name(table, tmp_path):
+    rows = "".join(f"{n}.5,k{n:02}\n" for n in range(23))
+    (tmp_path / "t.csv").write_text("x,y\n" + rows)
+    line = table("train", tmp_path / "t.csv", "--target", "y")[1].split("\n")[0]
+    assert line.startswith("read 23 rows (1 k00, 1 k01,")
+    assert line.endswith("1 k19 and 3 more classes)")
+
+
 def test_a_cell_that_is_no_number_skips_its_row(table, model, tmp_path):
     (tmp_path / "t.csv").write_text(NUMBERS)
     table("train", tmp_path / "t.csv", "--target", "y")

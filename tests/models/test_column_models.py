@@ -1,6 +1,7 @@
 """Models of columns give the textbooks' numbers and scikit-learn's."""
 
 import csv
+import pickle
 from fractions import Fraction
 from functools import partial
 
@@ -310,6 +311,45 @@ MANY = sparse.csr_array((2, 10_000))
 def test_parameters_of_one_model_and_too_many_columns_are_refused(model, X, words):
     with pytest.raises(DataError, match=words):
         model.fit(X, [0, 1])
+
+
+def test_codes_with_large_gaps_are_refused_before_a_table_for_all_is_made():
+    with pytest.raises(DataError, match=r"column 0 has a code of 4e\+12"):
+        CategoricalNB().fit([[0, 1], [4_000_000_000_000, 0]], [0, 1])
+
+
+class Frame(np.ndarray):
+    """What a data frame is to a model: cells, and names of columns."""
+
+    columns = ()
+
+
+def frame(cells, *names):
+    made = np.array(cells).view(Frame)
+    made.columns = names
+    return made
+
+
+@pytest.mark.parametrize("Class", [CategoricalNB, GaussianNB, AODE, BayesianNetwork])
+def test_a_frame_with_its_columns_in_another_order_is_refused(Class):
+    model = Class().fit(frame(ROWS, "a", "b"), [0, 1])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert pickle.loads(pickle.dumps(model)).feature_names_in_.tolist() == ["a", "b"]
+    assert model.predict(frame(ROWS, "a", "b")).tolist() == model.predict(ROWS).tolist()
+    model.partial_fit(frame(ROWS, "a", "b"), [0, 1])
+    for verb in (model.predict, lambda X: model.partial_fit(X, [0, 1])):
+        with pytest.raises(
+            DataError, match=r"feature names should match .* give the columns a, b"
+        ):
+            verb(frame(ROWS, "b", "a"))
+    assert not hasattr(model.fit(frame(ROWS, 0, 1), [0, 1]), "feature_names_in_")
+
+
+def test_cells_and_labels_that_are_no_numbers_and_no_names_are_refused():
+    with pytest.raises(DataError, match=r"could not convert .*'sun'.*give numbers"):
+        GaussianNB().fit([["sun"], ["rain"]], [0, 1])
+    with pytest.raises(DataError, match="some labels are text and some are not"):
+        GaussianNB().fit(ROWS, [None, "a"])
 
 
 def test_models_of_other_levels_are_not_merged():

@@ -162,6 +162,7 @@ def test_expected_names_replace_a_missing_row_of_names():
     ("text", "names", "words"),
     [
         (b"a,a\n1,2\n", [], "two columns are called 'a'"),
+        (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
         (b"a,b\n1,2,3\n", [], "row 1: 3 cells, but 2 columns"),
         (b"1,2,3,4\n", ["a", "b"], "a first row of 4 cells"),
         (b"1\n", ["a", "b", "y"], "a first row of 1 cells"),

@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ def numbered(name, numbers):
     [
         ("id", range(100, 120), True),
         ("anything", range(100, 120), True),
+        ("", range(100, 120), True),  # the index that pandas writes
         ("anything", [*range(19, 0, -1), 20], False),
         ("order_id", [*range(19, 0, -1), 20], True),
         ("customerId", [*range(19, 0, -1), 20], True),
@@ -53,9 +55,12 @@ def numbered(name, numbers):
     ],
 )
 def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_named):
-    said = f"column {name!r} numbers the rows: --drop {name} leaves it out, and --id-column {name}"
-    notes = numbered(name, numbers)
-    assert notes == ((f"{said} names the rows by it",) if is_named else ())
+    shell = quote(name)
+    said = (
+        f"column {name!r} numbers the rows: --drop {shell} leaves it out, and --id-column {shell}"
+        " names the rows by it"
+    )
+    assert numbered(name, numbers) == ((said,) if is_named else ())
 
 
 def test_columns_can_be_left_out():

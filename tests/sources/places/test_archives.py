@@ -169,7 +169,9 @@ def test_an_archive_that_expands_without_end_is_refused(
     if kind == ".tar":
         assert nbspam("classify", archive)[0] == 0  # it is as large as it looks
     else:
-        assert complains(nbspam("classify", archive), 1, "more than 250 times its size")
+        assert complains(
+            nbspam("classify", archive), 1, f"{archive}: expands to more than 250 times"
+        )
 
 
 @pytest.mark.parametrize(
