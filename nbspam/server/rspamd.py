@@ -33,7 +33,7 @@ _STATUS = {
     "late": HTTPStatus.GATEWAY_TIMEOUT,
     "idle": HTTPStatus.REQUEST_TIMEOUT,
     "malformed": HTTPStatus.BAD_REQUEST,
-    "failed": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "failed": HTTPStatus.SERVICE_UNAVAILABLE,
     "large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "user": HTTPStatus.BAD_REQUEST,
 }

@@ -32,7 +32,6 @@ class Status(IntEnum):
     DATAERR = 65
     NOUSER = 67
     UNAVAILABLE = 69
-    SOFTWARE = 70
     TEMPFAIL = 75
     PROTOCOL = 76
     TIMEOUT = 79
@@ -133,7 +132,7 @@ _STATUS = {
     "late": Status.TIMEOUT,
     "idle": Status.TIMEOUT,
     "malformed": Status.PROTOCOL,
-    "failed": Status.SOFTWARE,
+    "failed": Status.TEMPFAIL,  # a full disk, or a fault of ours: neither is the message's
     "large": Status.DATAERR,
     "user": Status.NOUSER,
 }

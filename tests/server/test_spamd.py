@@ -157,7 +157,7 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
          NO_ZLIB + b"that zlib compressed ends too early"),
         (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
         (tell("eggs"), b"76 EX_PROTOCOL: Message-class is neither"),
-        (tell("spam", b"failure"), b"70 EX_SOFTWARE: [Errno 28] No space left"),
+        (tell("spam", b"failure"), b"75 EX_TEMPFAIL: [Errno 28] No space left"),
     ):  # fmt: skip
         assert answer(request).startswith(b"SPAMD/1.0 " + why), request[:60]
     hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # of TLS, and no end
@@ -244,8 +244,8 @@ def test_a_message_that_cannot_be_judged_says_why_but_not_its_words(tmp_path):
         found = [answer(check(data), **to) for data in (b"failure", b"our bug")]
 
     error = "-: cannot be read; give another"
-    assert found[0] == b"SPAMD/1.0 70 EX_SOFTWARE: %s\r\n" % error.encode()
-    assert found[1] == b"SPAMD/1.0 70 EX_SOFTWARE: internal error\r\n"
+    assert found[0] == b"SPAMD/1.0 75 EX_TEMPFAIL: %s\r\n" % error.encode()
+    assert found[1] == b"SPAMD/1.0 75 EX_TEMPFAIL: internal error\r\n"
     what = "nbspam: a message was not judged or learned: "
     message = "(asked=CHECK bytes=7)"
     lines = f"{what}{error} {message}\n{what}ZeroDivisionError {message}\n"

@@ -499,7 +499,7 @@ def full_disk(trial, number):
                 learned.append(data)
             else:
                 refused[answer.split(b":")[0]] += 1
-        assert set(refused) == {b"SPAMD/1.0 70 EX_SOFTWARE"}
+        assert set(refused) == {b"SPAMD/1.0 75 EX_TEMPFAIL"}
         answer = asyncio.run(ask(served.spamd, check(trial.messages[0])))
         assert answer.startswith(b"SPAMD/1.1 0 EX_OK")
         model = served.errors.parent / "m.nbspam"
