@@ -209,6 +209,9 @@ def read_uncompressed(path: str, most: int) -> bytes:
     try:
         descriptor = os.open(path, _OPEN_FLAGS)
     except FileNotFoundError:
+        now = _renamed_in_maildir(path)
+        if now is not None:
+            return read_uncompressed(now, most)
         status_of(path)  # raises an InputError with a hint
         raise
     try:
@@ -224,6 +227,18 @@ def read_uncompressed(path: str, most: int) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+def _renamed_in_maildir(path: str) -> str | None:
+    """Return where a message of a Maildir is now that somebody has read it; None: nowhere."""
+    folder, name = os.path.split(path)
+    maildir, part = os.path.split(folder)
+    cur = os.path.join(maildir, "cur")
+    if part not in ("cur", "new") or not os.path.isdir(cur):
+        return None
+    unique = name.partition(":")[0]
+    known = (other for other in os.listdir(cur) if other.partition(":")[0] == unique)
+    return next((os.path.join(cur, other) for other in known), None)
 
 
 def message_of_emlx(data: bytes) -> bytes:

@@ -247,6 +247,21 @@ def test_mh_agrees_with_the_standard_library(tmp_path):
     assert found == [str(key) for key in box.iterkeys()]
 
 
+def test_a_message_that_its_owner_reads_is_found_under_its_new_name(tmp_path):
+    for part in ("cur", "new", "tmp"):
+        (tmp_path / part).mkdir()
+    (tmp_path / "new" / "1.a").write_bytes(b"one")
+    (tmp_path / "cur" / "2.a:2,").write_bytes(b"two")
+    (tmp_path / "new" / "3.a").write_bytes(b"three")
+    items = list(read_items([str(tmp_path)]))
+    (tmp_path / "new" / "1.a").rename(tmp_path / "cur" / "1.a:2,S")
+    (tmp_path / "cur" / "2.a:2,").rename(tmp_path / "cur" / "2.a:2,RS")
+    (tmp_path / "new" / "3.a").unlink()
+    assert {item.read() for item in items if "3.a" not in item.name} == {b"one", b"two"}
+    with pytest.raises(InputError, match="no such file"):
+        next(item for item in items if "3.a" in item.name).read()
+
+
 def test_a_folder_without_cur_and_new_is_not_a_maildir(tmp_path):
     with pytest.raises(ValueError, match=r"not a Maildir \(no cur/ or new/\)"):
         walked(tmp_path, kind="maildir")
