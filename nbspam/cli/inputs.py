@@ -31,7 +31,14 @@ from nbspam.errors import InputError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import as_learned
 from nbspam.sources.files import Rememberer, TextColumns, holds_many, listed
-from nbspam.sources.items import Item, SourceOptions, begins_like_mail, oddity, read_items
+from nbspam.sources.items import (
+    Item,
+    SourceOptions,
+    begins_like_mail,
+    items_together,
+    oddity,
+    read_items,
+)
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
@@ -317,7 +324,7 @@ def items_of_sources(
     elif sources or not parts:
         parts.insert(0, read_items(or_standard_input(sources), options=reading))
     paths = paths_of(sources, labels) or ["-"]
-    return counting_items(chain.from_iterable(parts), "messages", paths)
+    return counting_items(items_together(parts, reading.listener), "messages", paths)
 
 
 def _check_apart(paths: Iterable[tuple[str, str]]) -> None:

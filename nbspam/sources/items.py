@@ -128,6 +128,7 @@ def read_items(
     """Return an iterator over the items of all paths; raises InputError and UsageError.
 
     label: the class of all items.  stdin: read for the path "-"; sys.stdin by default.
+    EmptyError: no path has any; of some paths among others the listener is told.
     A missing path is reported at once, before anything is read, unless the options keep it.
     """
     if options.format not in (None, *FORMATS):
@@ -140,13 +141,35 @@ def read_items(
     for path in checked:
         if path != "-" and not options.keeps_missing:
             files.is_folder(path)
-    return chain.from_iterable(
+    parts = (
         _items_of(path, label, options, stdin)
         if account is None
         else _account_items([path, *group], label, options)
         for account, group in groupby(checked, _account_of)
         for path in group
     )
+    return items_together(parts, options.listener)
+
+
+def items_together(
+    parts: Iterable[Iterator[Item]], listener: files.Listener = files.SILENT
+) -> Iterator[Item]:
+    """Yield the items of all parts, whose EmptyErrors the listener hears unless all are empty.
+
+    Nobody's cleared junk folder may keep a nightly command from the other folders.
+    """
+    empty: list[EmptyError] = []
+    has_items = False
+    for part in parts:
+        try:
+            yield from part
+            has_items = True
+        except EmptyError as error:
+            empty.append(error)
+    if empty and not has_items:
+        raise empty[0]
+    for reason in empty:
+        listener.notice(str(reason))
 
 
 def _account_of(path: str) -> "ImapUrl | None":

@@ -307,6 +307,23 @@ def test_a_source_without_messages_is_an_input_error(name, content, tmp_path):
         read(path)
 
 
+def test_an_empty_source_among_others_is_told_and_passed_over(nbspam, tmp_path):
+    junk, inbox, message = tmp_path / "junk", tmp_path / "inbox", tmp_path / "1.eml"
+    for folder in (junk, inbox):
+        (folder / "cur").mkdir(parents=True)
+        (folder / "new").mkdir()
+    write(inbox / "cur" / "2", MAIL[2])
+    write(message, MAIL[1])
+    told = f"nbspam: {junk}: no messages found; give mail, an mbox, a table or a folder\n"
+    model = tmp_path / "m"
+    status, output, errors = nbspam("update", "-m", model, "--spam", junk, "--ham", inbox)
+    assert (status, output) == (0, "learned 1\n")
+    assert told in errors
+    status, output, errors = nbspam("classify", "-m", model, junk, message)
+    assert (status, output.count("\n"), told in errors) == (0, 1, True)
+    assert nbspam("update", "-m", model, "--spam", junk, "--ham", junk / "cur")[0] == 1
+
+
 REFUSALS = {  # the error of each format for a folder and for a file; None: it is read
     "eml": (None, None),
     "mbox": (None, None),
