@@ -76,11 +76,19 @@ def nbspam(mail: Messages, folds: int | None, halves: Split | None) -> Answers:
 def bogofilter(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
     """Train a new bogofilter on some messages, and classify others."""
     with tempfile.TemporaryDirectory() as folder:
-        for flag, is_spam in (("-n", 0), ("-s", 1)):
+        for is_spam in range(len(CLASSES)):
             paths = [mail.items[i].name for i in learned if mail.y[i] == is_spam]
-            call(["bogofilter", "-d", folder, flag, "-b"], "\n".join(paths))
-        asked = "\n".join(mail.items[i].name for i in judged)
-        lines = call(["bogofilter", "-d", folder, "-T", "-b"], asked).splitlines()
+            teach_bogofilter(folder, paths, is_spam)
+        return ask_bogofilter(folder, [mail.items[i].name for i in judged])
+
+
+def teach_bogofilter(folder: str, paths: list[str], is_spam: int) -> None:
+    call(["bogofilter", "-C", "-d", folder, ("-n", "-s")[is_spam], "-b"], "\n".join(paths))
+
+
+def ask_bogofilter(folder: str, paths: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels and scores of files."""
+    lines = call(["bogofilter", "-C", "-d", folder, "-T", "-b"], "\n".join(paths)).splitlines()
     return bogofilter_answers([line.rsplit(" ", 2)[1:] for line in lines])
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import mean
 
 import numpy as np
-from accuracy import call
+from accuracy import ask_bogofilter, teach_bogofilter
 from attack_forms import FORMS, STUFFED, Form
 from attack_mail import Good, Mail, as_text, read_mail, thread_head
 from common import CLASSES, corpus_parser, files_of
@@ -104,23 +104,16 @@ def shares(labels: list[str]) -> tuple[float, float]:
     return 100 * (1 - labels.count("spam") / n), 100 * labels.count("ham") / n
 
 
-def taught_bogofilter(learned: dict[str, list[str]], folder: str) -> None:
-    """Teach bogofilter the same half."""
-    for label, option in (("ham", "-n"), ("spam", "-s")):
-        call(["bogofilter", "-C", "-d", folder, option, "-b"], "\n".join(learned[label]))
-
-
 def by_bogofilter(messages: Iterable[bytes], folder: str) -> Shares:
     """Return the shares that bogofilter does not call spam, and lets pass if it must decide."""
     paths = []
     for number, data in enumerate(messages):
         paths.append(f"{folder}/{number}")
         Path(paths[-1]).write_bytes(data)
-    said = call(["bogofilter", "-C", "-d", folder, "-T", "-b"], "\n".join(paths))
-    verdicts = [line.rsplit(" ", 2)[1:] for line in said.splitlines()]
+    label, score = ask_bogofilter(folder, paths)
     return [
-        100 * mean(letter != "S" for letter, _ in verdicts),
-        100 * mean(float(score) <= 0.5 for _, score in verdicts),
+        100 * float(np.mean(label != CLASSES.index("spam"))),
+        100 * float(np.mean(score <= 0.5)),
     ]
 
 
@@ -175,7 +168,8 @@ def main() -> None:
     print(f"in hand: {' '.join(words[1][:8])} ... {' '.join(words[1][-3:])}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         if options.peers:
-            taught_bogofilter(half, folder)
+            for is_spam, label in enumerate(CLASSES):
+                teach_bogofilter(folder, half[label], is_spam)
         print(" " * 30 + "".join(f"{title:>11}" for title in TITLES))
         for kind, forms in FORMS.items():
             found: list[Shares] = []

@@ -124,6 +124,11 @@ def spamd_request(data: bytes, command: str = "CHECK", more: str = "User: bench\
     return f"{command} SPAMC/1.5\r\n{more}Content-length: {len(data)}\r\n\r\n".encode() + data
 
 
+def lesson(data: bytes, label: str) -> bytes:
+    """Return a request of spamd's protocol to learn a message."""
+    return spamd_request(data, "TELL", f"Message-class: {label}\r\nSet: local\r\n")
+
+
 def http_request(data: bytes, path: str = "/checkv2", more: str = "") -> bytes:
     """Return a request of rspamd's protocol."""
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}"

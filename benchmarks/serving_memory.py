@@ -23,7 +23,7 @@ from pathlib import Path
 
 import serving_client as client
 import serving_servers as servers
-from common import corpus_parser, messages_of, train
+from common import CLASSES, corpus_parser, messages_of, train
 
 from nbspam.evaluation import figures, pictures
 
@@ -34,14 +34,17 @@ _STEPS = [number * 10**power for power in range(3, 8) for number in (1, 2, 3.5, 
 Curve = list[tuple[int, float]]  # messages, and MB
 
 
+def new_words(rng: random.Random, n: int) -> str:
+    return " ".join(f"{rng.getrandbits(40):x}" for _ in range(n))
+
+
 def requests(messages: Sequence[bytes], with_words: bool) -> Iterator[bytes]:
     """Yield requests without end."""
     rng = random.Random(0)
     while True:
         data = rng.choice(messages)
         if with_words and rng.random() < 0.5:
-            words = " ".join(f"{rng.getrandbits(40):x}" for _ in range(_NEW_WORDS))
-            data = data + words.encode() + b"\n"
+            data = data + new_words(rng, _NEW_WORDS).encode() + b"\n"
         yield client.spamd_request(data)
 
 
@@ -60,10 +63,9 @@ def curve_of(server: servers.Server, asked: Iterator[client.Call], most: int) ->
 
 def lesson(number: int, rng: random.Random) -> bytes:
     """Return a request to learn a message of words that no other has."""
-    words = " ".join(f"{rng.getrandbits(40):x}" for _ in range(_LESSON_WORDS))
+    words = new_words(rng, _LESSON_WORDS)
     data = f"From: {number}@example.org\nSubject: {number}\n\n{words}\n".encode()
-    more = f"Message-class: {('ham', 'spam')[number % 2]}\r\nSet: local\r\n"
-    return client.spamd_request(data, "TELL", more)
+    return client.lesson(data, CLASSES[number % 2])
 
 
 def teach(server: servers.Server, asked: Iterator[client.Call], most: int) -> None:

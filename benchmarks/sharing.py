@@ -39,13 +39,6 @@ _PASSWORD = "teach"  # of clients of rspamd's protocol
 _BATCH = 1000  # lessons that a host learns between two looks at the log
 
 
-def tell(data: bytes, label: str) -> bytes:
-    """Return a lesson in spamd's protocol."""
-    more = f"Message-class: {label}\r\nSet: local\r\n"
-    request: bytes = client.spamd_request(data, "TELL", more)
-    return request
-
-
 def base_model(corpus: Path, path: Path) -> None:
     """Train a model that has enough messages not to be fitted at every lesson."""
     model = StoredModel(str(path), new=PRESETS["mail"])
@@ -73,7 +66,7 @@ def of_clients(folder: Path, url: str, base: Path) -> None:
         until(lambda: first.metrics().get("nbspam_share_connected"))
         for n in range(_LAGS):
             data, start = message(n), time.perf_counter()
-            first.ask(tell(data, "spam"))
+            first.ask(client.lesson(data, "spam"))
             while other.filed_now(data).label is None:
                 time.sleep(0.001)
             found.append(1000 * (time.perf_counter() - start))
@@ -106,7 +99,7 @@ def lessons(server: Served, numbers: Iterator[int], n: int, is_http: bool) -> li
             request = client.http_request(data, f"/learn{label}", f"Password: {_PASSWORD}\r\n")
             calls.append(client.Call(server.http, client.http, request))
         else:
-            calls.append(client.Call(server.spamd, client.spamd, tell(data, label)))
+            calls.append(client.Call(server.spamd, client.spamd, client.lesson(data, label)))
     return calls
 
 
