@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from nbspam.classifier.blend import (
+    _HIGHEST,
+    _LOWEST,
     PRIOR_TAIL,
     RIDGE,
     Blend,
@@ -118,24 +120,42 @@ def test_what_is_believed_of_a_gap_is_left_of_the_log_odds(gap):
     assert 0 < believed(gap, 4.0) <= 1
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_no_other_worth_explains_better(seed):
-    rng = np.random.default_rng(seed)
-    judged = rng.normal(size=(200, 3, 4)) * np.array([2.0, 1.0, 0.5])[:, None]
-    score = np.einsum("njk,j->nk", judged, [1.5, 0.4, 0.1])
-    y = np.array([rng.choice(4, p=np.exp(row)) for row in log_posterior(score, 3.0)])
-    prior = np.log([1.0, 1.0, 1.0, PRIOR_TAIL])
+def prior_and_loss(judged, y):
+    """Return the logarithms of worth and tail that are assumed, and their penalised log loss."""
+    prior = np.log([*[1.0] * judged.shape[1], PRIOR_TAIL])
 
     def loss(theta):
         score = np.einsum("njk,j->nk", judged, np.exp(theta[:-1]))
         log = log_posterior(score, float(np.exp(theta[-1])))
         return RIDGE / 2 * ((theta - prior) ** 2).sum() - log[np.arange(len(y)), y].sum()
 
+    return prior, loss
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_worth_explains_better(seed):
+    rng = np.random.default_rng(seed)
+    judged = rng.normal(size=(200, 3, 4)) * np.array([2.0, 1.0, 0.5])[:, None]
+    score = np.einsum("njk,j->nk", judged, [1.5, 0.4, 0.1])
+    y = np.array([rng.choice(4, p=np.exp(row)) for row in log_posterior(score, 3.0)])
+    prior, loss = prior_and_loss(judged, y)
     ours = np.log(_fit_worth(judged, y))
     theirs = minimize(loss, ours, method="BFGS")
     assert loss(ours) < minimize(loss, prior, method="BFGS").fun + 1e-3 < loss(prior) - 1
     assert loss(ours) < theirs.fun + 1e-3
     assert ours == pytest.approx(theirs.x, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_whole_steps_that_explain_worse_are_halved(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 60)
+    judged = 3 * rng.normal(size=(60, 5, 3))
+    judged[np.arange(60), :, y] += 1.5 * rng.normal(size=5)
+    prior, loss = prior_and_loss(judged, y)
+    bounds = [(np.log(_LOWEST), np.log(_HIGHEST))] * len(prior)
+    best = minimize(loss, prior, method="L-BFGS-B", bounds=bounds).fun
+    assert loss(np.log(_fit_worth(judged, y))) < best + 0.05
 
 
 @examples(25)

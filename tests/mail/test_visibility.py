@@ -130,6 +130,12 @@ def test_a_block_is_shown(attributes):
         ("<div style=font-size:0>no <b style=font-size:2em>no</b></div>", "", "no no"),
         ("<small><small><small><small><small><small>no", "", "no"),
         ("<div style=opacity:.2><b style=opacity:.2>no", "", "no"),
+        # Values that together hide text, or show it.
+        ("<p style=font-size:60px>a <b style=font-size:15%>b", "a b", ""),
+        ("<p style='font-size:60px;opacity:.5'>a <b style=font-size:15%>b", "a b", ""),
+        ("<p style=font-size:99px;zoom:.07>a<p style=font-size:9px;zoom:.5>no", "a", "no"),
+        ("<p style=opacity:.5>a <b style=font-size:1px>no", "a", "no"),
+        ("<p style=color:#777>a <b style=opacity:.25>no", "a", "no"),
         # Inline text has no box.
         ("<span style='height:0;overflow:hidden'>a</span>", "a", ""),
         ("<span style='display:block;height:0;overflow:hidden'>no</span>", "", "no"),
@@ -297,6 +303,17 @@ def test_a_tag_of_more_attributes_than_mail_has_is_no_tag():
 def test_formatting_left_open_is_not_repeated_in_every_paragraph():
     formatting = "".join(f"<font a{i}>" for i in range(1000))
     assert shown_and_hidden(f"{formatting}{'<p>a' * 1000}")[0].split() == ["a"] * 1000
+
+
+def test_only_few_colours_are_compared_with_each_other(monkeypatch):
+    monkeypatch.setattr(visibility, "_near", None)
+    texts = "".join(
+        f"<font color=#ff{255 - i:02x}ff>no </font><b style=background:#00{i:02x}00></b>"
+        for i in range(40)
+    )
+    assert shown_and_hidden(texts)[1].startswith("no no ")
+    with pytest.raises(TypeError):
+        shown_and_hidden("<font color=#0f0>a")
 
 
 def test_an_element_without_content_is_no_reason_to_follow_a_document(monkeypatch):
