@@ -194,7 +194,7 @@ def setup_command(
     """Look at a mail account, learn from it, and show what sorting it would do.
 
     ACCOUNT is imaps://USER@HOST/, or the NAME of a table [account.NAME] in the configuration
-    file.  The junk folder is learned as spam; inbox and archive as ham; of many messages a
+    file.  The junk folder is learned as spam, inbox and archive as ham; if they are large, a
     sample by date.  The newest hundred of the inbox are judged.  Nothing in the account changes.
 
     \b

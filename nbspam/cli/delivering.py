@@ -98,7 +98,7 @@ def filter_command(
 ) -> None:
     """Copy one message from standard input to standard output, and add a verdict.
 
-    The head gets the header X-Nbspam: label, probability (of the label, or of spam if the
+    The message gets the header X-Nbspam: label, probability (of the label, or of spam if the
     label is unsure) and version.  Headers of that name which came with the message are
     removed; no other byte changes.  The exit status is 0, whatever the verdict.
 
@@ -165,7 +165,7 @@ def filter_command(
     type=click.Choice(["text", "json", "none"]),
     default="text",
     show_default=True,
-    help="How --watch tells of each message on standard error.",
+    help="Format of --watch's log lines on standard error.",
 )
 @click.option(
     "--metrics",

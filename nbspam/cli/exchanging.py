@@ -30,9 +30,9 @@ def export_command(model_path: str, form: str) -> None:
     """Print a whole model as text.
 
     There is one line per token.  JSON lines have the settings and classes first, then the
-    tokens, then the digests of the messages that were learned.  `nbspam import` makes the same
-    model file of them, byte by byte.  The format of bogoutil has the counts only, and is for
-    models of ham and spam.
+    tokens, then the digests of the messages that were learned.  `nbspam import` turns them
+    back into the same model file, byte for byte.  The format of bogoutil has the counts only,
+    and is for models of ham and spam.
 
     \b
     nbspam export > model.jsonl
@@ -56,8 +56,8 @@ def export_command(model_path: str, form: str) -> None:
 def import_command(file: str, model_path: str, as_json: bool) -> None:
     """Make a model from the output of `nbspam export` or `bogoutil -d`.
 
-    FILE may be -, for standard input.  If the import would lose anything of a model that is
-    there, that model is kept beside the new one, with ~ after its name.
+    FILE may be -, for standard input.  If the import would lose any part of an existing
+    model, that model is kept beside the new one, with ~ after its name.
 
     The tags of bogofilter are translated (rtrn to return-path:, subj to subject:, rcvd to
     received: and so on).  A model from bogofilter has counts but no messages, so a message
@@ -152,11 +152,10 @@ def merge_command(
     the last model decides.  All models must have the same settings for tokens; other
     settings are those of the first model.
 
-    The parts of one training, from `nbspam shard`, are added to the model that training on
+    The parts of one training, from `nbspam shard`, add up to the model that training on
     everything at once would make.  All of them must be named.
 
-    Of what a shell makes of a name with a star, files that belong to others (locks,
-    journals, FILE~) are left out.
+    Locks, journals and FILE~ that a shell's pattern also matches are ignored.
 
     \b
     nbspam merge home.nbspam office.nbspam -o both.nbspam

@@ -43,14 +43,14 @@ def held_command(
     """Review the mail that Postfix holds.
 
     nbspam serve --quarantine-above lets Postfix hold probable spam.  This command prints a line
-    for each held message: the label and its probability by the model of now, the ID in the queue,
+    for each held message: the label and its probability by the current model, the ID in the queue,
     sender and first recipient of the envelope, and the subject.  With --ham or --spam, the
     messages of these IDs are learned, and then delivered or deleted.
 
     With --users, a message to one recipient teaches that user's model, and a message to several
     the site's: the model that judged it.
 
-    Postfix's programs serve root alone.  Files that root writes belong to the model's owner.
+    Only root may use Postfix's programs.  Files that root writes stay the model owner's.
 
     \b
     sudo nbspam held -m /var/lib/nbspam/model.nbspam

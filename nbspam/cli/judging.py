@@ -158,8 +158,8 @@ def classify_command(question: inputs.Question, jobs: int, strict: bool, form: V
 
     JSON also has the posterior probability of every class and, for models that combine
     evidence, as those of mail do, the score: the log-odds of the last class (spam) in nats.
-    With --loss, --fp-cost or --unsure-cost it has the risk of every answer: its expected
-    cost, of which the label has the least.
+    With --loss, --fp-cost or --unsure-cost it has the risk (expected cost) of every
+    answer; the label is the answer with the least.
 
     \b
     nbspam classify message.eml
@@ -281,7 +281,7 @@ explanation_options = options.filling(
     "form",
     options.number_option(20, "message"),
     click.option("--brief", is_flag=True, help="Print one short line per message."),
-    options.report_option("the words of each message in the colour of what they speak for"),
+    options.report_option("the words of each message in the colour of the class they speak for"),
     options.strict_option,
     options.json_option,
 )

@@ -55,15 +55,15 @@ def update_command(
     SOURCE, --spam, --ham and --label are as for `nbspam train`.  A message that the model
     knows is not counted again; if it was learned as another class, it moves to the new one.
 
-    A single message whose class an option states is told by a person, and its class is never
-    doubted.  Labels of many messages are, where all other evidence contradicts them.
+    The class that an option states for a single message counts as a person's word: it is never
+    doubted.  Labels of many messages may be, if all other evidence contradicts them.
 
     Without a model file, the command makes one, which answers unsure until it knows spam and
     ham.  If a message has a class that the model does not have, nothing is learned without
     --new-class; a model of mail learns ham and spam without it.
 
-    How evidence adds up is fitted again when a class has changed by a twentieth, or after 2,000
-    changes.  With --policy error or near, the order of messages matters: see `nbspam eval`.
+    Evidence is weighed again when a class has changed by a twentieth, or after 2,000 changes.
+    With --policy error or near, the order of messages matters: see `nbspam eval`.
 
     \b
     nbspam update --spam ~/Maildir/.Junk
@@ -198,8 +198,8 @@ def relabel_command(
 
     SOURCE is a message or a whole folder.  Messages that the model never learned are learned
     as that class.  A class that the model does not have is refused, unless --new-class is given.
-    From then on the model never doubts the class of these messages, because a person has told
-    it.  So the command also confirms a class that messages have already.
+    From then on the model never doubts the class of these messages, because a person gave it.
+    So the command also confirms the class that messages have already.
 
     \b
     nbspam relabel --to ham message.eml
@@ -245,8 +245,9 @@ def prune_command(
     """Drop tokens that are rare and old, and let counts fade.
 
     With both --min-df and --older-than, a token must be rare and old to be dropped.  Without
-    any option, tokens of a single message are dropped that were last learned over a year
-    ago.  Counts fade from the day they last faded, or else from the first day of the model.
+    any option, prune drops tokens that only one message had and that were last learned over
+    a year ago.  Counts fade from the day they last faded, or else from the first day of the
+    model.
 
     Afterwards, un-learning an earlier message takes out only those of its tokens that the
     model still knows.
@@ -284,7 +285,7 @@ forget_option = click.option(
 trust_option = click.option(
     "--trust",
     metavar="SERVER",
-    help="Believe what this server of yours writes into Authentication-Results.",
+    help="Believe the Authentication-Results of SERVER, which must be your own.",
 )
 
 
@@ -300,9 +301,9 @@ def allow_command(
     """Call mail of these senders ham, if your mail server says that it is genuine.
 
     ADDRESS is a sender, a domain with all below it, list:ID for a mailing list by its List-Id,
-    or to:ADDRESS for a recipient that the mail system names to nbspam serve.  Anybody can write
-    any sender; so without an aligned DKIM or SPF result of the trusted server, the line is a
-    hint of one nat.  Without an address, the list is printed.
+    or to:ADDRESS for a recipient that the mail system names to nbspam serve.  Anybody can forge
+    a sender; so without an aligned DKIM or SPF result of the trusted server, the line is a hint
+    of one nat.  Without an address, the list is printed.
 
     \b
     nbspam allow --trust mail.example.org ann@example.com

@@ -122,7 +122,7 @@ def trial_form_options(what: str) -> Decorator:
             " errors, calibration, scores and learning.",
         ),
         *options.report_options(
-            "how many of a hundred spams are caught, what that means a week, and what was wrong"
+            "how many of a hundred spams are caught, what that means per week, and the mistakes"
         ),
         options.json_option,
     )
@@ -388,7 +388,7 @@ def tune_command(
 ) -> None:
     """Find the cutoffs with the least cost on labelled mail, and show the trade-off.
 
-    The mail may be what the model was trained on: it is judged by cross-validation with the
+    The mail may be the training mail of the model: it is judged by cross-validation with the
     settings of the model.  The cutoffs that follow from the costs are chosen, unless others
     are cheaper on held-out mail: those found on all folds but one, applied to that fold.
     With --save the model keeps the chosen cutoffs and their costs until it is tuned again.
@@ -496,16 +496,16 @@ def doubts_command(
     """List the messages that are probably filed wrongly, the surest first.
 
     SOURCE, --spam, --ham and --label are as for `nbspam train`.  Every message is judged by
-    models of other messages, so the list comes before any training, and no model file is
-    changed.  A message is listed if its label is more probably wrong than right, given how many
-    labels seem to be wrong.
+    models of other messages, so the list needs no training, and no model file is changed.  A
+    message is listed if its label is more probably wrong than right, given how many labels seem
+    to be wrong.
 
     The columns are the label it has, the label that the evidence gives, the probability that
     its label is wrong, the strongest evidence in nats, and its name.  Look through the list
-    before you change anything: what nobody can tell apart is among it, too.
+    before you change anything: it also has messages that nobody can tell apart.
 
-    What a person has told the model, if there is one (see `nbspam update`), is believed, and is
-    not listed.  So a message disappears from the list once `nbspam relabel` has moved it or
+    If there is a model, labels that a person gave it (see `nbspam update`) are believed and not
+    listed.  So a message disappears from the list once `nbspam relabel` has moved it or
     confirmed the label it has.
 
     \b

@@ -276,7 +276,7 @@ access_options = frame.titled(
     click.option(
         "--password-command",
         metavar="COMMAND",
-        help="Take the password of an account (imaps://USER@HOST) from what COMMAND prints.",
+        help="Take the password of an account (imaps://USER@HOST) from the output of COMMAND.",
     ),
     click.option(
         "--token-command",
@@ -392,13 +392,13 @@ sent_option = frame.titled(
         multiple=True,
         metavar="PATH",
         callback=lambda context, option, paths: tuple(output.tell_waiting(paths)),
-        help="Learn from mail that you sent whom you know.  [default: .Sent or Sent, beside the"
-        " Maildirs that are read]  A model keeps hashes of the ids of these messages and of the"
-        " people they went to.",
+        help="Learn whom you know from mail that you sent.  [default: .Sent or Sent, beside the "
+        "Maildirs that are read]  A model keeps hashes of the ids of these messages and of the "
+        "people they went to.",
     ),
 )
 new_class_option = click.option(
-    "--new-class", is_flag=True, help="Let a class that the model does not have be a new one."
+    "--new-class", is_flag=True, help="Accept a class that the model does not have yet."
 )
 
 

@@ -117,8 +117,8 @@ class Serve(Command):
     click.option(
         "--autolearn",
         is_flag=True,
-        help="Learn by itself what two signs say alike: a true line of the lists, and a verdict"
-        " surer than .999.",
+        help="Learn by itself if two signs agree: a verified line of the lists, and a verdict "
+        "above .999.",
     ),
     click.option(
         "--password-file",
@@ -128,7 +128,7 @@ class Serve(Command):
     click.option(
         "--peer-users",
         is_flag=True,
-        help="At a socket's path, the user is the one who connects, unless that is root.",
+        help="On a socket at a PATH, the user is the one that connects, unless that is root.",
     ),
     click.option(
         "--users",
@@ -169,16 +169,16 @@ class Serve(Command):
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="How each answer is told on standard error.",
+    help="Format of the log lines on standard error.",
 )
 @options.decision_options
 @options.jobs_option
 def serve_command(**values: Any) -> None:
-    """Answer mail systems that ask for verdicts, until a signal says to end.
+    """Answer mail systems that ask for verdicts, until a signal ends it.
 
-    There is one worker process for each core.  What any process teaches the model counts from the
-    next message on.  SIGHUP reads the configuration file again; SIGTERM ends the server after it
-    has answered what it has accepted.
+    There is one worker process for each core.  Lessons of any process count from the next message
+    on.  SIGHUP rereads the configuration file; SIGTERM ends the server once it has answered all
+    accepted requests.
 
     \b
     nbspam serve --spamd 127.0.0.1:783

@@ -31,7 +31,7 @@ share_option = titled(
     click.option(
         "--share-password-command",
         metavar="COMMAND",
-        help="Take the password of the log from what COMMAND prints.",
+        help="Take the password of the log from the output of COMMAND.",
     ),
 )
 share_options = titled(
@@ -127,10 +127,10 @@ def share_command(
     users: str | None,
     as_json: bool,
 ) -> None:
-    """Look at servers that share their lessons, and add one.
+    """Show servers that share their lessons, or add one.
 
     status prints each host: how many records of the log it has not learned yet (lag), how many of
-    its lessons wait for the log (outbox), and a digest of its model; equal digests are equal
+    its lessons wait for the log (outbox), and a digest of its model; equal digests mean equal
     models.  snapshot writes the models of this host into a new FOLDER, and join starts another
     host from a copy of that folder.
 

@@ -255,8 +255,8 @@ def shard_command(
     """Count one of N shares of labelled mail, and write a part of a model.
 
     The I-th of N jobs counts each N-th item, beginning with the I-th.  All jobs are given the
-    same sources and options.  `nbspam merge` makes of all parts the model that `nbspam train`
-    would make of everything.
+    same sources and options.  `nbspam merge` makes from all parts the model that `nbspam
+    train` would make from everything.
 
     \b
     nbspam shard 3/8 mails/ -o part.3

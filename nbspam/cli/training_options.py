@@ -170,7 +170,7 @@ training_options = options.filling(
         "max_features",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Keep the N tokens that tell most.",
+        help="Keep the N most informative tokens.",
     ),
     click.option(
         "--authserv-id",
