@@ -8,7 +8,7 @@ elements are followed one by one.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nbspam.mail.visibility import (
     ALL_HIDING,
     DECIDING,
-    MARK,
+    HIDDEN_RAW,
     OWN,
+    RAW,
     ROOT,
+    SHOWN_RAW,
+    VOID,
     Look,
     StartTag,
     hiding_styles,
@@ -30,7 +33,7 @@ from nbspam.mail.visibility import (
 )
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
+    from selectolax.lexbor import LexborHTMLParser
 
     from nbspam.mail.sheets import Sheet
 
@@ -43,8 +46,6 @@ _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
 _MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
 _MAX_DEPTH = 200  # text further inside looks as at this depth
-# Texts that sheets add to a tree, their characters, and relatives that are looked at for them.
-_MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
 
 _BREAKING = frozenset(
     b"br p div tr td th table li ul ol dl dt dd h1 h2 h3 h4 h5 h6 hr center blockquote pre form"
@@ -56,16 +57,9 @@ _WORTH_TELLING = frozenset(
     b" style".split()
 )
 _FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
-_VOID = frozenset(
-    b"area base basefont bgsound br col embed frame hr img input keygen link meta param source"
-    b" track wbr".split()
-)
-# Elements whose content the parser takes as text and gives back as it is, and `title`.
-_SHOWN_RAW, _HIDDEN_RAW = (b"xmp", b"plaintext"), (b"title", b"iframe", b"noembed", b"noframes")
-_RAW = (b"script", b"style", *_SHOWN_RAW, *_HIDDEN_RAW)
 _TAG = re.compile(
     b"<(!--.*?--|"
-    + b"|".join(rb"%b(?: [^>]*+)?>.*?</%b" % (name, name) for name in _RAW)
+    + b"|".join(rb"%b(?: [^>]*+)?>.*?</%b" % (name, name) for name in RAW)
     + b"|[^>]*+)>",
     re.DOTALL,
 )
@@ -76,9 +70,17 @@ _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
 _LINKS = frozenset((b"href", b"src", b"action", b"background"))
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
-_AMPERSAND = ord("&")
+_AMPERSAND, _BRACKET = b"&>"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label"}
 _EVENT = re.compile(rb"on[a-z]+\Z")
+# Attributes that tell nothing, whose values do not either: _WHITE needs a colon or a sign.  A
+# quote in the name of an attribute is followed by more of it.
+_IDLE = re.compile(
+    rb" (?:align|border|cell(?:padding|spacing)|checked|clear|(?:col|row)span|cols|content|coords"
+    rb"|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name|noshade|nowrap|rel"
+    rb"|rows|rules|selected|shape|size|start|target|type|usemap|valign|value|width|wrap)"
+    rb"=\"[\w%.,;+# -]*+\"(?![^ ])"
+)
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
 _WORD = re.compile(r"[^\W_]")
 _FEW = 5  # words: if a document with an image has fewer, the image is the message
@@ -92,9 +94,9 @@ _CLOSING = re.compile(
     rb"-->|</(?:script|style|title|textarea|xmp|iframe|noembed|noframes)|[\"']\s*+>", re.IGNORECASE
 )
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
-# A tag of many attributes is long, or a quoted value in it has a >.
-_LONG_TAG = re.compile(rb"<[a-zA-Z][^>]{2000}")
-_QUOTED_BRACKET = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
+_TAG_START = re.compile(rb"<[a-zA-Z]")
+_LONG = 2 * _MAX_ATTRIBUTES  # bytes that a tag of more attributes has at least
+_MAX_BLANKS = 64  # before a quote
 _HUGE_TAG = re.compile(
     rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
     rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+){0,%d}+[\s/]*+(?:>|\Z))*+)"
@@ -150,7 +152,7 @@ def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"],
     # Imported late: a message without HTML need not wait for it.
     from selectolax.lexbor import LexborHTMLParser
 
-    if _LONG_TAG.search(html) or _QUOTED_BRACKET.search(html):
+    if _may_have_huge_tag(html):
         html = _HUGE_TAG.sub(rb"\1", html)
         tags = html.count(b"<")
     if tags <= min(_AT_ONCE, most):
@@ -178,6 +180,31 @@ def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"],
     return trees, b""
 
 
+def _may_have_huge_tag(html: bytes) -> bool:
+    """Return whether a tag may have more than _MAX_ATTRIBUTES.
+
+    Such a tag is long, and each > in it is quoted.  So in each stretch that is as long only the
+    last > is looked at: in a value, the last quote before it stands behind a sign.
+    """
+    place = 0
+    while place + _LONG < len(html):
+        bracket = html.rfind(b">", place, place + _LONG)
+        if bracket >= 0:
+            for quote in (b'"', b"'"):
+                opened = html.rfind(quote, 0, bracket)
+                before = html[max(opened - _MAX_BLANKS, 0) : max(opened, 0)].rstrip()
+                if opened > 0 and before[-1:] in (b"", b"="):
+                    return True
+            place = bracket + 1
+        elif (start := _TAG_START.search(html, place, place + _LONG)) is None:
+            place += _LONG
+        elif start.start() == place:
+            return True
+        else:
+            place = start.start()
+    return False
+
+
 def _without_repeats(html: bytes, tags: int) -> bytes:
     """Return a document of so many tags in which no formatting goes on in all that follows."""
     # A half of the tags, at most, is repeated in the other half.
@@ -195,7 +222,7 @@ def _open_at_cut(pieces: list[bytes]) -> list[bytes] | None:
         if written == _CUT[1:-1]:
             return open_tags
         name = _NAME.match(written)
-        if name and name[0] not in _VOID and name[0] not in _RAW:
+        if name and name[0] not in VOID and name[0] not in RAW:
             open_tags.append(written)
         elif open_tags and written[:1] == b"/":
             open_tags.pop()
@@ -208,13 +235,7 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
-    # Pseudo-classes compare siblings: the time is quadratic in them.
-    changed = []
-    if sheet is not None:
-        alone = len(trees) == 1
-        changed = [_mark(tree, sheet, alone) for tree in trees if sheet.marks]
-        changed += [_generate(tree, sheet, alone) for tree in trees if sheet.generated]
-    if any(changed):
+    if sheet is not None and sheet.change(trees):
         pieces = _pieces(trees)
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
@@ -254,7 +275,7 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
         written = pieces[2 * i + 1]
         tag = new.get(written)
         if tag is None:
-            tag, values = _read_link(written) or _read_tag(written)
+            tag, values = _read_link(written) or _read_brief(written)
             if values:
                 for name, value in values.items():
                     (urls if name in _LINKS else titles).append(value)
@@ -279,114 +300,6 @@ def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
     return Sheet(b"\n".join(rules), starts)
 
 
-def _mark(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
-    """Mark the elements that match compounds which only the parser's engine can compare.
-
-    Return whether there are any.
-    """
-    from selectolax.lexbor import SelectolaxError
-
-    attribute = MARK.decode()
-    if sheet.has_marks:
-        for node in tree.css(f"[{attribute}]"):
-            del node.attrs[attribute]  # the sender's
-    marks: dict[int, list[bytes]] = {}
-    nodes = {}
-    for compound, key in sheet.marks.items():
-        if b":" in compound and not with_siblings:
-            continue
-        try:
-            found = tree.css(compound.decode("utf-8", "replace"))
-        except SelectolaxError:  # no selector that it reads
-            continue
-        for node in found:
-            nodes[node.mem_id] = node
-            marks.setdefault(node.mem_id, []).append(key)
-    for place, node in nodes.items():
-        node.attrs[attribute] = b" ".join(marks[place]).decode()
-    return bool(nodes)
-
-
-def _generate(tree: "LexborHTMLParser", sheet: "Sheet", with_siblings: bool) -> bool:
-    """Put the texts that a sheet states before and after content into a tree.
-
-    Return whether there are any.
-    """
-    left, matching = _MAX_GENERATED, _Matching(tree, _MAX_RELATIVES)
-    for generated in sheet.generated:
-        if any(b":" in each for each in generated.compounds) and not with_siblings:
-            continue
-        for node in matching.nodes(generated.compounds[-1])[:left]:
-            if not matching.stands(node, generated.compounds, generated.relations):
-                continue
-            parts = [
-                node.attributes.get(name.decode()) or ""
-                if name
-                else text.decode("utf-8", "replace")
-                for text, name in generated.parts
-            ]
-            text = "".join(parts)[:_MAX_CONTENT]
-            if not text.strip() or (node.tag or "").encode() in (*_RAW, *_VOID, b"head"):
-                continue
-            left -= 1
-            first = node.first_child if generated.is_before else None
-            if first is None:
-                node.insert_child(text)
-            else:
-                first.insert_before(text)
-    return left < _MAX_GENERATED
-
-
-class _Matching:
-    """Which nodes of a tree match compounds, and stand where a selector says.
-
-    most: relatives of nodes that are looked at.  The parser's engine follows relations, too, but
-    its time grows without bound.
-    """
-
-    def __init__(self, tree: "LexborHTMLParser", most: int) -> None:
-        self._tree, self._left = tree, most
-        self._found: dict[bytes, dict[int, LexborNode]] = {}
-
-    def nodes(self, compound: bytes) -> list["LexborNode"]:
-        """Return the nodes that match a compound, in order."""
-        return list(self._ids(compound).values())
-
-    def _ids(self, compound: bytes) -> dict[int, "LexborNode"]:
-        from selectolax.lexbor import SelectolaxError
-
-        if compound not in self._found:
-            try:
-                found = self._tree.css(compound.decode("utf-8", "replace"))
-            except SelectolaxError:  # no selector that it reads
-                found = []
-            self._found[compound] = {node.mem_id: node for node in found}
-        return self._found[compound]
-
-    def stands(
-        self, node: "LexborNode", compounds: Sequence[bytes], relations: Sequence[bytes]
-    ) -> bool:
-        """Return whether a node that matches the last compound has the relatives before it."""
-        wanted = {node.mem_id: node}
-        for compound, relation in zip(compounds[-2::-1], relations[::-1], strict=True):
-            ids = self._ids(compound)
-            around = (each for node in wanted.values() for each in self._relatives(node, relation))
-            wanted = {each.mem_id: each for each in around if each.mem_id in ids}
-        return bool(wanted)
-
-    def _relatives(self, node: "LexborNode", relation: bytes) -> Iterator["LexborNode"]:
-        """Yield the nodes that are related to one, the nearest first."""
-        is_sibling = relation in (b"+", b"~")
-        step = node.prev if is_sibling else node.parent
-        while step is not None and self._left > 0:
-            self._left -= 1
-            if step.is_element_node:
-                yield step
-                if relation in (b"+", b">"):
-                    return
-            step = step.prev if is_sibling else step.parent
-
-
 def _unescape(text: bytes) -> bytes:
     """Return text without the references that the parser writes; a hard space is a blank."""
     if _AMPERSAND in text:
@@ -399,7 +312,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the counted bytes of a tag without brackets, and its links and titles by name."""
     values: dict[bytes, bytes] = {}
     content = b""
-    if is_raw := written.endswith(_RAW):
+    if is_raw := written.endswith(RAW):
         written, _, content = written.partition(b">")
     plain = written.translate(_PLAIN)
     name = plain.partition(b" ")[0]
@@ -426,9 +339,9 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     if not is_raw:
         return _plain_tag(start, facts) if start.is_cached else _tag_of(start, facts), values
     text, shown, hidden = content.rpartition(b"</")[0], b"", None
-    if name in _SHOWN_RAW and text:
+    if name in SHOWN_RAW and text:
         shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
-    elif name in _HIDDEN_RAW:
+    elif name in HIDDEN_RAW:
         hidden = _SOURCE_TAG.sub(b" ", text)
     elif name == b"style" and text:
         from nbspam.mail.sheets import is_for_screen
@@ -460,6 +373,17 @@ def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
     return tag, values
 
 
+def _read_brief(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
+    """Return the result of `_read_tag`; without idle attributes, far fewer tags differ."""
+    brief = written if _BRACKET in written else _IDLE.sub(b"", written)
+    if tag := _KNOWN.get(brief):
+        return tag, {}
+    tag, values = _read_link(brief) or _read_tag(brief)
+    if not values:
+        _keep(brief, tag)
+    return tag, values
+
+
 def _keep(written: bytes, tag: _Tag) -> None:
     """Remember a tag, unless it is long."""
     if len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached):
@@ -471,7 +395,7 @@ def _keep(written: bytes, tag: _Tag) -> None:
 def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
     """Return the tag of an element that may have others in it."""
     shown = b"\n" if start.name in _BREAKING else b""
-    return _Tag(start.name, start.name not in _VOID, start, shown, None, facts)
+    return _Tag(start.name, start.name not in VOID, start, shown, None, facts)
 
 
 _plain_tag = lru_cache(_MAX_KNOWN)(_tag_of)

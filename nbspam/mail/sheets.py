@@ -9,7 +9,9 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from selectolax.lexbor import SelectolaxError
 
 from nbspam.mail.css import (
     Block,
@@ -20,7 +22,10 @@ from nbspam.mail.css import (
     without_comments,
 )
 from nbspam.mail.lengths import VIEW, read_pixels
-from nbspam.mail.visibility import MARK, ROOT, StartTag, Style, look_of, style_of
+from nbspam.mail.visibility import MARK, RAW, ROOT, VOID, StartTag, Style, look_of, style_of
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 # What is cached: numbers, and bytes of the longest.
 _MAX_SHEETS, _MAX_SHEET = 128, 20_000
@@ -31,6 +36,10 @@ _LONGEST_SELECTOR = 10_000  # bytes of one that is read
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
 # last one of a selector, and compounds that the parser's engine looks for.
 _MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
+
+# Texts that sheets add to a tree, their characters, and relatives that are looked at for them.
+_MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
+_NO_TEXTS = frozenset((*RAW, *VOID, b"head"))  # elements that no text is added to
 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
@@ -155,6 +164,14 @@ class Sheet:
         for block in blocks.values():
             if style := style_of(b"", {}, [block]):
                 yield style
+
+    def change(self, trees: Sequence["LexborHTMLParser"]) -> bool:
+        """Mark elements in a document's trees and add texts; return whether there are any."""
+        # Pseudo-classes compare siblings: the time is quadratic in them.
+        alone = len(trees) == 1
+        changed = [_mark(tree, self, alone) for tree in trees if self.marks]
+        changed += [_generate(tree, self, alone) for tree in trees if self.generated]
+        return any(changed)
 
     def _add(self, selector: _Selector, block: Block, variables: bytes, number: int) -> None:
         """Add the declarations for one selector, unless there are too many."""
@@ -425,3 +442,110 @@ def _is_true(terms: list[bytes]) -> bool:
         elif _SCREEN.get(name) != value:
             return False
     return True
+
+
+# --- what a sheet changes in a tree -----------------------------------------------------------
+
+
+def _mark(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
+    """Mark the elements that match compounds which only the parser's engine can compare.
+
+    Return whether there are any.
+    """
+    attribute = MARK.decode()
+    if sheet.has_marks:
+        for node in tree.css(f"[{attribute}]"):
+            del node.attrs[attribute]  # the sender's
+    marks: dict[int, list[bytes]] = {}
+    nodes = {}
+    for compound, key in sheet.marks.items():
+        if b":" in compound and not with_siblings:
+            continue
+        try:
+            found = tree.css(compound.decode("utf-8", "replace"))
+        except SelectolaxError:  # no selector that it reads
+            continue
+        for node in found:
+            nodes[node.mem_id] = node
+            marks.setdefault(node.mem_id, []).append(key)
+    for place, node in nodes.items():
+        node.attrs[attribute] = b" ".join(marks[place]).decode()
+    return bool(nodes)
+
+
+def _generate(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
+    """Put the texts that a sheet states before and after content into a tree.
+
+    Return whether there are any.
+    """
+    left, matching = _MAX_GENERATED, _Matching(tree, _MAX_RELATIVES)
+    for generated in sheet.generated:
+        if any(b":" in each for each in generated.compounds) and not with_siblings:
+            continue
+        for node in matching.nodes(generated.compounds[-1])[:left]:
+            if not matching.stands(node, generated.compounds, generated.relations):
+                continue
+            parts = [
+                node.attributes.get(name.decode()) or ""
+                if name
+                else text.decode("utf-8", "replace")
+                for text, name in generated.parts
+            ]
+            text = "".join(parts)[:_MAX_CONTENT]
+            if not text.strip() or (node.tag or "").encode() in _NO_TEXTS:
+                continue
+            left -= 1
+            first = node.first_child if generated.is_before else None
+            if first is None:
+                node.insert_child(text)
+            else:
+                first.insert_before(text)
+    return left < _MAX_GENERATED
+
+
+class _Matching:
+    """Which nodes of a tree match compounds, and stand where a selector says.
+
+    most: relatives of nodes that are looked at.  The parser's engine follows relations, too, but
+    its time grows without bound.
+    """
+
+    def __init__(self, tree: "LexborHTMLParser", most: int) -> None:
+        self._tree, self._left = tree, most
+        self._found: dict[bytes, dict[int, LexborNode]] = {}
+
+    def nodes(self, compound: bytes) -> list["LexborNode"]:
+        """Return the nodes that match a compound, in order."""
+        return list(self._ids(compound).values())
+
+    def _ids(self, compound: bytes) -> dict[int, "LexborNode"]:
+        if compound not in self._found:
+            try:
+                found = self._tree.css(compound.decode("utf-8", "replace"))
+            except SelectolaxError:  # no selector that it reads
+                found = []
+            self._found[compound] = {node.mem_id: node for node in found}
+        return self._found[compound]
+
+    def stands(
+        self, node: "LexborNode", compounds: Sequence[bytes], relations: Sequence[bytes]
+    ) -> bool:
+        """Return whether a node that matches the last compound has the relatives before it."""
+        wanted = {node.mem_id: node}
+        for compound, relation in zip(compounds[-2::-1], relations[::-1], strict=True):
+            ids = self._ids(compound)
+            around = (each for node in wanted.values() for each in self._relatives(node, relation))
+            wanted = {each.mem_id: each for each in around if each.mem_id in ids}
+        return bool(wanted)
+
+    def _relatives(self, node: "LexborNode", relation: bytes) -> Iterator["LexborNode"]:
+        """Yield the nodes that are related to one, the nearest first."""
+        is_sibling = relation in (b"+", b"~")
+        step = node.prev if is_sibling else node.parent
+        while step is not None and self._left > 0:
+            self._left -= 1
+            if step.is_element_node:
+                yield step
+                if relation in (b"+", b">"):
+                    return
+            step = step.prev if is_sibling else step.parent

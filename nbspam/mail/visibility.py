@@ -36,6 +36,15 @@ _LARGEST = 10_000.0  # pixels of text
 # Text of less opacity cannot be read, whatever the ground is.
 _MIN_OPACITY = 0.1
 
+# Elements that have no content.
+VOID = frozenset(
+    b"area base basefont bgsound br col embed frame hr img input keygen link meta param source"
+    b" track wbr".split()
+)
+# Elements whose content the parser takes as text and gives back as it is, and `title`.
+SHOWN_RAW, HIDDEN_RAW = (b"xmp", b"plaintext"), (b"title", b"iframe", b"noembed", b"noframes")
+RAW = (b"script", b"style", *SHOWN_RAW, *HIDDEN_RAW)
+
 # What a mail program hides without any style.  Of a list of options at most one is seen.
 _ABSENT: Declared = {"display": b"absent"}
 _OWN: dict[bytes, Declared] = {
