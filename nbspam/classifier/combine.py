@@ -299,14 +299,22 @@ def counting(values: Floats32, layer: Documents, limits: Integers | None) -> Any
     if limits is None or number.max(initial=0) <= most:
         return values
     values = np.array(values)
+    # Among sorted corrections, the last that may count for ham and the next, and so for spam.
+    edges = MOST_FOR_HAM - 1, MOST_FOR_HAM, -MOST_FOR_SPAM - 1, -MOST_FOR_SPAM
     for row in positions_of(number > most).tolist():
         own = values[layer.offsets[row] : layer.offsets[row + 1]]
-        for_ham, for_spam = positions_of(own < 0), positions_of(own > 0)
+        # Sorting numbers takes a twentieth of the time of sorting their places.
+        last_ham, ham, spam, last_spam = np.sort(own).take(edges).tolist()
+        weakest_ham, weakest_spam = min(ham, 0.0), max(spam, 0.0)
+        is_weak = (own >= weakest_ham) & (own <= weakest_spam)
         # Of equally strong ones the first count for ham, and the last for spam.
-        if len(for_ham) > MOST_FOR_HAM:
-            own[for_ham[own[for_ham].argsort(kind="stable")[MOST_FOR_HAM:]]] = 0
-        if len(for_spam) > MOST_FOR_SPAM:
-            own[for_spam[own[for_spam].argsort(kind="stable")[:-MOST_FOR_SPAM]]] = 0
+        if last_ham == weakest_ham < 0:
+            alike = positions_of(own == last_ham)
+            is_weak[alike[: MOST_FOR_HAM - np.count_nonzero(own < last_ham)]] = False
+        if last_spam == weakest_spam > 0:
+            alike = positions_of(own == last_spam)
+            is_weak[alike[np.count_nonzero(own > last_spam) - MOST_FOR_SPAM :]] = False
+        own[is_weak] = 0
     return values
 
 
