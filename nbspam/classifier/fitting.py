@@ -235,11 +235,12 @@ def corrections(
         if is_eased:
             moved = [0.0] * len(y)
         for half in halves:
+            z = part * score + constant
+            if half is None:  # the tokens of a half are not corrected yet
+                z += bounded(scale * _sums(correction, layer.columns, layer.offsets))
             seen = layer if half is None else layer.only(in_half(layer.tokens, half))
-            summed = bounded(scale * _sums(correction, seen.columns, seen.offsets))
-            far = np.abs(y - probability(part * score + constant + summed))
-            is_near = (far > NEAR) & (trusted > 0)
-            near = _messages(seen, np.flatnonzero(is_near), scale, part * score, y, trusted)
+            rows = np.flatnonzero((np.abs(y - probability(z)) > NEAR) & (trusted > 0))
+            near = _messages(seen, rows, scale, part * score, y, trusted)
             for _ in range(passes):
                 before_last = correction, constant
                 turn = near if number % 2 == 0 else near[::-1]

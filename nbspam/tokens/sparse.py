@@ -71,8 +71,7 @@ class Documents(NamedTuple):
         """Return how many of some tokens each document has, (n_docs,); wanted: (n_tokens,)."""
         if self.n_docs == 1:
             return np.array([np.count_nonzero(wanted.take(self.columns))])
-        met = positions_of(take_in_slices(wanted, self.columns))
-        return np.asarray(differences(met.searchsorted(self.offsets)))
+        return np.asarray(differences(self.only(wanted).offsets))
 
     def times(self) -> Indices:
         """Return how often each entry's token occurs in its document, shape (nnz,)."""
@@ -119,12 +118,21 @@ class Documents(NamedTuple):
         """Return the same documents with the entries of some tokens; wanted: mask (n_tokens,)."""
         if wanted.all():
             return self
-        kept = positions_of(take_in_slices(wanted, self.columns))
-        return self._replace(
-            offsets=kept.searchsorted(self.offsets),
-            columns=self.columns.take(kept),
-            counts=None if self.counts is None else self.counts.take(kept),
-        )
+        offsets, columns = np.empty_like(self.offsets), np.empty_like(self.columns)
+        counts = None if self.counts is None else np.empty_like(self.counts)
+        # In parts, because the places of all entries would take more memory than the documents.
+        end, bounds = 0, [*range(0, len(columns) or 1, _AT_ONCE), len(columns) + 1]
+        rows = self.offsets.searchsorted(bounds).tolist()
+        for (start, stop), (row, next_row) in zip(pairwise(bounds), pairwise(rows), strict=True):
+            some = slice(start, stop)
+            kept = positions_of(wanted.take(self.columns[some]))
+            offsets[row:next_row] = end + kept.searchsorted(self.offsets[row:next_row] - start)
+            own, end = slice(end, end + len(kept)), end + len(kept)
+            columns[own] = self.columns[some].take(kept)
+            if self.counts is not None and counts is not None:
+                counts[own] = self.counts[some].take(kept)
+        counts = None if counts is None else counts[:end]
+        return self._replace(offsets=offsets, columns=columns[:end], counts=counts)
 
     def on(self, numbers: Integers) -> "Documents":
         """Return the documents with other numbers for their tokens, such as columns for keys.
