@@ -16,7 +16,6 @@ import struct
 import subprocess
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -423,18 +422,18 @@ def mail_server(kind=Dovecot, **options):
 
 
 class Proxy:
-    """Passes bytes to a server, and cuts, delays or garbles what one asks for.
+    """Passes bytes to a server, and cuts or garbles what one asks for.
 
     cut_line: the number of a line of the client before which the connection ends.  cut_byte: bytes
     of the server after which it ends.  Each does so once.  garbled: bytes of the server that are
-    exchanged.  delay: seconds for each answer.
+    exchanged.
     """
 
     def __init__(self, port):
         self.target = port
         self.cut_line = self.cut_byte = None
-        self.garbled, self.delay = None, 0.0
-        self.n_lines = self.n_bytes = self.n_trips = 0
+        self.garbled = None
+        self.n_lines = self.n_bytes = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -461,8 +460,6 @@ class Proxy:
                     self.cut_line = None
                     break
                 self.n_lines += 1
-                self.n_trips += 1
-                time.sleep(self.delay)
                 server.sendall(line)
         self._end(client, server)
 

@@ -16,7 +16,6 @@ from nbspam.errors import UsageError
 from nbspam.sources.files import TextColumns, listed
 
 if TYPE_CHECKING:
-    from nbspam.decision import Rule
     from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
 
 # bogofilter's exit statuses; `main` gives 3, for every failure.
@@ -371,7 +370,12 @@ def explained_as_text(
         yield from [""] * (place > 0)
         yield from lines(each)
         if question.costs is not None:
-            yield from _risk_lines(each.verdict, question.costs)
+            from nbspam.decision import risks
+            from nbspam.printing import printable
+
+            costs = risks(each.verdict.posterior, question.costs).items()
+            for action, risk in sorted(costs, key=lambda item: item[1]):
+                yield f"{risk:.6g}  expected cost of the answer {printable(action)}"
 
 
 def explanation_lines(
@@ -410,15 +414,6 @@ def explanation_lines(
         cells = [*map(right, numbers, width), left(kind, width[3]), ""]
         start = "  ".join(cells)
         yield start + clipped(token, WIDTH - display_width(start))
-
-
-def _risk_lines(verdict: "Verdict", costs: "Rule") -> Iterator[str]:
-    """Yield the expected cost of each answer, the cheapest first."""
-    from nbspam.decision import risks
-    from nbspam.printing import printable
-
-    for action, risk in sorted(risks(verdict.posterior, costs).items(), key=lambda each: each[1]):
-        yield f"{risk:.6g}  expected cost of the answer {printable(action)}"
 
 
 def _nats(value: float, digits: int = 3) -> str:

@@ -262,20 +262,6 @@ def shard_command(
     nbspam shard 3/8 mails/ -o part.3
     nbspam merge part.* -o model.nbspam
     """
-    share, settings, skipped = _count_part(corpus, training, shard, jobs, sent)
-    output.report_skipped(skipped, strict)
-    kept = output.save_training_part(share, settings, output_path)
-    _show_part(share, settings, skipped, output_path, kept, as_json)
-
-
-def _count_part(
-    corpus: inputs.LabelledSources,
-    training: SettingsChoices,
-    shard: tuple[int, int],
-    jobs: "Workers",
-    sent: Sequence[str],
-) -> "tuple[Share, Settings, tuple[Skipped, ...]]":
-    """Return the counts of one shard, the settings of all shards, and what was skipped."""
     import_module("numpy")  # as in `learn_sources`
     from nbspam.counts.shards import Shard, count_share
     from nbspam.tokens.people import knowing_sent_mail
@@ -289,7 +275,9 @@ def _count_part(
     paths = inputs.paths_of(corpus.sources, corpus.labels)
     settings = knowing_sent_mail(settings, sent, paths)
     share, skipped = count_share(items, settings, Shard(*shard), jobs)
-    return share, settings, skipped
+    output.report_skipped(skipped, strict)
+    kept = output.save_training_part(share, settings, output_path)
+    _show_part(share, settings, skipped, output_path, kept, as_json)
 
 
 def _show_part(

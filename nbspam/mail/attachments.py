@@ -166,7 +166,12 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
         facts.append("image-{}x{}".format(*measures))
     archive = read_archive(data)
     if archive is not None:
-        found = _office(archive) or found
+        documents = (
+            kind
+            for start, kind in _OFFICE
+            if any(name.startswith(start) for name in archive.names)
+        )
+        found = next(documents, found)
         facts += _facts_of_archive(archive, found)
     if found in ("", "svg") and b"<" in data[:1024]:
         small = data.lower()
@@ -189,14 +194,6 @@ def _rounded(size: int) -> str:
     """Return a class of sizes, each four times as large as the one before, by its upper end."""
     step = 4 ** ((max(size, 1).bit_length() + 1) // 2)
     return f"{step >> 10}k" if step >= 1024 else "1k"
-
-
-def _office(archive: Archive) -> str:
-    """Return which document of an office program a ZIP archive is, nothing if it is another."""
-    for start, kind in _OFFICE:
-        if any(name.startswith(start) for name in archive.names):
-            return kind
-    return ""
 
 
 def _facts_of_archive(archive: Archive, kind: str) -> list[str]:

@@ -229,13 +229,9 @@ def _read_office(data: bytes) -> Document:
                 html.unescape(link.decode("utf-8", "replace")) for link in _TARGET.findall(xml)
             ]
             if not name.filename.endswith(".rels"):
-                texts.append(_text_of_xml(xml))
+                text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _CELL_VALUE.sub(b"", xml)))
+                texts.append(html.unescape(text.decode("utf-8", "replace")))
     return Document("\n".join(texts), links, ("attached-long",) if left <= 0 else ())
-
-
-def _text_of_xml(xml: bytes) -> str:
-    text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _CELL_VALUE.sub(b"", xml)))
-    return html.unescape(text.decode("utf-8", "replace"))
 
 
 # --- PDF -------------------------------------------------------------------------------------

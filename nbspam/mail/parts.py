@@ -169,7 +169,9 @@ def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
             start = bracket.end()
     if stop < len(text):
         blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
-        stop = blank if blank > start else _character(text, stop, start)
+        stop = blank if blank > start else stop
+        while stop > start and text[stop] & 0xC0 == 0x80:  # within a character
+            stop -= 1
     return text[start:stop]
 
 
@@ -181,13 +183,6 @@ def _next_start(text: bytes, start: int, stop: int) -> int:
     while start < stop and text[start] & 0xC0 == 0x80:
         start += 1
     return start
-
-
-def _character(text: bytes, stop: int, start: int) -> int:
-    """Return the last position, at most `stop`, at which a character begins."""
-    while stop > start and text[stop] & 0xC0 == 0x80:
-        stop -= 1
-    return stop
 
 
 # --- parts -----------------------------------------------------------------------------------

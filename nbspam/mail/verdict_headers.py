@@ -82,32 +82,19 @@ def headers_of(
     verdict: Verdict, rule: Rule, wanted: HeaderChoices, explanation: Explanation | None = None
 ) -> list[Header]:
     """Return the headers that tell a verdict, from top to bottom."""
-    headers = [_verdict_header(verdict)]
+    release = f"version={__version__}"
+    said = f"{verdict.label}, probability={verdict.probability:.6f}, {release}"
+    headers = [(VERDICT, said)]
     if explanation is not None:
         headers.append((EXPLANATION, explanation.brief(_EXPLAINED)))
     if wanted.bogosity:
-        headers.append(_bogosity_header(verdict))
+        said = f"{verdict.label.capitalize()}, tests=bogofilter"  # as bogofilter 1.2 writes it
+        said += f", spamicity={verdict.posterior['spam']:.6f}, {release}"
+        headers.append((BOGOSITY, said))
     if wanted.spam_status:
         learned = None if wanted.sure is None else sure_label(verdict, wanted.sure)
         headers += _spam_headers(verdict, rule, learned or "no")
     return headers
-
-
-def _verdict_header(verdict: Verdict) -> Header:
-    """Return our own header: the label, its probability, and our version."""
-    return (
-        VERDICT,
-        f"{verdict.label}, probability={verdict.probability:.6f}, version={__version__}",
-    )
-
-
-def _bogosity_header(verdict: Verdict) -> Header:
-    """Return the header that bogofilter 1.2 writes."""
-    spamicity = verdict.posterior["spam"]
-    return BOGOSITY, (
-        f"{verdict.label.capitalize()}, tests=bogofilter, spamicity={spamicity:.6f},"
-        f" version={__version__}"
-    )
 
 
 def sure_label(verdict: Verdict, sure: float) -> str | None:

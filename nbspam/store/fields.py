@@ -309,7 +309,10 @@ def check_state(state: State) -> None:
         check_fields(memory, MEMORY, sizes, "memory: ", SHAPES)
         for name in "label", "told", "sample_offsets":
             _check_range(memory[name], f"memory: {name}", MEMORY[name], sizes)
-    _check_cutoffs(state["cutoffs"])
+    if (cutoffs := state["cutoffs"]) is not None:
+        require(_is_dict(cutoffs) and set(cutoffs) == set(CUTOFFS), "cutoffs")
+        check_fields(cutoffs, CUTOFFS, {}, "cutoffs: ")
+        require(cutoffs["ham"] <= cutoffs["spam"], "cutoffs: ham above spam")
 
 
 def check_settings(settings: Any, n_classes: int) -> None:
@@ -359,13 +362,6 @@ def _check_fit(state: State, sizes: Sizes) -> None:
         require(bool(state["blend"][-1] > 0), "blend: no tail")
     else:
         check_fields(state, SUMMED, sizes)
-
-
-def _check_cutoffs(cutoffs: Any) -> None:
-    if cutoffs is not None:
-        require(_is_dict(cutoffs) and set(cutoffs) == set(CUTOFFS), "cutoffs")
-        check_fields(cutoffs, CUTOFFS, {}, "cutoffs: ")
-        require(cutoffs["ham"] <= cutoffs["spam"], "cutoffs: ham above spam")
 
 
 def check_memory(state: State) -> None:

@@ -169,18 +169,14 @@ def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None
     They would turn it into one of categories, which nobody means by a division by zero.
     """
     others = {cell for cell in known if not is_number_cell(cell)}
-    if others and len(others) < len(known) and all(map(_is_infinite, others)):
-        record = next(record for record in records if record.cells.get(name, "") in others)
-        raise InputError(
-            f"{record.name}: {name} is {record.cells[name][:40]!r}, not a finite number; correct"
-            f" the cell, leave it empty if unknown, or train with --categorical {name}"
-        )
-
-
-def _is_infinite(cell: str) -> bool:
     with suppress(ValueError):
-        return isinf(float(cell))
-    return False
+        if others and len(others) < len(known) and all(isinf(float(cell)) for cell in others):
+            record = next(record for record in records if record.cells.get(name, "") in others)
+            raise InputError(
+                f"{record.name}: {name} is {record.cells[name][:40]!r}, not a finite number;"
+                " correct the cell, leave it empty if unknown, or train with"
+                f" --categorical {name}"
+            )
 
 
 def _detected(

@@ -85,7 +85,8 @@ def separated(
 
 def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
     """Return the graph, or its moral graph, in DOT, the language of Graphviz."""
-    quoted = [_quoted(name) for name in names]
+    escaped = (name.replace("\\", "\\\\").replace('"', '\\"') for name in names)
+    quoted = [f'"{name}"' for name in escaped]
     if moral:
         lines = [f"  {quoted[a]} -- {quoted[b]};" for a, b in sorted(moral_graph(parents))]
         kind = "graph"
@@ -95,11 +96,6 @@ def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
         kind = "digraph"
     nodes = [f"  {name};" for name in quoted]
     return "\n".join([f"{kind} network {{", *nodes, *lines, "}"])
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 # --- scores: how well a graph fits data, as a sum over families ------------------------------
