@@ -71,6 +71,7 @@ def lesson(number: int, rng: random.Random) -> bytes:
 def teach(server: servers.Server, asked: Iterator[client.Call], most: int) -> None:
     """Ask and teach, and print the memory."""
     rng, before = random.Random(1), 0
+    workers = server.workers  # beside them a process may fit the model
     for step in (-1, 0, *(most * part // 30 for part in (1, 6, 12, 18, 24, 30)), most):
         client.load((next(asked) for _ in range(0 if step else _BEFORE)), _AT_ONCE)
         for number in range(before, step):
@@ -79,7 +80,7 @@ def teach(server: servers.Server, asked: Iterator[client.Call], most: int) -> No
         time.sleep(_REST if step == before == most else 0)
         before = max(step, 0)
         sizes = [
-            [sum(servers.megabytes(pid, kind) for kind in kinds) for pid in server.workers]
+            [sum(servers.megabytes(pid, kind) for kind in kinds) for pid in workers]
             for kinds in (("Private_Clean", "Private_Dirty"), ("Rss",))
         ]
         print(f"{before:9,}{max(sizes[0]):7.0f}{max(sizes[1]):7.0f}", flush=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nbspam.arrays import today
 from nbspam.counts.counting import Outcome
 from nbspam.counts.ledger import FiledMessage
-from nbspam.disk import locked, resolved
+from nbspam.disk import locked, resolved, stamp_of
 from nbspam.errors import ModelFileError, NbspamError, SharedLogError
 from nbspam.server.choices import Service, ShareChoices
 from nbspam.server.judge import (
@@ -69,6 +69,19 @@ class TaughtModels:
     def _site(self) -> StoredModel:
         return open_served(self._model_path)
 
+    def look_after(self, take_in: Callable[[Callable[[], None]], object]) -> bool:
+        """Return whether the site's model is to be fitted again; called every second.
+
+        take_in: runs a function in a thread: it reads the model that another process has fitted.
+        """
+        site: StoredModel | None = vars(self).get("_site")
+        if site is None:
+            return False
+        is_current = stamp_of(site.path) == site.stamp
+        if not is_current:
+            take_in(partial(_take_in, site))
+        return is_current and site.is_due
+
     def __call__(self, user: str) -> StoredModel:
         """Return a user's model, "" for the site's; raises UserError for no user's name.
 
@@ -89,6 +102,12 @@ class TaughtModels:
                 self._held.popitem(last=False)
         self._held.move_to_end(user)
         return self._held[user]
+
+
+def _take_in(site: StoredModel) -> None:
+    with suppress(NbspamError):  # the next lesson tells why
+        site.catch_up()
+    return_freed_memory()
 
 
 # ---- the teacher ----
@@ -147,7 +166,6 @@ class Teacher:
         self._threads = ThreadPoolExecutor(_TEACHERS, thread_name_prefix="teacher")
         self._lock = Lock()  # of the queues
         self._queues: dict[str, list[WaitingLesson]] = {}  # of the models that have a thread
-        self._site: StoredModel | None = None  # once a lesson has changed it
         self.n_waiting = 0
 
     def teach(
@@ -176,11 +194,6 @@ class Teacher:
             self._threads.submit(self._work, waiting.user)
         return waiting.done
 
-    def rest(self) -> None:
-        """Make a fit of the site's model that was put off; called every second."""
-        if self._site is not None and not self.n_waiting:
-            self._threads.submit(self._fit)
-
     def end(self) -> None:
         """End the threads once they have learned all waiting messages."""
         self._threads.shutdown()
@@ -194,14 +207,6 @@ class Teacher:
             here = [case for case, each in zip(cases, lessons, strict=True) if each is not None]
             loop = cases[0].done.get_loop()
             loop.call_soon_threadsafe(self._settle, len(cases), here, results)
-
-    def _fit(self) -> None:
-        assert self._site is not None
-        before = self._site.stamp
-        with suppress(NbspamError):  # it is tried again, and the next lesson tells why
-            self._site.fit_if_due()
-        if self._site.stamp != before:
-            return_freed_memory()
 
     def _next(self, user: str) -> list[WaitingLesson]:
         """Return the next messages for a model; if there are none, it has no thread any more."""
@@ -252,8 +257,6 @@ class Teacher:
         )
         if model.stamp != before:
             return_freed_memory()
-        if not self._has_users:
-            self._site = model
         if self._outlet is not None and self._waits_for_log:
             self._outlet.wait_for_log(LOG_SECONDS)
         return early + found
@@ -365,7 +368,6 @@ class Courier:
                 now = time.monotonic()
                 if now >= due:
                     site = sharer.model_of("")
-                    site.fit_if_due()
                     facts = sharer.report(now - last > _QUIET)
                     self._put(facts)
                     if known != (facts.get("model"), site.stamp):

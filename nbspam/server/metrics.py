@@ -128,7 +128,7 @@ VERDICTS = ("ham", "spam", "unsure")
 LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
 _NO_VERDICT = ("busy", "late", "idle", "malformed", "failed", "gone")
 _NO_LESSON = ("forbidden", "large", "user")
-TROUBLES = (*_NO_VERDICT, *_NO_LESSON, "model")  # the last one: it could not be read again
+TROUBLES = (*_NO_VERDICT, *_NO_LESSON, "model")  # the last one: it could not be read or fitted again
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (
     *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
@@ -141,7 +141,7 @@ _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogg
 # Of the process that shares lessons: whether the log answers, records of the log that were not
 # read yet, lessons that wait for it, records that were read, and those that were no lessons.
 SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
-_GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "users", "users_bytes")
+_GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "due", "users", "users_bytes")
 _SLOTS = (
     *VERDICTS,
     *(f"lesson {name}" for name in LESSONS),

@@ -37,7 +37,11 @@ from nbspam.workers import fork
 _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: a worker that ends earlier is started again only after them
 _MORE = 5.0  # seconds that workers get beyond their own time for ending
+_FIT_SHARE = 0.2  # of the server's time in which a process fits the model, at most
+_FIT_AGAIN = 10.0  # seconds, after which a fit that failed is tried again
+_NICE = 10  # of that process: lessons and verdicts come first
 _STUCK = 120.0  # seconds without a sign of life, after which a worker is ended
+_NOT_FITTED = "the model is not fitted now, and judges on as it was"
 _FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSYS}
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
 
@@ -75,6 +79,8 @@ class Supervisor:
         self.leaving: dict[int, SupervisedWorker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
         self.rows = service.tally.n_workers  # new workers begin before old ones end
+        self.fitter: tuple[int, float] | None = None  # the process that fits, and when it began
+        self.fits_at = 0.0  # the next one may begin
         self.stops_by: float | None = None
         self.renews = False  # the choices are to be read again
         self.is_told = False  # that all workers answer
@@ -85,7 +91,7 @@ class Supervisor:
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
         for _ in range(self.n_workers):
             self.start()
-        while self.stops_by is None or self.workers or self.leaving:
+        while self.stops_by is None or self.workers or self.leaving or self.fitter:
             received = signal.sigwait(_SIGNALS)
             if received in (signal.SIGTERM, signal.SIGINT):
                 self.stop()
@@ -102,23 +108,38 @@ class Supervisor:
             row = next(r for r in range(1, self.rows + 1) if r not in taken)
         pid = fork()
         if pid == 0:
-            self.be_worker(row)
+            work = partial(run_worker, self.service, self.model, row, self.pid)
+            _be_child(self.service.log, "a worker ends", work)
         self.workers[pid] = SupervisedWorker(pid, row, time.monotonic())
 
-    def be_worker(self, row: int) -> NoReturn:
-        """Work as a worker; never returns."""
-        status = 1
+    def fit(self, now: float) -> None:
+        """Have a process fit the model, if that is due, beside which workers learn on.
+
+        The memory that a fit takes ends with it.
+        """
+        if self.fitter or now < self.fits_at or not self.service.tally.total("due"):
+            return
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
-            status = run_worker(self.service, self.model, row, self.pid)
-        except BaseException as error:
-            self.service.log.failed("a worker ends", error)
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
+            pid = fork()
+        except OSError as error:  # no memory, or too many processes
+            self.service.log.failed(_NOT_FITTED, error)
+            self.service.tally.add("trouble model")
+            self.fits_at = now + _FIT_AGAIN
+            return
+        if pid == 0:
+            _be_child(self.service.log, _NOT_FITTED, partial(fit_model, self.service))
+        self.fitter = pid, now
+
+    def note_fit(self, status: int, began: float, now: float) -> None:
+        """Note how the process that fits the model has ended, and when the next one may begin."""
+        self.fitter = None
+        self.fits_at = now + (now - began) * (1 / _FIT_SHARE - 1)
+        if status == 0 or self.stops_by is not None:
+            return
+        self.fits_at = max(self.fits_at, now + _FIT_AGAIN)
+        self.service.tally.add("trouble model")
+        if os.WIFSIGNALED(status):  # else it has told why
+            self.service.log.told(f"{_NOT_FITTED}: {_cause(status, False)[1]}")
 
     def tick(self) -> None:
         """Start workers that have ended again, and tell systemd that the server lives."""
@@ -130,6 +151,7 @@ class Supervisor:
             if now > self.stops_by:
                 self.kill([*self.workers, *self.leaving])
             return
+        self.fit(now)
         if self.renews and not self.leaving:
             self.renew()
         for row in [row for row, when in self.waiting.items() if when <= now]:
@@ -145,6 +167,9 @@ class Supervisor:
 
     def bury(self, pid: int, status: int, now: float) -> None:
         """Note the end of a process, and have it started again unless it was to end."""
+        if self.fitter is not None and pid == self.fitter[0]:
+            self.note_fit(status, self.fitter[1], now)
+            return
         is_leaving = pid in self.leaving
         worker = self.leaving.pop(pid, None) or self.workers.pop(pid, None)
         if worker is None:
@@ -185,6 +210,8 @@ class Supervisor:
             listener.close()
         self.stops_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
         self.leave()
+        if self.fitter is not None:  # the journal has all that it would take in
+            self.kill([self.fitter[0]])
 
     def leave(self) -> None:
         """Ask the current workers to answer all accepted connections, and to end."""
@@ -216,6 +243,36 @@ class Supervisor:
         """End processes at once."""
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
+
+
+def _be_child(log: Log, fails: str, work: Callable[[], int]) -> NoReturn:
+    """Do the work of a process that was just forked, and end with the status that it returns."""
+    status = 1
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
+        status = work()
+    except BaseException as error:
+        log.failed(fails, error)
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def fit_model(service: Service) -> int:
+    """Fit the model of a server if that is due; return the status to exit with.
+
+    Raises NbspamError; then what was learned is in the journal as before.
+    """
+    for _, listener in service.listeners:
+        listener.close()
+    os.nice(_NICE)
+    model = StoredModel(service.choices.model_path)
+    if model.is_due:
+        model.compact()
+    return 0
 
 
 def _ended() -> tuple[int, int]:

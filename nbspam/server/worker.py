@@ -82,6 +82,7 @@ class _EventLoopWorker:
         self.supervisor = supervisor
         self.accepting: set[asyncio.Task[object]] = set()
         self.courier: Courier | None = None
+        self.models: TaughtModels | None = None
         self.ended = asyncio.Event()
 
     def furnish(self, model: StoredModel) -> Desk:
@@ -102,7 +103,7 @@ class _EventLoopWorker:
             users = Users(choices.users, limits.users_bytes, on_users)
         on_model = partial(on_trouble, "the model as it was goes on judging")
         judge = Judge(model, choices.rule_of, on_model, service.tally, users)
-        models = TaughtModels(choices.model_path, choices.users)
+        self.models = models = TaughtModels(choices.model_path, choices.users)
         outlet, share = None, choices.share
         if share is not None:
             self.courier = Courier(service, share, models)
@@ -134,8 +135,12 @@ class _EventLoopWorker:
         self.wake_supervisor()
         while not self.ended.is_set():
             desk.sweep(loop.time())
-            if desk.teacher is not None:
-                desk.teacher.rest()
+            if self.models is not None:
+                to_thread = partial(loop.run_in_executor, None)
+                is_due = self.models.look_after(to_thread)
+                tally.put("due", is_due)
+                if is_due:
+                    self.wake_supervisor()
             if desk.judge.seconds_busy < desk.limits.answer_seconds:
                 tally.put("beat", time.monotonic())
             if not desk.judge.is_alive:  # nobody would be answered any more

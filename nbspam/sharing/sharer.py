@@ -30,7 +30,7 @@ from nbspam.sharing.records import (
     fingerprint,
     spelt_out,
 )
-from nbspam.store.journal import encode_record, synchronize
+from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import plain, write_plain
 from nbspam.store.open import save_classifier
@@ -377,7 +377,7 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
     place = sharer.outbox.place()
     for user in ["", *users]:
         model = sharer.model_of(user)
-        with locked(model.path):
+        with locked_model(model.path):
             if user in sharer.outbox.users():
                 return None
             if not os.path.exists(model.path):

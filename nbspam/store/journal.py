@@ -10,6 +10,7 @@ import os
 import struct
 import warnings
 import zlib
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 from nbspam.arrays import differences
 from nbspam.counts.ledger import LabelChange
 from nbspam.disk import (
+    locked,
     open_own,
     parent_folder,
     read_own,
@@ -99,6 +101,11 @@ NO_JOURNAL = Journal([], None)
 def journal_path(path: str) -> str:
     """Return the path of a model's journal; path: from `disk.resolved`."""
     return f"{path}.journal"
+
+
+def _next_path(path: str) -> str:
+    """Return where the journal of a model file is before that file is in its place."""
+    return f"{path}.journal.next"
 
 
 # ---- the bytes ----
@@ -248,11 +255,14 @@ def _end_at(data: bytes, at: int, owner: Identity) -> tuple[int, Identity] | Non
 # ---- reading ----
 
 
-def read_journal(path: str) -> Journal:
-    """Return the journal beside a model, even if it is another model's; raises ModelFileError."""
+def read_journal(path: str, name: str | None = None) -> Journal:
+    """Return the journal beside a model, even if it is another model's; raises ModelFileError.
+
+    name: of the file, unless it is in the journal's place.
+    """
     before = None
     for _ in range(_AGAIN):
-        data = _read(path)
+        data = _read(path, name=name)
         if data is None:
             return NO_JOURNAL
         journal = parsed(data)
@@ -262,17 +272,18 @@ def read_journal(path: str) -> Journal:
     return journal
 
 
-def _read(path: str, start: int = 0) -> bytes | None:
+def _read(path: str, start: int = 0, name: str | None = None) -> bytes | None:
     """Return the bytes of a model's journal from `start` on, None if there is no journal."""
+    name = name or journal_path(path)
     try:
-        with open(open_own(journal_path(path), path), "rb") as file:
+        with open(open_own(name, path), "rb") as file:
             file.seek(start)
             return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ModelFileError(
-            f"{journal_path(path)}: cannot read the model's journal: {error.strerror};"
+            f"{name}: cannot read the model's journal: {error.strerror};"
             " make it readable, or move it away to do without its changes"
         ) from error
 
@@ -309,7 +320,11 @@ def snapshot_and_journal(
     while True:
         is_known = known is not None and stamp_of(path) == known.stamp
         snapshot = known if known is not None and is_known else read_snapshot(path, copy)
+        # Read before the journal, whose place it may take just now.
+        coming = read_journal(path, _next_path(path))
         journal = read_journal(path)
+        if journal.owner != snapshot.identity and coming.owner == snapshot.identity:
+            journal = coming
         if stamp_of(path) == snapshot.stamp:
             return snapshot, journal
 
@@ -366,6 +381,29 @@ def is_taken_in(journal: Journal, model: Identity) -> bool:
 # ---- writing; the caller holds the model's lock ----
 
 
+@contextlib.contextmanager
+def locked_model(path: str) -> Iterator[None]:
+    """Hold the write lock of a model, with its journal in its place; raises ModelFileError."""
+    with locked(path):
+        if os.path.lexists(_next_path(path)):
+            _put_in_place(path)
+        yield
+
+
+def _put_in_place(path: str) -> None:
+    """Move the next journal to its place, unless its model file never came."""
+    name = _next_path(path)
+    is_owned = read_journal(path, name).owner == identity_at(path)
+    try:
+        if is_owned:
+            os.replace(name, journal_path(path))
+        else:
+            os.unlink(name)
+        sync_folder(parent_folder(path))
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def append(
     path: str, journal: Journal, changes: list[LabelChange], is_kept: bool = False
 ) -> Journal | None:
@@ -413,12 +451,18 @@ def synchronize(path: str) -> None:
         raise unwritable(path, error) from error
 
 
-def write_journal(path: str, model: Identity, changes: list[LabelChange]) -> Journal:
-    """Write a journal of these changes, replacing any other; raises OSError."""
+def write_journal(
+    path: str, model: Identity, changes: list[LabelChange], name: str | None = None
+) -> Journal:
+    """Write a journal of these changes, replacing any other; raises OSError.
+
+    name: of the file, unless it is in the journal's place.
+    """
     first = header(model)
     (crc,) = WORD.unpack(first[-WORD.size :])
     data, written = _written(Journal([], model, end=len(first), crc=crc), changes)
-    replace_file(journal_path(path), lambda file: file.writelines([first, data]), like=path)
+    name = name or journal_path(path)
+    replace_file(name, lambda file: file.writelines([first, data]), like=path)
     return written
 
 
@@ -459,11 +503,15 @@ def name_successor(path: str, journal: Journal, model: Identity) -> None:
             os.close(descriptor)
 
 
-def write_model(path: str, state: State, journal: Journal | None = None) -> None:
+def write_model(
+    path: str, state: State, journal: Journal | None = None, rest: Sequence[LabelChange] = ()
+) -> None:
     """Write a model file and remove the journal of the old one; the caller holds its lock.
 
     journal: the old model's, if it was just read.  A journal that the new file cannot have taken
-    in, or not all of it, is kept aside.  Raises ModelFileError.
+    in, or not all of it, is kept aside.  rest: changes that the new file does not include, for
+    its own journal: a crash leaves old file and journal, or new file and next journal.  Raises
+    ModelFileError.
     """
     old = identity_at(path)
     journal = read_journal(path) if journal is None else journal
@@ -471,8 +519,17 @@ def write_model(path: str, state: State, journal: Journal | None = None) -> None
         set_aside(path, journal, old)
     except OSError as error:
         raise unwritable(path, error) from error
-    save_state(path, state, lambda new: name_successor(path, journal, new))
-    remove_journal(path)
+
+    def before(new: Identity) -> None:
+        if rest:
+            write_journal(path, new, list(rest), _next_path(path))
+        name_successor(path, journal, new)
+
+    save_state(path, state, before)
+    if rest:
+        _put_in_place(path)
+    else:
+        remove_journal(path)
 
 
 def remove_journal(path: str) -> None:

@@ -30,7 +30,7 @@ from nbspam.counts.table import (
     without_empty,
     worth_keeping,
 )
-from nbspam.disk import locked, resolved
+from nbspam.disk import resolved
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import tracked
@@ -38,7 +38,7 @@ from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.store import assembly
 from nbspam.store.fields import check_part
-from nbspam.store.journal import write_model
+from nbspam.store.journal import locked_model, write_model
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity, Snapshot, State, is_model_file, read_snapshot
 from nbspam.store.open import PART, keep_old_model
@@ -267,7 +267,7 @@ def save_part(path: str, share: Share, settings: Settings) -> str | None:
     Raises ModelFileError.
     """
     path = resolved(path)
-    with locked(path):
+    with locked_model(path):
         kept = keep_old_model(path) if is_model_file(path) and not _holds_part(path) else None
         write_model(path, _state_of(share, settings))
     return kept
@@ -434,7 +434,7 @@ def _complete(parts: Sequence[TrainingPart]) -> list[TrainingPart]:
 # The endings of what nbspam keeps beside a model: the model that it replaced, locks, journals, and
 # what the page of `nbspam serve` keeps.
 _BESIDE = re.compile(
-    r"(?:~|\.lock|\.journal(?:\.[0-9a-f]{8})?|\.secret|\.review(?:-wal|-shm|\.damaged)?)+$"
+    r"(?:~|\.lock|\.journal(?:\.[0-9a-f]{8}|\.next)?|\.secret|\.review(?:-wal|-shm|\.damaged)?)+$"
 )
 
 

@@ -7,7 +7,6 @@ at once would have made.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -22,7 +21,7 @@ from nbspam.classifier.training import ModelGrowth, uncopied_overlay
 from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_lessons
 from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
-from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
+from nbspam.disk import Stamp, resolved, stamp_of, unwritable
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
@@ -46,6 +45,7 @@ from nbspam.store.journal import (
     NOBODY,
     Journal,
     append,
+    locked_model,
     read_journal,
     read_model,
     read_more,
@@ -63,7 +63,7 @@ from nbspam.verdicts import Skipped, posterior
 # One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
 # a large update makes a few fits instead of one for each twentieth by which a class grows.
 MAX_ENTRIES = 4_000_000
-_FIT_SHARE, _MANY = 0.2, 1_000  # of a server's time, at most; messages, with fewer it takes none
+_APART = 1_000  # messages from which on a process of its own fits a server's model
 # Who has read a model file last to serve from it: others in the process have the same arrays.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
 _NOWHERE = ""  # the class of messages that are to be un-learned; no class has this name
@@ -98,11 +98,10 @@ class StoredModel:
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
         the model that the first message makes, if there is none.  served: the copy that a server
-        reads (see `read_snapshot`); a fit that is due waits then while lessons come fast.
+        reads (see `read_snapshot`); the fits of a large model are left to another process then.
         """
         self.name, self.path = path, resolved(path)
         self._new, self._served = new, served
-        self._fit_seconds = 0.0  # that the last fit took here
         self._mutex = RLock()
         self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
         self._load(just_read)
@@ -112,7 +111,7 @@ class StoredModel:
         """Return a model that has no file: what it learns ends with the process."""
         model = cls.__new__(cls)
         model.name, model.path, model.is_on_disk = "model", "", False
-        model._served, model._fit_seconds, model._mutex = None, 0.0, RLock()
+        model._served, model._mutex = None, RLock()
         model._identity, model.stamp, model._journal = None, None, NO_JOURNAL
         model._begin(classifier)
         return model
@@ -123,8 +122,7 @@ class StoredModel:
         self._changes: list[LabelChange] = []
         self._known: dict[int, LabelChange] = {}
         self._growth = ModelGrowth.of(base)
-        self.is_due = False  # a fit, which could not be written or was put off
-        self._rest()
+        self.is_due = False  # a fit, which could not be written or is left to another process
         self._current = None
 
     @property
@@ -187,22 +185,31 @@ class StoredModel:
         self._refresh()
         return self.filed(data)
 
+    def catch_up(self) -> None:
+        """Take in what other processes have learned or fitted; raises ModelFileError."""
+        with self._mutex:
+            self._refresh()
+
     def compact(self) -> None:
         """Write a model file that includes everything any process has learned so far.
 
-        Raises ModelFileError; then the old file and its journal are unchanged.
+        Others learn on while it is fitted, and their lessons stay in the journal.  Raises
+        ModelFileError; then the old file and its journal are unchanged.
         """
+        with self._mutex:
+            self._refresh()
+            base, changes, taken_in = self.base, self._changes, list(self._changes)
+        whole = compacted(base, taken_in)
         with self._alone():
-            self._fit()
+            if self._changes is changes:
+                rest = changes[len(taken_in) :]
+            else:  # another process has replaced the model
+                base, rest = self.base, []
+                whole = compacted(base, self._changes)
+            if rest:
+                rest = respelt(rest, base.table.vocabulary, whole.table.vocabulary)
+            self._take_base(whole, rest)
             self._load()
-
-    def fit_if_due(self) -> None:
-        """Make the fit that was put off while lessons came fast, if its time has come."""
-        if self.is_due and time.monotonic() >= self._rests_until:
-            with self._alone():
-                if self.is_due:
-                    self._fit()
-                    self._load()
 
     def _needs_more(self) -> Outcome:
         """Return a note if the model knows only ham, only spam or nothing."""
@@ -466,8 +473,7 @@ class StoredModel:
         """Keep changes: up to the last due fit in a new base, the others as changes."""
         due = self._growth.copy().note_all(changes)
         if self._served is not None and (due or self.is_due):
-            rests = self.base.table.n_docs >= _MANY and time.monotonic() < self._rests_until
-            due = 0 if rests else len(changes)
+            due = 0 if self.base.table.n_docs >= _APART else len(changes)
         is_new = self.is_on_disk and not self.is_there
         outcome = Outcome(notes=(f"{self.path}: a new model",) if is_new else ())
         if not due:
@@ -487,16 +493,7 @@ class StoredModel:
 
     def _fit(self, more: Sequence[LabelChange] = ()) -> None:
         """Fit evidence again, and write it with all changes and more; raises NbspamError."""
-        start = time.monotonic()
-        try:
-            self._take_base(compacted(self.base, [*self._changes, *more]))
-        finally:
-            self._fit_seconds = time.monotonic() - start
-            self._rest()
-
-    def _rest(self) -> None:
-        """Put the next fit off."""
-        self._rests_until = time.monotonic() + self._fit_seconds * (1 / _FIT_SHARE - 1)
+        self._take_base(compacted(self.base, [*self._changes, *more]))
 
     def _note(self, changes: Sequence[LabelChange]) -> None:
         """Add changes that were kept to what this object knows."""
@@ -534,7 +531,7 @@ class StoredModel:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with self._mutex, locked(self.path) if self.is_on_disk else nullcontext():
+        with self._mutex, locked_model(self.path) if self.is_on_disk else nullcontext():
             self._refresh()
             yield
 
@@ -549,17 +546,18 @@ class StoredModel:
                 return
         self._load()
 
-    def _take_base(self, whole: Classifier) -> None:
-        """Write a model file, and remove the journal, whose changes it includes.
+    def _take_base(self, whole: Classifier, rest: Sequence[LabelChange] = ()) -> None:
+        """Write a model file, which includes the journal's changes but for the rest.
 
         If the file cannot be written, `_keep` appends the changes of this call to the journal
         instead; none of them was reported yet.
         """
         if not self.is_on_disk:
             self._begin(whole)
+            self._note(rest)
             return
         self._clear_away()
-        write_model_file(self.path, whole, self._journal if self.is_there else None)
+        write_model_file(self.path, whole, self._journal if self.is_there else None, rest)
 
     def _append(self, changes: list[LabelChange]) -> None:
         """Write changes to the journal."""

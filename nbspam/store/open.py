@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ import numpy as np
 from nbspam import __version__
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS, Classifier
+from nbspam.counts.ledger import LabelChange
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
@@ -23,6 +25,7 @@ from nbspam.store.journal import (
     NO_JOURNAL,
     Journal,
     journal_path,
+    locked_model,
     read_model,
     remove_journal,
     snapshot_and_journal,
@@ -141,17 +144,23 @@ def _unfit(path: str, error: Exception) -> ModelFileError:
 def save_classifier(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
     path = resolved(path)
-    with locked(path):
+    with locked_model(path):
         write_model_file(path, classifier)
 
 
-def write_model_file(path: str, classifier: AnyClassifier, journal: Journal | None = None) -> None:
-    """Write a model file and remove the old one's journal; the caller holds the lock.
+def write_model_file(
+    path: str,
+    classifier: AnyClassifier,
+    journal: Journal | None = None,
+    rest: Sequence[LabelChange] = (),
+) -> None:
+    """Write a model file in the place of the old one; the caller holds the lock.
 
-    path: from `resolved`.  journal: that of the old one, if it was just read.
+    path: from `resolved`.  journal: that of the old one, if it was just read.  rest: the changes
+    that the new one does not include, for its journal.
     """
     state = {"program": f"nbspam {__version__}", **classifier.to_state()}
-    write_model(path, state, journal)
+    write_model(path, state, journal, rest)
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
@@ -162,7 +171,7 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     from nbspam.store.assembly import compacted
 
     path = resolved(path)
-    with locked(path):
+    with locked_model(path):
         snapshot, journal = read_model(path)
         base = of_tokens(path, classifier_of(path, snapshot.state))
         classifier = compacted(base, journal.changes)
@@ -181,7 +190,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     Raises ModelFileError; then the old model is there as before.
     """
     path = resolved(path)
-    with locked(path):
+    with locked_model(path):
         kept = keep_old_model(path) if _would_lose(path, classifier) else None
         write_model_file(path, classifier)
     return kept

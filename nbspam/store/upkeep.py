@@ -20,7 +20,7 @@ from nbspam.arrays import Booleans, Floats, Keys
 from nbspam.classifier.classifier import TOKENS, Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
-from nbspam.disk import locked, parent_folder, resolved, unwritable
+from nbspam.disk import parent_folder, resolved, unwritable
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.settings import PRESENCE
@@ -30,6 +30,7 @@ from nbspam.store.journal import (
     Condition,
     Journal,
     journal_path,
+    locked_model,
     problem_of,
     read_model,
     set_aside,
@@ -247,7 +248,7 @@ def repair(path: str) -> Finding:
     path = resolved(path)
     if not os.path.exists(path):
         raise ModelFileError(f"{path}: no such model; give a model file")
-    with locked(path):
+    with locked_model(path):
         try:
             return _repair(path)
         except OSError as error:
@@ -320,7 +321,7 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
     """
     path = resolved(path)
     StoredModel(path)  # fails if there is no model; locking first would create its folder
-    with locked(path):
+    with locked_model(path):
         living = StoredModel(path)
         whole = living.whole()
         before = Size(len(whole.table.vocabulary), living.size())

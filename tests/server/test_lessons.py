@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,14 +13,14 @@ from nbspam.classifier import training
 from nbspam.errors import ModelFileError, SharedLogError, UsageError
 from nbspam.server.judge import open_served
 from nbspam.server.lessons import TaughtModels, Teacher
+from nbspam.server.supervisor import fit_model
 from nbspam.sharing import outbox
 from nbspam.sharing.outbox import Outbox, PendingLesson
-from nbspam.sharing.sharer import SharedOutlet
 from nbspam.store import model as stored
 from nbspam.store.model import StoredModel
 from serving import PATIENCE
 from shared_logs import message
-from support import HAM, SPAM
+from support import HAM, SPAM, in_child
 
 N = 40
 
@@ -165,28 +166,29 @@ def test_what_threads_put_into_an_outbox_at_one_time_is_one_transaction(tmp_path
 
 
 @pytest.mark.usefixtures("quick_disk")
-async def test_fits_that_are_due_while_lessons_come_fast_wait_and_are_made(own_model, monkeypatch):
+async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monkeypatch):
     monkeypatch.setattr(training, "SHARE", 0.01)  # each lesson makes one due
-    monkeypatch.setattr(stored, "_MANY", 0)
-    monkeypatch.setattr(stored, "_FIT_SHARE", 1e-9)  # and the first puts all others off
-    model, before = open_served(str(own_model)), own_model.read_bytes()
-    outlet = SharedOutlet(str(own_model))
-    teacher = Teacher(lambda user: model, False, outlet=outlet)
-    await teacher.teach(message(1), "spam")
-    first = own_model.read_bytes()
-    for n in range(2, 6):
+    monkeypatch.setattr(stored, "_APART", 0)
+    models, before = TaughtModels(str(own_model), None), own_model.read_bytes()
+    assert not models.look_after(lambda work: work())
+    teacher = Teacher(models)
+    for n in range(1, 6):
         await teacher.teach(message(n), "spam")
-    late = own_model.read_bytes()
-    is_due, score = model.is_due, model.classifier().table.n_docs
-    monkeypatch.setattr(model, "_rests_until", 0.0)
-    teacher.rest()
     teacher.end()
-    outlet.outbox.close()
+    model, taken_in = models(""), []
+    score = model.classifier().table.n_docs
 
-    assert before != first == late
-    assert is_due
+    assert own_model.read_bytes() == before
+    assert models.look_after(taken_in.append)
+    choices = SimpleNamespace(model_path=str(own_model))
+    assert in_child(lambda: fit_model(SimpleNamespace(listeners=(), choices=choices))) == 0
+    assert own_model.read_bytes() != before
+    assert not models.look_after(taken_in.append)
+    assert model.is_due  # as far as it knows
+    (take_in,) = taken_in
+    take_in()
     assert not model.is_due
-    assert own_model.read_bytes() != late
+    assert not models.look_after(taken_in.append)
     assert score == model.classifier().table.n_docs
     assert StoredModel(str(own_model)).whole().table.n_docs == score
 

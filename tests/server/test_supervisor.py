@@ -1,5 +1,6 @@
 """The supervisor: what it does about workers, without any, and processes that run."""
 
+import errno
 import json
 import os
 import signal
@@ -17,8 +18,12 @@ from nbspam.server.choices import ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.supervisor import SupervisedWorker, Supervisor
 from nbspam.server.worker import FAILING
-from protocols import check
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from protocols import check, tell
 from serving import PATIENCE, ask, connected, is_refused, rest_of, serving, until
+from shared_logs import message
+from stored import train_on
 from support import HAM, ROOT, SPAM
 
 
@@ -129,6 +134,69 @@ def test_a_worker_that_was_to_end_is_logged_only_if_it_did_not_end_well(
 
     (line,) = map(json.loads, (tmp_path / "log").read_text().splitlines())
     assert (line["worker"], line["ended"], line["how"]) == (second, "crashed", "SIGSEGV")
+
+
+def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives, monkeypatch):
+    found, sent = lives
+    now, tally = time.monotonic(), found.service.tally
+    found.fit(now)
+    assert found.fitter is None
+    tally.put("due", 1)
+    found.fit(now)
+    pid, _ = found.fitter
+    found.fit(now + 1)
+    assert found.fitter == (pid, now)
+    found.bury(pid, 0, now + 2)
+    assert found.fitter is None
+    found.fit(now + 9)  # it took two seconds of ten
+    assert found.fitter is None
+    found.fit(now + 10)
+    assert found.fitter
+    assert tally.total("trouble model") == 0
+    found.stop()
+    assert (found.fitter[0], "SIGKILL") in sent
+    found.bury(found.fitter[0], signal.SIGKILL, now + 11)  # it was to end
+    assert tally.total("trouble model") == 0
+
+
+def out_of_memory(_):
+    raise MemoryError
+
+
+def killed(_):
+    signal.raise_signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("fails", "text"), [(out_of_memory, "out of memory"), (killed, "SIGKILL; by the system")]
+)
+def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, capfd, fails, text):
+    found, _ = lives
+    found.service = found.service._replace(log=Log("text"))
+    now, tally = time.monotonic(), found.service.tally
+    tally.put("due", 1)
+    monkeypatch.setattr(supervisor, "fork", os.fork)
+    monkeypatch.setattr(supervisor, "fit_model", fails)
+    found.fit(now)
+    pid, _ = found.fitter
+    found.bury(*os.waitpid(pid, 0), now)
+    monkeypatch.setattr(supervisor, "fork", full_of_processes)
+    found.fit(now + 9)
+    assert tally.total("trouble model") == 1
+    found.fit(now + 10)
+    assert tally.total("trouble model") == 2
+    monkeypatch.setattr(supervisor, "fork", lambda: 7)
+    found.fit(now + 20)
+
+    assert found.fitter == (7, now + 20)
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith("nbspam: the model is not fitted now, and judges on as it was: ")
+    assert text in first
+    assert second.endswith("Resource temporarily unavailable")
+
+
+def full_of_processes():
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):
@@ -372,3 +440,23 @@ def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path
         assert b"DidSet: local" in served.ask(ham)
         for _ in range(4):  # whichever worker answers
             assert b"Spam: True" in served.ask(check(SPAM))
+
+
+@pytest.mark.slow
+def test_a_large_model_is_fitted_beside_lessons_and_no_worker_does_it(tmp_path):
+    path = tmp_path / "m.nbspam"
+    train_on([Item("-", ("ham", "spam")[n % 2], message(n)) for n in range(1100)], path)
+    before = path.read_bytes()
+    with serving(path, tmp_path, "--allow-tell", "--jobs", "2") as served:
+        for n in range(1100, 1180):
+            assert b"DidSet: local" in served.ask(tell("spam", message(n)))
+            assert b"Spam: " in served.ask(check(SPAM))
+        until(lambda: path.read_bytes() != before)
+        until(lambda: len(served.pids) == 2)
+        metrics = served.metrics()
+        assert metrics['nbspam_troubles_total{kind="model"}'] == 0
+        assert sum(metrics[each] for each in metrics if each.startswith("nbspam_restarts")) == 0
+    model = StoredModel(str(path))
+    assert not model.is_due
+    assert model.classifier().table.n_docs == 1180
+    assert not list(tmp_path.glob("*.next"))

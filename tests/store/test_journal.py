@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from nbspam.counts.ledger import LabelChange
 from nbspam.errors import ModelFileError, ModelWarning
+from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
 from nbspam.store import journal as journal_format
+from nbspam.store import model as stored
 from nbspam.store.journal import (
     _CHANGE,
     END_SIZE,
@@ -34,7 +36,7 @@ from nbspam.store.journal import (
     write_model,
 )
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import Identity, load_state
+from nbspam.store.modelfile import Identity, identity_at, load_state
 from nbspam.store.open import keep_cutoffs, save_classifier
 from nbspam.store.open import load_tokens as load
 from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_model, repair
@@ -177,15 +179,15 @@ def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
     learn(model, 1)
     looks = []
 
-    def overtaken(path, read=journal_format.read_journal):
+    def overtaken(path, name=None, read=journal_format.read_journal):
         looks.append(path)
         if len(looks) == 1:
             save_classifier(model, StoredModel(model).whole())
-        return read(path)
+        return read(path, name)
 
     monkeypatch.setattr(journal_format, "read_journal", overtaken)
     assert known(model) == [1]
-    assert len(looks) == 4  # two of them by the writer
+    assert len(looks) == 7  # three of them by the writer, and two by each look at the files
 
 
 def test_an_open_model_follows_what_others_learn_write_and_delete(model, journal):
@@ -421,6 +423,85 @@ def test_records_that_were_exchanged_or_are_of_another_journal_are_told(
         with told() as texts:
             assert known(changed) == kept
         assert f"{len(kept)} changes are used, {4 - len(kept)} are lost" in texts[0]
+
+
+def beside_a_fit(monkeypatch, act):
+    """Do something while the next model is fitted."""
+
+    def fitted(base, changes, real=stored.compacted):
+        monkeypatch.setattr(stored, "compacted", real)
+        act()
+        return real(base, changes)
+
+    monkeypatch.setattr(stored, "compacted", fitted)
+
+
+def test_what_is_learned_while_a_model_is_fitted_stays_in_the_journal(
+    changed, journal, tmp_path, monkeypatch
+):
+    def learns():
+        learn(changed, 5, 6)
+        # The new model file does not know the words of the one, and knows those of the other.
+        StoredModel(changed).unlearn([item(1000), item(0)], day=1)
+
+    held, other = StoredModel(changed), StoredModel(changed)
+    beside_a_fit(monkeypatch, learns)
+    held.compact()
+    left = [*half_spam(range(1001, 1000 + N_DOCS)), *map(item, (1, 2, 3, 5, 6))]
+
+    assert len(read_journal(changed).changes) == 4
+    assert read_journal(changed).owner == held._identity
+    assert not held.has(digest_of(item(0).read()))
+    expected = train_on(left, tmp_path / "at-once", day=1)
+    for model in (held, other, StoredModel(changed)):
+        save_classifier(str(tmp_path / "whole"), model.whole())
+        assert (tmp_path / "whole").read_bytes() == expected
+    assert not list(journal.parent.glob("*.next"))
+    with told() as texts:
+        learn(changed, 7)
+    assert not texts
+
+
+@pytest.mark.parametrize("way", ["compact", "a fit"])
+def test_a_model_that_others_replace_while_it_is_fitted_has_everything(changed, monkeypatch, way):
+    def replaces():
+        learn(changed, 5)
+        WRITERS[way](changed)
+        learn(changed, 6)
+
+    beside_a_fit(monkeypatch, replaces)
+    StoredModel(changed).compact()
+    assert {0, 1, 2, 3, 5, 6} <= set(known(changed))
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_crash_while_a_fitted_model_is_written_loses_nothing(
+    changed, journal, monkeypatch, comes
+):
+    def ends(*_):
+        raise KeyboardInterrupt
+
+    held, old = StoredModel(changed), read_journal(changed).owner
+    with monkeypatch.context() as patch:
+        beside_a_fit(patch, lambda: learn(changed, 5))
+        if comes:  # the model file is in its place, its journal is not
+            patch.setattr(journal_format, "_put_in_place", ends)
+        else:
+            patch.setattr(journal_format, "name_successor", ends)
+        with pytest.raises(KeyboardInterrupt):
+            StoredModel(changed).compact()
+    (coming,) = journal.parent.glob("*.next")
+
+    assert (identity_at(changed) != old) == comes
+    assert known(changed) == [0, 1, 2, 3, 5]
+    assert held.classifier().table.n_docs == N_DOCS + 5
+    assert found_in_journal(changed).state == GOOD
+    with told() as texts:
+        held.learn([item(6)], day=1)
+    assert not texts
+    assert not coming.exists()
+    assert known(changed) == [0, 1, 2, 3, 5, 6]
+    assert aside(journal) == []
 
 
 WRITERS = {
