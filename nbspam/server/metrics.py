@@ -128,7 +128,11 @@ VERDICTS = ("ham", "spam", "unsure")
 LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
 _NO_VERDICT = ("busy", "late", "idle", "malformed", "failed", "gone")
 _NO_LESSON = ("forbidden", "large", "user")
-TROUBLES = (*_NO_VERDICT, *_NO_LESSON, "model")  # the last one: it could not be read or fitted again
+TROUBLES = (
+    *_NO_VERDICT,
+    *_NO_LESSON,
+    "model",
+)  # the last: not read or fitted
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (
     *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nbspam.disk import Stamp, open_own, replace_file, stamp_of_status, unwritable
+from nbspam.disk import Stamp, locked, open_own, replace_file, stamp_of_status, unwritable
 from nbspam.errors import ModelFileError
 
 # Values are None, bool, int (64 bits), float, str, numeric arrays, or lists and dicts of these.
@@ -424,8 +424,9 @@ def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     memory = _COPIES.get(stamp)
     if memory is None and copy != IN_MEMORY:
-        with contextlib.suppress(OSError, ModelFileError):  # no room, or no right
-            memory = _copy_on_disk(descriptor, size, copy, path)
+        # One process at a time: two that make a copy at once would not share it.
+        with contextlib.suppress(OSError, ModelFileError), locked(copy, like=path):
+            memory = _copy_on_disk(descriptor, size, copy, path)  # if there is room, and a right
     if memory is None:
         memory = mmap.mmap(-1, size)
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
@@ -462,8 +463,9 @@ def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap
 
 def remove_copy(copy: str) -> None:
     """Remove a copy; whoever has it mapped keeps it."""
-    with contextlib.suppress(OSError):
-        os.unlink(copy)
+    for name in (copy, f"{copy}.lock"):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
 
 
 def _map(path: str, copy: str | None) -> tuple[mmap.mmap, Stamp]:

@@ -8,10 +8,13 @@ import mmap
 import os
 import pickle
 import resource
+import shutil
 import stat
 import struct
+import time
 import tracemalloc
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import joblib
@@ -33,11 +36,12 @@ from nbspam.store.modelfile import (
     load_state,
     read_plain_dict,
     read_snapshot,
+    remove_copy,
     save_state,
     write_plain,
 )
 from stored import full_disk
-from support import examples
+from support import examples, in_child
 
 STATE = {
     "name": "nbspam",
@@ -180,6 +184,26 @@ def test_copies_of_one_file_are_one_and_nobody_writes_in_it(model):
     third = read_snapshot(str(model), IN_MEMORY).state["keys"]
     assert not np.shares_memory(first, third)
     assert first.tolist() == third.tolist()
+
+
+def test_processes_that_read_a_model_at_once_make_one_copy(model, monkeypatch):
+    copy, copies = f"{model}.served", shutil.copyfileobj
+
+    def slow(*arguments):
+        time.sleep(0.2)
+        copies(*arguments)
+
+    def reads():
+        snapshot = read_snapshot(str(model), copy)
+        time.sleep(0.5)
+        assert "(deleted)" not in Path("/proc/self/maps").read_text().partition(copy)[2][:20]
+        assert snapshot.state
+
+    monkeypatch.setattr(shutil, "copyfileobj", slow)
+    threads = ThreadPoolExecutor(2)
+    assert list(threads.map(in_child, [reads, reads])) == [0, 0]
+    remove_copy(copy)
+    assert [path.name for path in model.parent.iterdir()] == [model.name]
 
 
 def test_processes_share_a_copy_on_disk_that_only_a_new_model_replaces(model):
