@@ -108,7 +108,7 @@ def _teach(
     mail: dict[str, list[HeldMessage]] = {}
     for each in messages:
         mail.setdefault(_user_of(each, users), []).append(each)
-    opened = TaughtModels(model.path, users)
+    opened = TaughtModels(model.path, users, is_server=False)
     of_users = {user: opened(user) for user in mail if user}
 
     def items(user: str) -> Iterator[Item]:

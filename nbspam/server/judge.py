@@ -159,13 +159,14 @@ def served_copy(path: str) -> str:
     return f"{resolved(path)}.served"
 
 
-def open_served(path: str) -> StoredModel:
+def open_served(path: str, is_server: bool = True) -> StoredModel:
     """Return a model of mail that can be served; raises NbspamError.
 
-    If there is none, the first lesson makes one.
+    If there is none, the first lesson makes one.  is_server: whether a supervisor has large models
+    fitted, and removes the copy.
     """
     new = chosen_settings(SettingsChoices(), is_text=False)
-    model = StoredModel(path, new=new, served=served_copy(path))
+    model = StoredModel(path, new=new, served=served_copy(path) if is_server else None)
     classifier = model.classifier()
     if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
         raise UsageError(

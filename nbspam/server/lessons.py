@@ -58,16 +58,17 @@ class TaughtModels:
     """The models that lessons change, opened when the first one comes: the site's, and users'.
 
     All threads get the same ones.  users: the folder of users' models; None: there are none.
+    is_server: see `open_served`.
     """
 
-    def __init__(self, model_path: str, users: str | None) -> None:
-        self._model_path, self._users = model_path, users
+    def __init__(self, model_path: str, users: str | None, is_server: bool = True) -> None:
+        self._model_path, self._users, self._is_server = model_path, users, is_server
         self._lock = Lock()
         self._held: OrderedDict[str, StoredModel] = OrderedDict()
 
     @cached_property
     def _site(self) -> StoredModel:
-        return open_served(self._model_path)
+        return open_served(self._model_path, self._is_server)
 
     def look_after(self, take_in: Callable[[Callable[[], None]], object]) -> bool:
         """Return whether the site's model is to be fitted again; called every second.
@@ -273,7 +274,7 @@ def sharer_for(
     users: the folder of users' models.  models: the models to learn into, if they are open.
     """
     log = open_log(share.url, share.password)
-    models = models or TaughtModels(model_path, users)
+    models = models or TaughtModels(model_path, users, is_server=False)
     sharer = Sharer(model_path, log, socket.gethostname(), models)
     if users is not None:
         sharer.outbox.keep_users(os.path.abspath(users))

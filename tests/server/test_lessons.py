@@ -16,6 +16,7 @@ from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.supervisor import fit_model
 from nbspam.sharing import outbox
 from nbspam.sharing.outbox import Outbox, PendingLesson
+from nbspam.sources.items import Item
 from nbspam.store import model as stored
 from nbspam.store.model import StoredModel
 from serving import PATIENCE
@@ -191,6 +192,17 @@ async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monk
     assert not models.look_after(taken_in.append)
     assert score == model.classifier().table.n_docs
     assert StoredModel(str(own_model)).whole().table.n_docs == score
+
+
+def test_a_command_without_a_server_makes_the_fits_that_are_due(own_model, monkeypatch):
+    monkeypatch.setattr(training, "SHARE", 0.01)
+    monkeypatch.setattr(stored, "_APART", 0)
+    before, model = own_model.read_bytes(), TaughtModels(str(own_model), None, is_server=False)("")
+    model.learn([Item("-", "spam", message(1))], day=1, classes=["spam"])
+
+    assert not model.is_due
+    assert own_model.read_bytes() != before
+    assert not list(own_model.parent.glob("*.served*"))
 
 
 def test_models_that_are_served_in_one_process_have_the_same_arrays(own_model):
