@@ -1,9 +1,9 @@
-"""Sorting an account: moves new mail by its verdict, and learns from what its user does.
+"""Sorting an account: new mail moves by its verdict, and its user's actions are lessons.
 
-One look compares the folders with what is remembered of them (`AccountMemory`): messages that lie
-elsewhere than they were left, and keywords that mail programs have set, are lessons of the user.
-A connection may end at any step.  The next look finds by itself what was done, and does the rest.
-`SortedAccount` is what a command or a watcher has of an account, from one look to the next.
+One look compares the folders with their last state (`AccountMemory`): messages that have moved,
+and keywords that mail programs have set, are lessons of the user.  A connection may end at any
+step; the next look finds out what was done, and does the rest. `SortedAccount` represents an
+account to a command or a watcher, from one look to the next.
 """
 
 from array import array
@@ -70,8 +70,8 @@ class PlacedMessage(NamedTuple):
     validity: int
     uid: int
     digest: int
-    place: str  # ham, spam or unsure: what its folder stands for
-    keyword: str  # ham, spam or "": what a keyword says
+    place: str  # ham, spam or unsure: the meaning of its folder
+    keyword: str  # ham, spam or "": the meaning of its keyword
     is_read: bool
 
 
@@ -112,7 +112,7 @@ class AccountSorter:
         self._numbers: dict[str, tuple[int, int]] | None = None  # of other folders
 
     def sort(self) -> SortingReport:
-        """Learn what the user has said, then judge and move new mail; raises NbspamError."""
+        """Learn the user's lessons, then judge and move new mail; raises NbspamError."""
         with self.memory.alone():
             self._find_folders()
             for folder in self._places:
@@ -268,7 +268,7 @@ class AccountSorter:
                 )
 
     def _consider(self, each: PlacedMessage, left: LeftMessage | None) -> bool:
-        """Decide what a message needs; return whether nothing."""
+        """Decide what a message needs; return whether it needs nothing."""
         says = each.keyword
         places = self._places_of.get(each.digest, set())
         if left is not None and left.place == MOVING:
@@ -315,10 +315,10 @@ class AccountSorter:
     # ---- learning ----
 
     def _learn(self) -> None:
-        """Learn what the user has said, and unknown spam that is not judged spam.
+        """Learn the user's lessons, and unknown mail in the spam folder that is not judged spam.
 
-        A label that a person gave such a message, on the server's page or by `relabel`, counts
-        more than its folder.
+        A label that a person gave such a message, on the page or by `relabel`, outranks its
+        folder.
         """
         agreed: list[tuple[PlacedMessage, LeftMessage]] = []
         if not self.choices.learns:
@@ -399,7 +399,7 @@ class AccountSorter:
             self.memory.leave([(e.digest, message) for e, message in left], self._day)
 
     def _carry(self, messages: list[PlacedMessage], target: str, tags: bool) -> None:
-        """Move messages to a folder, or mark them, after it is noted that this may happen."""
+        """Move messages to a folder, or mark them, after noting that this may happen."""
         uids = [each.uid for each in messages]
         self.memory.leave([(each.digest, LeftMessage(MOVING)) for each in messages], self._day)
         if tags:
@@ -522,7 +522,7 @@ def sort_account(account: SortedAccount, day: int) -> SortingReport:
 
 
 def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
-    """Return whether a message needs nothing, wherever copies of it are."""
+    """Return whether a message needs nothing, wherever its copies are."""
     if left is None:
         return each.place == "ham" and each.is_read and not each.keyword
     return (left.place, left.keyword) == (each.place, each.keyword)
@@ -544,9 +544,9 @@ def move_noted(
 ) -> bool:
     """Move a message that a person has marked to a folder; return whether it was moved.
 
-    The notes are true at any moment, and say in the end that it was left there, so that no sorter
-    judges it, or takes the move for a lesson.  So they do if it is there already.  place: ham,
-    spam or unsure, for which the folder stands.  Raises NbspamError.
+    The notes are true at any moment, and finally say that it was left there (also if it was there
+    already), so that no sorter judges it or takes the move for a lesson.  place: ham, spam or
+    unsure, for which the folder stands.  Raises NbspamError.
     """
     digest, uid = message.digest, message.uid
     session.open(message.folder, writes=True)

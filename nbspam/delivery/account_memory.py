@@ -1,11 +1,11 @@
 """Where the messages of accounts were left: a file of SQLite beside the model, MODEL.accounts.
 
-A message is known by a digest of a few of its headers, because UIDs change with every move and
-with UIDVALIDITY.  What is known to have happened is on disk before the next command is sent.  The
-model never needs this file: without it, messages that nobody has read are judged again.
+A digest of a few of its headers identifies a message, because UIDs change with every move and
+with UIDVALIDITY.  Every known event is on disk before the next command is sent.  The model never
+needs this file: without it, messages that nobody has read are judged again.
 
 A look has one connection to it, unlike the page's database, which threads open for each use.  A
-damaged file is an error and is not put aside: what it knows of moves would be lessons again.
+damaged file is an error and is not put aside: without it, old moves would be lessons again.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from nbspam.errors import ModelFileError
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
 FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
-MOVING = "moving"  # the place of a message of which it is not known whether it was moved
+MOVING = "moving"  # the place of a message whose move may or may not have happened
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
 _VERSION = 1
@@ -48,7 +48,7 @@ PRAGMA user_version = {_VERSION};
 
 
 class LeftMessage(NamedTuple):
-    """Where a message was left, and what its user, or we, had said of it by a keyword."""
+    """Where a message was left, and the keyword that its user, or we, had set."""
 
     place: str  # ham, spam, unsure or MOVING
     keyword: str = ""  # ham, spam or ""
@@ -203,7 +203,7 @@ class AccountMemory:
             )
 
     def moving(self) -> set[int]:
-        """Return the digests of messages of which it is not known whether they were moved."""
+        """Return the digests of messages whose moves may or may not have happened."""
         with self._careful():
             rows = self._connection.execute(
                 "SELECT digest FROM left WHERE account = ? AND place = ?", (self.account, MOVING)

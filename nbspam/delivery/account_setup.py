@@ -1,7 +1,7 @@
-"""The first day of an account: what is in it, a model of it, and what that would do.
+"""The first day of an account: its folders, a model of its mail, and what that would do.
 
-Nothing in the account changes.  The newest messages of the inbox are kept from the training, so
-that the verdicts on them show what is to be expected.
+Nothing in the account changes.  The newest messages of the inbox are held out of training, so
+that their verdicts show what to expect.
 """
 
 from collections.abc import Iterator, Sequence
@@ -155,7 +155,7 @@ def first_day(session: AccountSession, survey: AccountSurvey, day: int) -> First
 
 
 def spread(uids: Sequence[int], most: int) -> Sequence[int]:
-    """Return at most so many UIDs, evenly spread over the time in which they arrived."""
+    """Return at most so many UIDs, spread evenly over their times of arrival."""
     if len(uids) <= most:
         return uids
     return [uids[number * len(uids) // most] for number in range(most)]

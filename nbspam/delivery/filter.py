@@ -1,7 +1,7 @@
 """The filter: a message passes through and gets a verdict; a confident verdict is learned.
 
-Mail passes whatever fails, so the classifier is imported only when the message has been read, and
-nothing is learned before the message is through.
+Mail passes even if anything fails, so the classifier is imported only when the message has been
+read, and nothing is learned before the message has passed.
 """
 
 from collections.abc import Callable, Iterable
@@ -64,7 +64,7 @@ def filter_message(
 
 
 def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
-    """Learn a message that is through already; return the failure, if any."""
+    """Learn a message that has passed; return the failure, if any."""
     from nbspam.sharing.sharer import shared_lessons
     from nbspam.sources.items import Item
     from nbspam.store.model import StoredModel

@@ -1,12 +1,12 @@
-"""A Maildir: its messages are listed and moved, new mail is sorted, and moves are lessons.
+"""A Maildir: listing and moving its messages, sorting new mail, and learning from moves.
 
 A message keeps its unique name and moves by one rename, so that it is in exactly one place
 at any moment.  Nothing is overwritten.  A message that another program has just moved or
 deleted is not an error.
 
 A user who moves a message to another folder states its class.  A note says where each message was
-left.  After a crash, the next run finishes the work, and does not take our own moves for the
-user's.
+left.  After a crash, the next run finishes the work, and does not mistake our own moves for
+the user's.
 """
 
 import contextlib
@@ -397,8 +397,8 @@ class _Sorter:
     def learn(self, day: int) -> None:
         """Learn moved messages, and unknown ones in the spam folder that are not judged spam.
 
-        A label that a person gave an unknown message, on the server's page or by `relabel`, counts
-        more than its folder.
+        A label that a person gave an unknown message, on the page or by `relabel`, outranks its
+        folder.
         """
         lessons = list(self.corrected)
         if self.choices.learns and self.put_there:
@@ -412,7 +412,7 @@ class _Sorter:
             self._leave(entry)
 
     def _untold(self, found: list[MaildirEntry]) -> list[MaildirEntry]:
-        """Return the messages whose class no person has told the model."""
+        """Return the messages whose class no person has given the model."""
         if not found:
             return []
         model, untold = sorting_model(self.model_path), []

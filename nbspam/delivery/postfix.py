@@ -1,6 +1,6 @@
 """Mail that Postfix holds: listed, read, released and deleted by Postfix's own programs.
 
-They find their configuration as always (`MAIL_CONFIG`), and serve root alone.
+They find their configuration as always (`MAIL_CONFIG`), and only root may use them.
 """
 
 import json
@@ -66,9 +66,9 @@ class HeldMessage(NamedTuple):
 
 
 def held_messages(identifiers: Sequence[str] = ()) -> list[HeldMessage]:
-    """Return the messages that Postfix holds, or those of them that are named.
+    """Return the messages that Postfix holds, or the named ones.
 
-    Raises InputError if the queue cannot be read, or a message that is named is not there.
+    Raises InputError if the queue cannot be read, or a named message is missing.
     """
     held = {}
     for line in _run("postqueue", "-j").stdout.splitlines():
@@ -97,7 +97,7 @@ def _run(program: str, *words: str) -> "subprocess.CompletedProcess[bytes]":
 
 
 def _check(program: str, is_failed: bool, said: bytes) -> None:
-    """Raise InputError with what a program has said last, if it has failed."""
+    """Raise InputError with a program's last line of errors, if it has failed."""
     if is_failed:
         lines = said.decode("utf-8", "replace").splitlines() or ["the message is gone"]
         reason = re.sub(r"^\S+: (fatal: |warning: )?", "", lines[-1])

@@ -1,16 +1,16 @@
-"""A mail account as its owner names it: its URL, and where its password or token is kept.
+"""A mail account: its URL, and where its password or token is kept.
 
-URLs of accounts, folders and messages are those of RFC 5092:
+URLs of accounts, folders and messages follow RFC 5092:
 
     imaps://ann@mail.example.org/                                  an account
     imaps://ann@mail.example.org/INBOX                             a folder
     imaps://ann@mail.example.org/INBOX;UIDVALIDITY=17/;UID=4       a message
 
-`imap://` is the port without TLS, on which TLS begins by STARTTLS.  User and folder are
-percent-encoded UTF-8; a folder may be written as it is where a shell lets it pass.
+`imap://` is the port on which TLS begins by STARTTLS.  User and folder are
+percent-encoded UTF-8; a folder need not be encoded if the shell lets it pass.
 
 A secret is for one connection.  It is never an option, and never in a model, log, list of
-processes or error.  The first of these that there is gives it: --token-command,
+processes or error.  It comes from the first of these that exists: --token-command,
 --password-command, the file USER@HOST in systemd's $CREDENTIALS_DIRECTORY, the keyring of the
 desktop (`keyring set HOST USER`), a prompt.
 """
@@ -42,7 +42,7 @@ _MOST = 1 << 16  # characters of a secret
 
 
 class ImapUrl(NamedTuple):
-    """An account, and what of it is meant."""
+    """An account, or a folder or message of it."""
 
     is_tls: bool  # from the first byte on, as imaps:// says
     user: str
@@ -80,7 +80,7 @@ def imap_url(path: str) -> ImapUrl:
     """Return the parts of a URL; raises UsageError, which repeats no password."""
     found = _URL.fullmatch(path)
     user = (found["user"] if found else None) or ""
-    user = re.sub(r";AUTH=[^;]*$", "", user, flags=re.IGNORECASE)  # servers say what they take
+    user = re.sub(r";AUTH=[^;]*$", "", user, flags=re.IGNORECASE)  # servers state their mechanisms
     if ":" in user:
         raise UsageError(
             "imaps://: a password in a URL is seen by others; leave it out, and give"
@@ -123,7 +123,7 @@ class AccountSecret(NamedTuple):
 
 
 class AccountAccess(NamedTuple):
-    """How an account's secret is found, and what its owner says of its server."""
+    """How to find an account's secret, and its owner's settings for its server."""
 
     password_command: str | None = None
     token_command: str | None = None
@@ -132,10 +132,10 @@ class AccountAccess(NamedTuple):
 
 
 class AccessBook:
-    """The ways to all accounts of one call; what was typed at a prompt is asked once.
+    """The access to all accounts of one call; prompts are shown once.
 
-    general: for accounts that have no way of their own.  own: by USER@HOST.  before: a book that
-    knows what was typed already.
+    general: for accounts without their own.  own: by USER@HOST.  before: a book with
+    secrets typed earlier.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class AccessBook:
         self._typed: dict[str, AccountSecret] = {} if before is None else before._typed
 
     def access_to(self, url: ImapUrl) -> AccountAccess:
-        """Return the way to an account; what is stated on the command line comes first."""
+        """Return the access to an account; the command line comes first."""
         own = self._own.get(url.account, self._general)
         return AccountAccess(*(mine or its for mine, its in zip(self._general, own, strict=True)))
 
@@ -172,7 +172,7 @@ class AccessBook:
 
 
 def printed_secret(option: str, command: str, account: str) -> str:
-    """Return the first line that a command prints; the command knows NBSPAM_ACCOUNT."""
+    """Return the first line that a command prints; its environment has NBSPAM_ACCOUNT."""
     try:
         done = subprocess.run(
             command,
@@ -195,7 +195,7 @@ def printed_secret(option: str, command: str, account: str) -> str:
 
 
 def _credential(url: ImapUrl) -> str:
-    """Return the secret that systemd has put into a file; "" if there is none."""
+    """Return the secret in systemd's file of credentials; "" if there is none."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     if not folder or "/" in url.account:
         return ""

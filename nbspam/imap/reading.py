@@ -1,6 +1,6 @@
 """The messages at URLs of an account, in a stream of batches.
 
-Memory does not grow with a folder, but for the list of its UIDs.
+Memory does not grow with a folder, except for the list of its UIDs.
 """
 
 import time
@@ -27,7 +27,7 @@ class FetchedMessage(NamedTuple):
 
 
 class _PatientSession:
-    """A session that is begun again when it is lost, in the folder where it was."""
+    """A session that reconnects when it is lost, in the folder where it was."""
 
     def __init__(self, url: ImapUrl, book: AccessBook) -> None:
         self.url, self._book = url, book
@@ -56,7 +56,7 @@ class _PatientSession:
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """Return a context that forgives a lost session, unless it is lost again and again."""
+        """Return a context that tolerates a lost session, unless it is lost repeatedly."""
         try:
             yield
             self._n_lost = 0

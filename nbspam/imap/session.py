@@ -74,8 +74,8 @@ class FetchedBatch(NamedTuple):
 class AccountSession:
     """A connection to an account; a context that ends it.
 
-    Every method raises AccountRefusedError, LostError and, for what its user must mend, InputError
-    and UsageError.
+    Every method raises AccountRefusedError, LostError and, for faults that the user must fix,
+    InputError and UsageError.
     """
 
     def __init__(self, url: ImapUrl, book: AccessBook) -> None:
@@ -213,7 +213,7 @@ class AccountSession:
         return next((each.name for each in folders if each.use == "junk"), None)
 
     def name_of(self, folder: str, there: Collection[str]) -> str:
-        """Return the server's name of a folder that its user calls so, such as INBOX.Junk.
+        """Return the server's name of a folder by its user's name, such as INBOX.Junk.
 
         there: the names of all folders.
         """
@@ -233,7 +233,7 @@ class AccountSession:
         return messages, validity, following
 
     def numbers(self, folders: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Return UIDVALIDITY and UIDNEXT of folders; those that are not there are left out."""
+        """Return UIDVALIDITY and UIDNEXT of folders; missing folders are left out."""
         if "LIST-STATUS" not in self.abilities:
             found = {}
             for folder in folders:
@@ -318,7 +318,7 @@ class AccountSession:
         return found if is_ordered else array("L", sorted(set(found)))
 
     def heads(self, uids: Sequence[int], fields: Sequence[str] = ()) -> Iterator[MessageHead]:
-        """Yield size, flags and some headers of messages; those that are gone are left out.
+        """Yield size, flags and some headers of messages; missing messages are left out.
 
         With headers comes the time of arrival.
         """
@@ -466,7 +466,7 @@ def _text(value: object) -> str:
 
 class _Batch(NamedTuple):
     uids: list[int]
-    is_large: bool  # one message that is larger than what is read of it
+    is_large: bool  # one message of which only the beginning is read
 
 
 def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[_Batch]:
@@ -487,7 +487,7 @@ def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[_Batch]:
 
 
 def _is_change(answer: object) -> bool:
-    """Return whether an answer while waiting tells of a change, and not that all is well."""
+    """Return whether an answer while waiting reports a change, and is not a sign of life."""
     return isinstance(answer, tuple) and any(
         word in answer[:2] for word in (b"EXISTS", b"EXPUNGE", b"FETCH", b"VANISHED")
     )

@@ -1,7 +1,7 @@
 """Errors of an account's server, each in one line that says what to do.
 
-What a library or a server raises ends here: a refusal is an AccountRefusedError; a connection that
-is lost, and a server that is busy, are LostErrors, after which the caller may connect again.
+Errors of libraries and servers end here: a refusal becomes an AccountRefusedError; a lost
+connection or a busy server becomes a LostError, after which the caller may reconnect.
 """
 
 import imaplib
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap.accounts import ImapUrl
 
-_MOST_WORDS = 160  # characters of what a server says that are repeated
-# Refusals that pass by themselves: RFC 5530, and Gmail's and Outlook's words for too much.
+_MOST_WORDS = 160  # characters of a server's answer that an error repeats
+# Temporary refusals: RFC 5530, and Gmail's and Outlook's words for too much.
 _PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
 _NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection too many
 # imaplib has one class of errors for all that ends a connection.
@@ -32,7 +32,7 @@ class AccountRefusedError(InputError):
 
 @contextmanager
 def asking(url: ImapUrl, what: str, folder: str = "", is_first: bool = False) -> Iterator[None]:
-    """Return a context that turns whatever a library raises into our errors.
+    """Return a context that turns a library's exceptions into our errors.
 
     what: the command.  is_first: the server is met for the first time, and may be the wrong one.
     """

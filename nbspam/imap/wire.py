@@ -1,7 +1,7 @@
 """The bytes between us and an IMAP server, within bounds that no server can exceed.
 
-`imaplib` reads a literal of any length, waits for any number of lines, and gives a server that
-sends one byte a minute all the time it wants.
+`imaplib` reads a literal of any length, waits for any number of lines, and waits for ever on a
+server that sends one byte a minute.
 """
 
 import imaplib
@@ -44,7 +44,7 @@ class Wire(imaplib.IMAP4):
 
     @property
     def has_unread(self) -> bool:
-        """Whether bytes have come that were not read, so that nothing more need come."""
+        """Whether unread bytes have arrived already."""
         return bool(self._buffer)
 
     def _create_socket(self, timeout: float | None) -> socket.socket:

@@ -1,11 +1,11 @@
-"""The choices of a server's owner: where it listens, who may enter its page, and its bounds.
+"""The choices of a server's owner: addresses, access to the page, and bounds.
 
 It listens at HOST:PORT, at the path of a socket, or on a socket that systemd hands over.
 
 A token logs in to the page: the site's is in the address that the server prints when it starts,
 and with --users each user has one, which names the user.  A browser that has logged in has a
-session in a signed cookie.  The secret beside the model is enough to check both, so every worker
-knows them, and so does a restarted server.  Another secret ends them all.
+session in a signed cookie.  The secret beside the model is enough to check tokens and sessions,
+so every worker can, and so can a restarted server.  A new secret invalidates all of them.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class SocketRights(NamedTuple):
     group: str | None = None  # that the file gets
 
 
-ALL_USERS = SocketRights(0o666)  # as spamd's: who may connect is said by the folder
+ALL_USERS = SocketRights(0o666)  # like spamd's: the folder decides who may connect
 
 
 class Address(NamedTuple):
@@ -105,7 +105,7 @@ def listening(option: str, address: Address, rights: SocketRights = ALL_USERS) -
 
 
 def _watch_peers(listener: socket.socket) -> None:
-    """Let the system end connections whose other side has vanished; accepted ones do so, too."""
+    """Let the system end connections whose peer has vanished, also accepted ones."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
@@ -192,7 +192,7 @@ class Listeners(NamedTuple):
         return [(name, address) for name, address in found if not address.is_local]
 
     def close(self, besides: "Listeners | None" = None) -> None:
-        """Listen no more, but on sockets that others use, too."""
+        """Close all sockets except those that `besides` has, too."""
         kept = besides.opened.values() if besides is not None else ()
         for each in self.opened.values():
             if each not in kept:
@@ -242,7 +242,7 @@ def listen(
 
 
 _SECRET_BYTES = 32
-_EMBEDDED = {"cross-site", "same-site"}  # Sec-Fetch-Site of what another site asks for
+_EMBEDDED = {"cross-site", "same-site"}  # Sec-Fetch-Site of another site's request
 
 
 class Access:
@@ -337,7 +337,7 @@ def hosts_of(address: Address) -> set[str]:
 
 
 def stranger(method: str, headers: Mapping[str, str], address: Address) -> str | None:
-    """Return the reason to refuse a request that may come from another site, None without one.
+    """Return the reason to refuse a request that may come from another site, if any.
 
     headers: by name in lower case.
     """
@@ -368,7 +368,7 @@ class ServerLimits(NamedTuple):
     bytes_held: int = 256 << 20  # of all messages that are received, or wait
     small_bytes: int = 512 << 10  # a message up to this size may use the last eighth of them
     message_bytes: int = 8 << 20  # of one message; the rest is received and dropped
-    users_bytes: int = 64 << 20  # of what users have taught, held for those judged last
+    users_bytes: int = 64 << 20  # of users' lessons, kept for the users judged last
     head_bytes: int = 64 << 10  # of a request's own head
     head_lines: int = 256
     head_seconds: float = 30.0  # in which a request's head must be there
@@ -376,7 +376,7 @@ class ServerLimits(NamedTuple):
     answer_seconds: float = 60.0  # in which a message is judged
     idle_seconds: float = 300.0  # of a connection between two messages, or to read an answer
     silent_seconds: float = 7210.0  # of a mail system's own connection, as libmilter waits
-    drain_seconds: float = 60.0  # in which a worker that is to end answers what it has accepted
+    drain_seconds: float = 60.0  # in which an ending worker answers accepted requests
     parting_seconds: float = 2.0  # in which clients read their answer when the server ends
 
 
@@ -402,12 +402,12 @@ class ServerChoices(NamedTuple):
     model_path: str
     rule_of: Callable[[Classifier], Rule] = own_rule
     log: str = "text"  # one of metrics.FORMATS
-    peer_users: bool = False  # who connects to a socket at a path is the user
+    peer_users: bool = False  # the user is the one that connects to a socket at a path
     users: str | None = None  # the folder of users' own models; None: all share one model
     allows_tell: bool = False  # clients of spamd may teach
     reports_teach: bool = False  # so does a report to a network, like that of spamc -C
-    autolearns: bool = False  # what a true line of a list and a sure verdict say alike is learned
-    password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
+    autolearns: bool = False  # learn if a verified line of a list and a sure verdict agree
+    password: bytes | None = None  # with which clients of HTTP may teach; None: none may
     passes: bool = False  # mail passes unjudged when there is no room; else: try again
     headers: HeaderChoices = HeaderChoices(spam_status=True)  # written into mail
     reject_above: float | None = None  # probability of spam

@@ -1,9 +1,8 @@
-"""Connections: what all of a worker share, the bounds of each client, and the words of a verdict.
+"""Connections: their shared state in a worker, the bounds of each, and the texts of verdicts.
 
-The desk says when there is no room, and which connections end when the server does.  A client is
-too slow, too large, one too many, or at rest; each protocol says so in its own words.  The words
-that SpamAssassin and rspamd have in common (a score with a threshold, names of rules, a report)
-stand at the end.
+The desk says when there is no room, and which connections end when the server does.  Each
+protocol has its own answers to a client that is too slow, too large, one too many, or idle.  The
+texts that SpamAssassin and rspamd have in common (score and threshold, rules, report) are last.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ class ClientGuest(Protocol):
     pending: "Future[Any] | None"
 
     def give_way(self) -> None:
-        """Let go of the message that is received: there is no room for it."""
+        """Drop the message being received: there is no room for it."""
 
     def expect(self, seconds: float) -> None:
         """Give the client so many seconds from now on."""
@@ -83,11 +82,11 @@ class Desk:
         self.teacher = teacher
         self.reviewer = reviewer
         self.connections: set[ClientGuest] = set()
-        self.visitors: set[ClientGuest] = set()  # those of them that are on the page
+        self.visitors: set[ClientGuest] = set()  # the connections to the page
         self.page: ASGIApp | None = None  # it answers them, from the first one on
         self.held = 0  # bytes of messages that are received, or wait
         self.turns = count(1)  # of messages, as they begin
-        self.inbox = memoryview(bytearray(_AT_ONCE))  # for what is read from one connection
+        self.inbox = memoryview(bytearray(_AT_ONCE))  # for reading from one connection
         self.give_up = give_up
         self.failures = 0  # of messages, in a row
         self.ends = False  # no further requests are taken
@@ -117,8 +116,8 @@ class Desk:
     def charge(self, guest: ClientGuest, size: int) -> None:
         """Count bytes of a connection's message; raises BusyError if there is no room for it.
 
-        Of large messages that are still received, those that began last give way, so that the
-        others become whole; and a part of the room is for small messages only.
+        Large messages still being received give way, the latest first, so that the others can
+        be completed; and part of the room is for small messages only.
         """
         limits = self.limits
         is_small = guest.held + size <= limits.small_bytes
@@ -230,10 +229,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.peer: str | None = None  # the user who has connected, if that is who is meant
+        self.peer: str | None = None  # the user that connected, if `peer_users`
         self.due = float("inf")  # in the loop's time
         self.rests = True  # no request is under way
-        self.closes = False  # all is said; what still comes is not read
+        self.closes = False  # answered; further bytes are not read
         self.heard_all = False  # the client writes nothing any more
         self.crowded = False  # there are too many connections; its request is refused
         self.held = 0  # bytes of messages, and of an answer that is not taken
@@ -280,11 +279,11 @@ class Connection(asyncio.BufferedProtocol):
             self.pending.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for what is read next: a loop's own could find no memory."""
+        """Return the buffer for the next read: allocating one could fail for lack of memory."""
         return self.desk.inbox
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take in what was read."""
+        """Take in the bytes just read."""
         if not self.closes:
             self.within_memory(self._take_in, nbytes)
 
@@ -320,7 +319,7 @@ class Connection(asyncio.BufferedProtocol):
         raise NotImplementedError
 
     def heard(self) -> None:
-        """Take in that the client will write nothing more."""
+        """Note that the client has stopped writing."""
         raise NotImplementedError
 
     def expect(self, seconds: float) -> None:
@@ -365,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def trouble(self, kind: str, why: str = "") -> None:
-        """Count why a request gets no verdict, and tell the client.
+        """Count the reason why a request gets no verdict, and tell the client.
 
         kind: one of metrics.TROUBLES.
         """
@@ -510,9 +509,9 @@ class Connection(asyncio.BufferedProtocol):
         answered: Callable[[Any], None],
         facts: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        """Call `answered` with the result of a future, or tell the client what went wrong.
+        """Call `answered` with the result of a future, or tell the client of the error.
 
-        facts: returns what is known of the request, for the log of a failure.
+        facts: returns facts about the request, for the log of a failure.
         """
         desk = self.desk
         desk.tally.add("asked")
@@ -573,7 +572,7 @@ def rules(judgement: Judgement) -> list[str]:
 
 
 def report(judgement: Judgement) -> str:
-    """Return lines for people: the verdict, and the strongest tokens if they were asked for."""
+    """Return a readable report: the verdict, and the strongest tokens if they were asked for."""
     verdict = judgement.verdict
     lines = [
         f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}",

@@ -1,13 +1,13 @@
 """The judge, the thread between connections and the model; and users' models.
 
-The judge judges all messages that wait, many at a time.  A batch is whatever arrived while the
-batch before it was judged, so nothing waits when there is little to do.  Before each batch the
-judge takes in the lessons of all processes; one model judges all messages of a batch.
+The judge judges all messages that wait, many at a time.  A batch is all that arrived while the
+batch before it was judged, so an idle server answers at once.  Before each batch the judge
+takes in the lessons of all processes; one model judges all messages of a batch.
 
 A user may have a model that counts on top of the site's: a model file like any other,
 DIR/NAME/model, begun by the user's first lesson.  The counts that judging needs are held in memory
-for the users whose mail came last.  Strangers write users' names, so a name becomes the name of a
-folder by an encoding that no path survives.
+for the users whose mail came last.  Strangers write users' names, so an encoding turns each name
+into a folder's name that is never a path.
 """
 
 import asyncio
@@ -106,7 +106,7 @@ def model_in(folder: str, name: str) -> str:
 def user_of(recipients: Collection[str]) -> str:
     """Return the user whose model judges mail to some recipients; "" for the site's.
 
-    None of several users decides for others.
+    With several recipients it is the site's: no user decides for others.
     """
     users = set(map(known_as, recipients))
     return users.pop() if len(users) == 1 else ""
@@ -155,7 +155,7 @@ def check_site(model: StoredModel) -> None:
 
 
 def served_copy(path: str) -> str:
-    """Return where the workers of a server have a copy of a model."""
+    """Return the path of the copy of a model that a server's workers read."""
     return f"{resolved(path)}.served"
 
 
@@ -279,8 +279,8 @@ class Judgement(NamedTuple):
 class WaitingMessage:
     """A message in the judge's queue; made and settled in the event loop's thread.
 
-    If its client goes, only its place in the queue is left, without its bytes.  user: the owner of
-    the message, from `known_as`; "" for nobody.
+    If its client disconnects, only its place in the queue is left, without its bytes.  user: the
+    owner of the message, from `known_as`; "" for nobody.
     """
 
     def __init__(self, data: bytes, user: str, explain: bool = False) -> None:

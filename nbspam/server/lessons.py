@@ -1,8 +1,8 @@
-"""Lessons: the teacher learns those of clients, and the courier shares them with other servers.
+"""Lessons: the teacher learns from clients, and the courier shares lessons with other servers.
 
-Both write models as every process does: decided under the model's lock, put on disk, and only then
-acknowledged.  The judges of all workers read them there.  Verdicts and lessons never wait for the
-courier, or for the log.
+Both write models like every process: decided under the model's lock, put on disk, and only then
+acknowledged.  The judges of all workers read the lessons there.  Verdicts and lessons never wait
+for the courier, or for the log.
 """
 
 import os
@@ -45,19 +45,19 @@ from nbspam.workers import return_freed_memory
 if TYPE_CHECKING:
     import asyncio
 
-_TEACHERS = 8  # models that learn at the same time; they mostly wait for the disk
+_TEACHERS = 8  # models that learn in parallel; they mostly wait for the disk
 _HELD = 16  # users' models that are open
 _GATHERED = 0.02  # seconds in which records come together before they are learned
 _PAUSE = 1.0  # seconds between two tries, and between two reports
-_TRIM = 60.0  # seconds between two looks at what all hosts have read
+_TRIM = 60.0  # seconds between two trims of the log
 _QUIET = 5.0  # seconds without a record, before the model's digest is told
 _LAST = 5.0  # seconds for the last lessons when a worker ends
 
 
 class TaughtModels:
-    """The models that lessons change, opened when the first one comes: the site's, and users'.
+    """The models that lessons change, the site's and users', opened at their first lesson.
 
-    All threads get the same ones.  users: the folder of users' models; None: there are none.
+    All threads share them.  users: the folder of users' models; None: there are none.
     is_server: see `open_served`.
     """
 
@@ -115,14 +115,14 @@ def _take_in(site: StoredModel) -> None:
 
 
 class ToldLesson(NamedTuple):
-    """A message, and the class that its client tells; see `Teacher.teach`."""
+    """A message, and the class that its client gives; see `Teacher.teach`."""
 
     item: Item  # without a class: it is un-learned
     instead_of: str | None
     is_certain: bool  # whatever the message's class is now
 
     def holds(self, filed: FiledMessage) -> bool:
-        """Return whether the message is to be learned if it is filed there now."""
+        """Return whether to learn the message, given where it is filed now."""
         return self.is_certain or filed.label == self.instead_of
 
 
@@ -142,8 +142,8 @@ class WaitingLesson(WaitingMessage):
 class Teacher:
     """Learns clients' messages in threads of its own: on disk before they are acknowledged.
 
-    Lessons that arrive while others are put on disk are learned together: one write is enough for
-    all of them.  Lessons of one model are learned in their order, those of several side by side.
+    Lessons that arrive during a write to disk are learned together, with one write for all.
+    Lessons of one model are learned in order, lessons of several models in parallel.
 
     models: returns a user's model, or the site's for "".  has_users: each user teaches a model
     of their own; else all teach the site's.  newly_sent: the mail that a user has sent since it
@@ -180,9 +180,10 @@ class Teacher:
         """Return the future outcome of learning a message; None un-learns it.
 
         user: from `known_as`.  instead_of: the class that the message is to leave; a
-        message of another class stays as it is; None: any class.  told: whether a person says so;
-        else it is learned only if it is new, and by a user's model only if there is one.  The
-        future raises UserError for a name that cannot be kept, other NbspamErrors, and OSError.
+        message of another class stays as it is; None: any class.  told: whether a person gave the
+        class; else the message is learned only if it is new, and by a user's model only if that
+        exists.  The future raises UserError for a name that cannot be kept, other NbspamErrors,
+        and OSError.
         """
         item = Item("-", label, data, told=told and label is not None)
         lesson = ToldLesson(item, instead_of, told and instead_of is None)
@@ -242,7 +243,7 @@ class Teacher:
         early: list[Outcome] = []
         if self._has_users:
             while not (os.path.exists(model.path) or lessons[0].item.told):
-                early.append(Outcome(unknown=1))  # without files for one who has taught nothing
+                early.append(Outcome(unknown=1))  # a user without lessons gets no files
                 if not (lessons := lessons[1:]):
                     return early
             sent = learned_sent_mail(self._newly_sent(user))
@@ -285,7 +286,8 @@ class Courier:
     """Shares lessons with other servers, in threads of a worker.
 
     Each worker sends the lessons that it was taught.  One of them reads the log for all, sends
-    what other processes leave in the outbox, and tells how that goes; if it ends, another does.
+    other processes' lessons from the outbox, and reports the state; if it ends, another takes
+    over.
     """
 
     def __init__(self, service: Service, share: ShareChoices, models: TaughtModels) -> None:
@@ -304,7 +306,7 @@ class Courier:
         self._taught.set()
 
     def end(self) -> None:
-        """Send what was taught here, as far as that takes no long time, and end."""
+        """Send this worker's lessons, if that does not take long, and end."""
         self._ended.set()
         self._taught.set()
         self._sender.join(_LAST)

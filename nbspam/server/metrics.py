@@ -1,4 +1,4 @@
-"""A server's account of itself: a log line for each answer, and counts of all workers.
+"""A server's log and metrics: a log line for each answer, and counts of all workers.
 
 A line on standard error, as text or as JSON, has the queue's identifier, user, verdict,
 probability and milliseconds; never words of mail.  A slow reader misses lines; mail does not wait
@@ -51,11 +51,11 @@ class Log:
             self._write(facts)
 
     def told(self, text: str) -> None:
-        """Write a note to the server's owner, even if answers are not logged."""
+        """Write a note for the server's owner, even if answers are not logged."""
         self._write({"note": text}, f"nbspam: {_short(text)}")
 
     def failed(self, what: str, error: BaseException, **facts: Any) -> None:
-        """Write a failure, its reason, and what else is known of the message.
+        """Write a failure, its reason, and facts about the message.
 
         An unforeseen error may quote mail, so only its kind and place are written.
         """
@@ -80,7 +80,7 @@ class Log:
         )
 
     def listens(self, protocol: str, address: str, workers: int, model: str) -> None:
-        """Write that clients of a protocol are answered now."""
+        """Write that the server now listens for a protocol."""
         self._write(
             {"listening": protocol, "address": address, "workers": workers, "model": model},
             f"nbspam serve: {protocol} on {_short(address)}, {workers}"
@@ -172,7 +172,7 @@ _HOW_IT_ENDED = {
 
 
 def what_became(outcome: Outcome) -> str:
-    """Return the outcome of one lesson in a word, one of LESSONS."""
+    """Return the outcome of one lesson, a word of LESSONS."""
     for name in ("learned", "moved", "confirmed", "unlearned"):
         if getattr(outcome, name):
             return name

@@ -60,7 +60,7 @@ def packet(command: bytes, data: bytes = b"") -> bytes:
 
 
 class MilterConnection(Connection):
-    """A mail system that asks about one message after the other."""
+    """A mail system that asks about one message after another."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
@@ -70,7 +70,7 @@ class MilterConnection(Connection):
         self.ours: list[bytes] = []  # names in lower case of headers that only filters write
         self.subject = b""
         self.queue = ""
-        self.is_refused = False  # there was no room for the message; its end is told so
+        self.is_refused = False  # there was no room for the message; the answer at its end says so
         self.recipients: set[str] = set()  # two at most
 
     def received(self, data: bytes) -> None:
@@ -90,7 +90,7 @@ class MilterConnection(Connection):
             self.transport.pause_reading()
 
     def in_spite_of_memory(self, work: Callable[..., object], *arguments: bytes) -> None:
-        """Do a piece of work; if memory runs out, let go of the message, and go on.
+        """Do a piece of work; if memory runs out, drop the message and go on.
 
         Its other packets are still read, and its end is answered.
         """
@@ -211,7 +211,7 @@ class MilterConnection(Connection):
             self.give_way()
 
     def give_way(self) -> None:
-        """Let go of the message; its end is told that there was no room."""
+        """Drop the message; the answer at its end says that there was no room."""
         self.is_refused = True
         self.let_go()
 
@@ -285,7 +285,7 @@ class MilterConnection(Connection):
         self.received(b"")
 
     def refuse(self, kind: str, why: str) -> None:
-        """Let the message pass, or have it sent again; an error ends the connection."""
+        """Let the message pass, or ask for it to be sent again; an error ends the connection."""
         if kind in {"malformed", "idle"}:
             self.close()
         else:

@@ -1,4 +1,4 @@
-"""The protocol of rspamd over HTTP, which rspamc, Haraka, OpenSMTPD and others speak; and ours.
+"""rspamd's protocol over HTTP, for rspamc, Haraka, OpenSMTPD and others, and our additions.
 
     POST /checkv2                  a verdict, in rspamd's words
     POST /explain                  a verdict with its strongest tokens
@@ -6,8 +6,8 @@
     GET  /ping /stat /metrics      is it there, what has it done
 
 Lessons need the password, in the header Password, and are refused if the server has none.
-`HttpConnection` reads requests of HTTP one after the other, within the bounds of every connection;
-the page is shown over it, too.
+`HttpConnection` reads HTTP requests one after another, within the bounds of every connection; the
+page uses it, too.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _STATUS = {
 
 
 class HttpConnection(connection.Connection):
-    """A client that speaks HTTP/1.0 or 1.1, one request after the other.
+    """A client that speaks HTTP/1.0 or 1.1, one request after another.
 
     A protocol over it defines `handle` and `fail`.
     """

@@ -1,8 +1,8 @@
 """The protocol of SpamAssassin's spamd, which spamc, Exim, amavis and others speak.
 
 One connection has one request: a line (`CHECK SPAMC/1.5`), headers, an empty line, a message.
-Clients of each version can read other answers; Exim's `variant=rspamd` sends CHECK RSPAMC/1.3, and
-reads an answer of its own.
+Which answers a client can read depends on its version; Exim's `variant=rspamd` sends CHECK
+RSPAMC/1.3, and reads its own kind of answer.
 """
 
 import re
@@ -104,8 +104,8 @@ _TAKEN = {True: "DidSet: local,remote", False: "DidSet: local\r\nDidRemove: remo
 def lesson_of(request: Request, reports_teach: bool = False) -> TellRequest | None:
     """Return the lesson of a TELL, None if it asks for something else; raises RequestError.
 
-    reports_teach: whether a report to a network (spamc -C, target `remote`) is a lesson, too;
-    there is no network here, so that otherwise nothing is done.
+    reports_teach: whether a report to a network (spamc -C, target `remote`) is also a lesson;
+    there is no network here, so otherwise nothing is done.
     """
     targets = [
         {part.strip().lower() for part in request.headers.get(name, "").split(",")}
@@ -334,7 +334,7 @@ def reply(
 def told(
     request: Request, spam: bool, points: float, names: Sequence[str], body: list[bytes]
 ) -> list[bytes]:
-    """Return the pieces of the answer that tells a score.
+    """Return the pieces of the answer with a score.
 
     names: of rules.  body: the pieces behind the head.
     """

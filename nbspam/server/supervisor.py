@@ -1,4 +1,4 @@
-"""The supervisor: the process that binds addresses, starts workers, and starts them again.
+"""The supervisor: the process that binds addresses, starts workers, and restarts them.
 
 It answers no mail itself.  Signals: SIGTERM and SIGINT end the workers, which first answer all
 accepted connections; SIGHUP reads the choices again and starts new workers before the old ones
@@ -35,7 +35,7 @@ from nbspam.store.modelfile import remove_copy
 from nbspam.workers import fork
 
 _TICK = 1.0  # seconds
-_SOON = 1.0  # seconds: a worker that ends earlier is started again only after them
+_SOON = 1.0  # seconds: the least time between two starts of a worker
 _MORE = 5.0  # seconds that workers get beyond their own time for ending
 _FIT_SHARE = 0.2  # of the server's time in which a process fits the model, at most
 _FIT_AGAIN = 10.0  # seconds, after which a fit that failed is tried again
@@ -57,10 +57,10 @@ class SupervisedWorker:
 
 
 class Supervisor:
-    """Keeps as many workers at work as were asked for.
+    """Keeps the requested number of workers running.
 
-    reread: returns the service, the model and the number of workers by the choices of now, or
-    raises NbspamError; the tally stays the same.
+    reread: returns the service, the model and the number of workers by the current choices,
+    or raises NbspamError; the tally stays the same.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Supervisor:
         self.is_told = False  # that all workers answer
 
     def run(self) -> None:
-        """Work until a signal says to end."""
+        """Work until a signal ends it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
         for _ in range(self.n_workers):
@@ -142,7 +142,7 @@ class Supervisor:
             self.service.log.told(f"{_NOT_FITTED}: {_cause(status, False)[1]}")
 
     def tick(self) -> None:
-        """Start workers that have ended again, and tell systemd that the server lives."""
+        """Restart workers that have ended, and tell systemd that the server is alive."""
         now = time.monotonic()
         while (ended := _ended())[0]:
             self.bury(*ended, now)
@@ -166,7 +166,7 @@ class Supervisor:
             notify("WATCHDOG=1")
 
     def bury(self, pid: int, status: int, now: float) -> None:
-        """Note the end of a process, and have it started again unless it was to end."""
+        """Note the end of a process, and schedule its restart unless it was to end."""
         if self.fitter is not None and pid == self.fitter[0]:
             self.note_fit(status, self.fitter[1], now)
             return
@@ -185,7 +185,7 @@ class Supervisor:
             self.waiting[worker.row] = max(now, worker.born + _SOON)
 
     def tell(self) -> None:
-        """Tell once that all workers answer."""
+        """Announce once that all workers answer."""
         rows = [worker.row for worker in self.workers.values()]
         began = [row for row in rows if self.service.tally.row(row, "beat")]
         if self.is_told or len(began) < self.n_workers:
@@ -318,8 +318,8 @@ Reread = tuple[ServerChoices, Callable[[], Sockets], int]  # which listens, and 
 _MOST_WORKERS = 64  # that a running server can be given
 _FILES = 100  # besides connections: models, sockets, pipes
 _MAX_PASSWORD = 1000  # bytes
-# Judged before workers are forked, so that they share what is loaded at first: the parser and
-# style sheets of HTML, and, for a text whose charset is not said, the tables of all of them.
+# Judged before workers are forked, so that they share what a first message loads: the parser
+# and style sheets of HTML and, for a text of undeclared charset, the tables of all charsets.
 _FIRST = Item(
     "-",
     None,

@@ -1,8 +1,8 @@
-"""Watching accounts: a thread and a connection for each, which waits until something changes.
+"""Watching accounts: for each, a thread and a connection that waits until something changes.
 
-A connection that ends is made again after a pause, which grows from a second to five minutes.
-Between changes nothing runs: a server with IDLE is asked again after 28 minutes only, since
-connections that are silent for 30 may be cut.
+A lost connection is reopened after a pause, which grows from a second to five minutes.
+Between changes nothing runs: IDLE is renewed only after 28 minutes, since connections that
+are silent for 30 may be cut.
 """
 
 import random
@@ -28,7 +28,7 @@ _SECONDS_A_DAY = 24 * 60 * 60
 
 
 class AccountTally:
-    """The counts of all accounts, as a server counts."""
+    """The counts of all accounts, in the form of a server's."""
 
     def __init__(self) -> None:
         self._tally, self._lock = ServerTally(1), threading.Lock()
@@ -60,7 +60,7 @@ class AccountWatcher(threading.Thread):
         self.error: BaseException | None = None
 
     def end(self) -> None:
-        """Ask it to end after what it does now."""
+        """Ask it to end after its current work."""
         self._is_asked_to_end = True
         with suppress(OSError):  # it has ended
             self._wake.send(b"x")
@@ -73,8 +73,8 @@ class AccountWatcher(threading.Thread):
                     with AccountSession(self._account.url, self._account.book) as session:
                         self._stay(session)
                 except NbspamError as error:
-                    # What is wrong from the beginning is for its owner to mend.  But without a
-                    # network, as after a boot, no host has a name.
+                    # An error at the first attempt is for the owner to fix.  But without a
+                    # network, as after a boot, no host name can be found.
                     is_away = isinstance(error.__context__, socket.gaierror)
                     if not (self._has_sorted or is_away or isinstance(error, LostError)):
                         self.error = error
@@ -131,9 +131,9 @@ def watch(
     log: Log,
     metrics: socket.socket | None,
 ) -> None:
-    """Watch accounts until SIGTERM or SIGINT; raises what ended one for good.
+    """Watch accounts until SIGTERM or SIGINT; raises the error that ended one for good.
 
-    metrics: a listening socket, on which counts are told in OpenMetrics.
+    metrics: a listening socket that serves counts in OpenMetrics.
     """
     tally, asked = AccountTally(), threading.Event()
     watchers: list[AccountWatcher] = []
@@ -162,7 +162,7 @@ def watch(
 
 @contextmanager
 def _told_on(listener: socket.socket | None, tally: AccountTally) -> Iterator[None]:
-    """Answer whoever connects to a listener with the counts, until the block ends."""
+    """Answer every connection to a listener with the counts, until the block ends."""
     if listener is None:
         yield
         return

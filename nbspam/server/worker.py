@@ -1,7 +1,7 @@
 """A worker: the event loop of one process, which answers clients.
 
-Workers share the listening sockets: whichever is idle accepts.  One that is to end answers what it
-has accepted, and what waits to be.
+Workers share the listening sockets: any idle worker accepts.  An ending worker answers accepted
+connections, and those waiting to be accepted.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ PROTOCOLS = {
     "milter": ("nbspam.server.milter", "MilterConnection"),
     "web": ("nbspam.server.page.routes", "WebConnection"),
 }
-_SWEEP = 1.0  # seconds between two looks at what is overdue
+_SWEEP = 1.0  # seconds between two searches for overdue requests
 FAILING = 3  # the status of a worker that failed again and again, and is to be started again
 _ELSEWHERE = 0.1  # seconds in which other workers accept, before a full one looks again
 _GRACE = 0.5  # seconds in which a connection's first request may still come
@@ -161,7 +161,7 @@ class _EventLoopWorker:
         return FAILING if desk.is_failing else 0
 
     def wake_supervisor(self) -> None:
-        """Let the supervisor see at once that this worker answers."""
+        """Show the supervisor at once that this worker answers."""
         if os.getppid() == self.supervisor:
             os.kill(self.supervisor, signal.SIGALRM)
 
@@ -179,7 +179,7 @@ class _EventLoopWorker:
     def accept(self, listener: socket.socket, name: str, desk: Desk) -> bool:
         """Accept one connection; the next goes to any idle worker.
 
-        A full worker leaves it to others that have room.  If all are full, it is told so.
+        A full worker leaves it to others that have room.  If all are full, the client is told so.
         """
         is_ours = name == "web" or self.ended.is_set()
         if not is_ours and desk.leaves_to_others(len(self.accepting)):
@@ -203,13 +203,13 @@ class _EventLoopWorker:
         return True
 
     def accepted(self, task: "asyncio.Task[object]") -> None:
-        """Count a client that went before it was accepted."""
+        """Count a client that disconnected before it was accepted."""
         self.accepting.discard(task)
         if not task.cancelled() and isinstance(task.exception(), OSError):
             self.service.tally.add("trouble gone")
 
     def warned(self, message: Warning | str, kind: type[Warning], *_: Any) -> None:
-        """Log what is wrong with a model's journal."""
+        """Log a fault of a model's journal."""
         self.service.tally.add("trouble model")
         self.service.log.told(str(message) if issubclass(kind, ModelWarning) else kind.__name__)
 
@@ -225,7 +225,7 @@ class _EventLoopWorker:
     async def drain(self, desk: Desk) -> None:
         """Answer accepted and waiting connections; then return.
 
-        A failing worker leaves those that wait to its successor.
+        A failing worker leaves waiting connections to its successor.
         """
         loop = asyncio.get_running_loop()
         for name, listener in self.service.listeners:

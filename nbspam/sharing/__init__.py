@@ -1,4 +1,4 @@
-"""The room of sharing: how servers learn from each other's lessons.
+"""Sharing: servers learn from each other's lessons.
 
-Its secret: the log that they share, and how a host's own lessons take the order of the log.
+Secret: the log that they share, and how a host's own lessons are put into the log's order.
 """

@@ -25,7 +25,7 @@ class LogEnd(NamedTuple):
 
     identity: str  # of this log; another one if it was replaced
     n_records: int  # that were ever appended
-    n_trimmed: int  # of them, that are not there any more
+    n_trimmed: int  # of records that were trimmed
 
 
 class SharedLog(ABC):
@@ -87,7 +87,7 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
 
 
 def _facts(text: str | bytes) -> dict[str, Any]:
-    """Return a host's report, without facts if somebody else has written there."""
+    """Return a host's report, without facts if they are not a host's."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -143,7 +143,7 @@ class RedisLog(SharedLog):
             pipeline.execute()
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return the next records; those of somebody else are empty."""
+        """Return the next records; foreign entries become empty records."""
         with self._asked() as server:
             found = server.xrange(self._key, min=f"({_shown(after)}", count=limit)
         return [(_position(name), fields.get(b"lesson", b"")) for name, fields in found]
@@ -268,7 +268,7 @@ class PostgresLog(SharedLog):
         """Append records in this order, all or none of them."""
         table = self._table
         with self._asked() as connection, connection.transaction():
-            # Whoever else has written rows there only makes the sequence longer.
+            # Foreign rows only make the sequence longer.
             connection.execute(f"SELECT 1 FROM {table}_log FOR UPDATE")
             updated = connection.execute(
                 f"UPDATE {table}_log SET last = greatest(last, coalesce("
@@ -317,7 +317,7 @@ class PostgresLog(SharedLog):
         return LogEnd(*self._row(found))
 
     def _row(self, found: Any) -> tuple[Any, ...]:
-        """Return the only row of TABLE_log; raises SharedLogError if somebody has removed it."""
+        """Return the only row of TABLE_log; raises SharedLogError if it was removed."""
         row: tuple[Any, ...] | None = found.fetchone()
         if row is None:
             raise SharedLogError(f"{self.name}: its table {self._table}_log is empty; {_AGAIN}")

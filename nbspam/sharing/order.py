@@ -1,9 +1,9 @@
-"""The order of the log: what a host's model learns from records, given its own lessons.
+"""The order of the log: how a host's model learns records, given its own lessons.
 
 A model is a function of the log: each lesson says where one message is filed, and the last one
-holds.  A host learns its own lessons before the log has them.  So what it reads is applied like a
-rebase: messages that it was ahead with go back to where the log had them, the lessons of the log
-follow in their order, and then the host's own ones that the log does not have yet.
+counts.  A host learns its own lessons before the log has them.  So records are applied like a
+rebase: messages with lessons ahead of the log go back to where the log had them, the lessons of
+the log follow in order, and then the host's own lessons that the log lacks.
 """
 
 from collections import Counter
@@ -32,9 +32,9 @@ def in_order(
 ) -> OrderedLessons:
     """Return the changes that bring a model from its own state to that of the log.
 
-    The model's lock is held.  lessons: of the log, each with a day that is not before the day of
-    those before it.  pending: the lessons of the host to this model that it has not read back
-    before, as far as they are about the same messages; own: their origin.
+    The model's lock is held.  lessons: of the log, with days that never go back.  pending: the
+    lessons of the host to this model that it has not read back before, as far as they are about
+    the same messages; own: their origin.
     """
     bodies = [decode_record(each.lesson) for each in pending]
     by_log: dict[int, LabelChange] = {}  # where the log has had these messages

@@ -19,8 +19,8 @@ from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
 MOST = 100_000  # lessons in an outbox; about 1 GB
 SYNCHRONOUS = "FULL"  # an acknowledged lesson survives a crash of the machine
-# What the log tells again after a crash is not waited for; the next lesson, or `sync`, forces it
-# to disk, too.
+# Records that the log repeats after a crash are not waited for; the next lesson, or `sync`,
+# forces them to disk, too.
 _LATER = "NORMAL"
 _PATIENCE = 60.0  # seconds for other processes
 _SCHEMA = """
@@ -164,9 +164,9 @@ class Outbox:
     def move(
         self, place: LogPosition, seen: dict[str, int], pending: Iterable[PendingLesson] = ()
     ) -> None:
-        """Note how far this host has read now; own lessons that it has read leave the outbox.
+        """Note how far this host has read; own lessons that it has read leave the outbox.
 
-        pending: those that stay, with what the log says now of their messages before them.
+        pending: the remaining ones, each with its message's place by the log before it.
         """
         facts = [(name, str(value)) for name, value in place._asdict().items()]
         rows = [(each.filed, each.number) for each in pending]
@@ -182,7 +182,7 @@ class Outbox:
     def put(self, lessons: Iterable[PendingLesson]) -> int:
         """Keep lessons durably; return the number of the last one.
 
-        What threads want to keep while others are put on disk is put there together.  Raises
+        Lessons that threads add during a write share the next one.  Raises
         SharedLogError if there is no room for it.
         """
         rows = [each._replace(digest=_signed(each.digest))[1:] for each in lessons]
@@ -270,7 +270,7 @@ class Outbox:
         return [user for (user,) in found]
 
     def send_again(self) -> None:
-        """Note that the log may have lost what was sent."""
+        """Note that the log may have lost sent lessons."""
         with self._changed() as base:
             base.execute("UPDATE outbox SET sent = 0")
 

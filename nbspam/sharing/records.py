@@ -1,6 +1,6 @@
 """Lessons as records of a shared log: a line of JSON, the body of a journal's record, a checksum.
 
-Strangers may write to a log: a record is data that is checked, and nothing in it is executed.
+Strangers may write to a log: a record is checked as data, and nothing in it is executed.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _GROUP_OF_KIND = np.array([group_of_kind(kind) for kind in range(N_KINDS)], np.u
 
 
 class SharedLesson(NamedTuple):
-    """A lesson of one host, with all that another host needs to learn it."""
+    """A lesson of one host, with everything that another host needs to learn it."""
 
     origin: str  # of the host's outbox
     number: int  # in that outbox, ascending

@@ -86,7 +86,7 @@ class SharedOutlet:
 def shared_lessons(
     model: StoredModel, is_new: bool = False, of_users: Mapping[str, StoredModel] | None = None
 ) -> Iterator[StoredModel]:
-    """Let what a model learns in the block go into its outbox, if it shares its lessons.
+    """Let lessons that a model learns in the block go into its outbox, if it shares lessons.
 
     It does if another command has shared, or if is_new.  A server sends them, or the next command
     with --share.  of_users: the models of users on top of it, whose lessons go there, too.
@@ -155,7 +155,7 @@ class Sharer:
 
     @contextmanager
     def _alone(self, what: str) -> Iterator[None]:
-        """Keep other processes of this host from doing the same."""
+        """Keep other processes of this host out of the block."""
         with locked(f"{self.outbox.path}.{what}", like=self.path):
             yield
 
@@ -281,9 +281,9 @@ class Sharer:
         }
 
     def report(self, is_quiet: bool = True) -> dict[str, Any]:
-        """Tell the others about this host, and return that.
+        """Report on this host to the others, and return the report.
 
-        is_quiet: the digest of its model is told, too, if everything was read and sent.
+        is_quiet: add the digest of its model, if everything was read and sent.
         """
         facts = self.facts()
         if is_quiet and not facts["lag"] and not facts["outbox"]:
@@ -292,7 +292,7 @@ class Sharer:
         return facts
 
     def digest(self) -> str:
-        """Return a digest of what the site's model has learned, from which its export follows."""
+        """Return a digest of the lessons of the site's model, which determine its export."""
         place = self.outbox.place().n_read
         if self._digest[0] != place:
             state = self._opened("").whole().to_state()
@@ -303,7 +303,7 @@ class Sharer:
         return self._digest[1]
 
     def trim(self) -> None:
-        """Remove from the log what all hosts have read."""
+        """Remove records that all hosts have read from the log."""
         since = time.time() - _KNOWN_SECONDS
         positions = [
             int(facts["position"])

@@ -1,4 +1,4 @@
-"""The page on which people look at what the server does, and at mailboxes.
+"""The page, which shows people the server's counts and mailboxes.
 
 Secret: how mail from strangers is shown, and how clicks become lessons.
 """

@@ -1,6 +1,6 @@
 """A mail account as the page shows it: inbox and junk folder, over one connection.
 
-A message is known by the digest that `nbspam sort` knows it by, so that its key outlives a move.
+A message's key is its digest in `nbspam sort`, so that the key survives a move.
 Nothing is marked as read.  A move keeps the notes of `sort` true at any moment: they say `moving`
 before it, and the new place after it.
 """
@@ -38,7 +38,7 @@ class _Found(NamedTuple):
 
 
 class AccountMailbox(ReviewMailbox):
-    """The newest messages of an account; connects when it is first asked, and when it must again.
+    """The newest messages of an account; connects at first use, and again when it must.
 
     Every method that looks at messages raises NbspamError.
     """
@@ -55,7 +55,7 @@ class AccountMailbox(ReviewMailbox):
         self._kept: dict[tuple[str, int, int], bytes] = {}  # those read last at the end
 
     def _check(self) -> None:
-        """Raise nothing: whether the account is there is known when it is asked."""
+        """Raise nothing: whether the account exists shows when it is used."""
 
     def check(self, moves: bool) -> None:
         """Log in; raises NbspamError if messages cannot be shown, or are to move and cannot."""
@@ -68,7 +68,7 @@ class AccountMailbox(ReviewMailbox):
         self._asked(opened)
 
     def close(self) -> None:
-        """End the connection; the next question makes another one."""
+        """End the connection; the next use opens another one."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
@@ -110,7 +110,7 @@ class AccountMailbox(ReviewMailbox):
     # ---- looking ----
 
     def _asked(self, question: Callable[[AccountSession], Result]) -> Result:
-        """Return the answer to a question; after a lost connection it is asked once more."""
+        """Return the result of a request; after a lost connection it is repeated once."""
         while True:
             is_old = self._session is not None
             try:
@@ -131,7 +131,7 @@ class AccountMailbox(ReviewMailbox):
         return {"ham": self._inbox, "spam": self._junk}.get(label)
 
     def _find_all(self, session: AccountSession) -> None:
-        """Find where the newest messages are; only those that are new there are asked for."""
+        """Find where the newest messages are; only messages new in a folder are fetched."""
         known, self._at = self._numbered, {}
         self._numbered = {}
         for folder in self._places():
@@ -147,7 +147,7 @@ class AccountMailbox(ReviewMailbox):
 
     def _read_batch(self, session: AccountSession, batch: dict[str, _Found]) -> dict[str, bytes]:
         """Return a few messages by their keys, as far as they are where they were."""
-        # Looked up first: what is kept below may push these out.
+        # Looked up first: entries added below may push these out.
         read = {e[:3]: self._kept.pop(e[:3]) for e in batch.values() if e[:3] in self._kept}
         places = [each[:3] for each in batch.values() if each[:3] not in read]
         for folder, validity in dict.fromkeys(place[:2] for place in places):

@@ -1,4 +1,4 @@
-"""How well the model does: verdicts and corrections a day, and whether its probabilities are true.
+"""How well the model does: verdicts and corrections per day, and its calibration.
 
 A verdict left unchanged counts as confirmed; an *unsure* left unchanged does not count.  The last
 week is compared with the weeks before it, and the shares of spam with the probabilities.

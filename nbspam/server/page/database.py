@@ -2,7 +2,7 @@
 
 It is a file of SQLite beside the model, MODEL.review, which all workers write.  The model itself
 never needs it: a lesson is in the model, on disk, before it is noted here.  A damaged file is put
-aside and a new one begun; only the page's history is lost with it.
+aside and a new one begun; only the page's history is lost.
 """
 
 import contextlib
@@ -185,10 +185,10 @@ class Database:
     def judged_since(self, moment: float, learned: float, keys: Collection[str]) -> set[str]:
         """Return the messages whose verdict still holds; the others need a new one.
 
-        A verdict holds if it is not older than a moment, and the model had learned about as much
-        as now.  A verdict on a message that a person has marked always stays.  learned: messages
-        that the model has learned now.  keys: of all messages in the mailbox; only these are
-        listed from now on.
+        A verdict holds if it is not older than `moment`, and the model has not grown much since.
+        A verdict on a message that a person has marked always stays.  learned: messages that the
+        model has learned now.  keys: of all messages in the mailbox; only these are listed from
+        now on.
         """
         with self._opened() as connection:
             connection.execute("CREATE TEMP TABLE here (key TEXT PRIMARY KEY)")
@@ -234,7 +234,7 @@ class Database:
     def tell(
         self, key: str, label: str, before: str | None, at: float, folder: str | None = None
     ) -> int:
-        """Note a person's label of a message, and return its number; see `PersonLabel`."""
+        """Note a person's label for a message, and return its number; see `PersonLabel`."""
         with self._opened() as connection:
             cursor = connection.execute(
                 "INSERT INTO told (at, key, label, before, folder) VALUES (?, ?, ?, ?, ?)",

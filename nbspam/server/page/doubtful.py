@@ -1,7 +1,7 @@
 """Doubtful messages: learned in one class, and probably of the other.
 
-A process of its own (`python -m` this module) finds them as `nbspam doubts` does, so that mail and
-people need not wait.  Its result is kept until the mailbox or the model changes; a message that a
+A separate process (`python -m` this module) finds them like `nbspam doubts`, so that neither mail
+nor people wait.  Its result is kept until the mailbox or the model changes; a message that a
 person has marked since is no longer shown.
 """
 
@@ -39,7 +39,7 @@ from nbspam.store.model import StoredModel
 LEAST = 2  # messages of each class, without which nothing contradicts anything
 _N_REASONS = 3
 _REST = 10.0  # times as long as a search took, the next one waits
-_LOST = 900.0  # seconds after which a search is taken for dead
+_LOST = 900.0  # seconds after which a search counts as dead
 _NICE = 10
 _MAX_PROBLEM = 500  # bytes
 
@@ -211,7 +211,7 @@ def command(mailbox: str, model: str) -> list[str]:
 
 
 class Doubting:
-    """The searching process of one worker: one at a time, and one at a time for a mailbox."""
+    """The searching process of one worker; there is one at a time, also for each mailbox."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

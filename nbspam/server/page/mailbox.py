@@ -1,8 +1,8 @@
-"""Mailboxes as the page shows them: whose they are, what is in them, and moves in a Maildir.
+"""Mailboxes on the page: their owners, their messages, and moves in a Maildir.
 
-Whatever `sources` reads as mail is a mailbox: a Maildir with the folders that `nbspam sort` uses,
-an mbox, MH, a folder of messages.  Nothing outside its folder is ever read: links in it count as
-nothing, even links put there between two looks.
+A mailbox is anything that `sources` reads as mail: a Maildir with the folders that `nbspam sort`
+uses, an mbox, MH, a folder of messages.  Nothing outside its folder is ever read: links in it are
+ignored, even links made between two looks.
 """
 
 import heapq
@@ -66,7 +66,7 @@ class _MailboxMessage(NamedTuple):
 
 
 def key_of(name: str) -> str:
-    """Return the key of a message by the name of its file, whatever bytes that has."""
+    """Return the key of a message by the name of its file, which may have any bytes."""
     return name if _PLAIN.fullmatch(name) else quote(os.fsencode(name), safe=_SAFE)
 
 
@@ -105,7 +105,7 @@ class ReviewMailbox:
             self.check_movable()
 
     def close(self) -> None:
-        """End what is open: nothing, as files are closed when they have been read."""
+        """Do nothing: files are closed when they have been read."""
 
     def can_move(self) -> bool:
         """Return whether messages can be moved now."""
@@ -265,8 +265,8 @@ class ReviewMailbox:
     def written(self, now: float, site: float) -> float:
         """Return when the models that judge its messages were written last; 0 if never.
 
-        site: time of the site's model, seconds since 1970.  A time that is not before now says
-        nothing: there is no model yet, or the clock was set back; all verdicts would be old for
+        site: time of the site's model, seconds since 1970.  A time that is not before now is
+        ignored (no model yet, or the clock was set back): it would make all verdicts old for
         ever.
         """
         stamp = stamp_of(self.model) if self.user else None
@@ -276,7 +276,7 @@ class ReviewMailbox:
     # ---- the lists beside the model ----
 
     def sender_of(self, data: bytes) -> tuple[str | None, str | None]:
-        """Return a message's sender and what the lists say of it; None for either: nothing."""
+        """Return a message's sender and its entry in the lists; None for a missing one."""
         sender = sender_of(data)
         try:
             lists = read_lists(self.model)
@@ -396,7 +396,7 @@ class NoMailError(NbspamError):
 
 
 class Person(NamedTuple):
-    """Somebody who has a page."""
+    """A user with a page, or the site."""
 
     name: str
     has_mail: bool
@@ -415,10 +415,10 @@ def check_mailboxes(folder: str) -> None:
 
 
 class Mailboxes:
-    """Whose mail the page shows, and who has a page; users are named as by `judge.known_as`.
+    """The mailboxes of all users with a page; users are named as by `judge.known_as`.
 
-    A user with a mailbox or a model has a page.  A user who has lost both has none, whatever their
-    token and their browser say, so all methods look at the disk.
+    A user with a mailbox or a model has a page.  A user who has lost both has none, even with a
+    valid token or session, so all methods look at the disk.
 
     review: the mailbox; with users, the folder of their mailboxes, each named as the folder with
     its user's model; None: there is none.  model: the path of the model that the mailbox teaches.
@@ -468,7 +468,7 @@ class Mailboxes:
     def newly_sent(self, user: str) -> Iterator[Item]:
         """Yield the mail that came into Sent or .Sent of a user's Maildir since the last call.
 
-        Raises UserError.  Only the newest MOST count, and what cannot be read tells nothing.
+        Raises UserError.  Only the newest MOST count, and unreadable mail is skipped.
         """
         since = self._sent_until.get(user, 0.0)
         self._sent_until[user] = time()
@@ -489,7 +489,7 @@ class Mailboxes:
                     yield Item(path, None, files.read_raw_message(stream))
 
     def _places(self, name: str) -> tuple[str, str]:
-        """Return where somebody's mailbox and model are, or would be; raises UserError."""
+        """Return where a user's mailbox and model are, or would be; raises UserError."""
         assert self._users is not None
         folder = os.path.join(self._review, user_folder_name(name))
         return folder, model_in(self._users, name)

@@ -1,4 +1,4 @@
-"""Pages: their addresses, their contents, and the headers that forbid them everything else.
+"""Pages: their addresses, their contents, and the headers that forbid everything else.
 
 Anybody can write an address, so its fields are checked before they choose messages (`View`).
 """
@@ -80,7 +80,7 @@ class View(NamedTuple):
 
 
 def view_of(fields: Mapping[str, str]) -> View:
-    """Return the view that the fields of an address ask for, without their nonsense."""
+    """Return the view that the fields of an address ask for; invalid fields are ignored."""
     label, order, start = (fields.get(name, "") for name in ("verdict", "order", "start"))
     wanted = MessageFilter(
         " ".join(fields.get("words", "")[:_MAX_WORDS].split()),
@@ -109,7 +109,7 @@ class PageBar(NamedTuple):
     has_mail: bool
     has_people: bool = False  # each user has a page of their own
     user: str = ""  # whose page it is; "" for the site's
-    done: str = ""  # what the last form did
+    done: str = ""  # the effect of the last form
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -226,7 +226,7 @@ def doubtful_page(bar: PageBar, state: State) -> str:
 
 
 def percentage(probability: float) -> str:
-    """Return a probability in percent; no message is spam for certain.
+    """Return a probability in percent, never 0 or 100.
 
     >>> [percentage(each) for each in (0.5, 0.9876, 0.99999, 0.0)]
     ['50 %', '98.8 %', '99.99 %', '0.01 %']

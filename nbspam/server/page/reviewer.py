@@ -1,8 +1,8 @@
 """The reviewer: a mailbox as a person sees it, and the lessons that the person gives.
 
-A thread reads and writes mailboxes and notes, so that only their visitor waits for a disk.  The
+A thread reads and writes mailboxes and notes, so that only the visitor waits for the disk.  The
 judge judges the messages and the teacher learns them, among the messages of all clients.  A lesson
-is learned, then noted, and its message moved last; an undoing goes the other way.
+is learned, then noted, and its message moved last; undoing reverses this order.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ class MessageReading(NamedTuple):
     data: bytes
     explanation: Explanation | None
     folder: str  # in which it lies; "": the mailbox has no folders
-    sender: str | None = None  # whom lists can name; None: nobody
-    listed: str | None = None  # what the lists beside the model say of the sender
+    sender: str | None = None  # as lists can name it; None: they cannot
+    listed: str | None = None  # the sender's entry in the lists beside the model
 
 
 class LessonOutcome(NamedTuple):
@@ -113,7 +113,7 @@ class Reviewer:
             box.close()
 
     def _box(self, user: str) -> ReviewMailbox:
-        """Return a user's mailbox, with what it knows of the last look; raises NbspamError."""
+        """Return a user's mailbox, with its memory of the last look; raises NbspamError."""
         box = self.mailboxes.box(user)  # each time: it may have gone, or is no longer the user's
         known = self._boxes.pop(box.path, box)
         self._boxes[box.path] = known
@@ -129,7 +129,7 @@ class Reviewer:
         The newest messages without a verdict get one before that; the others in time.
         """
         box = await self.run(self._box, user)
-        # An empty message, so that the judge takes in what any process has taught the model.
+        # An empty message, so that the judge takes in the lessons of all processes.
         now = await self._judge.judge(b"\n", user=box.user)
         letters, stale = await self.run(self._scan, box, now.n_learned)
         passing = self._passing.get(user, set())
@@ -193,7 +193,7 @@ class Reviewer:
     def _begin_pass(
         self, box: ReviewMailbox, letters: Sequence[MailboxLetter], n_learned: float
     ) -> None:
-        """Begin to judge the rest; nobody waits for it, so its troubles are only logged."""
+        """Begin to judge the rest in the background; its errors are only logged."""
         self._passing[box.user] = {each.key for each in letters}
         task = asyncio.create_task(self._judge_all(box, letters, n_learned))
         self._passes.add(task)

@@ -1,8 +1,8 @@
-"""The routes of the page: what each address shows or does, and for whom.
+"""The routes of the page: the handler of each address.
 
 Every request passes the gate first: it comes from a page of ours or by a link, its browser has
-logged in, and its form is one of that session.  The session, a signed cookie, alone says whose
-mail and model a request is about.  Requests are read by the connection that rspamd's clients have,
+logged in, and its form is one of that session.  The session, a signed cookie, alone decides the
+mail and model of a request.  Requests are read by the same connection code as rspamd's clients,
 within the same bounds.
 """
 
@@ -82,7 +82,7 @@ def page_app(desk: Desk, port: int) -> Starlette:
 
 
 class Gate:
-    """Passes on what a page of ours asks for in a session of its browser, and nothing else."""
+    """Passes on requests of our own pages in a valid session, and nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -163,7 +163,7 @@ def admits(request: Request, user: str) -> bool:
 
 
 def bar_of(request: Request) -> PageBar:
-    """Return the bar of a page; it tells once what the last form did."""
+    """Return the bar of a page; it states once the effect of the last form."""
     session, has_mail = request.session, desk_of(request).reviewer is not None
     done = session.pop("done", "")
     return PageBar(
@@ -186,12 +186,12 @@ def line(status: HTTPStatus, why: str) -> Response:
 
 
 def led_to(address: str) -> Response:
-    """Return an answer that leads to one of our own pages."""
+    """Return a redirect to one of our own pages."""
     return RedirectResponse(address, HTTPStatus.SEE_OTHER, guards())
 
 
 def asked_to_log_in(request: Request, why: str = "") -> Response:
-    """Return the page that asks for the token, and leads to the wanted page after that."""
+    """Return the page that asks for the token, then redirects to the requested page."""
     if why:
         desk_of(request).tally.add("trouble forbidden")
     wanted = request.state.form.get("next", "")
@@ -237,7 +237,7 @@ _NO_LESSON = (
 
 
 async def trouble(request: Request, error: Exception) -> Response:
-    """Say why there is nothing to show, and lead back."""
+    """Say why there is nothing to show, with a link back."""
     if isinstance(error, RemovedError):
         return asked_to_log_in(request, "You have neither a mailbox nor a model here any more.")
     if isinstance(error, NoMailError):
@@ -380,7 +380,7 @@ async def list_sender(request: Request) -> Response:
 
 
 def address_after(form: Mapping[str, str], key: str) -> str:
-    """Return where a form leads: to the list or the message that it came from.
+    """Return the address to which a form redirects: the list or message that it came from.
 
     key: of the message that was taught.
     """
@@ -424,7 +424,7 @@ class WebConnection(HttpConnection):
         super().keep(data[: MAX_FORM + 1 - self.size])
 
     def handle(self, method: str, path: str) -> None:
-        """Have a request answered; that is broken off if the browser goes."""
+        """Have a request answered; stop if the browser disconnects."""
         self.stays = self.stays and method in ("GET", "POST")  # HEAD is answered with a body
         if self.crowded:
             self.trouble("busy")
