@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.witness import Witness
@@ -46,6 +47,12 @@ def cross_validate(
     workers than `jobs` forked processes, see `workers.workers_of`.  choices: the options of
     `nbspam train` as keywords.
     """
+    for name in choices:
+        if name not in SettingsChoices._fields:
+            raise UsageError(
+                f"cross_validate: no option {name!r}; they are those of nbspam.train for mail and"
+                " texts, and tables are judged by an estimator of nbspam.models"
+            )
     witness = Witness()
     settings, items = settings_for(witness.watched(items_given(given)), SettingsChoices(**choices))
     with workers_of(engine, jobs) as workers:

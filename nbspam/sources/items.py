@@ -438,11 +438,16 @@ def items_given(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[It
             f"{given[:40]!r}: one text is no collection; give a list of texts, or a path as"
             " pathlib.Path(...)"
         )
+    if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        raise UsageError(
+            f"{type(given).__name__}: no collection of texts; give a list or one column of them,"
+            " or for a table its target"
+        )
     for number, each in enumerate(given):
         if isinstance(each, Item):
             yield each
             continue
-        data, label = each if isinstance(each, tuple) else (each, None)
+        data, label = each if isinstance(each, tuple) and len(each) == 2 else (each, None)
         # One of many paths that is not there is an item that cannot be read.
         if isinstance(data, os.PathLike) and (os.path.exists(data) or files.is_url(path_of(data))):
             yield from read_items([path_of(data)], label=label, options=options)

@@ -205,7 +205,7 @@ def train(
     jobs: int = 1,
     engine: Any = None,
     day: int | None = None,
-    target: str | None = None,
+    target: str | int | None = None,
     sent: "Sequence[str | os.PathLike[str]]" = (),
     structure: Any = None,
     unlabelled: Any = None,
@@ -227,7 +227,8 @@ def train(
     """
     _check_keywords(choices)
     options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
-    columns = TableChoices(target, **_taken(choices, TableChoices))
+    named = None if target is None else str(target)
+    columns = TableChoices(named, **_taken(choices, TableChoices))
     bounds = Bounds(**_taken(choices, Bounds))
     if own := choices.get("dirichlet"):
         pairs = own.items() if isinstance(own, Mapping) else [(None, own)]
@@ -352,6 +353,8 @@ def rows_given(given: Any) -> "Iterator[Record]":
     """
     from nbspam.sources.records import Record, read_records
 
+    if getattr(given, "ndim", 2) != 2:
+        raise UsageError(f"{type(given).__name__}: one row or column; give a table of both")
     if hasattr(given, "to_dict"):
         given = given.to_dict("records")
     elif hasattr(given, "shape"):

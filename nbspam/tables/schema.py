@@ -134,7 +134,7 @@ def detect(
     """
     values = values or {}
     names = list(dict.fromkeys(name for record in records for name in record.cells))
-    where = records[0].source
+    where = records[0].source or "rows"
     forced = dict.fromkeys((*categorical, *values), True) | dict.fromkeys(numeric, False)
     for name in (*([] if target is None else [target]), *forced, *drop):
         if name not in names:

@@ -171,6 +171,9 @@ def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
         ("mails/", "one text is no collection"),
         (b"Subject: x", "one text is no collection"),
         ([3], "give a str, bytes or pathlib.Path"),
+        ([("a", "spam", 1)], "tuple: neither text nor mail"),
+        (3, "int: no collection of texts"),
+        (np.array([["a", "spam"]]), "or for a table its target"),
         (Path("no/such/folder"), "no/such/folder"),
     ],
 )
@@ -188,6 +191,9 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(PAIRS, structure={}), UsageError, "give target too"),
         (lambda: nbspam.train(PAIRS, em=True), UsageError, "em: for rows"),
         (lambda: nbspam.train(["a,b\n1,2"], target="b"), UsageError, "not a row of a table"),
+        (lambda: nbspam.train(ROWS, target="ply"), InputError, "rows: no column 'ply'; did you m"),
+        (lambda: nbspam.train(np.array([1]), target=0), UsageError, "one row or column"),
+        (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
         (
             lambda: nbspam.train(MELONS, target="好瓜", engine="loky"),
@@ -243,7 +249,7 @@ def test_rows_in_memory_train_the_model_of_their_file(tmp_path):
 def test_arrays_are_rows_whose_columns_are_numbered():
     X = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0]])
     for given in (X, sparse.csr_array(X)):
-        model = nbspam.train(given, target="2", categorical=("0", "1"))
+        model = nbspam.train(given, target=2, categorical=("0", "1"))
         # Laplace: P(1) = 1/2, P(column 0 is 1 | 1) = 3/4, P(column 1 is 1 | 1) = 2/4.
         assert model.classify({"0": 1, "1": 1}).probability == pytest.approx(3 / 4)
 
