@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nbspam.workers import Workers
 
 _MAX_LOSS_BYTES = 1 << 20
+_LARGEST_SEED = (1 << 32) - 1  # that NumPy's older generators take
 AUTO, ESTIMATED = "auto", "estimated"
 
 # --- values: one word of a command line becomes a number, a name or a pair -------------------
@@ -434,7 +435,7 @@ def seed_option(thing: str) -> frame.Decorator:
     """Return the option that makes another run draw the same random numbers."""
     return click.option(
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, _LARGEST_SEED),
         metavar="N",
         default=0,
         show_default=True,

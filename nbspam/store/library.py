@@ -220,10 +220,9 @@ def train(
     class.  sent: paths of mail that the user has sent; unless given, Maildirs beside a path
     (`folders.sent_folders`).  structure: of a network, the parents of each variable, or the path
     of a JSON file.  unlabelled: more documents or rows, whose classes EM finds; em: the rows of a
-    table that lack a class take part, too.  em may be a dict of `EMOptions`, such as
-    {"rounds": 5}; `steps` of the model are its rounds.  dirichlet: numbers, or a dict from columns
-    to numbers.  choices: the other options of `nbspam train` or `nbspam table train`, which make
-    the same model.  Raises NbspamError.
+    table that lack a class take part, too.  em may be a dict of `EMOptions`; `steps` of the model
+    are its rounds.  dirichlet: numbers, or a dict from columns to numbers.  choices: the other
+    options of `nbspam train` or `nbspam table train`, which make the same model.
     """
     _check_keywords(choices)
     options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
