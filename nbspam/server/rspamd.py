@@ -308,6 +308,9 @@ class RspamdConnection(HttpConnection):
         if label not in {"ham", "spam", None}:
             self.fail(HTTPStatus.BAD_REQUEST, "header Class: neither ham nor spam")
             return
+        if not self.size:
+            self.fail(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
+            return
 
         def answer(outcome: Outcome) -> None:
             self.say(HTTPStatus.OK, {"success": True, "outcome": what_became(outcome)})

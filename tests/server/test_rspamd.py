@@ -77,6 +77,13 @@ def test_without_a_body_nothing_is_judged():
     assert talk(post("/checkv2", b"\r\n")).desk.judge.seen == [b"\r\n"]
 
 
+def test_a_lesson_without_a_body_is_refused():
+    # As by rspamd 3.4.
+    for path, *lines in (["/learnspam"], ["/learnham"], ["/forget"], ["/relabel", "Class: ham"]):
+        refusal = 400, {"error": f"{path}: no body; POST the message"}
+        assert values(lesson(path, b"", *lines)) == refusal
+
+
 def test_a_verdict_with_its_strongest_tokens():
     status, found = values(post("/explain"))
 
