@@ -7,6 +7,7 @@ tail), are fitted to messages held out of the counts.  The score remains a sum o
 """
 
 import math
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,7 +205,7 @@ def fit_blend(
 def _left_out(
     table: CountTable, sums: GroupSums, documents: Documents, y: Integers, weighting: str
 ) -> Floats:
-    """Return judgements of messages by the counts of all other messages, nats.
+    """Return the weighted sums by group of judgements by the counts of all other messages, nats.
 
     Shape (n_docs, 2 * n_groups, n_classes).
     """
@@ -218,23 +219,14 @@ def _left_out(
     judged = judgements(count[known], groups[known], GroupSums(total, sums.size))
     documents = documents.on(np.where(known, columns, -1))
     value = entry_weights(documents, groups[known], weighting)
-    return _sums_by_group(documents, groups[known], value, judged)
-
-
-def _sums_by_group(documents: Documents, groups: Octets, value: Floats, judged: Floats) -> Floats:
-    """Return the weighted sums of tokens' judgements by document and group.
-
-    groups: (n_tokens,); value: (nnz,) weights; judged: (n_tokens, 2, n_classes), nats.  Shape
-    (n_docs, 2 * n_groups, n_classes).
-    """
     n_cells, n_classes = documents.n_docs * len(GROUPS), judged.shape[2]
-    cell = documents.rows().astype(np.int64) * len(GROUPS) + groups.take(documents.columns)
-    sums = np.empty((n_cells, 2, n_classes))
-    for kind in range(2):
-        for k in range(n_classes):
-            each = judged[:, kind, k].take(documents.columns) * value
-            sums[:, kind, k] = np.bincount(cell, each, n_cells)
-    return sums.reshape(documents.n_docs, 2 * len(GROUPS), n_classes)
+    cell = documents.rows().astype(np.int64) * len(GROUPS)
+    cell += groups[known].take(documents.columns)
+    sums_by_group = np.empty((n_cells, 2, n_classes))
+    for kind, k in product(range(2), range(n_classes)):
+        each = judged[:, kind, k].take(documents.columns) * value
+        sums_by_group[:, kind, k] = np.bincount(cell, each, n_cells)
+    return sums_by_group.reshape(documents.n_docs, 2 * len(GROUPS), n_classes)
 
 
 def _fit_worth(judged: Floats, y: Integers) -> Floats:

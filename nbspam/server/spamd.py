@@ -159,7 +159,10 @@ class SpamdConnection(connection.Connection):
         if self.request is None:
             data = self._take_head(data)
         if self.request is not None and not self.closes and self.pending is None:
-            self._take_body(data)
+            length = self.request.length
+            self.keep(data if length is None else data[: max(length - self.size, 0)])
+            if length is not None and self.size >= length:
+                self._handle()
 
     def _safely(self, work: Callable[..., None], *arguments: Any) -> None:
         """Do a piece of work; tell the client about a wrong request."""
@@ -211,13 +214,6 @@ class SpamdConnection(connection.Connection):
         if request.is_compressed and request.length is None:
             raise RequestError(Status.PROTOCOL, "Compress needs Content-length")
         if request.command in {"PING", "SKIP"} or request.length == 0:
-            self._handle()
-
-    def _take_body(self, data: bytes) -> None:
-        assert self.request is not None
-        length = self.request.length
-        self.keep(data if length is None else data[: max(length - self.size, 0)])
-        if length is not None and self.size >= length:
             self._handle()
 
     # ---- answering ----

@@ -222,19 +222,17 @@ class _ArchiveTree(FolderTree):
     def __init__(self, found: Iterable[Member]) -> None:
         self._folders: dict[str, Folder] = {"": Folder([], [], False)}
         for member in found:
-            folder, name = _split(member.name)
+            path, name = _split(member.name)
             if member.is_folder:
-                self._add_folder(self.below(folder) + name)
-            elif self._add_folder(folder):
-                self._add_file(folder, name)
-
-    def _add_file(self, path: str, name: str) -> None:
-        folder = self._folders[path]
-        is_number = name.isascii() and name.isdigit()
-        if name == SEQUENCES:
-            self._folders[path] = folder._replace(has_sequences=True)
-        elif not is_hidden(name) and (not folder.files or (is_number and not folder.numbered())):
-            folder.files.append(name)
+                self._add_folder(self.below(path) + name)
+            elif self._add_folder(path):
+                folder, is_number = self._folders[path], name.isascii() and name.isdigit()
+                if name == SEQUENCES:
+                    self._folders[path] = folder._replace(has_sequences=True)
+                elif not is_hidden(name) and (
+                    not folder.files or (is_number and not folder.numbered())
+                ):
+                    folder.files.append(name)
 
     def _add_folder(self, path: str) -> bool:
         """Add a folder and those that it is in; return whether it can hold messages."""

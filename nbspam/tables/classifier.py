@@ -73,7 +73,18 @@ class TableClassifier(AnyClassifier):
 
     def judge(self, inputs: Sequence[Record]) -> JudgedChunk:
         """Return the answers to one chunk of rows, without `shift`."""
-        X, failures = self._coded_rows(inputs)
+        failures: dict[int, Skipped] = {}
+        try:
+            X = coded(inputs, self.schema).X
+        except InputError:
+            # At least one row is damaged: read them one by one to find which, and why.
+            rows = [np.empty((0, len(self.schema.columns)))]
+            for position, record in enumerate(inputs):
+                try:
+                    rows.append(coded([record], self.schema).X)
+                except InputError as error:
+                    failures[position] = Skipped(record.name, str(error))
+            X = np.concatenate(rows)
         return JudgedChunk(self.model.joint_log_proba_or_prior(X), failures)
 
     def truth(self, given: Record) -> str | None:
@@ -118,7 +129,14 @@ class TableClassifier(AnyClassifier):
     def _weighed(self, X: Floats, joint: Floats, towards: int, against: int) -> Weighed:
         """Return evidence and constant, see `reasons`; joint: of `joint_by_steps`."""
         shares, constant = shares_by_chain(joint, towards, against)
-        evidence = self._evidence(X, shares)
+        n_values, first = self.schema.levels, self.schema.entries.start
+        known = np.flatnonzero(~np.isnan(X)).tolist()
+        evidence: list[Evidence] = []
+        for column, text, share in zip(known, self.values(X), shares.tolist(), strict=True):
+            kind = "category" if n_values[column] else "number"
+            value = int(X[column]) if n_values[column] else 0
+            counts = self.counts[:, first[column] + value]
+            evidence.append(Evidence(text, share, kind, tuple(counts.tolist())))
         order = np.argsort(-np.abs(shares), kind="stable").tolist()
         return tuple(evidence[i] for i in order), constant
 
@@ -171,35 +189,6 @@ class TableClassifier(AnyClassifier):
         nothing = np.full((1, len(schema.columns)), np.nan)
         model = restored(state["model"], state, schema.classes, nothing)
         return cls(schema, state["model"], model, state["counts"], state["by_em"])
-
-    def _coded_rows(self, records: Sequence[Record]) -> tuple[Floats, dict[int, Skipped]]:
-        """Return the readable rows as numbers, and the failures by position."""
-        try:
-            return coded(records, self.schema).X, {}
-        except InputError:
-            pass
-        # At least one row is damaged: read them one by one to find which, and why.
-        rows, failures = [np.empty((0, len(self.schema.columns)))], {}
-        for position, record in enumerate(records):
-            try:
-                rows.append(coded([record], self.schema).X)
-            except InputError as error:
-                failures[position] = Skipped(record.name, str(error))
-        return np.concatenate(rows), failures
-
-    def _evidence(self, X: Floats, shares: Floats) -> list[Evidence]:
-        """Return the evidence of each known value, in the order of the columns."""
-        n_values, first = self.schema.levels, self.schema.entries.start
-        known = np.flatnonzero(~np.isnan(X))
-        rows: list[Evidence] = []
-        for column, text, share in zip(
-            known.tolist(), self.values(X), shares.tolist(), strict=True
-        ):
-            kind = "category" if n_values[column] else "number"
-            value = int(X[column]) if n_values[column] else 0
-            counts = self.counts[:, first[column] + value]
-            rows.append(Evidence(text, share, kind, tuple(counts.tolist())))
-        return rows
 
 
 def value_counts(table: Table) -> Floats:
