@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple, TypeVar
 
@@ -10,6 +11,7 @@ from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
 from nbspam.mail.message import Message, parse_opened, plain_text
 from nbspam.settings import Settings
+from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, chunks, oddity
 from nbspam.verdicts import Skipped
 from nbspam.workers import Engine, Workers, ordered_map
@@ -17,10 +19,11 @@ from nbspam.workers import Engine, Workers, ordered_map
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
 _LAST_ITEMS = 64  # items in these
 # Modules that are imported late, because a single message may not need them.
-_FOR_MAIL = (
+_FOR_HTML = (
     *("nbspam.mail.html", "nbspam.mail.sheets", "nbspam.mail.attachments"),
-    *("nbspam.mail.wrappings", "nbspam.tokens.forms", "selectolax.lexbor"),
+    *("nbspam.mail.wrappings", "selectolax.lexbor"),
 )
+_LOOK_AT = 8  # one in so many messages tells whether mail has HTML
 _NOT_WORD = re.compile(r"[^\w]")
 # A line that is quoted, or introduces a quotation.
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
@@ -67,14 +70,27 @@ def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
     last: deque[Chunk] = deque()
     for number, chunk in enumerate(chunks(items)):
         if number == 1 and jobs != 1 and not chunk[0].is_text:
-            # Processes are forked for the second chunk: what mail needs is imported once.
-            for name in _FOR_MAIL:
+            # Processes are forked for the second chunk: what mail needs is imported once.  For
+            # HTML that takes 15 ms, and mail without any need not wait.
+            import_module("nbspam.tokens.forms")
+            for name in _FOR_HTML if _has_html(last[0]) else ():
                 import_module(name)
         last.append(chunk)
         if len(last) > _LAST_CHUNKS:
             yield last.popleft()
     for chunk in last:
         yield from chunks(chunk, _LAST_ITEMS)
+
+
+def _has_html(chunk: Chunk) -> bool:
+    """Return whether some of a chunk's messages have HTML, or are far away."""
+    for item in chunk[::_LOOK_AT]:
+        if is_url(item.name):
+            return True
+        with suppress(InputError):
+            if item.read().lower().find(b"html") >= 0:
+                return True
+    return False
 
 
 def with_data(item: Item) -> Item:
