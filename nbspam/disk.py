@@ -1,10 +1,10 @@
 """Files that nbspam writes: locked, replaced atomically, and never reached through a link.
 
-Anybody who may write in a folder can put anything in the place of a file of ours: a link
-to somebody else's file, a FIFO that nobody writes to, a file of his own.  So a path is resolved
-once (`resolved`); from then on no link is followed, only regular files of the right owner are
-opened, and only a file that was just created is given an owner.  The order of system calls leaves
-either the old file or the new one, whole, whenever the process or the machine stops.
+Anybody who may write in a folder can replace a file of ours: by a link to another user's file, a
+FIFO that nobody writes to, a file of their own.  So a path is resolved once (`resolved`); from
+then on no link is followed, only regular files of the right owner are opened, and only a file
+that was just created is given an owner.  The order of system calls leaves either the old file or
+the new one, whole, whenever the process or the machine stops.
 """
 
 import contextlib
@@ -62,8 +62,8 @@ def open_own(name: str, beside: str, flags: int = os.O_RDONLY) -> int:
     """Open a file that nbspam keeps beside another, and return its descriptor.
 
     beside: the file that it belongs to, or a folder.  Raises ModelFileError unless it is a
-    regular file that only those can have written who may write `beside`; FileNotFoundError, and
-    other OSErrors.
+    regular file that only users with write permission for `beside` can have written;
+    FileNotFoundError, and other OSErrors.
     """
     _check(name, os.lstat(name), beside)  # before it is opened: opening a device can do harm
     try:
@@ -100,7 +100,7 @@ def _check(name: str, status: os.stat_result, beside: str) -> None:
 
 
 def _is_trusted(status: os.stat_result, beside: str) -> bool:
-    """Return whether a file is ours, root's, or of those who may write what it belongs to."""
+    """Return whether a file is ours, root's, or of a user who may write `beside`."""
     if sys.platform == "win32" or status.st_uid in {0, os.geteuid()}:
         return True
     try:
@@ -291,7 +291,7 @@ def _is_temporary(name: str) -> bool:
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder and its missing parents, accessible only to the owner of the last that is."""
+    """Make a folder and its missing parents, only for the existing parent's owner."""
     if not os.path.exists(folder):
         parent = parent_folder(folder)
         make_folder(parent)

@@ -3,7 +3,7 @@
 NbspamError
 ├── InputError       a message, folder, table or stream cannot be read
 │   └── EmptyError   there are none in a path
-├── LostError        a connection to where mail is was lost, and did not come back
+├── LostError        a connection to a source of mail was lost for good
 ├── ModelFileError   a file is not a model that we can read, or a model cannot be written
 ├── NotTrainedError  a model was used before it had learned enough
 ├── SharedLogError   the log that servers share is away, or is not the one it was
@@ -27,7 +27,7 @@ class EmptyError(InputError):
 
 
 class LostError(NbspamError):
-    """A connection to where mail is was lost, and did not come back.
+    """A connection to a source of mail was lost, and could not be reopened.
 
     It is no InputError, because those skip one message, and the next ones would be lost, too.
     """
@@ -42,7 +42,7 @@ class NotTrainedError(NbspamError):
 
 
 class SharedLogError(NbspamError):
-    """The log of lessons that servers share is away, or is not the one it was.
+    """The log of shared lessons is down, or was replaced.
 
     Verdicts and lessons go on without it; lessons wait until it can be used again.
     """
@@ -53,4 +53,4 @@ class UsageError(NbspamError):
 
 
 class ModelWarning(UserWarning):
-    """Something is wrong with a model's files, and the command goes on without it."""
+    """A model's files have a fault, and the command goes on without the affected data."""

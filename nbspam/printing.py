@@ -5,7 +5,7 @@ Strangers choose the names of files and the tokens of received mail.  A loop rep
     for number in tracked(range(k), "folds"):
         ...
 
-Usually nobody watches, and then a loop costs nothing more.
+Unless somebody watches, this costs nothing.
 """
 
 import os
@@ -110,7 +110,7 @@ class Extent(NamedTuple):
     """How long a loop is; a total of None is not known."""
 
     total: Callable[[], int | None]  # called when it is to be shown, as it may take time
-    weight: Callable[[Any], int] | None = None  # what a thing adds to the total; None: one
+    weight: Callable[[Any], int] | None = None  # a thing's part of the total; None: one
 
 
 # Yields things of this name, and may show how many of them have passed.
@@ -119,7 +119,7 @@ _watches: list[Watch] = []  # the last one is in force
 
 
 def tracked(things: Iterable[T], what: str, extent: Extent | int | None = None) -> Iterable[T]:
-    """Return things to loop over; whoever watches sees how many have passed.
+    """Return things to loop over; a watcher sees how many have passed.
 
     what: the name of the things, in the plural.  extent: how many they are, if `len` of them
     does not tell.

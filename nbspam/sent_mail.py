@@ -20,7 +20,7 @@ _KEY = b"nbspam: sent mail"
 _LATEST = (1 << 32) - 1  # seconds
 
 
-# What is known of the sender of a message, and what it means.
+# Facts about the sender of a message, and their meanings.
 FACTS = {
     "known-correspondent": "comes from an address that you have written to",
     "known-correspondent-authenticated": "comes from somebody that you have written to: your"
@@ -123,7 +123,7 @@ class SentMail:
         return _ordered(*map(np.concatenate, zip(self.arrays, other.arrays, strict=True)))
 
     def without(self, digests: Iterable[int]) -> "SentMail":
-        """Return the facts without those of some messages."""
+        """Return the facts without some messages."""
         stays = ~np.isin(self.sent, np.fromiter(digests, np.uint64))
         return SentMail(*(array[stays] for array in self.arrays))
 

@@ -1,6 +1,6 @@
 """The settings a model is trained with, and which ones a corpus gets by default.
 
-`Settings` is stored in the model file.  `SettingsChoices` are what a user decided;
+`Settings` is stored in the model file.  `SettingsChoices` holds a user's decisions;
 `chosen_settings` fills in the rest.  `nbspam train` and the library take the same path, so both
 train the same model.  Presets are the decisions that a user never has to make.
 """
@@ -237,7 +237,7 @@ class TableChoices(NamedTuple):
 
 
 PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", "max_parents")
-# A user who decides any of these wants one model as textbooks have it, and no combination.
+# A user's decision on any of these asks for a single textbook model, not a combination.
 _PLAIN = {"model", "alpha", "class_prior", "weighting", "estimate", "beta", "dirichlet"}
 # How far ahead `look_at_items` searches for a third class.
 MAX_ITEMS, MAX_BYTES = 50_000, 1 << 26
@@ -363,7 +363,7 @@ def look_at_items(
         size += len(item.data or b"")
         if item.label is not None:
             labels.add(item.label)
-        # Classes called ham or spam are those of a mail filter, which need not wait.
+        # Classes called ham or spam belong to a mail filter, so there is no need to wait.
         if len(labels) > 2 or labels & {"ham", "spam"}:
             break
         if len(seen) >= max_items or size >= max_bytes:
@@ -391,9 +391,9 @@ def settings_for(
 
 
 class Bounds(NamedTuple):
-    """Limits on the tokens that training counts of a stream, and on what it remembers.
+    """Limits on the tokens that training counts of a stream, and on its memory of messages.
 
-    They are no settings: they change neither what a token is nor how much it counts.
+    They are not settings: they change neither the definition nor the weight of a token.
     """
 
     max_tokens: int | None = None  # the most frequent ones that are counted; None: all

@@ -65,7 +65,7 @@ class Evidence(NamedTuple):
     token: str
     contribution: float  # nats
     group: str  # of a token: one of `tokens.definition.GROUPS`; of a column: category or number
-    counts: tuple[float, ...]  # in training, by class; none of what is no token of the model
+    counts: tuple[float, ...]  # in training, by class; empty for text that is no token
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +139,13 @@ Weighed = tuple[tuple[Evidence, ...], float]
 
 
 class VerdictLists(Protocol):
-    """Lists that say of some inputs what they are; see `mail.address_lists`."""
+    """Lists that decide some inputs; see `mail.address_lists`."""
 
     def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
-        """Return the verdict on an input with what the lists say."""
+        """Return the verdict on an input by model and lists."""
 
     def explanation(self, item: Any, found: Explanation, rule: Rule) -> Explanation:
-        """Return the explanation of an input with what the lists say."""
+        """Return the explanation of an input by model and lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def keep_freed_memory() -> None:
     blocks up to that size; once is enough for a process and all that are forked from it.  Without
     this, a server's batch of 128 messages takes 4 % longer, with 14,000 page faults instead of
     120 in 2,000 messages, and 3 MB less.  A process without room for the block does without.
-    Threads take blocks from one heap, since each of several would keep what it has freed.
+    Threads take blocks from one heap, since several would each keep freed memory.
     """
     import ctypes
 
@@ -121,7 +121,7 @@ def return_freed_memory() -> None:
 def allocate_in_one_heap() -> None:
     """Let all threads of this process allocate in one heap; call it before there are any.
 
-    glibc gives each thread a heap of its own, and never returns what is free at its end: after 240
+    glibc gives each thread its own heap, and never returns free memory at its end: after 240
     lessons and some fits, a worker that shares lessons had 108 MB of its own, and so 57.
     """
     import ctypes
@@ -202,7 +202,7 @@ def fork() -> int:
     """Fork this process, as `os.fork` does, without its warning."""
     with warnings.catch_warnings():
         # Python 3.12 warns that other threads may hold locks.  The only other threads are
-        # those of numpy's libraries; they are idle, and a worker never waits for them.
+        # threads of numpy's libraries; they are idle, and a worker never waits for them.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
@@ -285,7 +285,7 @@ def _answer(compute: Callable[[], Any]) -> bytes:
 
 # --- engines --------------------------------------------------------------------------------
 
-# Each chunk is worked on by a fresh copy of what the caller gives; so a chunk whose worker is lost
+# Each chunk is worked on by a fresh copy of the caller's object; so a chunk whose worker is lost
 # is worked on again elsewhere, and nothing is counted twice.
 ENGINES = ("fork", "dask", "loky", "ray")
 _FEWEST = 16  # chunks that are sent ahead in any case: a cluster may grow
@@ -459,7 +459,7 @@ def _dask(engine: str, address: Any, jobs: int) -> Iterator[_Pool]:
     dask = _imported("dask", engine, "nbspam[cluster]")
     distributed = _imported("distributed", engine, "nbspam[cluster]")
     with ExitStack() as stack:
-        # Chunks go by the scheduler, so that it has those of a worker that is lost.
+        # Chunks go through the scheduler, so that it still has a lost worker's chunks.
         stack.enter_context(dask.config.set({_LARGE: "1 GB"}))
         stack.enter_context(_silent("distributed"))
         if not address:
@@ -486,7 +486,7 @@ def _pool_of_client(client: Any) -> _Pool:
     def submit(function: Callable[..., Any], *arguments: Any) -> Any:
         return client.submit(function, *arguments, pure=False)
 
-    # Workers send what is shared to one another, and if it is lost, it is made again.
+    # Workers send shared objects to one another; lost ones are made again.
     n_workers = sum(client.nthreads().values())
     return _Pool(submit, n_workers, lambda data: submit(bytes, data))
 

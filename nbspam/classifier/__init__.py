@@ -4,5 +4,5 @@ A `Classifier` holds settings, counts, and a fit that says how the evidence of t
 There is one way to fit (`training.fitted_evidence`), one way to answer (`Classifier.joint_of`) and
 one way to learn message by message (`training.Learner`).
 
-Secret: how the dependence between tokens is corrected, so that probabilities can be believed.
+Secret: how the dependence between tokens is corrected, so that probabilities are calibrated.
 """

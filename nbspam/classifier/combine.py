@@ -10,9 +10,9 @@ A spammer may add any number of words of ham.  Of ham and spam, therefore, only 
 tokens of each group count, fewer of those for ham, and only the strongest corrections.
 Words that the reader does not see can only speak for spam.
 
-Other people's mail has the same words, but came by other hosts and programs: of its headers,
-links and markup the model knows few tokens.  What its other tokens tell was learned of another
-kind of mail, so its score is drawn towards those that say nothing.
+Other people's mail has the same words, but came through other hosts and programs: the model
+knows few tokens of its headers, links and markup.  The evidence of its other tokens was
+learned from another kind of mail, so its score is drawn towards even odds.
 """
 
 from math import log
@@ -38,8 +38,8 @@ from nbspam.tokens.sparse import Documents
 from nbspam.verdicts import joint_of_log_odds
 
 # E-002 chose the constants of groups and corrections, the same for all corpora; E-119 STRONGEST.
-# Words are what other people's mail has in common with one's own, and the common ones move less
-# than the rare ones: so of words rare ones are believed less, and weak ones more (E-260).
+# Other people's mail shares its words with one's own, and common words vary less than rare
+# ones: so rare words are believed less, and weak ones more (E-260).
 _IS_WORD = np.isin(GROUPS, ["text", "subject"])
 # Lidstone's addend to the presence of a token in a class, (n_groups,)
 ALPHA = np.where(_IS_WORD, 0.1, 0.03)
@@ -64,7 +64,7 @@ MOST = 12.0  # nats by which all corrections together move a score at most: E-11
 # Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
 # a sender of spam can add weak ones for ham without end.  E-312
 MOST_FOR_HAM, MOST_FOR_SPAM = 150, 180
-# E-299 chose the constants, on other collections than those that it judges.
+# E-299 chose the constants, on other collections than it judges.
 STRUCTURE_DAMPING = 5.0  # tokens by which a message's structure is taken to be longer
 DOUBT, MOST_DOUBT = 20.0, 9.0  # the divisor's growth with the share above the usual one; its most
 # Nats: from even odds to the default cutoff nothing is certain.  A score above is not drawn below:
@@ -117,7 +117,7 @@ class Combination(NamedTuple):
         return sign * self.parts(weighed), sign * float(self.worth[-1]) * self.kept(weighed)
 
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
-        """Return documents over columns of the table with what its counts say of them."""
+        """Return documents over columns of the table with the log-odds of their tokens."""
         groups = table.vocabulary.groups.take(documents.tokens)
         counts = table.feature_count.take(documents.tokens, axis=0)
         odds = log_odds(counts, table.class_count, groups)
@@ -200,7 +200,7 @@ def log_odds(
 def limits_of(table: CountTable) -> Integers | None:
     """Return the most tokens of each group that count for ham and for spam, (n_groups, 2).
 
-    None: all count, because the classes are others, which nobody wants to be taken for.
+    None: all count, because the classes are others, which nobody imitates.
     """
     return _LIMITS if table.classes == HAM_AND_SPAM else None
 
@@ -210,9 +210,9 @@ def limits_for(
 ) -> Integers | None:
     """Return the limits of each document, (n_docs, n_groups, 2), or of all, from `limits_of`.
 
-    Of a stranger's message that poses as an answer only a few tokens count for ham, as it can
-    have the others from the thread: see `definition.UNVOUCHED`.  groups: (n_tokens,).  keys: of
-    the vocabulary, if the documents are over its columns.
+    In a stranger's message that poses as an answer only a few tokens count for ham, because it
+    can copy the rest from the thread: see `definition.UNVOUCHED`.  groups: (n_tokens,).  keys:
+    of the vocabulary, if the documents are over its columns.
     """
     place = positions_of(groups == PEOPLE)
     if limits is None or not len(place):
@@ -242,7 +242,7 @@ def strongest(
     if limits is None:
         return EvidenceCounting(entry, cell, odds)
     place = 2 * cell + (odds > 0)
-    # Equally strong ones add up to the same in any order; those of one document may be shown.
+    # Equally strong ones add up to the same in any order; a document's entries may be printed.
     kind: Any = "stable" if documents.n_docs == 1 else None
     order = (_ABOVE_ALL * place - np.abs(odds)).argsort(kind=kind)
     number = np.bincount(place)
@@ -280,7 +280,7 @@ def divisors(number: Integers, limits: Integers | None) -> Floats:
 
 
 def without_evidence(n_features: int) -> Combination:
-    """Return the combination of two classes in which no token tells anything."""
+    """Return the combination of two classes in which no token is evidence."""
     return Combination(np.zeros(len(GROUPS) + 1), np.zeros(n_features, np.float32))
 
 

@@ -1,7 +1,6 @@
 """A classifier of mail by tokens that depend on each other.
 
-A message is judged by which of the chosen tokens it has; they are those that tell most about
-the class.
+A message is judged by the presence of chosen tokens, the most informative about the class.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -119,8 +118,8 @@ class FeatureClassifier(AnyClassifier):
         """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
         present: which of the tokens a message has, (n_features,).  Starting from an empty
-        message, tokens are added one by one, first those that by themselves say most; a token's
-        share is what it adds to those before it.  The strongest come first.
+        message, tokens are added one by one, the strongest single tokens first; a token's share
+        is its addition to the tokens before it.  The strongest come first.
         """
         columns = np.flatnonzero(present)
         weight = self.alone[columns]

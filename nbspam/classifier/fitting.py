@@ -50,7 +50,7 @@ RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 NEAR = 0.005
 # Stages of learning: the part of a score that is corrected, the tokens that are seen one after the
 # other (halves, see `in_half`, or all: None), and the passes over each.  The first of these passes
-# selects, among all messages, those that are nearly wrong.
+# selects the messages that are nearly wrong.
 STAGES = (1.0, (None,), 2), (1.0, (None,), 3)
 # Of ham and spam; with fewer than FEW messages the first stage is left out.  E-295 chose the part,
 # E-311 the halves.
@@ -58,12 +58,12 @@ EASED_STAGES = (0.5, (0, 1), 1), (0.5, (None,), 2), (1.0, (None,), 3)
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
-# What the steps of one message add up to at most, of ham and spam in each stage: E-149, E-311
+# The most that the steps of one message add up to, with ham and spam in each stage: E-149, E-311
 MOST_OF_ONE = 1.0
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
 BELIEVED = (2.0, 0.4), (8.0, 0.5)
-RIGHT = 50  # right labels that are assumed beside those that are seen
+RIGHT = 50  # right labels that are added to the observed ones
 CERTAIN = 400.0  # strength of the prior that scores are as certain as they look: E-132
 _LEAST = 0.05  # certainty
 
@@ -127,7 +127,8 @@ def _odds_left_out(count: Floats, class_count: Floats, groups: Octets) -> Floats
 def prior_worth(n_docs: int) -> Floats:
     """Return the prior worth of the groups' means, and the prior constant, (n_groups + 1,).
 
-    n_docs: messages that are learned.  Of few the words tell more than how they came.
+    n_docs: messages that are learned.  With few messages, the words are more
+    informative than the route.
     """
     worth = np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
     if n_docs < FEW:
@@ -216,11 +217,11 @@ def corrections(
     (n_docs,) log-odds without corrections, each from the counts of all other messages.  told:
     (n_docs,) whether a person has told the class; None: none of them.
 
-    Scores at home leave little to correct, so the corrections would know only home.  Of ham and
-    spam, therefore, the first passes correct a part of each score, and tokens learn what they
-    tell without the others; the last ones correct what is still wrong with the whole score.  The
-    very first see half of the tokens each, so that none relies on others which mail of other
-    people lacks.  Wager, Wang & Liang (2013), "Dropout training as adaptive regularization".
+    Scores of training mail leave little to correct, so corrections would not generalise.  With
+    ham and spam, therefore, the first passes correct a part of each score, and tokens learn
+    their own worth; the last ones correct the remaining errors of the whole score.  The very
+    first see half of the tokens each, so that none relies on others that other people's mail
+    lacks.  Wager, Wang & Liang (2013), "Dropout training as adaptive regularization".
 
     Corrections by the last messages of a pass have more effect, because no others follow.
     Therefore every second pass takes the messages in the opposite order, and the result is the
@@ -315,8 +316,8 @@ def _pass(
 ) -> tuple[Floats32, float, list[tuple[float, float]]]:
     """Correct for one message after the other, in place; return both, and scores and steps.
 
-    The score of each message is that before its own step.  moved: (n_docs,) what the steps of
-    each message add up to, at most MOST_OF_ONE either way; updated in place.
+    The score of each message is that before its own step.  moved: (n_docs,) the sum of each
+    message's steps, at most MOST_OF_ONE either way; updated in place.
     """
     steps, total_of = [], np.add.reduce
     for row, columns, scale, score, truth, trusted in messages:

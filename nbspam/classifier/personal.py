@@ -1,10 +1,10 @@
-"""Answers to the mail of several users, each by the shared model and what the user has taught.
+"""Answers to the mail of several users, each by the shared model and the user's lessons.
 
 A user's messages are added to the counts of the shared model, with a weight: together, all
-messages of the shared model count as SHARED of the user's.  A dozen messages thus tell much
-about tokens that few know, and little about those that everybody uses.  What tells a user's
-kind of mail apart may still be drowned by the rest of a message, so the user's tokens are
-corrected, too (see `own_of`), and the more the rarer a token is in the shared model.
+messages of the shared model count as SHARED of the user's.  A dozen messages thus change
+much for rare tokens, and little for common ones.  The distinctive tokens of a user's mail
+may still be outweighed by the rest of a message, so the user's tokens are also corrected
+(see `own_of`), rare tokens of the shared model more than common ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ _LEAST = 1e-9  # length of values by which they are divided
 
 
 class OwnCounts(NamedTuple):
-    """The counts and corrections that a user has taught: no texts, and 20 bytes a token."""
+    """The counts and corrections from a user's lessons: no texts, and 20 bytes a token."""
 
     keys: Keys  # (n_tokens,) ascending
     values: Floats32  # (n_tokens, 3) messages of ham, and of spam, that have it; correction, nats
@@ -127,7 +127,7 @@ def known_of(classifier: Classifier, keys: Keys) -> KnownTokens:
 
 
 def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> TokenEntries:
-    """Return the own counts of each document's user; an owner None has taught nothing."""
+    """Return the own counts of each document's user; an owner None has no lessons."""
     n_entries, n_docs = len(documents.columns), documents.n_docs
     found = TokenEntries(
         np.array([own is not None for own in owners]),
@@ -147,7 +147,7 @@ def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> Toke
 
 
 def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> WeighedEvidence:
-    """Return documents over keys with what the counts of all, and of their users, say."""
+    """Return documents over keys with their log-odds by the shared and the users' counts."""
     groups = groups_of(documents.tokens)
     columns, rows = documents.columns, documents.rows()
     odds = log_odds(shared.counts, shared.class_count, groups).take(columns)
@@ -196,7 +196,7 @@ def joint_of(
 
 
 def lack_of_own(shared: Classifier, own: OwnCounts | None) -> str | None:
-    """Return a sentence on what is missing for judging mail at all; None if nothing is."""
+    """Return a sentence on what a model lacks to judge any mail; None if nothing."""
     counts = shared.table.class_count
     if counts.all():
         return None
@@ -209,7 +209,7 @@ def lack_of_own(shared: Classifier, own: OwnCounts | None) -> str | None:
 def rule_for(shared: Classifier, own: OwnCounts | None, rule: Rule) -> Rule:
     """Return the rule for one user's mail; rule: the one for everybody's.
 
-    A user can have taught what the shared model lacks, and have cutoffs of their own.
+    A user's lessons may supply what the shared model lacks, and the user may have own cutoffs.
     """
     if lack_of_own(shared, own) is not None:
         return UNDECIDED
@@ -223,9 +223,9 @@ def rule_for(shared: Classifier, own: OwnCounts | None, rule: Rule) -> Rule:
 def classify(
     shared: Classifier, items: Sequence[Item], owners: Sequence[OwnCounts | None], rule: Rule
 ) -> list[Verdict | Skipped]:
-    """Return the verdict on each item, by the shared model and what its user has taught.
+    """Return the verdict on each item, by the shared model and its user's lessons.
 
-    owners: of each item; None: somebody who has taught nothing.
+    owners: of each item; None: a user without lessons.
     """
     found = _read_for(shared, items, owners)
     places = [k for k in range(len(items)) if k not in found.failures]

@@ -34,7 +34,7 @@ _SPACELESS = re.compile(f"{SPACELESS}{{3,}}")
 
 
 class _Stretch(NamedTuple):
-    """A word, or what else stands between blanks, and where it is in a line."""
+    """A word, or other text between blanks, and its place in a line."""
 
     token: str
     start: int

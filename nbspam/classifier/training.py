@@ -1,9 +1,9 @@
 """Training: counts and a sample of messages become a classifier, and learn on message by message.
 
-Whatever makes a `Classifier` of counted messages (training, learning on, merging, pruning,
-importing, cross-validation) calls `derive`, or `fitted_evidence` where only evidence is fitted
-again.  There are two exceptions: EM (`em`) always sums evidence, and calls `log_tables`; a model
-of dependent tokens (`features`) is not computed from counts but from documents.
+Everything that makes a `Classifier` from counted messages (training, learning on, merging,
+pruning, importing, cross-validation) calls `derive`, or `fitted_evidence` if only evidence is
+fitted again.  There are two exceptions: EM (`em`) always sums evidence, and calls `log_tables`;
+a model of dependent tokens (`features`) is not computed from counts but from documents.
 """
 
 from collections import Counter
@@ -145,7 +145,7 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     """Return the classifier that follows from counts and memory; raises NotTrainedError.
 
     If there are more tokens than MAX_BYTES allows, the rarest are dropped; among equally rare
-    tokens those that were last seen the longest ago.
+    tokens the least recently seen.
     """
     check_classes(table)
     limit = most_tokens(table, settings)

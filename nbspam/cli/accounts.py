@@ -74,9 +74,9 @@ def access_book(
     tls_ca: str | None,
     before: "AccessBook | None" = None,
 ) -> "AccessBook":
-    """Return the ways to all mail accounts: those of options, and of the configuration file.
+    """Return the access to all mail accounts, by options and the configuration file.
 
-    before: a book that knows what was typed already.
+    before: a book with secrets typed earlier.
     """
     from nbspam.imap.accounts import AccessBook, AccountAccess, imap_url
 
@@ -130,7 +130,7 @@ def accounts_of(
 ) -> "list[SortedAccount]":
     """Return the accounts that are named, or all of the file; raises UsageError.
 
-    What the table of an account says counts more than what is said for all.
+    The table of an account outranks the general options.
     """
     from nbspam.delivery.account import AccountChoices, SortedAccount
     from nbspam.imap.accounts import imap_url
@@ -243,7 +243,7 @@ def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
 
 
 def _show_quality(found: "FirstDay") -> None:
-    """Print how good the model is in ten folds, and what it would move of the newest mail."""
+    """Print the model's errors in ten folds, and the newest mail that it would move."""
     from nbspam.delivery.account_setup import FOLDS
     from nbspam.evaluation.evaluation import evaluation_of
 

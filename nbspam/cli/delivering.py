@@ -264,7 +264,7 @@ def _row(one: "Sorted") -> tuple[str, ...]:
 
 
 def _summary(report: "SortingReport", is_dry: bool) -> str:
-    """Return one line on what was done, or would be done."""
+    """Return one line on the moves and lessons, done or to be done."""
 
     def counts(done: "list[Sorted]") -> str:
         labels = [one.label for one in done]

@@ -438,7 +438,7 @@ class FullFormatter(click.HelpFormatter):
 
 
 def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[str, str]:
-    """Return the names of an option and what it does, in short in its first sentence."""
+    """Return the names of an option and the first sentence of its help."""
     names, text = option.get_help_record(ctx) or ("", "")
     if is_full:
         return names, text

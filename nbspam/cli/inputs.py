@@ -1,7 +1,7 @@
 """The inputs of commands: options, and the items, rows and models that they name.
 
 The options of sources fill values (`reading`, `labels`); the functions below turn these values
-into items, into the rows of tables, and into what a model is asked.
+into items, into the rows of tables, and into a model's inputs.
 """
 
 import os
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
-# Where `nbspam table` has another name for what a command does.
+# Commands that have another name in `nbspam table`.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
 
 
@@ -154,7 +154,7 @@ class Listed(tuple[str, ...]):
 
 
 def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ...]:
-    """Return the sources of the command line, and those of --files0-from."""
+    """Return the sources of the command line and of --files0-from."""
     if files0_from is None:
         return sources
     from nbspam.sources.files import file_names_in

@@ -1,4 +1,4 @@
-"""nbspam update, unlearn, relabel, prune, allow and deny: what a model learns and forgets."""
+"""nbspam update, unlearn, relabel, prune, allow and deny: learning and forgetting."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -95,7 +95,7 @@ def update_command(
 def learn_sent_mail(
     model: "StoredModel", sent: Sequence[str], corpus: inputs.LabelledSources
 ) -> str | None:
-    """Learn sent mail at some paths, or beside the sources; return what is known, if more is."""
+    """Learn sent mail at some paths, or beside the sources; return new facts."""
     from nbspam.tokens.people import knowing_sent_mail
 
     paths = inputs.paths_of(corpus.sources, corpus.labels)
@@ -341,7 +341,7 @@ def print_changed_lists(
     forgets: bool,
     as_json: bool,
 ) -> None:
-    """Write addresses into the lists beside a model, and print what the lists say then."""
+    """Write addresses into the lists beside a model, and print the lists."""
     from nbspam.mail import address_lists
 
     if forgets and not addresses:

@@ -1,4 +1,4 @@
-"""nbspam info, words, tokens, doctor, query and cluster: what is in a model, and in mail."""
+"""nbspam info, words, tokens, doctor, query and cluster: the contents of models and mail."""
 
 import os
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -413,7 +413,7 @@ def _belief_json(
 
 
 class ClusterForm(NamedTuple):
-    """How many clusters are searched for, how long, and what is printed of them."""
+    """The number of clusters, the length of the search, and the printed details."""
 
     k: int
     restarts: int

@@ -93,7 +93,7 @@ def echo_summary(rows: Iterable[Iterable[str]]) -> None:
 
 
 def sent_mail_rows(settings: "Settings") -> list[tuple[str]]:
-    """Return the line, if any, that says what is known of sent mail."""
+    """Return the line about known sent mail, if any."""
     sent = settings.sent_mail
     return [] if sent is None else [(f"learned {sent.in_words}",)]
 
@@ -145,7 +145,7 @@ def verdict_json(verdict: "Verdict", costs: "Rule | None") -> dict[str, object]:
 
 
 def evidence_json(evidence: "Evidence", classes: Sequence[str]) -> dict[str, object]:
-    """Return evidence for JSON; the counts of what is no token of the model are null."""
+    """Return evidence for JSON; text that is not a token of the model has null as counts."""
     counts = dict(zip(classes, evidence.counts, strict=True)) if evidence.counts else None
     return {**evidence._asdict(), "counts": counts}
 
@@ -185,7 +185,7 @@ def refuse_two(options: Mapping[str, bool]) -> None:
 
 
 def report_lack(classifier: "AnyClassifier") -> None:
-    """Say on standard error what a model needs that does not know ham and spam yet."""
+    """Say on standard error what a model without ham and spam still needs."""
     if classifier.lack is not None:
         warn(classifier.lack)
 
@@ -214,7 +214,7 @@ def skipped_json(skipped: "Iterable[Skipped]") -> list[dict[str, str]]:
 
 
 class Successes:
-    """Lets results pass; says on standard error what was skipped, and what was odd."""
+    """Passes results on; reports skipped and odd items on standard error."""
 
     def __init__(self, strict: bool = False) -> None:
         self._strict = strict
@@ -229,7 +229,7 @@ class Successes:
                 yield result
 
     def all_of(self, results: "Iterable[T | Skipped]") -> "Iterator[T | Skipped]":
-        """Yield all results, those of what could not be read, too."""
+        """Yield all results, also for unreadable items."""
         from nbspam.verdicts import Skipped, Verdict
 
         for result in results:
@@ -354,7 +354,7 @@ def report_outcome(
 
 
 def loss_text(loss: "Loss") -> str:
-    """Return in words what a model has forgotten of its tokens."""
+    """Return in words which tokens a model has forgotten."""
     most = int(loss.of_each.max(initial=0))
     plural = "" if loss.of_others == 1 else "s"
     lacks = f", each of the others lacks up to {most:,}" if most else ""

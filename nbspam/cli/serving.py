@@ -1,6 +1,6 @@
 """nbspam serve: verdicts and lessons for mail systems, over their own protocols.
 
-The options become what the server is to do, and are read again while it runs: by SIGHUP.
+The options become the server's choices; SIGHUP rereads them while it runs.
 """
 
 import os
@@ -221,7 +221,7 @@ def _is_new(model: str) -> bool:
 def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "AccessBook | None":
     """Return the ways to the account on the page; None: it shows none.
 
-    before: a book that knows what was typed already.
+    before: a book with secrets typed earlier.
     """
     if values["review"] is None or not is_account(values["review"]):
         return None
@@ -310,7 +310,7 @@ def _check_page(
     users: str | None,
     book: "AccessBook | None",
 ) -> None:
-    """Raise NbspamError unless the page can show what it is to show."""
+    """Raise NbspamError unless the page can show its mailboxes."""
     from nbspam.server.page.account_mailbox import review_mailbox
     from nbspam.server.page.mailbox import check_mailboxes
 

@@ -1,6 +1,6 @@
 """nbspam table classify, predict, explain, lazy, eval, info, query and export.
 
-The answers of a model of a table, and what it has estimated.  Estimates are laid out for 80
+The answers of a model of a table, and its estimates.  Estimates are laid out for 80
 columns of a terminal; where there are many, some are left out and counted.
 """
 
@@ -540,7 +540,7 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
 def _json_pieces(
     classifier: "TableClassifier", whole: bool, first: Mapping[str, object]
 ) -> Iterator[str]:
-    """Yield a line of JSON in pieces: what a model was made of, and all that it has estimated.
+    """Yield a line of JSON in pieces: a model's training data and all of its estimates.
 
     A2DE of 57 columns has millions of estimates, which are never in memory together.
     whole: with the tables of pairs and triples of columns.  first: facts to begin with.

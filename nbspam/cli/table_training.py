@@ -71,7 +71,7 @@ def table_train_command(
 def labelled_table(
     rows: inputs.Rows, settings: "TableSettings", strict: bool = False, is_quiet: bool = False
 ) -> "TableData":
-    """Return the labelled rows of tables; report on standard error what is wrong with them."""
+    """Return the labelled rows of tables; report their faults on standard error."""
     from nbspam.tables.training import read_table
 
     data = read_table(inputs.records_of(*rows), settings)
@@ -120,7 +120,7 @@ def _show_table(
     kept: str | None,
     as_json: bool,
 ) -> None:
-    """Print how many rows were read and what the columns hold."""
+    """Print the number of rows read and the kinds of the columns."""
     schema = classifier.schema
     n_rows = output.class_counts_of(schema.classes, classifier.model.class_count_)
     if as_json:
@@ -310,7 +310,7 @@ def table_cluster_command(
 
 
 def _show_clusters(found: "TableClusters", number: int, as_json: bool) -> None:
-    """Print the size of each cluster of rows and what is typical of it."""
+    """Print the size of each cluster of rows and its typical values."""
     size = dict(zip(found.clusters, found.share.sum(axis=0).tolist(), strict=True))
     typical = zip(size.items(), found.features, strict=True)
     if not as_json:

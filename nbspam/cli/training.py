@@ -84,7 +84,7 @@ def learn_sources(
     bounds: Bounds = UNBOUNDED,
     sent: Sequence[str] = (),
 ) -> "TrainingResult":
-    """Return the classifier of labelled sources; report on standard error what was skipped."""
+    """Return the classifier of labelled sources; report skipped items on standard error."""
     # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
     # stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate and free
     # a chunk (E-015).
@@ -288,7 +288,7 @@ def _show_part(
     kept: str | None,
     as_json: bool,
 ) -> None:
-    """Print how many messages were read, and what the part is."""
+    """Print the number of messages read, and describe the part."""
     table, n_items = share.table, share.census.n_items
     n_docs = output.class_counts_of(table.classes, table.class_count)
     if as_json:

@@ -543,7 +543,7 @@ class Outcome:
 
     learned: int = 0
     already_known: int = 0  # learned before, in the same class: nothing changed
-    confirmed: int = 0  # learned before, in the same class, which a person has told now
+    confirmed: int = 0  # learned before, in the same class, which a person has now given
     moved: int = 0  # learned before, in another class
     unlearned: int = 0
     unknown: int = 0  # to be un-learned, but never learned

@@ -1,14 +1,14 @@
 """A model's memory of messages besides its counts, and changes to both.
 
 The ledger says which messages were learned, in which class and on which day, and whether a person
-has told it one message at a time or has filed many at once.  With it a model recognises a message
-that comes again, and can move or un-learn a message that it learned in the wrong class.  It stores
-the digests of messages, not their text: about 11 bytes per message.
+gave it for a single message or filed many at once.  With it a model recognises a message that
+comes again, and can move or un-learn a message that it learned in the wrong class.  It stores the
+digests of messages, not their text: about 11 bytes per message.
 
-The sample holds the tokens of some messages: fitting how evidence adds up needs held-out messages,
-and leaving a message out of the counts needs the message itself.  The digest of a message decides
-whether it is kept, so the sample does not depend on the order of messages or the number of
-processes, and learning on gives the same model as learning everything at once.
+The sample holds the tokens of some messages: fitting the weights of evidence needs held-out
+messages, and leaving a message out of the counts needs the message itself.  The digest of a
+message decides whether it is kept, so the sample does not depend on the order of messages or the
+number of processes, and learning on gives the same model as learning everything at once.
 
 A change adds a message to one class, subtracts it from another, or both.
 """
@@ -321,7 +321,7 @@ class LabelChange(NamedTuple):
     after: str | None  # its class afterwards; None: it is un-learned
     day: int  # since 1970-01-01
     document: Documents  # the message, over the keys of its tokens
-    new: Vocabulary  # those of its tokens that the model file does not know, with their texts
+    new: Vocabulary  # its tokens that the model file does not know, with their texts
     told: bool = False  # whether a person has told its class afterwards
 
 

@@ -132,7 +132,7 @@ def _first(documents: Documents, positions: Integers) -> Integers:
     first = np.zeros(len(documents.tokens), np.int64)
     for start in reversed(range(0, documents.n_docs, _DOCS_AT_ONCE)):
         part = documents.part(start, min(start + _DOCS_AT_ONCE, documents.n_docs))
-        # Where an index comes several times, numpy keeps what is assigned last.
+        # If an index occurs several times, numpy keeps the last assignment.
         first[part.columns[::-1]] = positions[start:][part.rows()[::-1]]
     return first
 

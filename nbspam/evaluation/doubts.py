@@ -44,7 +44,7 @@ class Doubt(NamedTuple):
 
 
 class Doubts(NamedTuple):
-    """The messages that are probably filed wrongly, the surest first."""
+    """The messages that are probably misfiled, the most probable first."""
 
     found: tuple[Doubt, ...]
     classes: tuple[str, ...]
@@ -63,8 +63,8 @@ def find_doubts(
 ) -> Doubts:
     """Return the messages whose label is more probably wrong than right; raises NbspamError.
 
-    settings: of a model that combines or blends evidence.  told: the labels that a person has
-    told, by digest; they are believed, and their messages are never doubted.
+    settings: of a model that combines or blends evidence.  told: labels given by a person, by
+    digest; they are believed, and their messages are never doubted.
     """
     witness = Witness()
     if settings.tokens.characters:  # else nobody asks for the text again
@@ -176,7 +176,7 @@ def noise_of(joint: Floats, y: Integers) -> Noise:
     """Return the noise under which the labels are the most likely; arguments: see `leads`.
 
     For each factor of SCALES, EM finds the share of wrong labels.  WRONG wrong and RIGHT right
-    labels are assumed beside those that are seen, and factors of about 1 (see SPREAD).
+    labels are added to the observed ones as a prior, and so are factors of about 1 (see SPREAD).
     """
     others = joint.shape[1] - 1
     best, found = -np.inf, Noise(1.0, WRONG / (WRONG + RIGHT))

@@ -336,7 +336,7 @@ def n_learned_by(classifier: AnyClassifier) -> int:
     """Return how many messages a model has learned; 0 for one of which that is not known."""
     if not isinstance(classifier, Classifier):
         return 0
-    # The counts are smaller where old ones have faded; a ledger may have only those of a sample.
+    # The counts are smaller if old ones have faded; a ledger may have only a sample's messages.
     memory = classifier.memory
     return max(classifier.table.n_docs, 0 if memory is None else len(memory.ledger.digests))
 

@@ -1,8 +1,8 @@
 """A stream of messages: each is answered first and learned afterwards.
 
-This simulates the use of a filter: it starts without knowledge and is told the truth after each
-answer.  The model is the same as after a `nbspam update` for each message, but documents are
-tokenised once, and counted in place.
+This simulates the use of a filter: it starts untrained and learns the truth after each answer.
+The model is the same as after a `nbspam update` for each message, but documents are tokenised
+once, and counted in place.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ _WrongAnswer = tuple[float, float, int, Reasons | None]
 
 
 class Witness:
-    """Looks on while documents are judged, and keeps what a report shows of them.
+    """Watches while documents are judged, and keeps the details for a report.
 
     Afterwards `words` has the strongest tokens of each class, of the model that was met last.
     """
@@ -108,7 +108,7 @@ class Witness:
             self._keep(truth, (*rank, said))
 
     def join(self, other: "Witness") -> None:
-        """Add the wrong answers and words of another witness, who heard other rows."""
+        """Add the wrong answers and words of another witness, which heard other rows."""
         for truth, worst in other._worst.items():
             for wrong in worst:
                 self._keep(truth, wrong)

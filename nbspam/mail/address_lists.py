@@ -8,9 +8,9 @@ A file of lines beside a model, MODEL.lists:
     allow list:dev.example.org     a mailing list, by its List-Id
     deny to:old@example.org        a recipient, where the mail system names it
 
-Anybody can write any sender.  So a sender, domain or list is allowed if the trusted server says
-that the mail is genuine (an aligned DKIM or SPF result); otherwise the line is only a hint.  A
-line is a reason of fixed strength beside all others: it is added to the score of a message.
+Anybody can forge a sender.  So a sender, domain or list is allowed if the trusted server says
+that the mail is genuine (an aligned DKIM or SPF result); otherwise the line is only a hint. A
+line is evidence of fixed strength: it is added to the score of a message.
 """
 
 import math
@@ -39,7 +39,7 @@ from nbspam.verdicts import Evidence, Explanation, Verdict
 
 CERTAIN = 40.0  # nats: more than any evidence of a message's words
 _UNSURE = 0.001  # P(spam) nearer to 0 or 1 teaches, if a true line says the same
-HINT = 1.0  # nats, of an allowed sender that nobody vouches for: E-261
+HINT = 1.0  # nats, of an allowed sender without verification: E-261
 _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#]*@?[^\s@:#]+\Z")  # "#" begins a comment
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
@@ -55,11 +55,11 @@ class ListMatch(NamedTuple):
     line: str  # as "allow ann@example.org"
     shift: float  # nats for spam
     why: str  # it counts so much
-    is_true: bool = False  # the trusted server says who sends, or the mail system who receives
+    is_true: bool = False  # verified: by the trusted server, or as a named recipient
 
 
 class AddressLists(NamedTuple):
-    """The lines of a file: what becomes of each address, and the server that is trusted."""
+    """The lines of a file: the action for each address, and the trusted server."""
 
     verbs: dict[str, str]  # "allow" or "deny", by address
     trusted: str | None = None  # an authserv-id of RFC 8601
@@ -67,7 +67,7 @@ class AddressLists(NamedTuple):
     def match(
         self, data: bytes, recipient: str = "", trusted: str | None = None
     ) -> ListMatch | None:
-        """Return the line that says most exactly what becomes of a message, None without one.
+        """Return the most specific line that a message fits, None if there is none.
 
         recipient: as the mail system names it, from `judge.known_as`.  trusted: the server that
         the model trusts, if the lists name none.
@@ -89,7 +89,7 @@ class AddressLists(NamedTuple):
             return ListMatch(line, CERTAIN if is_denied else -CERTAIN, why, is_denied)
         server = self.trusted or trusted
         checks = [] if server is None else head.checks(server) or []
-        if key.startswith("list:"):  # DMARC tells of the sender, who is not the list
+        if key.startswith("list:"):  # DMARC is about the sender, not the list
             senders = [Mailbox(b"", f"list@{key[5:]}".encode())]
             checks = [check for check in checks if check.method != "dmarc"]
         is_genuine = are_genuine(senders, checks)
@@ -117,7 +117,7 @@ def _with_parents(host: str) -> list[str]:
 
 
 def listed_verdict(verdict: Verdict, match: ListMatch, rule: Rule) -> Verdict:
-    """Return a verdict of ham and spam with the line of a list as a further reason."""
+    """Return a verdict of ham and spam with the line of a list as further evidence."""
     spam = min(max(verdict.posterior["spam"], _LEAST), 1 - _LEAST)
     log_odds = math.log(spam / (1 - spam)) + match.shift
     spam = 1 / (1 + math.exp(-log_odds))
@@ -130,8 +130,8 @@ def listed_verdict(verdict: Verdict, match: ListMatch, rule: Rule) -> Verdict:
 def autolearned(match: ListMatch, spam: float) -> str | None:
     """Return the class that a message may be learned as without a person, None for neither.
 
-    Two signs that do not depend on each other must agree: a true line, and the model's own
-    probability of spam, without that line.  What each alone would teach wrongly: E-283.
+    Two independent signs must agree: a verified line, and the model's own probability of
+    spam without that line.  E-283 has the errors of each alone.
     """
     if not match.is_true or min(spam, 1 - spam) > _UNSURE:
         return None
@@ -140,7 +140,7 @@ def autolearned(match: ListMatch, spam: float) -> str | None:
 
 
 def listed_explanation(found: Explanation, match: ListMatch, rule: Rule) -> Explanation:
-    """Return an explanation of ham and spam with the line of a list as a further reason."""
+    """Return an explanation of ham and spam with the line of a list as further evidence."""
     shift = match.shift if found.towards == "spam" else -match.shift
     reason = Evidence(f"{match.line} ({match.why})", shift, "people", ())
 
@@ -211,7 +211,7 @@ def checked_server(text: str) -> str:
 def sender_of(data: bytes) -> str | None:
     """Return the address of a message's only sender, as lists have it; None without one.
 
-    Strangers write it, so that an address that a line of a list cannot hold is none.
+    Strangers write it, so an address that does not fit into a line counts as none.
     """
     senders = read_correspondence(open_message(data)).mailboxes(b"from")
     text = senders[0].address.decode("utf-8", "replace") if len(senders) == 1 else ""
@@ -279,11 +279,11 @@ class ListsBeside(NamedTuple):
     trusted: str | None  # the server that the model trusts
 
     def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
-        """Return the verdict on a message with what the lists say."""
+        """Return the verdict on a message by model and lists."""
         match = self.lists.match(item.read(), trusted=self.trusted)
         return verdict if match is None else listed_verdict(verdict, match, rule)
 
     def explanation(self, item: Any, found: Explanation, rule: Rule) -> Explanation:
-        """Return the explanation of a message with what the lists say."""
+        """Return the explanation of a message by model and lists."""
         match = self.lists.match(item.read(), trusted=self.trusted)
         return found if match is None else listed_explanation(found, match, rule)

@@ -1,8 +1,8 @@
 """Facts about attached files, which are evidence and cost next to nothing.
 
-They are what a file is by its first bytes, beside what it claims to be; its size; a hash, by which
-the same picture or document is known again; and what its headers tell.  Of archives these are the
-names of their files: nothing is unpacked.
+They are the type of a file by its first bytes, beside the type it claims; its size; a hash, which
+recognises the same picture or document again; and facts from its headers.  For archives these are
+the names of their files: nothing is unpacked.
 """
 
 import lzma
@@ -81,7 +81,7 @@ _STARTS = {
 }
 _DISK_IMAGE, _DISK_IMAGE_AT = b"CD001", 0x8001  # ECMA-119, section 8.4
 _LONGEST = max(map(len, _STARTS))
-# Other names of what a file is, in its name or its declared type.
+# Other names of types, in the file's name or declared type.
 _SAME = {
     **dict.fromkeys(("jpg", "jpe", "jfif", "pjpeg"), "jpeg"),
     **dict.fromkeys(("doc", "dot", "xls", "xlt", "ppt", "pps", "msi", "msg", "msword"), "ole"),
@@ -102,7 +102,7 @@ _OFFICE = (
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
 DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", *IMAGES))
 _EXTENSION = re.compile(rb"\.([A-Za-z0-9]{1,8})\s*\Z")
-# What looks harmless stands before what the file is.
+# A harmless extension stands before the real one.
 _DOUBLE = re.compile(
     rb"\.(?:pdf|docx?|xlsx?|pptx?|jpe?g|png|gif|txt|html?|csv)[\s_.]*\.(?!asc|sig|gz|p7[ms]|bz2)"
     rb"[a-z0-9]{2,5}\s*\Z",
@@ -138,7 +138,7 @@ _MAX_INSIDE = 20  # kinds of files inside an archive that are told
 
 
 def is_signature(kind: bytes, size: int) -> bool:
-    """Return whether a part is a signature of the mail, which is no file to people."""
+    """Return whether a part is a signature of the mail, which is not a file to its reader."""
     return kind in _SIGNATURES and size < _SMALL_SIGNATURE
 
 

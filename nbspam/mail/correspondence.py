@@ -84,7 +84,7 @@ class Correspondence(NamedTuple):
     def checks(self, authserv_id: str) -> list[Check] | None:
         """Return the topmost Authentication-Results of a server; None if it wrote none.
 
-        RFC 8601.  The server must remove those that others have written in its name (section 5).
+        RFC 8601.  The server must remove headers that others forge in its name (section 5).
         """
         for value in self.values.get(b"authentication-results", ()):
             server, _, results = _without_comments(value).partition(b";")

@@ -30,7 +30,7 @@ from nbspam.mail.lengths import (
 )
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
-# Bytes of those that are cached: long ones are hostile and would fill memory.
+# Bytes of cached texts: long ones are hostile and would fill memory.
 _MAX_COLOUR, _MAX_BLOCK = 120, 2000
 
 Read = TypeVar("Read")
@@ -39,7 +39,7 @@ Read = TypeVar("Read")
 def remember(
     number: int, length: int
 ) -> Callable[[Callable[[bytes], Read]], Callable[[bytes], Read]]:
-    """Return a decorator that caches what is read from texts, but not from long ones.
+    """Return a decorator that caches the results for texts, except long ones.
 
     number: of texts.  length: their most bytes.
     """
@@ -247,7 +247,7 @@ def read_margin(value: bytes) -> dict[str, bytes | None]:
 # Declarations.
 
 Value = bytes | bool | float | Colour | tuple[float, bool] | None
-Declared = dict[str, Value]  # by property; None takes back what was declared before
+Declared = dict[str, Value]  # by property; None cancels an earlier declaration
 
 _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
@@ -355,7 +355,7 @@ def read_block(text: bytes) -> Block:
 
 @lru_cache(_MAX_KNOWN)
 def _declaration(text: bytes) -> tuple[bool, Declared]:
-    """Return whether a declaration is important, and what it states."""
+    """Return whether a declaration is important, and its properties."""
     name, _, value = text.partition(b":")
     read = _PROPERTIES.get(name.strip())
     if read is None:

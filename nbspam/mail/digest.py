@@ -32,7 +32,7 @@ from nbspam.mail.headers import (
 
 Values = tuple[bytes | None, ...]
 
-_TEXT = 1 << 63  # this bit is set in digests of texts, and not in those of mail
+_TEXT = 1 << 63  # this bit is set in digests of texts only
 _MULTIPLY = 0x9E3779B97F4A7C15
 
 # Headers that count if there is no Message-ID.  They are listed, because the headers that may be

@@ -3,7 +3,7 @@
 PDF, Office, RTF and pictures: a document may make a library hang, crash, or take memory without
 end.  So `DocumentReader` calls the libraries in a process of its own, which runs
 `answer_requests`.  The system ends that process if a document takes more processor time or memory
-than it may, and the reader gives it up if it says nothing.
+than it may, and the reader gives it up if it does not answer.
 XML is never given to a parser: its tags are cut out, so no entity is expanded and nothing fetched.
 """
 

@@ -1,4 +1,4 @@
-"""Headers: which of them are evidence, and the many ways in which a value can be written.
+"""Headers: which ones are evidence, and the many encodings of a value.
 
 A head is kept as one field of lines `name: value`, each preceded by a line feed; a line that
 begins with a blank continues the one before.  Values are folded, hold words of RFC 2047,
@@ -46,14 +46,14 @@ _NOT_BASE64 = bytes(
 # As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
 # a search does.
 CR, _EQUALS, _QUESTION = b"\r=?"
-PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
+PART, END = 1, 2  # effects of a boundary line: it begins a part, or ends the last one
 _KINDS = {b"": PART, b"--": END}
 _MAX_VALUE = 500  # bytes of a value that is remembered
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
 class ReadingLimits(NamedTuple):
-    """How much of a message is read: far more than honest mail has, and never slow."""
+    """How much of a message is read: far more than legitimate mail has, and never slow."""
 
     data: int = MAX_BYTES  # bytes of the message
     source: int = 2 << 20  # bytes of decoded text with its markup
@@ -70,8 +70,8 @@ LIMITS = ReadingLimits()
 
 # --- which headers are evidence --------------------------------------------------------------
 
-# Headers that filters, mailboxes and archives add say how a message was treated, not what it
-# is: both their names and their values are ignored.
+# Headers that filters, mailboxes and archives add describe the handling of a message, not
+# the message: both their names and their values are ignored.
 _ADDED_LATER = frozenset(
     b"status x-status x-keywords content-length lines delivered-to x-original-to xref path".split()
 )
@@ -176,7 +176,7 @@ def looks_like_html(data: bytes) -> bool:
 
 
 class OpenedMessage(NamedTuple):
-    """A message, or a part of one, whose head was walked once for all that read it.
+    """A message, or a part of one, whose head was walked once for all readers.
 
     A blank line ends a head, and so does any other line that is not a header, as it does for mail
     servers; the body begins with that line then.
@@ -264,7 +264,7 @@ def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = No
     for i, line in enumerate(lines):
         if line.find(b"=?") >= 0 or not (is_ascii or is_plain(line)):
             name, colon, value = line.partition(b":")
-            if not (colon and name.isascii()):  # no header, or what is left of two
+            if not (colon and name.isascii()):  # not a header, or the rest of two
                 name, colon, value = b"", b"", line
             # A name is not decoded: an encoded word in its place would make any header of it.
             value = (colon and b" ") + unfold(value)  # as `Parts` keeps a subject

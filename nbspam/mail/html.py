@@ -2,8 +2,8 @@
 
 lexbor reads a document as browsers do and gives its tree back as markup in which every element
 is closed and every value quoted.  One pattern splits that into texts and tags; most tags have been
-met before, so what follows from them is known.  Only in a document that could hide text the
-elements are followed one by one.
+met before, so their effects are cached.  Elements are followed one by one only in a document that
+could hide text.
 """
 
 import re
@@ -354,7 +354,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
 def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
     """Return the result of `_read_tag`, if its links and titles come first.
 
-    Nearly all links are different, but what follows them in their tags is not.
+    Nearly all links are different, but the rests of their tags are not.
     """
     match = _LINK_FIRST.match(written)
     if match is None:
@@ -420,7 +420,7 @@ class _Walk:
     """A walk through a document's elements, which divides shown text from text that is not."""
 
     def __init__(self, pieces: list[bytes], facts: set[str]) -> None:
-        self.pieces = pieces  # texts and, at odd places, what is shown in the place of tags
+        self.pieces = pieces  # texts and, at odd places, the text shown in place of tags
         self.facts = facts
         self.shown: list[bytes] = []
         self.hidden: list[bytes] = []
@@ -445,7 +445,7 @@ class _Walk:
             return False
         less = {each: reduced(each, hiding) for each in (None, *stated)}
         changing = {start: less[style] for start, style in styles.items() if less[style]}
-        # As every element is closed, those of other names can be left out.
+        # As every element is closed, elements of other names can be left out.
         names = {start.name for start in changing}
         followed = {tag for tag in different if path or tag.name in names}
         outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them

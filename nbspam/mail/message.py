@@ -52,7 +52,7 @@ _FRAMED = re.compile(
 # Words that are compared between alternatives: of scripts that have words, and the characters of
 # those that write without blanks.
 _WORD = re.compile(rb"(?:[a-z]|[\xc3-\xdf][\x80-\xbf])++|[\xe0-\xef][\x80-\xbf]{2}")
-# For bytes.translate: lower case, and a space for what is no letter.
+# For bytes.translate: lower case, and a space for everything but letters.
 _LETTERS = bytes(range(256)).lower()
 _LETTERS = bytes(c if c > 127 or bytes([c]).isalpha() else ord(" ") for c in _LETTERS)
 _MIN_LETTERS = 3  # of a word that is compared
@@ -218,7 +218,7 @@ class _MessageReader:
                 branches[number].setdefault(branch, []).append(i)
         left_out: set[int] = set()
         differing: dict[int, set[bytes]] = {}
-        # Inner choices come first: what they do not show is not shown by outer ones either.
+        # Inner choices come first: text that they hide is not shown by outer ones either.
         for own, choice in reversed(list(zip(branches, self.parts.choices, strict=True))):
             if len(own) < 2:  # one text is no choice, and pictures have none
                 continue
@@ -252,7 +252,7 @@ class _MessageReader:
         These are AMP beside HTML, and documents that stand in a frame of the root.
         """
         if choice.root is not None:
-            from urllib.parse import unquote_to_bytes  # late, as all that few messages need
+            from urllib.parse import unquote_to_bytes  # late: few messages need it
 
             sources = [self.texts[i] for i in branches.get(choice.root, ())]
             names = chain.from_iterable(map(_FRAMED.findall, sources))

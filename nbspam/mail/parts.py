@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Most messages are read whole.  Of a longer one every part has a share: its beginning, its end and
 # many small pieces between.  The pieces are spread evenly, so no stretch of text longer than two
 # of their distances is left out, and each stands at a place that a checksum of the text decides.
-# A spammer who knows this can compute the places and put a little between them, but not the text
+# A spammer can compute the places and put a little between them, but not the text
 # of an offer.
 
 _PIECE = 512  # bytes of a piece from the middle of a text
@@ -95,7 +95,7 @@ def spread_indices(pieces: Sequence[bytes], most: int) -> list[int]:
 
 
 def shared(texts: Sequence[bytes], are_html: Sequence[bool], budget: int) -> list[bytes]:
-    """Return texts of at most `budget` bytes in all, by shortening those that are too long."""
+    """Return texts of at most `budget` bytes in all, by shortening the long ones."""
     condensed = list(map(_condensed, texts, are_html))
     shares = granted_shares(list(map(len, condensed)), budget)
     return list(map(sampled, condensed, shares, are_html))
@@ -112,7 +112,7 @@ def granted_shares(sizes: Sequence[int], budget: int) -> list[int]:
 
 
 def _condensed(text: bytes, is_html: bool) -> bytes:
-    """Return a text without what takes no room on a screen, such as long runs of blanks."""
+    """Return a text without parts that take no room on a screen, such as long runs of blanks."""
     if is_html:
         text = _without_unseen(text).replace(b"&nbsp;", b" ")
     return _BLANKS.sub(b"\n", _NO_WORD.sub(b" ", text))

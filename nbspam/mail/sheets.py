@@ -87,7 +87,7 @@ class _Selector(NamedTuple):
     """A selector: its compounds, and what relates each to the one before it."""
 
     keys: tuple[frozenset[bytes], ...]  # names, .classes and #ids of each compound
-    asked: tuple[bytes, ...]  # for each compound, what the parser's engine is asked, or nothing
+    asked: tuple[bytes, ...]  # for each compound, the query to the parser's engine, or nothing
     relations: tuple[int, ...]
     specificity: int
     all_keys: frozenset[bytes]  # of all its compounds
@@ -103,7 +103,7 @@ class GeneratedText(NamedTuple):
 
 
 class _StyleRule(NamedTuple):
-    """Declarations, and what an element must be for them to apply."""
+    """Declarations, and the conditions on an element for them to apply."""
 
     keys: frozenset[bytes]  # names, .classes, #ids and :marks
     relation: int  # to the element that the compound before it matches, see `_Context`

@@ -54,14 +54,14 @@ _OWN: dict[bytes, Declared] = {
     b"dialog": {},  # hidden unless it is open, as is all of <details> but its summary
     b"details": {},
     b"summary": {"closes": -1.0},
-    # Of a drawing only its texts are shown, and none of what it defines for later.
+    # A drawing shows only its texts, and no definitions for later use.
     b"svg": {"closes": 1.0, "color": BLACK},
     b"text": {"closes": -1.0},
     b"foreignobject": {"closes": -1.0},
     **{name: {"closes": 0.5} for name in b"defs symbol desc metadata".split()},
 }
 _DRAWN = frozenset(b"svg g text tspan textpath".split())  # their colour is called fill
-# Boxes of elements; those of other names are inline text, without a width and a height.
+# Boxes of elements; elements of other names are inline text, without width and height.
 _BOXES = dict.fromkeys(
     b"address article aside blockquote button canvas caption center dd details dialog dir div"
     b" dl dt embed fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr"

@@ -447,7 +447,7 @@ class A2DE(AODE):
             for k, triples in enumerate(self.triple_count_[:, value]):
                 given = given_table(triples, levels, added)
                 given[:, :-1][:, here] = 0.0
-                # A pair of values gets the mean of what is added to either.
+                # The addend of a pair is the mean of both values' addends.
                 parent = log_shares(
                     counts[k, value],
                     both_known[value],
@@ -585,7 +585,7 @@ class AKDE(RowsModel):
         of = list(columns)
         n_known = self.row_count_[known[:, of].all(axis=1)].sum()
         n_sets = float(np.prod(n_values[of], dtype=np.float64))
-        # A set of values gets the mean of what is added to each of them.
+        # The addend of a set is the mean of its values' addends.
         share_of_each = (added_to_column[of] / n_values[of]).mean()
         log_share = log_shares(
             weight.sum(axis=1), n_known, n_sets, added[place[of]].mean(), n_sets * share_of_each

@@ -1,4 +1,4 @@
-"""The estimates of a model, distribution by distribution, and the dependences between columns.
+"""A model's estimates, distribution by distribution, and the dependences between columns.
 
 `nbspam info` and `nbspam export` print this, and EM compares two rounds by it.  All models are
 described alike: in probabilities, not in logarithms, with the counts behind them.

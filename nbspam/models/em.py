@@ -87,7 +87,7 @@ class Fit:
     """The result of EM.  steps[0] is the start, with no gain and no change."""
 
     model: Any
-    responsibility: Array  # what the last M step divided documents by; see `Expected.share`
+    responsibility: Array  # the shares of the last M step; see `Expected.share`
     steps: tuple[Step, ...]
 
 

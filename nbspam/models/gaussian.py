@@ -30,7 +30,7 @@ LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has
 
 
 def within_bounds(X: Array) -> Array:
-    """Return numbers with those that are too far from 0 replaced by the limit."""
+    """Return numbers, cut to the limits."""
     return np.asarray(np.clip(X, -_FARTHEST, _FARTHEST))
 
 

@@ -1,8 +1,8 @@
 """Messages in archives, read in the archive's order and never unpacked to disk.
 
-The rules are those of a folder that holds what the archive holds.  They need the names of all
+The rules are those of a folder with the archive's contents.  They need the names of all
 folders before the first message, so an archive is read twice: for its names, which also shows
-whether it is whole, and for its messages.
+whether it is complete, and for its messages.
 """
 
 import io
@@ -27,7 +27,7 @@ from nbspam.sources.mailboxes import (
 )
 
 _NESTED = "an archive in an archive; unpack the outer one"
-_LINK = "a link; unpack it to read what it leads to"
+_LINK = "a link; unpack it to read its target"
 _CUT_OFF = "cut off, its end is missing; copy it again from its source"
 _HOLES = "has a file with holes (sparse); unpack it"
 # Tar's headers that say more about the next member, or about all: long names, attributes.
@@ -43,7 +43,7 @@ _ENCRYPTED = 1  # flag of a member of a ZIP archive
 _FILE_TYPE, _FILE, _SYMLINK = 0o170000, 0o100000, 0o120000  # bits of a Unix file's mode
 _MOST_FOLDERS, _DEEPEST = 100_000, 100
 _NOISE = "__MACOSX"  # folder of what macOS adds to a ZIP archive
-# Whatever the two libraries raise, besides OSError, on damaged archives.
+# The errors, besides OSError, that the two libraries raise on damaged archives.
 _DAMAGES = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -76,7 +76,7 @@ def members(stream: BinaryIO, kind: str) -> Iterator[Member]:
 
 
 class _ArchiveError(ValueError):
-    """Says in our words what is wrong with an archive."""
+    """Describes a fault of an archive in our words."""
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _damage_in_words() -> Iterator[None]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A header that is checked.
+    """A checked header.
 
     tarfile takes a damaged or missing header for the end of the archive, and reads headers of
     any length.
@@ -161,7 +161,7 @@ def _opened(open_member: Callable[[Any], Any], info: Any) -> BinaryIO:
 
 
 class _MemberData(io.RawIOBase):
-    """The data of a member.  Whatever is wrong with them is a ValueError."""
+    """The data of a member.  Any fault in them is a ValueError."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 class _ArchiveTree(FolderTree):
-    """The folders in an archive.  It keeps as many files of each as tell the folder's kind."""
+    """The folders in an archive.  Of each it keeps enough files to tell the folder's kind."""
 
     separator = "/"
 
@@ -235,7 +235,7 @@ class _ArchiveTree(FolderTree):
                     folder.files.append(name)
 
     def _add_folder(self, path: str) -> bool:
-        """Add a folder and those that it is in; return whether it can hold messages."""
+        """Add a folder and its parents; return whether it can hold messages."""
         if path in self._folders:
             return True
         above, _, name = path.rpartition("/")

@@ -1,9 +1,8 @@
-"""The order in which messages arrived, for those who judge or learn one after the other.
+"""The order in which messages arrived, for judging and learning them one by one.
 
 An index, a table or a mailbox is a series: its items are in an order.  Folders have none, and
-their files come class by class.  A filter that gets all ham before the first spam is not the
-filter that a user has, so the files are put in the order of their numbers or, if that does not
-mix the classes either, are shuffled.
+their files come class by class.  No user gets all ham before the first spam, so the files are
+put in the order of their numbers or, if that does not mix the classes either, shuffled.
 """
 
 import random
@@ -25,8 +24,8 @@ ORDERS = {
     SHUFFLED: "in a random order",
 }
 _STRETCHES = 10  # parts of a stream that are compared
-# Classes are mixed if the part of the stream tells at most this share of what there is to know
-# about the class.  In the order of numbers it tells nothing of Enron, .6 of SpamAssassin: E-087.
+# Classes are mixed if the part of the stream gives at most this share of the entropy of the
+# class.  In the order of numbers it tells nothing of Enron, .6 of SpamAssassin: E-087.
 _MIXED = 0.1
 _HEAD_BYTES = 1 << 16  # in which the Date header is looked for
 _BLANK = re.compile(rb"\r?\n\r?\n")
@@ -74,9 +73,9 @@ def _found(items: list[Item]) -> str:
 
 
 def _are_mixed(labels: Sequence[str]) -> bool:
-    """Return whether the place in the stream tells hardly anything about the class.
+    """Return whether the place in the stream is hardly informative about the class.
 
-    By the mutual information of class and stretch, less what chance alone makes of it
+    By the mutual information of class and stretch, less its expectation by chance
     (Miller 1955: degrees of freedom / 2n nats).
     """
     n = len(labels)
@@ -109,7 +108,7 @@ def _number(item: Item) -> float | None:
 
 
 def _sent(item: Item) -> float | None:
-    with suppress(InputError):  # whoever reads the item later reports the error
+    with suppress(InputError):  # the later reader of the item reports the error
         return date_of(item.read())
     return None
 

@@ -1,4 +1,4 @@
-"""Files: their kinds by name, opening and decompressing them, and what is wanted of a table.
+"""Files: their kinds by name, opening and decompressing them, and the wanted columns of tables.
 
 Failures to open, decompress or parse a file are InputErrors that begin with its name and say what
 to do.
@@ -40,7 +40,7 @@ _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-# Bounds of what a compressed file may hold: this many times its size, or at least so many bytes.
+# Bounds on an expanded file: this many times its size, or at least so many bytes.
 MOST_TIMES, MOST_FREE = 250, 16 << 20
 IMPLAUSIBLE = (
     f"expands to more than {MOST_TIMES} times its size, as mail and tables do not; decompress it"
@@ -53,7 +53,7 @@ _TOKEN_BYTES = 1 << 28  # of a list of tokens
 # Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
 LONGEST_NAME = 40  # characters of a column's
-HEAD = 1 << 16  # bytes read to tell what a file is
+HEAD = 1 << 16  # bytes read to recognise a file
 LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
 # A separator has a date ("Thu Aug 22 12:36") or a header right below it; a sentence that
 # begins with "From " after a blank line has neither.
@@ -77,7 +77,7 @@ def is_account(path: str) -> bool:
 
 
 def named(path: str) -> str:
-    """Return a path as far as it names a file, in small letters: a URL without its query."""
+    """Return a path in small letters; of a URL, without its query."""
     return (path.partition("?")[0] if is_url(path) else path).lower()
 
 
@@ -319,7 +319,7 @@ def expanded(path: str, source: BinaryIO) -> BinaryIO:
     if opener is None:
         return source
     try:
-        # Opened first: what fails here leaves nothing that would be closed half made.
+        # Opened first: if it fails, nothing half made is left to be closed.
         stream = _Expanded(path, source, opener, opener(source, "rb"))
         return cast("BinaryIO", io.BufferedReader(stream, _STEP))
     except BaseException:
@@ -330,8 +330,8 @@ def expanded(path: str, source: BinaryIO) -> BinaryIO:
 class _Expanded(io.RawIOBase):
     """The contents of a compressed file, as far as they are in proportion to the file.
 
-    What is made to expand without end, a thousand times its size or a million, is found out
-    after MOST_FREE bytes.  Mail and tables of text shrink to a third, or seldom to a fiftieth.
+    A decompression bomb, a thousand or a million times its size, is detected after MOST_FREE
+    bytes.  Mail and tables of text shrink to a third, or seldom to a fiftieth.
     """
 
     def __init__(
@@ -377,7 +377,7 @@ class _Expanded(io.RawIOBase):
 
 
 def is_implausible(n_expanded: int, n_packed: int) -> bool:
-    """Return whether so many bytes come of so few that they cannot be mail or tables."""
+    """Return whether a file expands so much that it cannot be mail or a table."""
     return n_expanded > max(MOST_FREE, MOST_TIMES * n_packed)
 
 
@@ -509,7 +509,7 @@ class TextColumns(NamedTuple):
 
 
 class NamedColumns(NamedTuple):
-    """The columns that a user named, and those that a model has learned from."""
+    """The columns that a user named, and the ones that a model has learned from."""
 
     text: tuple[str, ...] = ()
     label: str | None = None
@@ -531,14 +531,14 @@ class Listener:
         """Hear a remark on a table that the user should see."""
 
     def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
-        """Hear the names in a table's first row, None if it has none, and what is read of it."""
+        """Hear the names in a table's first row, None without one, and the columns read."""
 
     def row(self, cells: Sequence[str]) -> None:
         """Hear the cells of a row as they are, before the row is handed out."""
 
 
 class Naming(Listener):
-    """Passes on what it hears, with the name of a table before what is said of it."""
+    """Passes everything on, with the name of a table before each notice."""
 
     def __init__(self, name: str, listener: Listener) -> None:
         self._name, self._listener = name, listener

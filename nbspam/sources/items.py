@@ -1,6 +1,6 @@
 """Reading items, messages and texts, from files, folders and streams.
 
-The first rule that fits says what a path is (an explicit format decides instead):
+The first rule that fits decides the format of a path (unless a format is given):
 
     -  (standard input)                  one message; an mbox if a second one follows in it
     no such path; FIFO, socket, device   InputError
@@ -30,7 +30,7 @@ A path is one of this machine, or a URL: of a file or folder, or of a folder or 
 account (`imaps://`).  A file whose name has a further ending .gz, .bz2, .xz
 or .zst is decompressed.  In a tree the name alone decides (mbox, archive or parquet; else a
 message), so that thousands of files need not be opened; only a file whose name has no digit and
-no dot ("Inbox") is opened to see what it is, like a file named on its own.  Names are in natural
+no dot ("Inbox") is opened to recognise it, like a file named on its own.  Names are in natural
 order; hidden files are skipped; a folder is read once, even if several links lead to it.
 """
 
@@ -69,7 +69,7 @@ class Item(NamedTuple):
     is_text: bool = False  # text, not mail
     problem: str | None = None  # why it cannot be read, if that is known already
     series: str | None = None  # the index, table or mailbox whose order it came in; None: none
-    told: bool = False  # a person has told the class of this very message, and is not doubted
+    told: bool = False  # a person gave the class of this very message: it is not doubted
 
     def read(self) -> bytes:
         """Return the item's bytes, truncated to MAX_MESSAGE; raises InputError."""
@@ -96,7 +96,7 @@ class SourceOptions(NamedTuple):
     label_column: str | None = None
     id_column: str | None = None  # of a table: holds the names of the rows
     encoding: str | None = None  # of a table; None: found by looking
-    learned: files.TextColumns = files.TextColumns()  # those that the model has learned from
+    learned: files.TextColumns = files.TextColumns()  # the ones that the model has learned from
     listener: files.Listener = files.SILENT
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
@@ -111,7 +111,7 @@ class SourceOptions(NamedTuple):
         )
 
     def heard(self, name: str) -> files.Listener:
-        """Return a listener to the table of this name, which passes on what it hears."""
+        """Return a listener to the table of this name, which passes everything on."""
         return files.Naming(name, self.listener)
 
 
@@ -154,9 +154,9 @@ def read_items(
 def items_together(
     parts: Iterable[Iterator[Item]], listener: files.Listener = files.SILENT
 ) -> Iterator[Item]:
-    """Yield the items of all parts, whose EmptyErrors the listener hears unless all are empty.
+    """Yield the items of all parts; EmptyErrors go to the listener, unless all parts are empty.
 
-    Nobody's cleared junk folder may keep a nightly command from the other folders.
+    An emptied junk folder must not keep a nightly command from the other folders.
     """
     empty: list[EmptyError] = []
     has_items = False
@@ -396,7 +396,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
 
 
 def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    """Yield the items of a file in a folder; what cannot be read is an item with a problem.
+    """Yield the items of a file in a folder; an unreadable one is an item with a problem.
 
     A file that breaks off after some of its messages ends the reading: nothing is half read.
     """
@@ -512,7 +512,7 @@ def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[I
 
 # They get a verdict like any message, but the user will want to know.
 
-# Beginnings of files, and what the files are.
+# Beginnings of files, and their formats.
 _MAGIC = {
     b"\x7fELF": "a program",
     b"\xca\xfe\xba\xbe": "a program",
@@ -537,7 +537,7 @@ _UNICODE = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 2048  # bytes
 _LONGEST_NAME = 80
 _MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
-# Control characters, but for those that texts have: white space, backspace, bell and escape.
+# Control characters that texts do not have: all but white space, backspace, bell and escape.
 _CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
 _MANY = 20  # binary data have at least one control character in so many bytes
 

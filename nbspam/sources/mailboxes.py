@@ -88,7 +88,7 @@ class FolderTree:
 
 
 class _Unlinked(FolderTree):
-    """Folders of this machine without the links in them, which lead anywhere."""
+    """Folders of this machine without their links, which could lead anywhere."""
 
     def scan(self, path: str) -> Folder:
         return _scan(path, follows=False)
@@ -100,7 +100,7 @@ DISK, UNLINKED = FolderTree(), _Unlinked()
 class Place(NamedTuple):
     """A folder some of whose files hold messages."""
 
-    below: str  # what the paths of its files begin with
+    below: str  # the prefix of its files' paths
     label: str | None
     kind: str  # "mh", "tree", or the kind of every file
     folder: Folder
@@ -270,7 +270,7 @@ def is_hidden(name: str) -> bool:
 def _scan(path: str, follows: bool = True) -> Folder:
     """Return the files and folders in a folder, without devices, sockets and FIFOs.
 
-    Links that lead nowhere count as files, so that reading them reports what is missing.
+    Dead links count as files, so that reading them reports the missing target.
     follows: links; otherwise they count as nothing.
     """
     files: list[str] = []
@@ -311,7 +311,7 @@ def _is(question: Callable[[], bool]) -> bool:
 
 
 def _is_dead_or_barred(entry: "os.DirEntry[str]") -> bool:
-    """Return whether a link is dead, leads to itself, or to where there are no rights."""
+    """Return whether a link is dead, leads to itself, or to a folder without permission."""
     try:
         entry.stat()
     except OSError:

@@ -1,6 +1,6 @@
 """Messages and texts in parquet files, a few rows at a time.
 
-Columns are found as those of other tables are; see `rows`.  A column of bytes holds mail, a
+Columns are found as in other tables; see `rows`.  A column of bytes holds mail, a
 column of strings holds texts.  Classes that are numbers have the names that the `datasets` library
 of Hugging Face leaves in the file.
 """
@@ -180,7 +180,7 @@ def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Ite
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:
-    """Return the bytes of messages, or the texts of rows, joined as those of other tables."""
+    """Return the bytes of messages, or the texts of rows, joined as in other tables."""
     (first, *others) = columns
     if any(isinstance(value, bytes) for value in first):
         return [value and value[:MAX_MESSAGE] for value in first]

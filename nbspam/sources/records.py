@@ -129,7 +129,7 @@ def read_cells(
 
 
 def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cells]:
-    """Yield the cells of JSON objects; the names of the first are those of the table."""
+    """Yield the cells of JSON objects; the first object names the columns."""
     names: list[str] = []
     for number, row in json_objects(lines):
         if not names:

@@ -1,7 +1,7 @@
 """Files at URLs: s3://, gs://, https://, hdfs:// and all others that fsspec knows.
 
-A connection that is lost is made again, and reading goes on where it was.  After some attempts
-a LostError ends the command: it is no matter of a single message.
+A lost connection is reopened, and reading resumes where it stopped.  After some attempts a
+LostError ends the command, because it concerns more than one message.
 """
 
 import io
@@ -47,7 +47,7 @@ def is_folder_at(url: str) -> bool:
 
     def ask() -> bool:
         system, path = file_system(url)
-        system.invalidate_cache()  # what is there may be new
+        system.invalidate_cache()  # the cached listing may be old
         if url.endswith("/"):
             return True
         return bool(system.info(path)["type"] == "directory")
@@ -213,5 +213,5 @@ def _is_of_rights(error: Exception, kind: type[Exception], status: object) -> bo
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of what an error says, or its name if it says nothing."""
+    """Return the first line of an error's message, or its name if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -124,8 +124,8 @@ def is_header_of_texts(cells: list[str], learned: files.TextColumns) -> bool:
 def position(names: Sequence[str], wanted: str, why: str = "") -> int:
     """Return the position of a column, whatever its case; raises ValueError.
 
-    Of names that differ in case only, the one that is spelt alike is meant.  why: what an error
-    says of the column.
+    Among names that differ only in case, the one with the same spelling is meant.  why: what an
+    error says of the column.
     """
     places = [at for at, name in enumerate(names) if _fold(name) == _fold(wanted)]
     if not places:

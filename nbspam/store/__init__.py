@@ -1,4 +1,4 @@
-"""The store: models on disk, which go on learning.
+"""The store: models on disk that continue to learn.
 
 A `StoredModel` learns, moves and un-learns messages; `open` loads and saves every kind of model;
 the other modules merge, prune, check, export and import models.

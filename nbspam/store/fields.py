@@ -1,4 +1,4 @@
-"""The contents of a model file: tables of what each value and array must be, and their checks.
+"""The contents of a model file: tables of rules for each value and array, and their checks.
 
 The shape of an array is written with a letter for each axis: T tokens, C classes, D messages that
 are remembered, S messages and E entries of a sample or of a part.  A letter stands for the same
@@ -326,7 +326,7 @@ def check_settings(settings: Any, n_classes: int) -> None:
 
 
 def _check_sent_mail(state: State) -> None:
-    """Check what is known of sent mail, whose order every look-up relies on."""
+    """Check the facts about sent mail, whose order every look-up relies on."""
     if "sent_mail" in state:
         require(set(state["sent_mail"]) == set(SENT_MAIL), "sent_mail")
         check_fields(state["sent_mail"], SENT_MAIL, {}, "sent_mail: ")
@@ -365,7 +365,7 @@ def _check_fit(state: State, sizes: Sizes) -> None:
 
 
 def check_memory(state: State) -> None:
-    """Raise ValueError unless a model of tokens can learn on from what it remembers.
+    """Raise ValueError unless the memory of a model of tokens allows it to learn on.
 
     A model that remembers nothing must have its tokens in order.
     """

@@ -1,8 +1,8 @@
 """The journal of a model: the changes since the model file was written.
 
-MODEL.journal belongs to one model file.  A change is on disk before it is reported as done.  What
-is wrong with a journal is said whenever it is read; the good changes before the damage are used,
-and the next writer keeps the file as it was under another name.
+MODEL.journal belongs to one model file.  A change is on disk before it is reported as done.
+Every reader reports a fault of a journal and uses the intact changes before it; the next writer
+keeps the damaged file under another name.
 """
 
 import contextlib
@@ -291,7 +291,7 @@ def _read(path: str, start: int = 0, name: str | None = None) -> bytes | None:
 def read_more(path: str, model: Identity, journal: Journal) -> Journal | None:
     """Return a journal with only those changes that were added since it was read.
 
-    Returns None if the whole journal must be read again, since it is not what it was.
+    Returns None if the journal has changed otherwise, and must be read again.
     """
     if not (journal.is_whole and journal.owner == model):
         now = read_journal(path)
@@ -332,7 +332,7 @@ def snapshot_and_journal(
 def read_model(
     path: str, copy: str | None = None, known: Snapshot | None = None
 ) -> tuple[Snapshot, Journal]:
-    """Return model and journal as they were at one moment; warns of what is not used.
+    """Return model and journal as they were at one moment; warns of unused changes.
 
     A journal of another model is returned without its changes.  path: from `disk.resolved`.
     copy: see `read_snapshot`.  known: returned instead of a file that has not changed since.
@@ -362,7 +362,7 @@ def problem_of(path: str, model: Identity, journal: Journal) -> str | None:
 
 
 def warn_of_loss(path: str, model: Identity | None, before: Journal, now: Journal) -> None:
-    """Warn if changes to a model have gone with a journal that was removed or replaced.
+    """Warn if changes to a model were lost with a removed or replaced journal.
 
     before, now: the journal of the same model file.  One that was replaced has taken its journal
     in.
@@ -410,8 +410,8 @@ def append(
     """Add changes to a whole journal and force them to disk; return the journal with only these.
 
     is_kept: they are on disk elsewhere, until `synchronize` has forced them to disk here.  Returns
-    None if it must be written as a new file: a backup made of hard links keeps what it
-    has.  Raises OSError, and ModelFileError; then nothing was added.
+    None if it must be written as a new file: a backup made of hard links must not
+    change.  Raises OSError, and ModelFileError; then nothing was added.
     """
     assert journal.owner is not None
     data, written = _written(journal, changes)

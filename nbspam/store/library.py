@@ -67,7 +67,7 @@ class Model:
 
     @property
     def classifier(self) -> AnyClassifier:
-        """The classifier as it is now; of a model on disk, with what others have taught it."""
+        """The current classifier; of a model on disk, with the lessons of other processes."""
         return self._classifier if self._living is None else self._living.classifier()
 
     @property
@@ -121,7 +121,7 @@ class Model:
         )
 
     def learn_sent_mail(self, given: Any) -> bool:
-        """Learn from mail that the user has sent which senders are known; whether it was new.
+        """Learn known senders from mail that the user has sent; return whether it was new.
 
         given: a path, or an iterable of the bytes of messages or Items.  Raises NbspamError.
         """
@@ -155,8 +155,8 @@ class Model:
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the model to a file; raises ModelFileError.
 
-        A model from disk that is saved to its own path takes its journal in, with what others
-        have taught it since; saved elsewhere, it is copied.
+        A model from disk that is saved to its own path absorbs its journal, with other
+        processes' lessons; saved elsewhere, it is copied.
         """
         target = os.fsdecode(path)
         living = self._living
@@ -393,9 +393,9 @@ def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
 
 
 def load(path: "str | os.PathLike[str]") -> Model:
-    """Return the model in a file, with what is in its journal; raises ModelFileError.
+    """Return the model in a file, with its journal; raises ModelFileError.
 
-    What it learns from now on is written to that file and its journal.
+    Its later lessons are written to that file and its journal.
     """
     where = os.fsdecode(path)
     classifier = load_classifier(where)

@@ -129,7 +129,8 @@ def merge_models(paths: Sequence[str]) -> Merged:
 def _opened(path: str, place: int) -> _MergedModel:
     """Return a model with its journal; place: among the models, whose first text of a token stays.
 
-    What a journal adds to a model is written to disk again, so that models do not fill the memory.
+    A model with its journal's changes is written to disk again, so that models do not fill the
+    memory.
     """
     whole = StoredModel(path).whole()
     run = assembly.run_of(whole.table, place, assembly.memory_of(whole).last_seen)

@@ -108,7 +108,7 @@ class StoredModel:
 
     @classmethod
     def in_memory(cls, classifier: Classifier) -> "StoredModel":
-        """Return a model that has no file: what it learns ends with the process."""
+        """Return a model without a file: its lessons end with the process."""
         model = cls.__new__(cls)
         model.name, model.path, model.is_on_disk = "model", "", False
         model._served, model._mutex = None, RLock()
@@ -152,7 +152,7 @@ class StoredModel:
         return compacted(base, changes)
 
     def told(self) -> dict[int, str]:
-        """Return the classes that a person has told of single messages, by digest."""
+        """Return the classes that a person gave to single messages, by digest."""
         ledger, names = memory_of(self.base).ledger, self.base.classes
         told = np.flatnonzero(ledger.told)
         labels = [names[k] for k in ledger.labels[told].tolist()]
@@ -267,7 +267,7 @@ class StoredModel:
     ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned in it.
 
-        From now on, their class counts as told by a person.
+        From now on, their class counts as a person's word.
         """
         check_ledger(self.base, self.name)
         items = (item._replace(label=to, told=True) for item in items)
@@ -296,7 +296,7 @@ class StoredModel:
         return self._commit(lessons, settings, Copies(), day, holds)[0]
 
     def learn_sent_mail(self, found: SentMail) -> bool:
-        """Learn what the user's sent mail tells of senders; return whether it was new.
+        """Learn known senders from the user's sent mail; return whether it was new.
 
         It bears on messages from now on.  The model file is written; raises ModelFileError.
         """

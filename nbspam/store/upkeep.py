@@ -77,7 +77,7 @@ def _allowed(path: str, group_bit: int, others_bit: int) -> dict[str, list[str]]
 
 
 def _files(path: str) -> Iterator[str]:
-    """Yield the model, its journal, and what was kept of both under other names."""
+    """Yield the model, its journal, and kept copies of both under other names."""
     folder, name = os.path.split(path)
     for found in sorted(os.listdir(folder or os.curdir)):
         file = os.path.join(folder, found)
@@ -234,16 +234,16 @@ def _journal(path: str, owner: Identity, journal: Journal, classifier: Classifie
 def examine(path: str, repairs: bool = False) -> list[Finding]:
     """Return the results of all checks of a model; raises ModelFileError if it cannot repair.
 
-    repairs: first repair its journal; the first finding says what was done.
+    repairs: first repair its journal; the first finding describes the repair.
     """
     done = [repair(path)] if repairs else []
     return [*done, *findings(path)]
 
 
 def repair(path: str) -> Finding:
-    """Repair a model's journal, and return what was done; raises ModelFileError.
+    """Repair a model's journal, and return the findings; raises ModelFileError.
 
-    What was in its place is kept under another name.
+    The file in its place is kept under another name.
     """
     path = resolved(path)
     if not os.path.exists(path):

@@ -315,7 +315,7 @@ def estimate_rows(each: Estimated) -> Iterator[dict[str, Any]]:
     """Yield the numbers of a distribution, one by one, as plain values: see NUMBERS.
 
     distribution: its title; of, given: variables and values, None for a number's density; count:
-    what the number comes from.
+    the source of the number.
     """
     for place in np.ndindex(each.counts.shape):
         named = [values[k] for values, k in zip(each.values, place, strict=True)]
@@ -376,7 +376,7 @@ def matrix_of(each: Estimated, target: str) -> Matrix:
 
 
 def _labels(each: Estimated, axis: int) -> Iterator[str]:
-    """Yield "value | given value" for all combinations of values but those of one axis."""
+    """Yield "value | given value" for all combinations of values, except along one axis."""
     n_given = sum(k < len(each.given) for k in range(len(each.values)) if k != axis)
     for names in product(*(values for k, values in enumerate(each.values) if k != axis)):
         of, given = ", ".join(names[n_given:]), ", ".join(names[:n_given])

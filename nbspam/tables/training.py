@@ -90,20 +90,20 @@ class TableSettings:
     categorical: tuple[str, ...] = ()  # columns that hold categories, whatever their cells
     numeric: tuple[str, ...] = ()  # columns that hold numbers, whatever their cells
     drop: tuple[str, ...] = ()  # columns that are left out
-    # Declared values of columns or of the target: those that may occur, whether they do or not.
+    # Declared values of columns or of the target: all that may occur, whether they do or not.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dirichlet: tuple[Dirichlet, ...] = ()  # parameters of priors that differ by value
     # One of schema.WAYS, or NOT_CUT; None: mdl if the model needs intervals.
     discretise: str | None = None
     bins: int = BINS  # at most this many intervals
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
-    structure: Any = None  # of a network: what its JSON file holds; None: searched for
+    structure: Any = None  # of a network: the contents of its JSON file; None: searched for
     structure_from: str = ""  # the path of that file
 
 
 @dataclass(frozen=True, slots=True)
 class TableData:
-    """A table read for training or judging, and what the user should know about it."""
+    """A table read for training or judging, and notices for the user."""
 
     table: Table
     skipped: tuple[Skipped, ...]  # rows without a class
@@ -151,7 +151,7 @@ def read_table(
 def rows_with_class(
     records: Sequence[Record], schema: Schema
 ) -> tuple[Table, tuple[Skipped, ...]]:
-    """Return the rows that have a class of the schema, and those that have none."""
+    """Return the rows with a class of the schema, and the rows without one."""
     table = coded(records, schema)
     has_class = table.y >= 0
     skipped = tuple(Skipped(table.names[i], "no label") for i in np.flatnonzero(~has_class))
@@ -248,7 +248,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
 
 
 def _closed(schema: Schema, parameters: Mapping[str, Any]) -> Schema:
-    """Return the schema with what has stated priors closed: a new value would have none.
+    """Return the schema with columns of stated priors closed: a new value would have no prior.
 
     parameters: of the model.
     """
@@ -456,7 +456,7 @@ def _check_rows(schema: Schema, records: Sequence[Record]) -> None:
 
 
 def _widened(schema: Schema, records: Sequence[Record]) -> tuple[Schema, tuple[str, ...]]:
-    """Return a schema that also has the new categories and classes of rows, and what is new."""
+    """Return a schema extended by the new categories and classes of rows, and these additions."""
     notes, columns = [], []
     for column in schema.columns:
         if column.closed and column.levels is not None:

@@ -1,10 +1,9 @@
 """The definition of a token, in plain Python, for people to read.
 
 A token is a word (a run of word bytes) in one field, tagged with the field's origin; disguised
-words of bodies are taken for what they stand for.  Settings can add pairs of
-neighbouring words, and runs of characters.  The key of a token is a hash of its origin and text.
-`tokenizer` finds the same tokens without a Python object for each; a property test compares the
-two.
+words of bodies are replaced by the words they stand for.  Settings can add pairs of neighbouring
+words, and runs of characters.  The key of a token is a hash of its origin and text.  `tokenizer`
+finds the same tokens without a Python object for each; a property test compares the two.
 """
 
 import re
@@ -168,7 +167,7 @@ GROUPS = (
 )
 _TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(7)
 _PEOPLE, _ATTACHED = 7, 8
-# The groups that say how a message was made and how it came, not what it says, (n_groups,).
+# The groups about how a message was made and sent, not about its text, (n_groups,).
 IS_STRUCTURE = np.isin(np.arange(len(GROUPS)), [_ROUTE, _WEB])
 # Facts that say that a message poses as an answer: all else that it has of ham can come from the
 # thread that it answers.

@@ -186,7 +186,7 @@ def _table() -> CharacterTable:
 
 
 def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[str, ...]]]:
-    """Return UTF-8 texts in normal form, and the oddities of those that have some, by index.
+    """Return UTF-8 texts in normal form, and the oddities found in them, by index.
 
     As `normalize` does, but lines of ASCII stay as they are.
     """
@@ -357,7 +357,7 @@ def _replaced(form: Columns, text: _CharacterArray, places: Integers) -> Columns
     order = begin.argsort(kind="stable")
     both = np.concatenate([form, source, table.pool])
     first = np.concatenate([first, table.forms.take(codes) + np.int64(len(source))])
-    # In turn what stays, which is a slice of `form`, and what is new.
+    # Alternately kept slices of `form`, and new text.
     starts, lengths = np.zeros((2, len(begin) + 1, 2), np.int64)
     starts[1:, 0] = np.concatenate([end, long + 1]).take(order)
     starts[:-1, 1] = first.take(order) + len(form)

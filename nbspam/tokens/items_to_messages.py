@@ -1,4 +1,4 @@
-"""Reading: items become messages, as a model's settings say."""
+"""Reading: items become messages, by a model's settings."""
 
 import re
 from collections import deque
@@ -37,7 +37,7 @@ class Read(NamedTuple):
     items: list[Item]  # the readable items, in order
     messages: list[Message]  # one for each readable item
     failures: dict[int, Skipped]  # the unreadable items, by position among the items given
-    notes: dict[int, str]  # what is odd about readable ones, by position
+    notes: dict[int, str]  # oddities of readable items, by position
 
 
 class ReadToLearn(NamedTuple):
@@ -94,7 +94,7 @@ def _has_html(chunk: Chunk) -> bool:
 
 
 def with_data(item: Item) -> Item:
-    """Return the item with its bytes, or with why it cannot be read."""
+    """Return the item with its bytes, or with the reason why it cannot be read."""
     if item.data is not None or item.problem is not None:
         return item
     try:

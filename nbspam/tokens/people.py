@@ -1,6 +1,6 @@
 """Facts about the sender as evidence: whether a message answers its user, and who wrote it.
 
-A fact is a token like a word, and training learns what it is worth.  Words of a message cannot
+A fact is a token like a word, and training learns its weight.  Words of a message cannot
 pose as facts, because the kind of a token is a part of its key.  Messages are judged as they
 arrived: an address counts as known only from the time of the first message to it on.
 """
@@ -31,7 +31,7 @@ _MIN_WORDS = 2  # of a name that tells who it is
 
 
 def with_facts(message: Message, opened: OpenedMessage, settings: Settings) -> Message:
-    """Return a message with what is known of its sender; opened: the message as it was read."""
+    """Return a message with the facts about its sender; opened: the message as it was read."""
     head = read_correspondence(opened)
     fields = list(message.fields)
     server = settings.authserv_id

@@ -352,7 +352,7 @@ class ChangedRows:
     def __init__(
         self, rows: Any, more: Any, changed: Integers | None = None, values: Any = None
     ) -> None:
-        """Take rows; changed: numbers of some of them, ascending; values: what these are now."""
+        """Take rows; changed: numbers of some of them, ascending; values: their new values."""
         self._rows, self._more = rows, more
         self._changed, self._values = changed, values
 

@@ -1,6 +1,6 @@
 """Pages for people: the report on an evaluation, on a comparison, and explanations.
 
-A report is for readers who have never met a ROC curve: it goes from the plainest numbers to the
+A report is for readers without statistics: it goes from the plainest numbers to the
 finest, and shows the worst mistakes.
 """
 

@@ -71,7 +71,7 @@ class Network:
     def state(self, node: int, value: str, what: str = "evidence") -> int:
         """Return the index of a variable's value; raises UsageError.
 
-        what: what the error calls the value.
+        what: the value's name in errors.
         """
         if value not in self.states[node]:
             raise UsageError(

@@ -145,7 +145,7 @@ def test_links_are_skipped_and_said_devices_are_none_of_our_business(nbspam, tra
 
     _, output, errors = nbspam("classify", tmp_path / "mail.tar", tmp_path / "mail.zip")
     assert output.count("\n") == 1
-    assert errors.count("a link; unpack it to read what it leads to") == 3
+    assert errors.count("a link; unpack it to read its target") == 3
     assert f"{tmp_path}/mail.zip#1.eml: a link" in errors
     assert errors.count("\n") == 3
 
