@@ -93,9 +93,9 @@ def read_cells(
 
     kind: csv, tsv or jsonl; None: jsonl if the first line begins with "{", else csv.
 
-    names: the columns that are expected.  They are the column names of a table without a
-    row of names; the last may then be missing.  If no names are given, and the first row
-    holds nothing but numbers, the columns are called 1, 2, 3 ...
+    names: the columns that are expected, in letters of any case.  They are the column names of a
+    table without a row of names; the last may then be missing.  If no names are given, and the
+    first row holds nothing but numbers, the columns are called 1, 2, 3 ...
 
     encoding: found by looking if it is None.
     """
@@ -111,7 +111,10 @@ def read_cells(
     first = next(rows, None)
     if first is None:
         return
+    expected = {name.lower(): name for name in names}
     header = [cell.strip() for cell in first]
+    # A name in other letters is the column's, unless it is another column's own.
+    header = [cell if cell in names else expected.get(cell.lower(), cell) for cell in header]
     has_names = _is_header(header, names)
     if not has_names:
         header, rows = _standing_in(len(first), names), chain([first], rows)

@@ -153,6 +153,8 @@ def test_expected_names_replace_a_missing_row_of_names():
     for text in ("1,2\n", "a,b\n1,2\n", "b,a\n2,1\n"):
         assert cells(text, None, names) == [{"a": "1", "b": "2"}]
     assert cells("1,2,z\n", None, names) == [{"a": "1", "b": "2", "y": "z"}]
+    assert cells("B,A\n2,1\n", None, names) == [{"a": "1", "b": "2"}]  # whatever their case
+    assert cells("A,a\n2,1\n", None, ["a", "A"]) == [{"a": "1", "A": "2"}]
     # A row of numbers holds column names only if it holds exactly the expected ones.
     assert cells("1,2\n3,1\n", None, ["1", "2"]) == [{"1": "3", "2": "1"}]
     assert len(cells("2,1\n3,1\n", None, ["1", "2", "3"])) == 2
