@@ -37,7 +37,7 @@ from nbspam.workers import fork
 _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: the least time between two starts of a worker
 _MORE = 5.0  # seconds that workers get beyond their own time for ending
-_FIT_SHARE = 0.2  # of the server's time in which a process fits the model, at most
+_FIT_SHARE = 0.2  # of a core that fits take, at most
 _FIT_AGAIN = 10.0  # seconds, after which a fit that failed is tried again
 _NICE = 10  # of that process: lessons and verdicts come first
 _STUCK = 120.0  # seconds without a sign of life, after which a worker is ended
@@ -79,7 +79,8 @@ class Supervisor:
         self.leaving: dict[int, SupervisedWorker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
         self.rows = service.tally.n_workers  # new workers begin before old ones end
-        self.fitter: tuple[int, float] | None = None  # the process that fits, and when it began
+        # The process that fits, when it began, and processor seconds of all that had ended before.
+        self.fitter: tuple[int, float, float] | None = None
         self.fits_at = 0.0  # the next one may begin
         self.stops_by: float | None = None
         self.renews = False  # the choices are to be read again
@@ -128,12 +129,13 @@ class Supervisor:
             return
         if pid == 0:
             _be_child(self.service.log, _NOT_FITTED, partial(fit_model, self.service))
-        self.fitter = pid, now
+        self.fitter = pid, now, _seconds_of_ended()
 
-    def note_fit(self, status: int, began: float, now: float) -> None:
+    def note_fit(self, status: int, began: float, before: float, now: float) -> None:
         """Note how the process that fits the model has ended, and when the next one may begin."""
         self.fitter = None
-        self.fits_at = now + (now - began) * (1 / _FIT_SHARE - 1)
+        took = min(now - began, _seconds_of_ended() - before)  # also if a worker ended beside it
+        self.fits_at = now + took * (1 / _FIT_SHARE - 1)
         if status == 0 or self.stops_by is not None:
             return
         self.fits_at = max(self.fits_at, now + _FIT_AGAIN)
@@ -168,7 +170,7 @@ class Supervisor:
     def bury(self, pid: int, status: int, now: float) -> None:
         """Note the end of a process, and schedule its restart unless it was to end."""
         if self.fitter is not None and pid == self.fitter[0]:
-            self.note_fit(status, self.fitter[1], now)
+            self.note_fit(status, *self.fitter[1:], now)
             return
         is_leaving = pid in self.leaving
         worker = self.leaving.pop(pid, None) or self.workers.pop(pid, None)
@@ -273,6 +275,12 @@ def fit_model(service: Service) -> int:
     if model.is_due:
         model.compact()
     return 0
+
+
+def _seconds_of_ended() -> float:
+    """Return the processor time of all processes that have ended, seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _ended() -> tuple[int, int]:

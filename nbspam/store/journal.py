@@ -10,7 +10,7 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -503,27 +503,34 @@ def name_successor(path: str, journal: Journal, model: Identity) -> None:
             os.close(descriptor)
 
 
+class ReplacedError(Exception):
+    """Another process has replaced a model while this one fitted it."""
+
+
+# Takes the lock, and returns the old model's journal, and the changes for that of the new file.
+Finish = Callable[[], tuple[Journal | None, Sequence[LabelChange]]]
+
+
 def write_model(
-    path: str, state: State, journal: Journal | None = None, rest: Sequence[LabelChange] = ()
+    path: str, state: State, journal: Journal | None = None, finish: Finish | None = None
 ) -> None:
     """Write a model file and remove the journal of the old one; the caller holds its lock.
 
     journal: the old model's, if it was just read.  A journal that the new file cannot have taken
-    in, or not all of it, is kept aside.  rest: changes that the new file does not include, for
-    its own journal: a crash leaves old file and journal, or new file and next journal.  Raises
-    ModelFileError.
+    in, or not all of it, is kept aside.  finish: called instead of holding the lock, once the new
+    file is on disk without its name; it may raise ReplacedError.  A crash leaves old file and
+    journal, or new file and next journal.  Raises ModelFileError.
     """
-    old = identity_at(path)
-    journal = read_journal(path) if journal is None else journal
-    try:
-        set_aside(path, journal, old)
-    except OSError as error:
-        raise unwritable(path, error) from error
+    rest: Sequence[LabelChange] = ()
 
     def before(new: Identity) -> None:
+        nonlocal rest
+        old, rest = (journal, rest) if finish is None else finish()
+        old = read_journal(path) if old is None else old
+        set_aside(path, old, identity_at(path))
         if rest:
             write_journal(path, new, list(rest), _next_path(path))
-        name_successor(path, journal, new)
+        name_successor(path, old, new)
 
     save_state(path, state, before)
     if rest:

@@ -8,7 +8,7 @@ at once would have made.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -44,6 +44,7 @@ from nbspam.store.journal import (
     NO_JOURNAL,
     NOBODY,
     Journal,
+    ReplacedError,
     append,
     locked_model,
     read_journal,
@@ -60,8 +61,7 @@ from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.tokens.sparse import empty_vocabulary, no_documents
 from nbspam.verdicts import Skipped, posterior
 
-# One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
-# a large update makes a few fits instead of one for each twentieth by which a class grows.
+# Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
 MAX_ENTRIES = 4_000_000
 _APART = 1_000  # messages from which on a process of its own fits a server's model
 # Who has read a model file last to serve from it: others in the process have the same arrays.
@@ -101,8 +101,7 @@ class StoredModel:
         reads (see `read_snapshot`); the fits of a large model are left to another process then.
         """
         self.name, self.path = path, resolved(path)
-        self._new, self._served = new, served
-        self._mutex = RLock()
+        self._new, self._served, self._mutex = new, served, RLock()
         self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
         self._load(just_read)
 
@@ -193,22 +192,27 @@ class StoredModel:
     def compact(self) -> None:
         """Write a model file that includes everything any process has learned so far.
 
-        Others learn on while it is fitted, and their lessons stay in the journal.  Raises
-        ModelFileError; then the old file and its journal are unchanged.
+        Others learn on beside it; their lessons stay in the journal.  Raises ModelFileError.
         """
         with self._mutex:
             self._refresh()
             base, changes, taken_in = self.base, self._changes, list(self._changes)
         whole = compacted(base, taken_in)
-        with self._alone():
-            if self._changes is changes:
-                rest = changes[len(taken_in) :]
-            else:  # another process has replaced the model
-                base, rest = self.base, []
-                whole = compacted(base, self._changes)
-            if rest:
-                rest = respelt(rest, base.table.vocabulary, whole.table.vocabulary)
-            self._take_base(whole, rest)
+
+        def finish() -> tuple[Journal | None, Sequence[LabelChange]]:
+            stack.enter_context(self._alone())
+            if self._changes is not changes:
+                raise ReplacedError
+            self._clear_away()
+            rest, known = changes[len(taken_in) :], base.table.vocabulary
+            old = self._journal if self.is_there else None
+            return old, respelt(rest, known, whole.table.vocabulary)
+
+        with ExitStack() as stack:
+            try:
+                write_model_file(self.path, whole, finish=finish)
+            except ReplacedError:
+                self._fit()
             self._load()
 
     def _needs_more(self) -> Outcome:
@@ -388,10 +392,7 @@ class StoredModel:
                 self._keep(changes)
 
     def last_change(self, digest: int) -> LabelChange:
-        """Return where and since when the model has a message; `before` says nothing.
-
-        The document has no tokens if only their counts are known.
-        """
+        """Return where and since when the model has a message, with its tokens if known."""
         if digest in self._known:
             return self._known[digest]
         tokens = no_documents(np.empty(0, np.uint64), False)
@@ -546,18 +547,17 @@ class StoredModel:
                 return
         self._load()
 
-    def _take_base(self, whole: Classifier, rest: Sequence[LabelChange] = ()) -> None:
-        """Write a model file, which includes the journal's changes but for the rest.
+    def _take_base(self, whole: Classifier) -> None:
+        """Write a model file, and remove the journal, whose changes it includes.
 
         If the file cannot be written, `_keep` appends the changes of this call to the journal
         instead; none of them was reported yet.
         """
         if not self.is_on_disk:
             self._begin(whole)
-            self._note(rest)
             return
         self._clear_away()
-        write_model_file(self.path, whole, self._journal if self.is_there else None, rest)
+        write_model_file(self.path, whole, self._journal if self.is_there else None)
 
     def _append(self, changes: list[LabelChange]) -> None:
         """Write changes to the journal."""

@@ -540,6 +540,8 @@ def _write(file: BinaryIO, state: State) -> Identity:
     identity = Identity(len(memory), _checksum(memory))
     file.seek(0)
     file.write(_header(*identity))
+    file.flush()
+    os.fsync(file.fileno())  # before the lock is taken, if it is not yet
     return identity
 
 

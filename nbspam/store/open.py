@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,6 @@ import numpy as np
 from nbspam import __version__
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS, Classifier
-from nbspam.counts.ledger import LabelChange
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
@@ -23,6 +21,7 @@ from nbspam.models import DAMAGE
 from nbspam.store.fields import check_memory, check_state
 from nbspam.store.journal import (
     NO_JOURNAL,
+    Finish,
     Journal,
     journal_path,
     locked_model,
@@ -152,15 +151,15 @@ def write_model_file(
     path: str,
     classifier: AnyClassifier,
     journal: Journal | None = None,
-    rest: Sequence[LabelChange] = (),
+    finish: Finish | None = None,
 ) -> None:
     """Write a model file in the place of the old one; the caller holds the lock.
 
-    path: from `resolved`.  journal: that of the old one, if it was just read.  rest: the changes
-    that the new one does not include, for its journal.
+    path: from `resolved`.  journal: that of the old one, if it was just read.  finish: see
+    `write_model`.
     """
     state = {"program": f"nbspam {__version__}", **classifier.to_state()}
-    write_model(path, state, journal, rest)
+    write_model(path, state, journal, finish)
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
