@@ -208,6 +208,19 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
     return name
 
 
+MOST_VALUES = 900_000  # of all columns; a model file may hold 1,000,000 in all
+
+
+def _check_size(schema: Schema) -> None:
+    """Raise UsageError if the columns have more values than a model file holds."""
+    if schema.levels.sum() > MOST_VALUES:
+        most = int(schema.levels.argmax())
+        raise UsageError(
+            f"column {schema.columns[most].name!r} has {schema.levels[most]:,} values, and all"
+            f" columns of a model may have {MOST_VALUES:,}; --drop it, or give fewer --bins"
+        )
+
+
 def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
@@ -222,6 +235,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
             j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers.tolist()
         }
         table = cut_into_intervals(table, cuts)
+    _check_size(table.schema)
     for option in {"parent", "root"} & parameters.keys():
         parameters[option] = _position(table.schema, option, parameters[option])
     if settings.dirichlet:

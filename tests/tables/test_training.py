@@ -10,6 +10,7 @@ import pytest
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.records import Record, read_records
+from nbspam.tables import training
 from nbspam.tables.classifier import TableClassifier, factors, value_counts
 from nbspam.tables.schema import cut_points
 from nbspam.tables.training import (
@@ -111,6 +112,20 @@ def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, na
 def test_settings_that_do_not_fit_the_table_are_refused(text, how, words):
     with pytest.raises(UsageError, match=words):
         train_table(read(text, **{**how, "model": None}).table, TableSettings("y", **how))
+
+
+@pytest.mark.parametrize(
+    ("how", "most", "column"),
+    [({"discretise": "width", "bins": 30}, 49, "'x' has 30"), ({}, 19, "'name' has 20")],
+)
+def test_more_values_than_a_model_file_holds_are_refused(how, most, column, monkeypatch):
+    text = "name,x,y\n" + "".join(f"n{n},{n}.5,{n % 2}\n" for n in range(20))
+    table, settings = read(text, **how).table, TableSettings("y", **how)
+    monkeypatch.setattr(training, "MOST_VALUES", most + 1)
+    train_table(table, settings)
+    monkeypatch.setattr(training, "MOST_VALUES", most)
+    with pytest.raises(UsageError, match=f"{column} values, .* may have {most}; --drop it"):
+        train_table(table, settings)
 
 
 def test_rows_without_a_class_are_skipped_and_notes_say_what_is_odd():
