@@ -237,6 +237,7 @@ class Classifier(AnyClassifier):
             "worth": None,
             "correction": None,
             "usual": None,
+            "leaning": None,
             "blend": None,
             "memory": None if memory is None else memory_to_dict(memory),
             "cutoffs": None if self.cutoffs is None else self.cutoffs._asdict(),
@@ -276,7 +277,7 @@ class Classifier(AnyClassifier):
 def _fit_of(state: dict[str, Any]) -> Fit:
     """Return the fit in a model file's plain values."""
     if state["worth"] is not None:
-        return Combination(state["worth"], state["correction"], state["usual"])
+        return Combination(*(state[name] for name in Combination._fields))
     if state["blend"] is not None:
         from nbspam.classifier.blend import blend_from_dict
 

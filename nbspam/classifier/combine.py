@@ -12,7 +12,9 @@ Words that the reader does not see can only speak for spam.
 
 Other people's mail has the same words, but came through other hosts and programs: the model
 knows few tokens of its headers, links and markup.  The evidence of its other tokens was
-learned from another kind of mail, so its score is drawn towards even odds.
+learned from another kind of mail, so its score is drawn towards even odds.  Its words alone
+may raise the score again, the more the less of the rest is known; they never lower it, so that
+added words of ham gain nothing.
 """
 
 from math import log
@@ -64,12 +66,14 @@ MOST = 12.0  # nats by which all corrections together move a score at most: E-11
 # Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
 # a sender of spam can add weak ones for ham without end.  E-312
 MOST_FOR_HAM, MOST_FOR_SPAM = 150, 180
-# E-299 chose the constants, on other collections than it judges.
+# E-299 and E-318 chose the constants, on other collections than they judge.
 STRUCTURE_DAMPING = 5.0  # tokens by which a message's structure is taken to be longer
-DOUBT, MOST_DOUBT = 20.0, 9.0  # the divisor's growth with the share above the usual one; its most
+DOUBT, MOST_DOUBT = 40.0, 19.0  # the divisor's growth with the share above the usual one; its most
 # Nats: from even odds to the default cutoff nothing is certain.  A score above is not drawn below:
 # anybody can add headers that nobody knows, and a third of spams stuffed with words would pass.
 UNCERTAIN = 0.0, log(FP_COST)
+NEUTRAL = 20.0  # messages that are assumed to say of each word that it leans to neither class
+RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
 
 class EvidenceCounting(NamedTuple):
@@ -90,6 +94,7 @@ class WeighedEvidence(NamedTuple):
     correction: Floats32  # (n_tokens,) nats
     limits: Integers | None  # from `limits_for`
     unfamiliar: Floats  # (n_docs,) share of the structure that is unknown, from `share_unknown`
+    leaning: Floats | None  # (nnz,) of each entry's token, from `leanings`; None: not asked
 
 
 class Combination(NamedTuple):
@@ -98,6 +103,7 @@ class Combination(NamedTuple):
     worth: Floats  # (n_groups + 1,) weight of each group's mean, and the constant in nats
     correction: Floats32  # (n_features,) nats; 0 for tokens outside the layer
     usual: float = 1.0  # share of a message's structure that is unknown and raises no doubt
+    leaning: float = 1.0  # mean leaning of words that raises no score; 1: none does
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class given document), nats, shape (n_docs, 2).
@@ -119,25 +125,34 @@ class Combination(NamedTuple):
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
         """Return documents over columns of the table with the log-odds of their tokens."""
         groups = table.vocabulary.groups.take(documents.tokens)
-        counts = table.feature_count.take(documents.tokens, axis=0)
-        odds = log_odds(counts, table.class_count, groups)
+        counts = table.feature_count.take(documents.tokens, axis=0), table.class_count, groups
+        leaning = leanings(*counts).take(documents.columns) if self.leaning < 1 else None
         return WeighedEvidence(
             documents,
             groups,
-            odds.take(documents.columns),
+            log_odds(*counts).take(documents.columns),
             IN_LAYER.take(groups),
             self.correction.take(documents.tokens),
             limits_for(limits_of(table), documents, groups, table.vocabulary.keys),
             share_dropped(documents, groups),
+            leaning,
         )
 
     def scores(self, weighed: "WeighedEvidence") -> Floats:
         """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
-        return tempered(self._whole_scores(weighed), weighed.unfamiliar, self.usual)
+        drawn = tempered(self._whole_scores(weighed), weighed.unfamiliar, self.usual)
+        return np.asarray(drawn + self._raised(weighed))
+
+    def _raised(self, weighed: "WeighedEvidence") -> Any:
+        """Return the nats that words by themselves add to each score, at least 0, (n_docs,)."""
+        if weighed.leaning is None:
+            return 0.0
+        mean = mean_leaning(weighed.documents, weighed.leaning)
+        return RAISE * weighed.unfamiliar * np.maximum(mean - self.leaning, 0.0)
 
     def _whole_scores(self, weighed: "WeighedEvidence") -> Floats:
         """Return the log-odds of class 1 with all evidence, however unfamiliar, (n_docs,) nats."""
-        documents, groups, odds, in_layer, correction, limits, _ = weighed
+        documents, groups, odds, in_layer, correction, limits, *_ = weighed
         means = group_means(documents, groups, odds, limits)
         layer = documents.only(in_layer)
         values = counting(correction.take(layer.columns), layer, limits)
@@ -152,7 +167,7 @@ class Combination(NamedTuple):
 
     def parts(self, weighed: "WeighedEvidence") -> Floats:
         """Return each entry's share of the log-odds of class 1 of one document, nats, (nnz,)."""
-        documents, groups, odds, in_layer, correction, limits, _ = weighed
+        documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
         layer, shares = documents.only(in_layer), np.zeros(len(odds))
         values = counting(correction.take(layer.columns), layer, limits)
         shares[in_layer.take(documents.columns)] = values * layer_scale(layer)[0]
@@ -161,7 +176,11 @@ class Combination(NamedTuple):
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        return np.asarray(shares * self.kept(weighed))
+        shares *= self.kept(weighed)
+        if leaning is not None and (raised := self._raised(weighed)[0]):
+            to_spam = np.maximum(leaning, 0.0)
+            shares += raised * to_spam / to_spam.sum()
+        return shares
 
     def recounted(self, table: CountTable, settings: Settings) -> "Combination":
         """Return the combination for a table with more columns, which get no corrections."""
@@ -339,6 +358,35 @@ def share_dropped(documents: Documents, groups: Octets) -> Floats:
     known = documents.lengths(IS_STRUCTURE.take(groups))
     whole = known if documents.structure is None else documents.structure
     return share_unknown(whole - known, whole)
+
+
+def leanings(
+    feature_count: Floats, class_count: Floats, groups: Octets, left_out: int | None = None
+) -> Floats:
+    """Return how far each word leans to class 1, -1 to 1, shape (n_features,).
+
+    It is 0 for unknown words, and for tokens that are no words.  Arguments: see `log_odds`.
+    Twice the degree of belief of Robinson (2003), "A statistical approach to the spam problem",
+    less one.
+    """
+    n = np.array(class_count, np.float64).T.reshape(2, -1)
+    count = np.array(feature_count.T, np.float64, order="C")
+    if left_out is not None:
+        n[left_out] -= 1
+        count[left_out] = np.maximum(count[left_out] - 1, 0)
+    number, (first, second) = count[0] + count[1], count * n[::-1]
+    believed = number / ((number + NEUTRAL) * np.maximum(first + second, 1))
+    return np.asarray((second - first) * believed * _IS_WORD.take(groups))
+
+
+def mean_leaning(documents: Documents, leaning: Floats) -> Floats:
+    """Return the damped mean leaning of each document's known words, -1 to 1, shape (n_docs,).
+
+    leaning: (nnz,) of each entry's token.
+    """
+    rows, n_docs = documents.rows(), documents.n_docs
+    number = np.bincount(rows, leaning != 0, n_docs)
+    return np.asarray(np.bincount(rows, leaning, n_docs) / (number + DAMPING))
 
 
 def tempered(score: Floats, share: Floats, usual: float) -> Floats:

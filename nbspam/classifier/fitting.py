@@ -25,9 +25,11 @@ from nbspam.classifier.combine import (
     bounded,
     group_means,
     layer_scale,
+    leanings,
     limits_for,
     limits_of,
     log_odds,
+    mean_leaning,
     probability,
     share_unknown,
 )
@@ -44,6 +46,7 @@ FEW = 100  # learned messages; with fewer the text counts more, and tokens are n
 PRIOR_WORTH, PRIOR_OF_TEXT = 0.5, 0.75
 # Quantile of the share unknown among the learned messages, and the fewest that have one: E-314.
 USUAL, FEWEST_USUAL = 0.995, 20
+USUAL_LEANING = 0.99  # quantile of the mean leaning of ham: E-318
 RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 # A message is nearly wrong, and corrects the layer, if the probability of its true class is below
 # 1 - NEAR, so even at 0.99.
@@ -86,7 +89,8 @@ def fit_combination(
     learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
     worth[-1] += learned.constant
-    return Combination(worth * learned.certainty, correction, usual_share(table, documents))
+    usual = usual_share(table, documents), usual_leaning(table, documents.take(y == 0))
+    return Combination(worth * learned.certainty, correction, *usual)
 
 
 def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floats:
@@ -183,14 +187,33 @@ def usual_share(table: CountTable, documents: Documents) -> float:
     tokens: it cannot know how much of a message is new.  Bishop (1994), "Novelty detection and
     neural network validation".
     """
-    is_few = documents.n_docs < FEWEST_USUAL
-    if table.classes != HAM_AND_SPAM or table.loss is not None or is_few:
+    if not _shows_usual(table, documents):
         return 1.0
     is_structure = IS_STRUCTURE.take(table.vocabulary.groups.take(documents.tokens))
     is_own = is_structure & (table.document_frequency.take(documents.tokens) < 2)
     own, whole = documents.lengths(is_own), documents.lengths(is_structure)
     shares = np.sort(share_unknown(own, whole))
     return float(shares[int(USUAL * (len(shares) - 1))])
+
+
+def usual_leaning(table: CountTable, ham: Documents) -> float:
+    """Return the mean leaning that words of ham hardly ever exceed, 0 to 1, leaving one out.
+
+    ham: learned messages of class 0, over columns of the table.  It is 1, so that words raise no
+    score, where `usual_share` is 1.
+    """
+    if not _shows_usual(table, ham):
+        return 1.0
+    count, groups = table.feature_count[ham.tokens], table.vocabulary.groups[ham.tokens]
+    leaning = leanings(count, table.class_count, groups, left_out=0)
+    means = np.sort(mean_leaning(ham, leaning.take(ham.columns)))
+    return max(float(means[int(USUAL_LEANING * (len(means) - 1))]), 0.0)
+
+
+def _shows_usual(table: CountTable, documents: Documents) -> bool:
+    """Return whether learned messages show what is usual, so that others are unlike them."""
+    is_whole = table.classes == HAM_AND_SPAM and table.loss is None
+    return is_whole and documents.n_docs >= FEWEST_USUAL
 
 
 # --- corrections ----------------------------------------------------------------------------

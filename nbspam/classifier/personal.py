@@ -21,6 +21,7 @@ from nbspam.classifier.combine import (
     Combination,
     WeighedEvidence,
     bounded,
+    leanings,
     limits_for,
     limits_of,
     log_odds,
@@ -150,22 +151,24 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
     """Return documents over keys with their log-odds by the shared and the users' counts."""
     groups = groups_of(documents.tokens)
     columns, rows = documents.columns, documents.rows()
-    odds = log_odds(shared.counts, shared.class_count, groups).take(columns)
+    of_all = shared.counts, shared.class_count, groups
+    odds, leaning = log_odds(*of_all).take(columns), leanings(*of_all).take(columns)
     mine = np.flatnonzero(own.is_own.take(rows))
     if len(mine):
         weight = max(1.0, float(shared.class_count.sum()) / SHARED)
         count = shared.counts.take(columns.take(mine), axis=0)
         count += weight * own.values.take(mine, axis=0)[:, :2]
         total = shared.class_count + weight * own.class_count
-        of_mine = groups.take(columns.take(mine))
-        odds[mine] = log_odds(count, total.take(rows.take(mine), axis=0), of_mine)
+        of_mine = count, total.take(rows.take(mine), axis=0), groups.take(columns.take(mine))
+        odds[mine], leaning[mine] = log_odds(*of_mine), leanings(*of_mine)
     in_layer = IN_LAYER[groups] & shared.is_met
     limits = limits_for(shared.limits, documents, groups)
     is_structure = IS_STRUCTURE.take(groups)
     is_new = is_structure.take(columns) & ~(own.is_met | shared.is_met.take(columns))
     unknown = np.bincount(rows, is_new, documents.n_docs)
     share = share_unknown(unknown, documents.lengths(is_structure))
-    return WeighedEvidence(documents, groups, odds, in_layer, shared.correction, limits, share)
+    correction = shared.correction
+    return WeighedEvidence(documents, groups, odds, in_layer, correction, limits, share, leaning)
 
 
 def corrected(shared: KnownTokens, documents: Documents, own: TokenEntries) -> CorrectedEvidence:

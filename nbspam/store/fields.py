@@ -204,6 +204,7 @@ COMBINED: _Rules = {
     "worth": ArrayRule("f8", "G+1", least=-MOST),
     "correction": ArrayRule("f4", "T", least=-MOST),
     "usual": lambda value: is_number_between(value, 0, 1),
+    "leaning": lambda value: is_number_between(value, 0, 1),
 }
 BLENDED: _Rules = {
     "blend": ArrayRule("f8", "2G+2"),

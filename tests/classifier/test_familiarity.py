@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.combine import MOST_DOUBT, share_unknown, tempered
-from nbspam.classifier.fitting import usual_share
+from nbspam.classifier.combine import (
+    MOST_DOUBT,
+    RAISE,
+    Combination,
+    leanings,
+    mean_leaning,
+    share_unknown,
+    tempered,
+)
+from nbspam.classifier.fitting import usual_leaning, usual_share
 from nbspam.classifier.training import count_items, train_classifier
 from nbspam.settings import PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
+from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import tokenize
 from support import HAM, SPAM, count_batch, examples, json_lines, message, write_mails
 
@@ -21,16 +31,29 @@ SCORES = st.lists(st.floats(-50, 50), min_size=1, max_size=5).map(np.array)
 UNKNOWN = "".join(f"X-Kq{n}z: v{n}jx\n" for n in range(300)).encode()
 
 
+def spamlike_mail():
+    """Return the counts of twenty hams and ten spams, the documents, and their classes."""
+    hams = [message(body=f"offer own{n}") for n in range(20)]
+    batch = tokenize([*hams, *(message(body="offer pills") for _ in range(10))], TokenSettings())
+    table = count_batch(batch, 20 * ["ham"] + 10 * ["spam"], PRESENCE)
+    return table, table.known(batch.documents), np.repeat([0, 1], [20, 10])
+
+
+@pytest.fixture(scope="module")
+def spamlike():
+    return spamlike_mail()
+
+
 def test_a_share_and_a_drawn_score_worked_by_hand():
     # 3 of 5 tokens are unknown; 5 more are taken as known.
     assert share_unknown(np.array([3]), np.array([5])).tolist() == [3 / 10]
 
-    # .2 above the usual share: the divisor is 1 + 20 * .2 = 5.  From log 2, the default cutoff, a
+    # .1 above the usual share: the divisor is 1 + 40 * .1 = 5.  From log 2, the default cutoff, a
     # score is drawn to log 2; below even odds to 0; between them it stays.
     score = np.array([log(2) + 4, -5.0, 0.3])
-    assert tempered(score, np.full(3, 0.3), 0.1) == pytest.approx([log(2) + 4 / 5, -1, 0.3])
+    assert tempered(score, np.full(3, 0.2), 0.1) == pytest.approx([log(2) + 4 / 5, -1, 0.3])
     assert tempered(score, np.full(3, 0.1), 0.1).tolist() == score.tolist()
-    assert tempered(score, np.ones(3), 0.1) == pytest.approx([log(2) + 0.4, -0.5, 0.3])
+    assert tempered(score, np.ones(3), 0.1) == pytest.approx([log(2) + 0.2, -0.25, 0.3])
 
 
 @examples(100)
@@ -63,6 +86,72 @@ def test_the_usual_share_is_that_of_messages_left_out():
     assert usual_share(table._replace(classes=("bill", "work")), documents) == 1.0
     assert usual_share(table.forgetting(np.arange(3)), documents) == 1.0
     assert usual_share(table, documents.part(0, 19)) == 1.0  # of nineteen none is usual
+
+
+def test_leanings_worked_by_hand():
+    # Robinson (2003): p = (b / nbad) / (b / nbad + g / ngood), f = (s x + n p) / (s + n), with
+    # x = 1/2 and s = 20.  Of 10 ham and 20 spam, 4 and 2: p = .1 / .5, f = (10 + 6 * .2) / 26.
+    # No ham and 20 spam: p = 1, f = 30 / 40.  A token that is no word says nothing.
+    count, groups = np.array([[4.0, 2], [0, 20], [0, 0], [0, 20]]), np.array([0, 5, 0, 1])
+    found = leanings(count, np.array([10.0, 20]), groups)
+    assert found == pytest.approx([2 * 11.2 / 26 - 1, 0.5, 0, 0])
+    one_less = leanings(count - [[1, 0], [0, 0], [0, 0], [0, 0]], np.array([9.0, 20]), groups)
+    assert leanings(count, np.array([10.0, 20]), groups, left_out=0) == pytest.approx(one_less)
+
+    # Two known words, .5 and -.1, an unknown one, and 5 more that lean to neither class.
+    documents = Documents(np.arange(3), np.array([0, 3]), np.arange(3), None)
+    assert mean_leaning(documents, np.array([0.5, -0.1, 0])) == pytest.approx([0.4 / 7])
+
+
+def test_the_usual_leaning_is_that_of_ham_left_out(spamlike):
+    table, documents, y = spamlike
+    ham = documents.take(y == 0)
+    # Each ham has `offer`, which 10 spams and 19 of the other hams have, and a word of its own.
+    of_offer = leanings(np.array([[19.0, 10]]), np.array([19.0, 10]), np.array([0]))
+    assert of_offer == 0
+    assert usual_leaning(table, ham) == 0
+    assert usual_leaning(table._replace(classes=("bill", "work")), ham) == 1.0
+    assert usual_leaning(table.forgetting(np.arange(3)), ham) == 1.0
+    assert usual_leaning(table, ham.part(0, 19)) == 1.0
+
+
+def test_words_raise_scores_of_unlike_mail_only(spamlike):
+    table, documents, _ = spamlike
+    correction = np.zeros(len(table.vocabulary), np.float32)
+    silent = Combination(np.zeros(len(GROUPS) + 1), correction)
+    raising = silent._replace(leaning=0.0)
+    unlike = documents._replace(structure=documents.structure + 95)
+
+    def scores(fit, of):
+        return fit.scores(fit.weighed(table, of))
+
+    mean = mean_leaning(documents, raising.weighed(table, documents).leaning)
+    share = raising.weighed(table, unlike).unfamiliar
+    assert (mean[:20] <= 0).all()
+    assert (mean[20:] > 0).all()
+    assert scores(silent, unlike).tolist() == [0] * 30
+    assert scores(raising, documents).tolist() == [0] * 30  # all of their structure is known
+    assert scores(raising, unlike) == pytest.approx(RAISE * share * np.maximum(mean, 0))
+    shares, constant = raising.shares(table, unlike.one(29), PRESENCE, 1, 0)
+    assert constant + shares.sum() == pytest.approx(scores(raising, unlike)[29])
+    assert (shares >= 0).all()
+
+
+@examples(50)
+@given(st.lists(st.sampled_from(["pills", "offer", "own0", "own7", "zq"]), max_size=30))
+def test_no_words_lower_a_score_below_that_without_them_alone(words):
+    """Whatever is added, the score is never below that of a model whose words raise nothing."""
+    table, _, _ = spamlike_mail()
+    rng = np.random.default_rng(0)
+    correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
+    fit = Combination(rng.uniform(0, 2, len(GROUPS) + 1), correction, 0.1, 0.05)
+    given = message(body="pills offer " + " ".join(words), **{"from": "zz@example.net"})
+    documents = table.known(tokenize([given], TokenSettings()).documents)
+    silent = fit._replace(leaning=1.0)
+    assert (
+        fit.joint(table, documents, PRESENCE)[0, 1]
+        >= (silent.joint(table, documents, PRESENCE)[0, 1])
+    )
 
 
 def test_tokens_that_were_dropped_are_counted_by_message():
