@@ -1,6 +1,6 @@
 """Guessing a charset: the one in which bytes are the likeliest text of a language.
 
-A language draws its characters one after the other (naive Bayes).  Its letters are listed from
+A language draws its characters independently (naive Bayes).  Its letters are listed from
 the most to the least frequent, and their shares fall geometrically.  A Markov chain of two
 states, ASCII and beyond, tells languages that write some letters with accents from those that
 have their own letters.  All guesses are likelihoods of the same bytes, so they compare.

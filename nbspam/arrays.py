@@ -1,4 +1,4 @@
-"""Names for the types of numpy arrays, by what the arrays hold, and short operations on them.
+"""Names for the types of numpy arrays, by their contents, and short operations on them.
 
 Only type checkers import numpy.typing, because the import takes longer than classifying
 a message.  At run time every name of a type is `Any`.

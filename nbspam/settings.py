@@ -397,7 +397,7 @@ class Bounds(NamedTuple):
     """
 
     max_tokens: int | None = None  # the most frequent ones that are counted; None: all
-    ledger: bool = True  # whether all messages are known, or only those of the sample
+    ledger: bool = True  # whether all messages are known, or only the sample's
     vocabulary: Sequence[str] | None = None  # the tokens that are counted, seen or not; None: all
 
 

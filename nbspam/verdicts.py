@@ -224,7 +224,7 @@ class AnyClassifier(ABC):
     def answered(
         self, inputs: Iterable[Any], jobs: Workers = 1, others: Sequence[Self] = ()
     ) -> Iterator[tuple[Any, Answer | Skipped, Floats]]:
-        """Yield every input in order, its answer or why it could not be read, and those of others.
+        """Yield every input in order, its answer or read error, and the answers of others.
 
         others: models that read inputs as this one does; each input is read once for all of them.
         Their answers are log P(class, input), nats, (n_others, n_classes).

@@ -333,7 +333,7 @@ class Engine:
     ) -> Iterator[Any]:
         """Yield the results for all chunks in order, each followed by that of `last`.
 
-        Few chunks are under way at a time.  Raises what the functions raise, and NbspamError if
+        Few chunks are under way at a time.  Raises the functions' errors, and NbspamError if
         the workers are lost.
         """
         # The versions are looked at before the rest is unpickled.
@@ -411,7 +411,7 @@ def workers_of(engine: Any, jobs: int) -> Iterator[Workers]:
     """Give the workers that an engine means, for as long as the context lasts.
 
     engine: None or "fork" for `jobs` forked processes; "dask", "loky" or "ray" for `jobs` workers
-    of these; "dask:ADDRESS" for those of the scheduler there; a `dask.distributed.Client`; or an
+    of these; "dask:ADDRESS" for the workers of that scheduler; a `dask.distributed.Client`; or an
     `Executor` of `concurrent.futures`, which is not closed.  An engine given by name is
     imported and started when there is work.  Raises UsageError.
     """

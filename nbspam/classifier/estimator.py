@@ -22,8 +22,8 @@ from nbspam.verdicts import Answer, posterior
 class TextClassifier(Scored):
     """The classifier of `nbspam train`, for texts (strings) or messages (bytes), as an estimator.
 
-    Parameters are those of `nbspam train`; None leaves a decision to the library.  Attributes:
-    classes_, the labels, shape (n_classes,); classifier_, the trained classifier.
+    Parameters are the options of `nbspam train`; None leaves a decision to the library.
+    Attributes: classes_, the labels, shape (n_classes,); classifier_, the trained classifier.
     """
 
     preset: str | None = None

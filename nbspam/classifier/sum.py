@@ -18,7 +18,7 @@ from nbspam.tokens.sparse import Documents
 class LogTables(NamedTuple):
     """Joint log-probability = intercept + sum of the weights of a message's tokens, nats.
 
-    Weights are infinite only with alpha 0, as those of `models.tokens.Tables`: a message with a
+    Weights are infinite only with alpha 0, as in `models.tokens.Tables`: a message with a
     token of -inf, or without one of +inf, is impossible in that class.
     """
 

@@ -349,7 +349,7 @@ def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifie
     signed = signed_table(changes, base.vocabulary, settings.weighting)
     if settings.combine:
         table = overlaid(base, signed)
-    else:  # sums depend on the number of tokens, so those that no message has any more go
+    else:  # sums depend on the number of tokens, so tokens without messages are dropped
         table = add_tables([added(base, signed), no_counts(base.classes)])
     fit = classifier.fit.recounted(table, settings)
     return replace(classifier, table=table, fit=fit, memory=None)

@@ -28,7 +28,7 @@ def _streams() -> tuple[BinaryIO, BinaryIO]:
 class PassThrough(Command):
     """A command that copies the message unchanged if its options are wrong."""
 
-    allow_extra_args = True  # to say what is wrong with them
+    allow_extra_args = True  # to explain their error
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Return the context of a call, or copy the message and fail."""

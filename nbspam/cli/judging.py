@@ -86,7 +86,7 @@ class WaitingRows(inputs.TableListener):
 
 
 def _new_names(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names of the columns that are added, other than those that are there."""
+    """Yield the names of the added columns, different from existing names."""
     for name in ("label", "probability"):
         while name in names:
             name = f"predicted_{name}"

@@ -109,7 +109,7 @@ class CommandGroup(click.Group):
         return command
 
     def leaves(self) -> Iterator[tuple[str, Command]]:
-        """Yield every command, also those of inner groups, by what users write: `table train`."""
+        """Yield every command, also of inner groups, by its full name, such as `table train`."""
         context = click.Context(self)
         for name in self.list_commands(context):
             command = self.get_command(context, name)

@@ -363,7 +363,7 @@ def loss_text(loss: "Loss") -> str:
 
 
 def loss_json(loss: "Loss | None") -> dict[str, int] | None:
-    """Return for JSON what a model has forgotten of its tokens; None: nothing."""
+    """Return for JSON the forgotten tokens of a model; None: there are none."""
     if loss is None:
         return None
     most = int(loss.of_each.max(initial=0))

@@ -1,8 +1,8 @@
 """A corpus in memory: labelled documents over one vocabulary.
 
 Training reads each message once and needs no corpus.  Cross-validation, EM and models of dependent
-tokens look at the same documents several times.  The counts of any subset of the documents are
-those of training on that subset.
+tokens look at the same documents several times.  The counts of any subset of the documents
+equal training on that subset.
 """
 
 from collections.abc import Iterable, Sequence

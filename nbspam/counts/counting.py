@@ -65,7 +65,7 @@ class Unique:
 
     @property
     def digests(self) -> Keys:
-        """The digests of the messages, shape (n_docs,); those of copies of a text differ."""
+        """The digests of the messages, shape (n_docs,); copies of a text have different ones."""
         return np.fromiter(self.label, np.uint64, len(self.label))
 
     @property
@@ -503,7 +503,7 @@ class TokenizedLesson(NamedTuple):
     def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> LabelChange:
         """Return one message as a change without classes.
 
-        Only tokens that a model does not know have texts in it; known: those that it knows.
+        Only tokens that a model does not know have texts in it; known: the tokens that it knows.
         """
         document = self.messages.documents.one(row)
         if weighting == PRESENCE:

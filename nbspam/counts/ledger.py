@@ -248,7 +248,7 @@ class Memory(NamedTuple):
     sample: Sample
     last_seen: Days  # (n_features,) day each token was last learned, since 1970-01-01
     decayed: int = 0  # the day on which counts were last faded; 0: never
-    has_ledger: bool = True  # whether the ledger has all messages, or only those of the sample
+    has_ledger: bool = True  # whether the ledger has all messages, or only the sample's
 
     @property
     def sample_labels(self) -> Integers:

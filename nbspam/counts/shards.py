@@ -66,7 +66,7 @@ class Share(NamedTuple):
 
 
 class _ShardDeal:
-    """The items of one shard; after them, what the corpus consists of is known."""
+    """The items of one shard; once they are read, the composition of the corpus is known."""
 
     def __init__(self, items: Iterable[Item], shard: Shard) -> None:
         self._items, self._shard = items, shard
@@ -89,9 +89,9 @@ def count_share(
     jobs: Workers = 1,
     limits: CountingLimits = LIMITS,
 ) -> tuple[Share, tuple[Skipped, ...]]:
-    """Return the share of a shard, and those of its items that were skipped.
+    """Return the share of a shard, and its skipped items.
 
-    items: those of the whole corpus; the others are not read.
+    items: of the whole corpus; items of other shards are not read.
     """
     deal = _ShardDeal(items, shard)
     read: list[Read] = []

@@ -136,7 +136,7 @@ class CountTable(NamedTuple):
     vocabulary: Vocabulary
     feature_count: Floats  # (n_features, n_classes) sums of weights
     document_frequency: Integers  # (n_features,)
-    loss: Loss | None = None  # what was forgotten; None: nothing, so that all counts are exact
+    loss: Loss | None = None  # the forgotten counts; None: all counts are exact
 
     @property
     def n_docs(self) -> int:
@@ -177,7 +177,7 @@ class CountTable(NamedTuple):
         )
 
     def forgetting(self, kept: Integers) -> "CountTable":
-        """Return the table of these columns (ascending); it says what the others had."""
+        """Return the table of these columns (ascending), with a bound on the others."""
         loss = loss_without(self.loss, self.document_frequency, kept)
         return self.take(kept)._replace(loss=loss)
 

@@ -82,7 +82,7 @@ def _check(data: Corpus, settings: Settings) -> None:
 class _StreamModel:
     """A model that learns a corpus message by message.
 
-    Its columns are those of the corpus, so no token needs to be looked up.
+    It shares the corpus's columns, so no token needs to be looked up.
     """
 
     def __init__(self, data: Corpus, settings: Settings) -> None:

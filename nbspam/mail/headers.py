@@ -102,7 +102,7 @@ _OF_MESSAGE = {
     b"precedence": "list",
     **_OF_PART,
 }
-# All origins; first those that do not come from headers.
+# All origins; first the ones that are not from headers.
 ORIGINS = (
     *("body", "hidden", "alt", "url", "html", "filename", "defect", "file", "attached", "header"),
     *("people", "auth"),

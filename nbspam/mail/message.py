@@ -242,7 +242,7 @@ class _MessageReader:
         """Return whether mail programs show these texts only, and nothing beside them.
 
         They do so of alternatives.  The root of related parts must be HTML: plain text refers
-        to nothing, so what is related to it is shown below it.
+        to nothing, so related parts are shown below it.
         """
         return choice.root is None or any(self.parts.texts[i].is_html for i in shown)
 

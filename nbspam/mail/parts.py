@@ -487,7 +487,7 @@ class Parts:
         """Push the parts of a multipart body; without a boundary read it as text.
 
         It gets at most half of the parts that may still be read, so that no multipart takes all;
-        those that it does not get are read together, as raw text.
+        the others are read together, as raw text.
         """
         bodies: list[bytes] = []
         goes_on = False
@@ -521,7 +521,7 @@ class Parts:
         self.push([each._replace(branches=own) for each, own in zip(parts, branches, strict=True)])
 
     def push(self, parts: list[_UnreadPart]) -> None:
-        """Put parts on the stack, the first part on top; those that are too deep as raw text."""
+        """Put parts on the stack, the first part on top; parts too deep as raw text."""
         if parts[0].depth > self.limits.depth:
             self.defects.add("too-deep")
             parts = [part._replace(is_raw=True) for part in parts]

@@ -371,7 +371,7 @@ class DistinctRows(Statistics):
     """
 
     def plus(self, other: Statistics, sign: int = 1) -> DistinctRows:
-        """Return the rows of both, or with sign -1 those that are left."""
+        """Return the rows of both, or with sign -1 the remaining ones."""
         classes = np.union1d(self.classes, other.classes)
         mine, theirs = (
             Statistics(part.classes, {"class_count_": part.sums["class_count_"]})

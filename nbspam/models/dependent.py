@@ -254,7 +254,7 @@ class TAN(PairModel):
 
 
 class TreeTables(NamedTuple):
-    """The tables of TAN; columns are counted among those of categories."""
+    """The tables of TAN; columns are numbered among the categorical ones."""
 
     tree: ParentTree  # by default
     log_prior: Array  # (n_classes,)

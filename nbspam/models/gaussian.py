@@ -40,7 +40,7 @@ class Moments(Statistics):
     names = ("value_count_", "mean_", "deviation_")
 
     def plus(self, other: Statistics, sign: int = 1) -> Moments:
-        """Return the moments of the values of both, or with sign -1 of those that are left."""
+        """Return the moments of the values of both, or with sign -1 of the remaining ones."""
         added = super().plus(other, sign)
         of_count, of_mean, of_deviation = self.names
         if of_count not in added.sums:
@@ -244,7 +244,7 @@ class GaussianNB(Estimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MixedNB(ColumnModel):
-    """CategoricalNB for the columns of categories times GaussianNB for those of numbers.
+    """CategoricalNB for the categorical columns times GaussianNB for the numeric ones.
 
     Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
     levels: the number of values of each column, 0 for a column of numbers; unless given,

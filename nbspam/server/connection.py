@@ -238,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
         self.held = 0  # bytes of messages, and of an answer that is not taken
         self.turn = 0  # of its message, among all that begin
         self.kept: list[bytes] = []  # of the message that is received
-        self.size = 0  # of it, with what was dropped
+        self.size = 0  # of it, dropped bytes included
         self.pending: asyncio.Future[Any] | None = None
         self.began = 0.0  # when the request was whole, in the loop's time
 

@@ -270,7 +270,7 @@ class Judgement(NamedTuple):
     rule: Rule  # by which the verdict's label was found
     explanation: Explanation | None = None  # if it was asked for
     lack: str | None = None  # the lessons a model needs before it can judge at all
-    n_learned: float = 0.0  # messages that it had learned; those of users count on top
+    n_learned: float = 0.0  # messages that it had learned; users' messages count on top
     is_known: bool = False  # with an explanation: whether it, not a user's, had learned this one
     listed: str | None = None  # the line of a list that the message fits
     lesson: str | None = None  # the class that it may be learned as without a person

@@ -143,7 +143,7 @@ BOUNDS = (
 ENDS = ("killed", "crashed", "hung", "failing", "failed")
 _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogged")
 # Of the process that shares lessons: whether the log answers, records of the log that were not
-# read yet, lessons that wait for it, records that were read, and those that were no lessons.
+# read yet, lessons that wait for it, records that were read, and records that were not lessons.
 SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
 _GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "due", "users", "users_bytes")
 _SLOTS = (

@@ -125,7 +125,7 @@ class _ReadLessons(NamedTuple):
 
 
 class Sharer:
-    """Sends a host's lessons to a log, and learns those of all hosts in the log's order.
+    """Sends a host's lessons to a log, and learns all hosts' lessons in the log's order.
 
     opened: returns a user's model, or the site's for "".  Methods raise NbspamError.
     """

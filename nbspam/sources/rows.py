@@ -246,7 +246,7 @@ def _named(names: Sequence[str], places: ColumnPlaces) -> files.TextColumns:
 def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
     """Return the text of a row; cells that the row lacks are empty.
 
-    positions: those of the texts, then of label and name.
+    positions: of the texts, then of label and name.
     """
     width = len(row)
     *texts, label, name = [row[at] if at < width else "" for at in positions]
@@ -381,7 +381,7 @@ def _sample_of(lines: Iterator[str]) -> list[str]:
 def split_rows(
     lines: Iterator[str], kind: str, most: int = _MAX_LINE
 ) -> tuple[Iterator[list[str]], list[list[str]]]:
-    """Return all rows of a CSV or TSV table, lazily, and those of a sample of its first lines.
+    """Return all rows of a CSV or TSV table, lazily, and the rows in a sample of its first lines.
 
     kind: csv or tsv.  most: characters of a quoted cell.  Reading the rows raises ValueError.
     """

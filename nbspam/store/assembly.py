@@ -65,12 +65,12 @@ class ModelMessages(NamedTuple):
     names: Strings  # (n_docs,) classes
     days: Days  # (n_docs,) when each message was learned
     told: Booleans  # (n_docs,) whether a person has told its class
-    messages: Messages  # those of the messages whose tokens are known
+    messages: Messages  # the messages whose tokens are known
     bits: int  # number of zero bits at the end of the digests in `messages`
     keys: Keys  # (n_keys,) of tokens; a key may come several times
     last_seen: Days  # (n_keys,) when each token was learned
     decayed: int = 0  # the day on which counts were last faded; 0: never
-    has_ledger: bool = True  # whether these are all messages, or only those of a sample
+    has_ledger: bool = True  # whether these are all messages, or only a sample's
 
 
 def messages_of_model(classifier: Classifier, without: Sequence[int] = ()) -> ModelMessages:

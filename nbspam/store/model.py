@@ -234,7 +234,7 @@ class StoredModel:
 
         day: today, in days since 1970-01-01.  policy: which messages to learn, one of
         decision.POLICIES.  With another policy than everything, the order of the messages matters,
-        and `sources.arrival.arranged` finds it.  classes: those of the items, where they are
+        and `sources.arrival.arranged` finds it.  classes: of the items, if they are
         known; otherwise all items are looked at before any is learned.  new_class: the model may
         get new classes; otherwise they raise UsageError, and nothing is learned.
         """

@@ -250,7 +250,7 @@ def keep_old_model(path: str) -> str:
     """Copy a model and its journal to MODEL~, and return that path; raises ModelFileError.
 
     The caller holds the model's lock.  The model comes first: a journal of another model is
-    ignored, so that what a crash leaves in between is a whole model too.
+    ignored, so that a crash in between also leaves a whole model.
     """
     kept = f"{path}~"
     with locked(kept):

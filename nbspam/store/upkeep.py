@@ -65,7 +65,7 @@ def writers(path: str) -> dict[str, list[str]]:
 
 
 def _allowed(path: str, group_bit: int, others_bit: int) -> dict[str, list[str]]:
-    """Return the files of a model that others than the owner have a right to."""
+    """Return the files of a model that users other than the owner may access."""
     found: dict[str, list[str]] = {}
     if sys.platform == "win32":
         return found

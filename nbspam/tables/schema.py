@@ -125,7 +125,7 @@ def detect(
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of its empty columns.
 
-    target: None for a table whose rows have no classes; all columns are then those of the rows.
+    target: None for a table whose rows have no classes; then all columns belong to the rows.
     categorical, numeric: columns whose kind is given and not detected.  values: all values of
     columns of categories or of the target, in the order of their codes, whether they occur or
     not.  are_counts: every column counts something.  drop: columns to leave out.  Raises

@@ -341,7 +341,7 @@ def _words_at(text: _CharacterArray, places: Integers) -> tuple[Integers, Intege
 
 
 def _replaced(form: Columns, text: _CharacterArray, places: Integers) -> Columns:
-    """Return the forms of single characters with those of words and LONG characters in place.
+    """Return the forms of single characters, with the forms of words and LONG characters in place.
 
     The words that have these places get their forms by the definition.
     """

@@ -274,7 +274,7 @@ def words_in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[In
 def _cut_in_pairs(
     text: Octets, start: Integers, length: Integers, runs: Integers
 ) -> tuple[Integers, Integers]:
-    """Return words of a text with pairs in the place of those that are runs.
+    """Return words of a text with runs replaced by pairs.
 
     runs: their numbers.
     """

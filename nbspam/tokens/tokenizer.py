@@ -90,7 +90,7 @@ TAG_STARTS = len(b" ") + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
 class Layout(NamedTuple):
     """All fields of a batch in one buffer: text of words, zeros, text of runs, TAGS, zeros.
 
-    Texts that are cut into runs of characters are fields of their own, after those of words.
+    Texts to be cut into runs of characters are separate fields, after the fields of words.
     """
 
     buffer: bytes

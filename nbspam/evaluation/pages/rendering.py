@@ -47,7 +47,7 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def environment(folder: Path) -> "Environment":
-    """Return the engine of the templates in a folder, and of those of reports.
+    """Return the engine of the templates in a folder, and of reports' templates.
 
     The folder's style is added to that of reports.
     """

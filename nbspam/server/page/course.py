@@ -99,7 +99,7 @@ class Course(NamedTuple):
 
     @property
     def typical(self) -> Range | None:
-        """The range with the most messages, of those of probable spam if there are any."""
+        """The range with the most messages, among probable spam if there is any."""
         spam = [each for each in self.ranges if each.low >= 0.5]
         return max(spam or self.ranges, key=lambda each: each.n, default=None)
 

@@ -54,7 +54,7 @@ class MailboxLetter(NamedTuple):
 
     key: str  # the same as long as the message is there; printable ASCII
     arrived: float  # when its file was written, seconds since 1970
-    place: int  # among those of one time, later ones are newer
+    place: int  # among messages of one time, later ones are newer
 
 
 class _MailboxMessage(NamedTuple):
@@ -86,7 +86,7 @@ class ReviewMailbox:
         self.model = self.database.model  # where a link leads
         self.user = user
         self._check()
-        self._below = os.path.join(path, "")  # what the paths of everything in it begin with
+        self._below = os.path.join(path, "")  # the prefix of all paths in it
         self._paths: dict[str, str] = {}  # where the newest were, by key
         # The file of an mbox, how many messages were wanted, and the newest, at the last look.
         self._last: tuple[Stamp | None, int, list[MailboxLetter]] = (None, 0, [])
