@@ -10,7 +10,10 @@ messages, and leaving a message out of the counts needs the message itself.  The
 message decides whether it is kept, so the sample does not depend on the order of messages or the
 number of processes, and learning on gives the same model as learning everything at once.
 
-A change adds a message to one class, subtracts it from another, or both.
+A change adds a message to one class, subtracts it from another, or both.  Counts are the sum of
+all changes, in any order.  A message whose tokens are forgotten is moved by the tokens of the copy
+at hand, which may take back what was never counted: the sum is below 0 then, and the part of it
+that a model's counts cannot hold is owed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,6 +53,7 @@ _ENOUGH = 8_000
 # With two classes every message can correct tokens, so more messages help: E-014.  Above _ENOUGH,
 # messages are kept only while their tokens take at most 40 MB of the model.
 MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
+_NO_LIMIT = 1 << 62
 
 
 # --- the sample -----------------------------------------------------------------------------
@@ -72,6 +76,11 @@ class Messages(NamedTuple):
     def without_counts(self) -> "Messages":
         """Return the same messages with only the presence of tokens."""
         return self._replace(documents=self.documents._replace(counts=None))
+
+
+def is_remembered(digest: int, bits: int) -> bool:
+    """Return whether a sample with this number of zero bits keeps the message of a digest."""
+    return not digest & ((1 << bits) - 1)
 
 
 class Sample(NamedTuple):
@@ -112,11 +121,16 @@ class Sampling:
         self.messages: list[Messages] = []
         self._n_docs = self._n_entries = 0
 
+    @classmethod
+    def fixed(cls, weighting: str, bits: int) -> "Sampling":
+        """Return a sampling whose bits do not grow, however many messages there are."""
+        return cls(weighting, bits, limit=_NO_LIMIT, max_entries=_NO_LIMIT)
+
     def add(self, parts: Iterable[Messages]) -> None:
         """Add messages, and keep the ones that belong to the sample."""
         for part in parts:
             self._append(part)
-            while self._is_too_large(self._n_docs, self._n_entries):
+            while self.is_too_large(self._n_docs, self._n_entries):
                 self._grow()
 
     def wanted(self, digests: Keys, n_tokens: Integers) -> Booleans:
@@ -125,7 +139,7 @@ class Sampling:
         n_tokens: (n_docs,) the number of tokens of each message.
         """
         chosen = self.wants(digests)
-        while self._is_too_large(int(chosen.sum()), int(n_tokens[chosen].sum())):
+        while self.is_too_large(int(chosen.sum()), int(n_tokens[chosen].sum())):
             self._grow()
             chosen = self.wants(digests)
         return chosen
@@ -140,19 +154,20 @@ class Sampling:
         """Return which messages of some digests would be kept now, shape (n_docs,)."""
         return np.asarray((digests & np.uint64((1 << self.bits) - 1)) == 0)
 
+    def is_too_large(self, n_docs: int, n_entries: int) -> bool:
+        """Return whether a sample of so many messages, and tokens of them, is too large."""
+        # Adding messages to a sample that is too large leaves it too large.  So the final number
+        # of bits, and with it the sample, does not depend on the order of messages.
+        if n_docs <= min(self._limit, self._enough):
+            return False
+        return n_docs > self._limit or n_entries > self._max_entries
+
     def _append(self, part: Messages) -> None:
         kept = part.take(self.wants(part.digests))
         if len(kept.labels):
             self.messages.append(kept)
         self._n_docs += len(kept.labels)
         self._n_entries += len(kept.documents.columns)
-
-    def _is_too_large(self, n_docs: int, n_entries: int) -> bool:
-        # Adding messages to a sample that is too large leaves it too large.  So the final number
-        # of bits, and with it the sample, does not depend on the order of messages.
-        if n_docs <= min(self._limit, self._enough):
-            return False
-        return n_docs > self._limit or n_entries > self._max_entries
 
 
 def kept_sample(
@@ -241,6 +256,32 @@ def ledger_of(
 # --- the memory -----------------------------------------------------------------------------
 
 
+class Owed(NamedTuple):
+    """The part of the sum of all changes that counts, which are never below 0, cannot hold."""
+
+    keys: Keys  # (n_owed,) of tokens, ascending
+    feature_count: Floats  # (n_owed, n_classes) in the model's classes
+    document_frequency: Integers  # (n_owed,)
+
+
+class LogProgress(NamedTuple):
+    """How far a model has come in the log of a host that shares its lessons.
+
+    It is written together with changes, so that none is made twice, or left out, after a kill.
+    """
+
+    log: int = 0  # checksum of the identifier of the log; 0: none was read
+    read: int = 0  # number of the last record that the model has
+    origin: int = 0  # checksum of the identifier of the host's outbox; 0: there was none
+    own: int = 0  # number of the last lesson in that outbox that the model has
+    # Of the sample, by the lessons that the log has; NO_BITS: the sample's size decides.
+    bits: int = 255
+
+
+NO_BITS = 255
+NOT_SHARED = LogProgress()
+
+
 class Memory(NamedTuple):
     """A model's memory besides its counts, to learn more messages later."""
 
@@ -249,6 +290,8 @@ class Memory(NamedTuple):
     last_seen: Days  # (n_features,) day each token was last learned, since 1970-01-01
     decayed: int = 0  # the day on which counts were last faded; 0: never
     has_ledger: bool = True  # whether the ledger has all messages, or only the sample's
+    owed: Owed | None = None  # None: nothing, as long as all tokens of messages are remembered
+    progress: LogProgress = NOT_SHARED
 
     @property
     def sample_labels(self) -> Integers:
@@ -288,6 +331,8 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
         "sample_offsets": sample.documents.offsets.astype(np.uint32),
         "sample_column": sample.documents.columns.astype(np.uint32, copy=False),
         "sample_count": counts,
+        "owed": None if memory.owed is None else memory.owed._asdict(),
+        "shared": np.array(memory.progress, np.uint64),
     }
 
 
@@ -303,7 +348,15 @@ def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
         state["sample_count"],
     )
     sample = Sample(state["sample_bits"], state["sample_digest"], documents)
-    return Memory(ledger, sample, state["last_seen"], state["decayed"], state["ledger"])
+    return Memory(
+        ledger,
+        sample,
+        state["last_seen"],
+        state["decayed"],
+        state["ledger"],
+        None if state["owed"] is None else Owed(**state["owed"]),
+        LogProgress(*state["shared"].tolist()),
+    )
 
 
 # --- changes --------------------------------------------------------------------------------

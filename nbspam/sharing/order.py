@@ -6,68 +6,170 @@ rebase: messages with lessons ahead of the log go back to where the log had them
 the log follow in order, and then the host's own lessons that the log lacks.
 """
 
-from collections import Counter
+import zlib
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.counts.ledger import LabelChange
-from nbspam.sharing.outbox import PendingLesson
+from nbspam.counts.ledger import LabelChange, LogProgress, Sampling, is_remembered, respelt
+from nbspam.sharing.outbox import Outbox, PendingLesson
 from nbspam.sharing.records import SharedLesson, spelt_out
+from nbspam.store.filing import MessageFiling
 from nbspam.store.journal import decode_record, encode_record
-from nbspam.store.model import StoredModel
-from nbspam.tokens.sparse import Vocabulary
+from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary
+
+_NO_TOKENS = Documents(
+    np.empty(0, np.uint64), np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8)
+)
 
 
 class OrderedLessons(NamedTuple):
     """The changes of a model, and the notes of its outbox."""
 
     changes: list[LabelChange]
+    progress: LogProgress  # with these changes
     pending: list[PendingLesson]  # with the state of their messages by the log
 
 
 def in_order(
-    model: StoredModel, lessons: Sequence[SharedLesson], pending: Sequence[PendingLesson], own: str
+    filing: MessageFiling, lessons: Sequence[SharedLesson], outbox: Outbox, user: str, log: str
 ) -> OrderedLessons:
     """Return the changes that bring a model from its own state to that of the log.
 
-    The model's lock is held.  lessons: of the log, with days that never go back.  pending: the
-    lessons of the host to this model that it has not read back before, as far as they are about
-    the same messages; own: their origin.
+    The model's lock is held, and it has all of the outbox's lessons.  lessons: of the log, with
+    days that never go back.  user: whose model it is.  log: its identifier.
     """
-    bodies = [decode_record(each.lesson) for each in pending]
-    by_log: dict[int, LabelChange] = {}  # where the log has had these messages
-    for each, change in zip(pending, bodies, strict=True):
-        filed = change._replace(after=None) if each.filed is None else decode_record(each.filed)
-        by_log.setdefault(change.digest, filed)
-    ahead, after = LessonChain(model, by_log), LessonChain(model, by_log)
-    for change in bodies:
-        ahead.add(change)
-    for lesson in lessons:
+    progress = filing.progress
+    read = progress.read if progress.log == checksum(log) else 0
+    waiting = _decoded(outbox.pending(user, {lesson.change.digest for lesson in lessons}))
+    # A process that was killed has learned these lessons, and not noted that it has read them.
+    n_known = sum(lesson.record <= read for lesson in lessons)
+    by_log, waiting = _as_read(filing, lessons[:n_known], waiting, outbox.origin)
+    back = {lesson.number for lesson in lessons if lesson.origin == outbox.origin}
+    ahead = LessonChain(filing, by_log, filing.bits)
+    for each in waiting:
+        ahead.add(each.change)
+    after = LessonChain(filing, by_log, filing.bits)
+    after.sample = _log_sample(filing, lessons, by_log, outbox, user)
+    for lesson in lessons[n_known:]:
         after.add(lesson.change)
-    back = {lesson.number for lesson in lessons if lesson.origin == own}
+    after.sample = None
+    if after.bits > filing.bits:
+        waiting += _forgotten(_decoded(outbox.pending_filed(user)), by_log, ahead, after)
     noted = []
-    for each, change in zip(pending, bodies, strict=True):
-        if each.number not in back:
-            filed_now = filed_before(change, after.at(change.digest), model.base.table.vocabulary)
-            noted.append(each._replace(filed=filed_now))
+    for note, change in waiting:
+        if note.number not in back:
+            filed_now = filed_before(change, after.at(change.digest), filing.base.table.vocabulary)
+            noted.append(note._replace(filed=filed_now))
             after.add(change)
     changes: list[LabelChange] = []
     settled = set()
     for digest, state in by_log.items():
-        if _is_settled(model, ahead, after, digest):
+        if _is_settled(ahead, after, digest):
             settled.add(digest)
         else:
-            changes += _back_to(state, model.last_change(digest), ahead.at(digest))
+            changes += _back_to(state, ahead.moves[digest], is_remembered(digest, ahead.bits))
     changes += [change for change in after.changes if change.digest not in settled]
-    return OrderedLessons(changes, noted)
+    read = max(read, lessons[-1].record)
+    progress = progress._replace(log=checksum(log), read=read, bits=after.bits)
+    return OrderedLessons(changes, progress, noted)
+
+
+class _Waiting(NamedTuple):
+    """A pending lesson, and its change."""
+
+    note: PendingLesson
+    change: LabelChange
+
+    @property
+    def filed(self) -> LabelChange:
+        """Where the log has had the message before."""
+        if self.note.filed is None:
+            return self.change._replace(after=None)
+        return decode_record(self.note.filed)
+
+
+def _decoded(pending: Sequence[PendingLesson]) -> list[_Waiting]:
+    return [_Waiting(each, decode_record(each.lesson)) for each in pending]
+
+
+def _as_read(
+    filing: MessageFiling, known: Sequence[SharedLesson], waiting: Sequence[_Waiting], origin: str
+) -> tuple[dict[int, LabelChange], list[_Waiting]]:
+    """Return where the log has the messages of waiting lessons, and the lessons that still wait.
+
+    known: lessons of the log that the model has, but that are not noted as read.
+    """
+    by_log: dict[int, LabelChange] = {}
+    for each in waiting:
+        if each.change.digest not in by_log:
+            by_log[each.change.digest] = each.filed
+    if not known:
+        return by_log, list(waiting)
+    chain = LessonChain(filing, by_log, filing.bits)
+    for lesson in known:
+        if lesson.change.digest in by_log:
+            chain.add(lesson.change)
+    back = {lesson.number for lesson in known if lesson.origin == origin}
+    stay = [each for each in waiting if each.note.number not in back]
+    return {digest: chain.at(digest) for digest in by_log}, stay
+
+
+def _forgotten(
+    waiting: Sequence[_Waiting],
+    by_log: dict[int, LabelChange],
+    ahead: "LessonChain",
+    after: "LessonChain",
+) -> list[_Waiting]:
+    """Return lessons about messages that are forgotten now: they move other tokens than before.
+
+    by_log, ahead and after get these messages and lessons, too.
+    """
+    found = [
+        each
+        for each in waiting
+        if each.change.digest not in by_log and not is_remembered(each.change.digest, after.bits)
+    ]
+    for each in found:
+        if each.change.digest not in by_log:
+            by_log[each.change.digest] = state = each.filed
+            ahead.begin(state)
+            after.begin(state)
+        ahead.add(each.change)
+    return found
+
+
+def lost_lessons(
+    filing: MessageFiling, outbox: Outbox, user: str
+) -> tuple[list[LabelChange], LogProgress]:
+    """Return the changes of lessons that a killed process has only put into the outbox.
+
+    The model's lock is held.  Returns the progress with them, too: the model's if there are none.
+    """
+    progress, origin = filing.progress, checksum(outbox.origin)
+    lost = outbox.after(user, progress.own if progress.origin == origin else 0)
+    if not lost:
+        return [], progress
+    chain = LessonChain(filing, {}, filing.bits)
+    for each in lost:
+        chain.add(decode_record(each.lesson))
+    known = filing.base.table.vocabulary
+    progress = progress._replace(origin=origin, own=lost[-1].number, bits=filing.bits)
+    return respelt(chain.changes, known, known), progress
+
+
+def checksum(identifier: str) -> int:
+    """Return the checksum by which a model knows a log or an outbox; never 0."""
+    return zlib.crc32(identifier.encode()) or 1
 
 
 def filed_before(change: LabelChange, state: LabelChange, known: Vocabulary) -> bytes | None:
     """Return where a message is before a lesson, as a PendingLesson keeps it.
 
-    state: from `StoredModel.last_change`.  known: the vocabulary of the model file.
+    state: from `MessageFiling.last_change`.  known: the vocabulary of the model file.
     """
     if state.after is None:
         return None
@@ -76,31 +178,94 @@ def filed_before(change: LabelChange, state: LabelChange, known: Vocabulary) -> 
     return encode_record(spelt_out([filed], known)[0])
 
 
+class LogSample:
+    """The messages whose tokens are remembered by the log alone, to find when they are too many.
+
+    sizes: the number of tokens of each, by digest.
+    """
+
+    def __init__(self, sampling: Sampling, sizes: dict[int, int]) -> None:
+        self._sampling, self.bits = sampling, sampling.bits
+        self._sizes, self._n_tokens = sizes, sum(sizes.values())
+
+    def note(self, filed: LabelChange) -> None:
+        """Note where a message is filed now; `bits` grow while there are too many."""
+        self._n_tokens -= self._sizes.pop(filed.digest, 0)
+        if filed.after is not None and is_remembered(filed.digest, self.bits):
+            self._sizes[filed.digest] = len(filed.document.tokens)
+            self._n_tokens += len(filed.document.tokens)
+        while self._sampling.is_too_large(len(self._sizes), self._n_tokens):
+            self.bits += 1
+            kept = {d: n for d, n in self._sizes.items() if is_remembered(d, self.bits)}
+            self._sizes, self._n_tokens = kept, sum(kept.values())
+
+
+def _log_sample(
+    filing: MessageFiling,
+    lessons: Sequence[SharedLesson],
+    by_log: dict[int, LabelChange],
+    outbox: Outbox,
+    user: str,
+) -> LogSample | None:
+    """Return the sample by the log, before these lessons; None if they cannot make it too large.
+
+    by_log: where the log has messages about which lessons wait in the outbox.
+    """
+    sampling = Sampling(filing.base.settings.weighting, filing.bits)
+    sizes = filing.sizes(
+        lambda n, n_tokens: sampling.is_too_large(
+            n + len(lessons),
+            n_tokens + sum(len(lesson.change.document.tokens) for lesson in lessons),
+        )
+    )
+    if sizes is None:
+        return None
+    filed: dict[int, LabelChange | None] = dict(by_log)
+    for digest, body in outbox.filed(user):
+        if digest not in filed:
+            filed[digest] = None if body is None else decode_record(body)
+    for digest, change in filed.items():
+        sizes.pop(digest, None)
+        if change is not None and change.after is not None and is_remembered(digest, filing.bits):
+            sizes[digest] = len(change.document.tokens)
+    return LogSample(sampling, sizes)
+
+
 class LessonChain:
     """Lessons one after another, and where each message is filed after them.
 
-    filed: where messages are before; others are where the model has them.
+    filed: where messages are before; others are where the model has them.  bits: how many zero
+    bits end the digests of the messages whose tokens are remembered.
     """
 
-    def __init__(self, model: StoredModel, filed: dict[int, LabelChange]) -> None:
-        self._model = model
+    def __init__(self, filing: MessageFiling, filed: dict[int, LabelChange], bits: int) -> None:
+        self._filing = filing
         self._filed = dict(filed)
+        self.bits = bits
+        self.sample: LogSample | None = None  # while the bits grow with lessons
         self.changes: list[LabelChange] = []
+        self.moves: defaultdict[int, list[LabelChange]] = defaultdict(list)  # those that count
         self.n_lessons: Counter[int] = Counter()  # by digest
+
+    def begin(self, filed: LabelChange) -> None:
+        """Note where one more message is before."""
+        self._filed[filed.digest] = filed
 
     def at(self, digest: int) -> LabelChange:
         """Return where a message is filed now."""
         if digest not in self._filed:
-            self._filed[digest] = self._model.last_change(digest)
+            self._filed[digest] = self._filing.last_change(digest)
         return self._filed[digest]
 
     def add(self, lesson: LabelChange) -> None:
         """File a message as a lesson says."""
         filed = self.at(lesson.digest)
         self.n_lessons[lesson.digest] += 1
-        # The tokens of a message stay those with which it was learned first.
-        is_known = filed.after is not None and len(filed.document.tokens) > 0
-        stays = filed if is_known else lesson
+        # The tokens of a message stay those with which it was learned first, while they are
+        # remembered; then every lesson moves the tokens that it comes with.
+        is_filed, has_tokens = filed.after is not None, len(filed.document.tokens) > 0
+        is_known = is_filed and is_remembered(lesson.digest, self.bits)
+        stays = filed if is_known and has_tokens else lesson
         is_copy = lesson.after is not None and not _has_same_tokens(stays, lesson)
         if is_copy:
             # Its tokens were seen on that day, too, but are not counted.
@@ -113,9 +278,15 @@ class LessonChain:
             day=lesson.day,
             told=is_told and lesson.after is not None,
         )
-        if is_copy or not _is_filed_alike(filed, change):
+        # A copy of a forgotten message may have other words, too.
+        is_seen = is_copy or (lesson.after is not None and is_filed and not is_known)
+        if is_seen or not _is_filed_alike(filed, change):
             self.changes.append(change)
+            self.moves[lesson.digest].append(change)
             self._filed[lesson.digest] = change
+            if self.sample is not None:
+                self.sample.note(change)
+                self.bits = self.sample.bits
 
 
 def _has_same_tokens(one: LabelChange, other: LabelChange) -> bool:
@@ -133,30 +304,42 @@ def _is_filed_alike(one: LabelChange, other: LabelChange) -> bool:
     return (one.after, one.told, one.day) == (other.after, other.told, other.day)
 
 
-def _is_settled(model: StoredModel, ahead: LessonChain, after: LessonChain, digest: int) -> bool:
+def _is_settled(ahead: LessonChain, after: LessonChain, digest: int) -> bool:
     """Return whether a message's only lesson came back as it was learned: the usual case.
 
-    Of several lessons, the first ones may have left no trace in the model: the days on which
-    tokens were seen go with the tokens when the last message that has them is un-learned.
+    Of several lessons, the first ones may have left no trace in the model, and neither may one
+    that moves a forgotten message: the days on which tokens were seen go with the tokens when the
+    last message that has them is un-learned.
     """
-    return (
-        ahead.n_lessons[digest] == after.n_lessons[digest] == 1
-        and _is_filed_alike(ahead.at(digest), after.at(digest))
-        # A process that was killed has kept the lesson only for the log.
-        and _is_filed_alike(model.last_change(digest), ahead.at(digest))
+    if not (ahead.n_lessons[digest] == after.n_lessons[digest] == 1):
+        return False
+    if not _is_filed_alike(ahead.at(digest), after.at(digest)):
+        return False
+    return all(
+        one.before == other.before
+        and _has_same_tokens(one, other)
+        and (one.before is None or is_remembered(digest, after.bits))
+        for one, other in zip_longest(
+            ahead.moves[digest], after.moves[digest], fillvalue=after.at(digest)
+        )
     )
 
 
-def _back_to(state: LabelChange, now: LabelChange, ahead: LabelChange) -> list[LabelChange]:
-    """Return the changes that take a message back to where the log had it.
+def _back_to(
+    state: LabelChange, moves: Sequence[LabelChange], is_known: bool
+) -> list[LabelChange]:
+    """Return the changes that take these moves of a message back, without seeing its tokens.
 
-    now: where the model has it.  ahead: the same by the pending lessons, with its tokens.
+    state: where it is then.  is_known: whether its tokens are remembered.
     """
-    if not len(now.document.tokens):
-        now = ahead._replace(after=now.after, told=now.told, day=now.day)
-    changes = []
-    if now.after is not None:
-        changes.append(now._replace(before=now.after, after=None, told=False))
-    if state.after is not None:
-        changes.append(state._replace(before=None))
-    return changes
+    back = [
+        move._replace(before=move.after, after=move.before, told=False, day=0)
+        for move in reversed(moves)
+    ]
+    if back and state.after is not None:
+        if is_known:
+            back[-1] = back[-1]._replace(told=state.told, day=state.day)
+        else:
+            names = state.digest, state.after, state.after, state.day
+            back.append(LabelChange(*names, _NO_TOKENS, empty_vocabulary(), state.told))
+    return back

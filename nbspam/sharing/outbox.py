@@ -241,6 +241,22 @@ class Outbox:
         wanted = ",".join("?" * len(digests))
         return self._lessons(f"user = ? AND digest IN ({wanted})", [user, *map(_signed, digests)])
 
+    def after(self, user: str, number: int) -> list[PendingLesson]:
+        """Return a user's lessons with higher numbers, in order."""
+        return self._lessons("number > ? AND user = ?", [number, user])
+
+    def pending_filed(self, user: str) -> list[PendingLesson]:
+        """Return a user's lessons about messages that the log has filed before one of them."""
+        filed = "SELECT digest FROM outbox WHERE user = ? AND filed IS NOT NULL"
+        return self._lessons(f"user = ? AND digest IN ({filed})", [user, user])
+
+    def filed(self, user: str) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the digest of each of a user's lessons, and where the log has the message."""
+        query = "SELECT digest, filed FROM outbox WHERE user = ? ORDER BY number"
+        with self._used():
+            found = self._base.execute(query, [user]).fetchall()
+        yield from ((digest % 2**64, filed) for digest, filed in found)
+
     def _lessons(self, which: str, values: list[Any], limit: str = "") -> list[PendingLesson]:
         columns = ", ".join(PendingLesson._fields)
         query = f"SELECT {columns} FROM outbox WHERE {which} ORDER BY number {limit}"

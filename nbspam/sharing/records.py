@@ -39,6 +39,7 @@ class SharedLesson(NamedTuple):
     user: str  # whose model learns; "": the site's
     settings: str  # `fingerprint` of the settings that its tokens were found with
     change: LabelChange  # with the texts of all of its tokens
+    record: int = 0  # its number in the log, from 1
 
 
 class ForeignRecordError(Exception):

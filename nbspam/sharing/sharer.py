@@ -9,18 +9,25 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from functools import cache
 from hashlib import file_digest
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from nbspam import __version__
-from nbspam.counts.ledger import LabelChange, respelt
+from nbspam.counts.ledger import LabelChange, LogProgress, respelt
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import locked, make_folder, resolved
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.sharing.logs import LogEnd, SharedLog
-from nbspam.sharing.order import OrderedLessons, filed_before, in_order
+from nbspam.sharing.order import (
+    OrderedLessons,
+    checksum,
+    filed_before,
+    in_order,
+    lost_lessons,
+)
 from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
 from nbspam.sharing.records import (
     ForeignRecordError,
@@ -30,6 +37,8 @@ from nbspam.sharing.records import (
     fingerprint,
     spelt_out,
 )
+from nbspam.store.assembly import memory_of
+from nbspam.store.filing import MessageFiling
 from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import plain, write_plain
@@ -62,13 +71,14 @@ class SharedOutlet:
 
     def attach(self, model: StoredModel, user: str = "") -> StoredModel:
         """Let a model's lessons go into the outbox, and return it."""
-
-        def put(model: StoredModel, changes: Sequence[LabelChange]) -> None:
-            self.last = self.outbox.put(_pending(model, changes, user))
-            self._woken()
-
-        model.outlet = put
+        model.outlet = _UserOutlet(self, user)
         return model
+
+    def put(self, lessons: Iterator[PendingLesson]) -> int:
+        """Keep lessons of this process; return the number of the last one."""
+        self.last = self.outbox.put(lessons)
+        self._woken()
+        return self.last
 
     def wait_for_log(self, seconds: float) -> None:
         """Return when the log has this process's lessons; raises SharedLogError after a time."""
@@ -80,6 +90,21 @@ class SharedOutlet:
                     " follows when the log is back"
                 )
             time.sleep(0.002)
+
+
+class _UserOutlet(NamedTuple):
+    """The outlet of one model; user: whose, "" for the site's."""
+
+    outlet: SharedOutlet
+    user: str
+
+    def lost(self, filing: MessageFiling) -> tuple[list[LabelChange], LogProgress]:
+        return lost_lessons(filing, self.outlet.outbox, self.user)
+
+    def put(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
+        number = self.outlet.put(_pending(filing, changes, self.user))
+        origin = checksum(self.outlet.outbox.origin)
+        return filing.progress._replace(origin=origin, own=number, bits=filing.bits)
 
 
 @contextmanager
@@ -104,12 +129,12 @@ def shared_lessons(
 
 
 def _pending(
-    model: StoredModel, changes: Sequence[LabelChange], user: str
+    filing: MessageFiling, changes: Sequence[LabelChange], user: str
 ) -> Iterator[PendingLesson]:
-    settings, known = fingerprint(model.settings), model.base.table.vocabulary
+    settings, known = fingerprint(filing.base.settings), filing.base.table.vocabulary
     filed: dict[int, LabelChange] = {}
     for change, spelt in zip(changes, spelt_out(changes, known), strict=True):
-        before = filed.get(change.digest) or model.last_change(change.digest)
+        before = filed.get(change.digest) or filing.last_change(change.digest)
         where = filed_before(change, before, known)
         yield PendingLesson(0, user, settings, change.digest, encode_record(spelt), where)
         filed[change.digest] = change
@@ -182,7 +207,7 @@ class Sharer:
             batch = self._read(place._replace(log=end.identity), records)
             noted: list[PendingLesson] = []
             for user, lessons in batch.lessons.items():
-                noted += self._learn(user, lessons)
+                noted += self._learn(user, lessons, batch.place.log)
             self.outbox.move(batch.place, batch.seen, noted)
         if batch.refusal is not None:
             raise batch.refusal
@@ -217,7 +242,8 @@ class Sharer:
                     day = max(lesson.change.day, place.day)
                     place = place._replace(day=day)
                     change = lesson.change._replace(day=day)
-                    lessons.setdefault(lesson.user, []).append(lesson._replace(change=change))
+                    lesson = lesson._replace(change=change, record=place.n_read + 1)
+                    lessons.setdefault(lesson.user, []).append(lesson)
                     seen[lesson.origin] = lesson.number
             except ForeignRecordError:
                 place = place._replace(skipped=place.skipped + 1)
@@ -242,18 +268,21 @@ class Sharer:
         if set(model.base.classes) <= set(HAM_AND_SPAM) and not names <= set(HAM_AND_SPAM):
             raise ForeignRecordError("a class that the model does not have")
 
-    def _learn(self, user: str, lessons: Sequence[SharedLesson]) -> list[PendingLesson]:
-        found = OrderedLessons([], [])
+    def _learn(self, user: str, lessons: Sequence[SharedLesson], log: str) -> list[PendingLesson]:
+        found: OrderedLessons | None = None
 
-        def changes_of(model: StoredModel) -> list[LabelChange]:
+        def changes_of(filing: MessageFiling) -> tuple[list[LabelChange], LogProgress]:
             nonlocal found
-            known = model.base.table.vocabulary
-            pending = self.outbox.pending(user, {lesson.change.digest for lesson in lessons})
-            found = in_order(model, lessons, pending, self.outbox.origin)
-            return respelt(found.changes, known, known)
+            lost, progress = lost_lessons(filing, self.outbox, user)
+            if progress != filing.progress:
+                return lost, progress
+            known = filing.base.table.vocabulary
+            found = in_order(filing, lessons, self.outbox, user, log)
+            return respelt(found.changes, known, known), found.progress
 
         model = self._opened(user)
-        model.take(changes_of)
+        while found is None:
+            model.take(changes_of)
         synchronize(model.path)  # before they leave the outbox, which alone has them on disk
         return found.pending
 
@@ -296,6 +325,7 @@ class Sharer:
         place = self.outbox.place().n_read
         if self._digest[0] != place:
             state = self._opened("").whole().to_state()
+            state["memory"].pop("shared")  # it is this host's
             with TemporaryFile() as file:  # in memory, it would stay with the process
                 write_plain(file, plain({name: state.get(name) for name in _LEARNED}))
                 file.seek(0)
@@ -382,7 +412,10 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
                 return None
             if not os.path.exists(model.path):
                 continue
-            whole = model.whole()
+            memory = memory_of(whole := model.whole())
+            # The new host has an outbox of its own.
+            memory = memory._replace(progress=memory.progress._replace(origin=0, own=0))
+            whole = replace(whole, memory=memory)
         inside = os.path.basename(os.path.dirname(model.path))
         target = (
             os.path.join(folder, USERS, inside, MODEL) if user else os.path.join(folder, MODEL)

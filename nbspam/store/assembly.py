@@ -18,15 +18,17 @@ import numpy as np
 from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, most_tokens, overlay
+from nbspam.counts.counting import table_of_messages
 from nbspam.counts.ledger import (
-    NOT_FILED,
-    FiledMessage,
+    NO_BITS,
+    NOT_SHARED,
     LabelChange,
+    LogProgress,
     Memory,
     Messages,
+    Owed,
     Sample,
     Sampling,
-    added,
     kept_sample,
     ledger_of,
     messages_of_changes,
@@ -51,11 +53,12 @@ from nbspam.settings import PRESENCE, Settings
 from nbspam.tokens.sparse import (
     Documents,
     Vocabulary,
-    empty_vocabulary,
     join,
     no_documents,
+    take_in_slices,
     united,
 )
+from nbspam.tokens.tokenizer import groups_of
 
 
 class ModelMessages(NamedTuple):
@@ -128,15 +131,19 @@ def assembled(
     parts: Sequence[ModelMessages],
     settings: Settings,
     streamed: StreamedModel | None = None,
+    owed: CountTable | None = None,
+    progress: LogProgress = NOT_SHARED,
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
-    streamed: unless it is given, messages and keys of the parts are looked at.  A model of ham
-    alone or spam alone, or of no messages, is one of ham and spam.
+    streamed: unless it is given, messages and keys of the parts are looked at.  owed: see
+    `_balanced`.  A model of ham alone or spam alone, or of no messages, is one of ham and spam.
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
         table = add_tables([table, no_counts(HAM_AND_SPAM)])
-    sampling, last_seen = streamed or _looked_at(table, parts, settings)
+    if streamed is None:
+        streamed = StreamedModel(_sampled(parts, settings, progress), _last_seen(table, parts))
+    sampling, last_seen = streamed
     ledger = ledger_of(
         np.concatenate([part.digests for part in parts]),
         np.concatenate([part.names for part in parts]),
@@ -150,20 +157,30 @@ def assembled(
     if not has_ledger:
         ledger = ledger.only(sample.digests)
     decayed = max(part.decayed for part in parts)
-    memory = Memory(ledger, sample, last_seen, decayed, has_ledger)
+    owes = None if owed is None else _in_classes(owed, table.classes)
+    memory = Memory(ledger, sample, last_seen, decayed, has_ledger, owes, progress)
     return derive(table, memory, settings)
 
 
-def _looked_at(
-    table: CountTable, parts: Sequence[ModelMessages], settings: Settings
-) -> StreamedModel:
-    sampling = Sampling(settings.weighting, max(part.bits for part in parts))
+def _sampled(
+    parts: Sequence[ModelMessages], settings: Settings, progress: LogProgress
+) -> Sampling:
+    """Return the sampling of all parts; a log that hosts share decides its bits for all."""
+    if progress.bits == NO_BITS:
+        sampling = Sampling(settings.weighting, max(part.bits for part in parts))
+    else:
+        sampling = Sampling.fixed(settings.weighting, progress.bits)
     sampling.add(part.messages for part in parts)
+    return sampling
+
+
+def _last_seen(table: CountTable, parts: Sequence[ModelMessages]) -> Days:
+    """Return the day on which each token of a table was last learned, (n_features,)."""
     last_seen = np.zeros(len(table.vocabulary), np.uint16)
     for part in parts:
         column = table.vocabulary.columns(part.keys)
         np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
-    return StreamedModel(sampling, last_seen)
+    return last_seen
 
 
 def begun(settings: Settings) -> Classifier:
@@ -176,15 +193,80 @@ def begun(settings: Settings) -> Classifier:
     return derive(no_counts(HAM_AND_SPAM), memory, settings)
 
 
-def compacted(base: Classifier, changes: Sequence[LabelChange]) -> Classifier:
-    """Return a model with changes added to its counts and messages, and fitted again."""
-    if not changes:
+def compacted(
+    base: Classifier, changes: Sequence[LabelChange], progress: LogProgress | None = None
+) -> Classifier:
+    """Return a model with changes added to its counts and messages, and fitted again.
+
+    progress: of the host that shares its lessons, after these changes; None: as before them.
+    """
+    memory = memory_of(base)
+    progress = memory.progress if progress is None else progress
+    if not changes and progress == memory.progress:
         return base
     settings = base.settings
-    change = signed_table(changes, base.table.vocabulary, settings.weighting)
     touched = [change.digest for change in changes]
     own = _part_of_changes(changes, settings.weighting != PRESENCE)
-    return reassembled(base, added(base.table, change), [messages_of_model(base, touched), own])
+    parts, tables = [messages_of_model(base, touched), own], [base.table]
+    if changes:
+        tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
+    if (owed := memory.owed) is not None:
+        no_texts = np.empty(0, np.uint8), np.zeros(len(owed.keys) + 1, np.int64)
+        words = Vocabulary(owed.keys, *no_texts, groups_of(owed.keys))
+        tables.append(CountTable(base.classes, np.zeros(len(base.classes)), words, *owed[1:]))
+    sampling = _sampled(parts, settings, progress)
+    table, rest = _balanced(add_tables(tables), sampling.messages, settings.weighting)
+    streamed = StreamedModel(sampling, _last_seen(table, parts))
+    return reassembled(base, table, parts, streamed, rest, progress)
+
+
+def _balanced(
+    total: CountTable, remembered: Sequence[Messages], weighting: str
+) -> tuple[CountTable, CountTable]:
+    """Return a sum of changes as counts that are never below 0, and the rest, which is owed.
+
+    remembered: the messages whose tokens a model keeps; the counts have all of these tokens.
+    """
+    class_count, shown = np.maximum(total.class_count, 0), np.maximum(total.feature_count, 0)
+    frequency = total.document_frequency.copy()
+    below = np.flatnonzero((total.feature_count < 0).any(axis=1) | (frequency <= 0))
+    gone = below[frequency[below] <= 0]
+    shown[gone], frequency[gone] = 0, 0
+    for part in remembered:
+        place = find(part.documents.tokens, total.vocabulary.keys[gone])
+        is_held = np.zeros(len(part.documents.tokens), np.bool_)
+        is_held[place[place >= 0]] = True
+        if not is_held.any() or not take_in_slices(is_held, part.documents.columns).any():
+            continue
+        held = table_of_messages(part, weighting)
+        rows, own = gone[place >= 0], place[place >= 0]
+        of_class = np.array([total.classes.index(name) for name in held.classes])
+        shown[np.ix_(rows, of_class)] += held.feature_count[own]
+        frequency[rows] += held.document_frequency[own]
+    rest = total.take(below)._replace(loss=None)
+    rest = rest._replace(
+        feature_count=rest.feature_count - shown[below],
+        document_frequency=rest.document_frequency - frequency[below],
+    )
+    is_owed = rest.feature_count.any(axis=1) | (rest.document_frequency != 0)
+    table = total._replace(
+        class_count=class_count, feature_count=shown, document_frequency=frequency
+    )
+    if set(table.classes) <= set(HAM_AND_SPAM):  # a class without messages may have counts
+        table = table.take(np.flatnonzero(frequency > 0))
+    else:
+        table = without_empty(table)
+    return table, rest.take(np.flatnonzero(is_owed))
+
+
+def _in_classes(owed: CountTable, classes: tuple[str, ...]) -> Owed | None:
+    """Return the owed counts in these classes; None if there are none."""
+    counts = np.zeros((len(owed.vocabulary), len(classes)))
+    for k, name in enumerate(classes):
+        if name in owed.classes:
+            counts[:, k] = owed.feature_count[:, owed.classes.index(name)]
+    frequency = owed.document_frequency.astype(np.int64)
+    return Owed(owed.vocabulary.keys, counts, frequency) if len(frequency) else None
 
 
 def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier:
@@ -198,15 +280,6 @@ def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier
     fitted = compacted(base, changes[:due])
     rest = respelt(changes[due:], base.table.vocabulary, fitted.table.vocabulary)
     return overlay(fitted, rest)
-
-
-def filed_in(base: Classifier, digests: Sequence[int]) -> list[FiledMessage]:
-    """Return where a model that can learn on has the messages of some digests."""
-    ledger, names = memory_of(base).ledger, base.classes
-    return [
-        NOT_FILED if k < 0 else FiledMessage(names[int(ledger.labels[k])], bool(ledger.told[k]))
-        for k in ledger.find(np.array(digests, np.uint64)).tolist()
-    ]
 
 
 class Lessons(NamedTuple):
@@ -231,9 +304,16 @@ def lessons_of(base: Classifier, changes: Sequence[LabelChange]) -> Lessons:
     return Lessons(table, documents, np.searchsorted(table.classes, labels))
 
 
-def reassembled(base: Classifier, table: CountTable, parts: Sequence[ModelMessages]) -> Classifier:
+def reassembled(
+    base: Classifier,
+    table: CountTable,
+    parts: Sequence[ModelMessages],
+    streamed: StreamedModel | None = None,
+    owed: CountTable | None = None,
+    progress: LogProgress = NOT_SHARED,
+) -> Classifier:
     """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
-    model = assembled(table, parts, base.settings)
+    model = assembled(table, parts, base.settings, streamed, owed, progress)
     return replace(model, cutoffs=base.cutoffs) if model.classes == base.classes else model
 
 
@@ -264,18 +344,6 @@ def check_known(classes: Iterable[str], known: Collection[str]) -> None:
             f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
             f" {asks} makes a new class"
         )
-
-
-def message_at_hand(classifier: Classifier, digest: int) -> LabelChange | None:
-    """Return a message from the model's sample, as a change without classes; None if not there."""
-    sample = memory_of(classifier).sample
-    (place,) = find(sample.digests, np.array([digest], np.uint64)).tolist()
-    if place < 0:
-        return None
-    document = sample.documents.one(place)
-    keys = classifier.table.vocabulary.keys[document.tokens]
-    document = Documents(keys, *document[1:])
-    return LabelChange(digest, None, None, 0, document, empty_vocabulary())
 
 
 # ---- streams of sorted tokens: many models are added with memory for one block ----

@@ -236,6 +236,13 @@ MEMORY: dict[str, Any] = {
     "sample_column": ArrayRule("u", "E", "T-1"),
     "sample_offsets": ArrayRule("u", "S+1", "E", order=OFFSETS),
     "sample_count": ArrayRule("u", "E", least=1, or_none=True),
+    "owed": _or_none(_is_dict),
+    "shared": ArrayRule("u8", "L", _ANY),
+}
+OWED: _Rules = {
+    "keys": ArrayRule("u8", "T", _ANY, order=ASCENDING),
+    "feature_count": ArrayRule("f8", "T C", least=-MOST),
+    "document_frequency": ArrayRule("i8", "T", least=-MOST),
 }
 PART: _Rules = {
     "items": _whole(0, _MOST_ITEMS),
@@ -308,6 +315,10 @@ def check_state(state: State) -> None:
     _check_fit(state, sizes)
     if memory := state["memory"]:
         check_fields(memory, MEMORY, sizes, "memory: ", SHAPES)
+        require(sizes["L"] == 5, "memory: shared")
+        if memory["owed"] is not None:
+            require(set(memory["owed"]) == set(OWED), "memory: owed")
+            check_fields(memory["owed"], OWED, {"C": sizes["C"]}, "memory: owed: ")
         for name in "label", "told", "sample_offsets":
             _check_range(memory[name], f"memory: {name}", MEMORY[name], sizes)
     if (cutoffs := state["cutoffs"]) is not None:

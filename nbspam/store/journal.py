@@ -10,14 +10,14 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import differences
-from nbspam.counts.ledger import LabelChange
+from nbspam.counts.ledger import NOT_SHARED, LabelChange, LogProgress
 from nbspam.disk import (
     locked,
     open_own,
@@ -49,8 +49,9 @@ MAGIC = b"nbspam journal\0\0"
 FORMAT = 1
 HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
 WORD = struct.Struct("<I")
-# _NO_LENGTH, number of records, length and checksum of the model file that took them in, CRC-32.
-_END = struct.Struct("<IIQII")
+# _NO_LENGTH, number of records, length and checksum of the model file that took them in, the
+# progress in a shared log, CRC-32.
+_END = struct.Struct("<IIQIIQIQBI")
 END_SIZE = _END.size
 _NO_LENGTH = (1 << 32) - 1  # no record is as long
 # Digest, day, lengths of two class names in bytes; the number of tokens, of counts (0: all
@@ -83,6 +84,7 @@ class Journal(NamedTuple):
     crc: int = 0  # checksum of the last record, or of the header if there is none
     lost: int = 0  # records that are known to be missing
     successor: Identity = NO_MODEL  # the model file that took the records in
+    progress: LogProgress = NOT_SHARED  # of the model with these changes
 
     @property
     def is_whole(self) -> bool:
@@ -127,9 +129,14 @@ def encoded(changes: list[LabelChange], crc: int) -> bytes:
     return b"".join(records)
 
 
-def end_mark(owner: Identity, count: int, successor: Identity = NO_MODEL) -> bytes:
+def end_mark(
+    owner: Identity,
+    count: int,
+    successor: Identity = NO_MODEL,
+    progress: LogProgress = NOT_SHARED,
+) -> bytes:
     """Return the mark that ends a journal of `count` records."""
-    mark = _END.pack(_NO_LENGTH, count, *successor, 0)[: -WORD.size]
+    mark = _END.pack(_NO_LENGTH, count, *successor, *progress, 0)[: -WORD.size]
     return _sealed(mark, owner.checksum)
 
 
@@ -236,20 +243,19 @@ def records_in(data: bytes, at: int, before: Journal) -> Journal:
     if (mark := _end_at(data, at, owner)) and mark[0] == n_records:
         is_last = len(data) == at + END_SIZE
         condition = Condition.WHOLE if is_last else Condition.UNFINISHED
-        return journal._replace(condition=condition, successor=mark[1])
+        return journal._replace(condition=condition, successor=mark[1], progress=mark[2])
     # If the end is good, it tells how many records are lost.
     mark = _end_at(data, len(data) - END_SIZE, owner)
     return journal._replace(lost=max(mark[0] - n_records, 0)) if mark else journal
 
 
-def _end_at(data: bytes, at: int, owner: Identity) -> tuple[int, Identity] | None:
-    """Return number of records and successor in the end mark that begins at a byte, or None."""
+def _end_at(data: bytes, at: int, owner: Identity) -> tuple[int, Identity, LogProgress] | None:
+    """Return the contents of the end mark that begins at a byte: records, successor, progress."""
     if not 0 <= at <= len(data) - END_SIZE:
         return None
-    _, count, length, checksum, _ = _END.unpack_from(data, at)
-    successor = Identity(length, checksum)
-    is_mark = data[at : at + END_SIZE] == end_mark(owner, count, successor)
-    return (count, successor) if is_mark else None
+    _, count, length, checksum, *values, _ = _END.unpack_from(data, at)
+    mark = count, Identity(length, checksum), LogProgress(*values)
+    return mark if data[at : at + END_SIZE] == end_mark(owner, *mark) else None
 
 
 # ---- reading ----
@@ -342,7 +348,7 @@ def read_model(
     if problem := problem_of(path, snapshot.identity, journal):
         warnings.warn(f"{problem}; see: nbspam doctor", ModelWarning, stacklevel=2)
     if journal.owner != snapshot.identity:
-        journal = journal._replace(changes=[])
+        journal = journal._replace(changes=[], progress=NOT_SHARED)
     return snapshot, journal
 
 
@@ -405,16 +411,20 @@ def _put_in_place(path: str) -> None:
 
 
 def append(
-    path: str, journal: Journal, changes: list[LabelChange], is_kept: bool = False
+    path: str,
+    journal: Journal,
+    changes: list[LabelChange],
+    progress: LogProgress = NOT_SHARED,
+    is_kept: bool = False,
 ) -> Journal | None:
     """Add changes to a whole journal and force them to disk; return the journal with only these.
 
-    is_kept: they are on disk elsewhere, until `synchronize` has forced them to disk here.  Returns
-    None if it must be written as a new file: a backup made of hard links must not
-    change.  Raises OSError, and ModelFileError; then nothing was added.
+    progress: after them.  is_kept: they are on disk elsewhere, until `synchronize` has forced
+    them to disk here.  Returns None if it must be written as a new file: a backup made of hard
+    links must not change.  Raises OSError, and ModelFileError; then nothing was added.
     """
     assert journal.owner is not None
-    data, written = _written(journal, changes)
+    data, written = _written(journal, changes, progress)
     descriptor = open_own(journal_path(path), path, os.O_RDWR)
     try:
         status = os.fstat(descriptor)
@@ -432,7 +442,8 @@ def append(
                 os.fsync(descriptor)
         except OSError:
             if committed:
-                _write_at(descriptor, end_mark(journal.owner, journal.n_records), journal.end)
+                mark = end_mark(journal.owner, journal.n_records, progress=journal.progress)
+                _write_at(descriptor, mark, journal.end)
             os.ftruncate(descriptor, journal.size)
             raise
     finally:
@@ -452,31 +463,37 @@ def synchronize(path: str) -> None:
 
 
 def write_journal(
-    path: str, model: Identity, changes: list[LabelChange], name: str | None = None
+    path: str,
+    model: Identity,
+    changes: list[LabelChange],
+    progress: LogProgress = NOT_SHARED,
+    name: str | None = None,
 ) -> Journal:
     """Write a journal of these changes, replacing any other; raises OSError.
 
-    name: of the file, unless it is in the journal's place.
+    progress: after them.  name: of the file, unless it is in the journal's place.
     """
     first = header(model)
     (crc,) = WORD.unpack(first[-WORD.size :])
-    data, written = _written(Journal([], model, end=len(first), crc=crc), changes)
+    data, written = _written(Journal([], model, end=len(first), crc=crc), changes, progress)
     name = name or journal_path(path)
     replace_file(name, lambda file: file.writelines([first, data]), like=path)
     return written
 
 
-def _written(before: Journal, changes: list[LabelChange]) -> tuple[bytes, Journal]:
+def _written(
+    before: Journal, changes: list[LabelChange], progress: LogProgress
+) -> tuple[bytes, Journal]:
     """Return the bytes to write where a journal ends, and the journal with only these changes."""
     assert before.owner is not None
     records = encoded(changes, before.crc)
     count, end = before.n_records + len(changes), before.end + len(records)
-    data = records + end_mark(before.owner, count)
+    data = records + end_mark(before.owner, count, progress=progress)
     crc = WORD.unpack(records[-WORD.size :])[0] if records else before.crc
     written = Journal(
         changes, before.owner, size=end + END_SIZE, end=end, n_records=count, crc=crc
     )
-    return data, written
+    return data, written._replace(progress=progress)
 
 
 def _write_at(descriptor: int, data: bytes, at: int) -> None:
@@ -497,7 +514,7 @@ def name_successor(path: str, journal: Journal, model: Identity) -> None:
         descriptor = open_own(journal_path(path), path, os.O_RDWR)
         try:
             if os.fstat(descriptor).st_nlink == 1:
-                mark = end_mark(journal.owner, journal.n_records, model)
+                mark = end_mark(journal.owner, journal.n_records, model, journal.progress)
                 _write_at(descriptor, mark, journal.end)
         finally:
             os.close(descriptor)
@@ -507,8 +524,8 @@ class ReplacedError(Exception):
     """Another process has replaced a model while this one fitted it."""
 
 
-# Takes the lock, and returns the old model's journal, and the changes for that of the new file.
-Finish = Callable[[], tuple[Journal | None, Sequence[LabelChange]]]
+# Takes the lock, and returns the old model's journal, and the contents of that of the new file.
+Finish = Callable[[], tuple[Journal | None, Journal]]
 
 
 def write_model(
@@ -521,19 +538,19 @@ def write_model(
     file is on disk without its name; it may raise ReplacedError.  A crash leaves old file and
     journal, or new file and next journal.  Raises ModelFileError.
     """
-    rest: Sequence[LabelChange] = ()
+    rest = NO_JOURNAL
 
     def before(new: Identity) -> None:
         nonlocal rest
         old, rest = (journal, rest) if finish is None else finish()
         old = read_journal(path) if old is None else old
         set_aside(path, old, identity_at(path))
-        if rest:
-            write_journal(path, new, list(rest), _next_path(path))
+        if rest is not NO_JOURNAL:
+            write_journal(path, new, rest.changes, rest.progress, _next_path(path))
         name_successor(path, old, new)
 
     save_state(path, state, before)
-    if rest:
+    if rest is not NO_JOURNAL:
         _put_in_place(path)
     else:
         remove_journal(path)

@@ -18,8 +18,17 @@ import numpy as np
 
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.training import ModelGrowth, uncopied_overlay
-from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_lessons
-from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
+from nbspam.counts.counting import Outcome, TokenizedLesson, read_lessons
+from nbspam.counts.ledger import (
+    NO_BITS,
+    NOT_FILED,
+    NOT_SHARED,
+    FiledMessage,
+    LabelChange,
+    LogProgress,
+    filed_by,
+    respelt,
+)
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.disk import Stamp, resolved, stamp_of, unwritable
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
@@ -34,12 +43,11 @@ from nbspam.store.assembly import (
     check_known,
     check_ledger,
     compacted,
-    filed_in,
     lessons_of,
     memory_of,
-    message_at_hand,
     with_changes,
 )
+from nbspam.store.filing import NOWHERE, LessonOutlet, MessageFiling
 from nbspam.store.journal import (
     NO_JOURNAL,
     NOBODY,
@@ -58,7 +66,6 @@ from nbspam.store.journal import (
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of, write_model_file
 from nbspam.tokens.items_to_messages import chunk_by_chunk
-from nbspam.tokens.sparse import empty_vocabulary, no_documents
 from nbspam.verdicts import Skipped, posterior
 
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
@@ -66,7 +73,6 @@ MAX_ENTRIES = 4_000_000
 _APART = 1_000  # messages from which on a process of its own fits a server's model
 # Who has read a model file last to serve from it: others in the process have the same arrays.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
-_NOWHERE = ""  # the class of messages that are to be un-learned; no class has this name
 
 
 class StoredModel:
@@ -84,8 +90,8 @@ class StoredModel:
     _journal: Journal
     _current: Classifier | None
     is_on_disk = True
-    # Told each change first, under the model's lock: it keeps the change for others, on disk.
-    outlet: "Callable[[StoredModel, Sequence[LabelChange]], object] | None" = None
+    # Keeps the changes of a host that shares its lessons; asked under the model's lock.
+    outlet: LessonOutlet | None = None
 
     def __init__(
         self,
@@ -120,6 +126,7 @@ class StoredModel:
         self.base = base
         self._changes: list[LabelChange] = []
         self._known: dict[int, LabelChange] = {}
+        self.progress = memory_of(base).progress if base.memory else NOT_SHARED
         self._growth = ModelGrowth.of(base)
         self.is_due = False  # a fit, which could not be written or is left to another process
         self._current = None
@@ -147,8 +154,13 @@ class StoredModel:
         """Return the classifier that a model file written now would hold, fitted again."""
         with self._mutex:
             self._refresh()
-            base, changes = self.base, list(self._changes)
-        return compacted(base, changes)
+            base, changes, progress = self.base, list(self._changes), self.progress
+        return compacted(base, changes, progress)
+
+    @property
+    def filing(self) -> MessageFiling:
+        """Where the model had each message when it was opened or learned last."""
+        return MessageFiling(self.base, self._known, self.progress)
 
     def told(self) -> dict[int, str]:
         """Return the classes that a person gave to single messages, by digest."""
@@ -173,11 +185,11 @@ class StoredModel:
 
     def filed(self, data: bytes) -> FiledMessage:
         """Return where the model had a mail message when it was opened or learned last."""
-        return self._filed(digest_of(data))
+        return self.filing.at(digest_of(data))
 
     def has(self, digest: int) -> bool:
         """Return whether the model has learned a message or text of this digest."""
-        return self._filed(digest) != NOT_FILED
+        return self.filing.at(digest) != NOT_FILED
 
     def filed_now(self, data: bytes) -> FiledMessage:
         """Return where the model has a mail message by now, whichever process has filed it."""
@@ -197,16 +209,20 @@ class StoredModel:
         with self._mutex:
             self._refresh()
             base, changes, taken_in = self.base, self._changes, list(self._changes)
-        whole = compacted(base, taken_in)
+            progress = self.progress
+        whole = compacted(base, taken_in, progress)
 
-        def finish() -> tuple[Journal | None, Sequence[LabelChange]]:
+        def finish() -> tuple[Journal | None, Journal]:
             stack.enter_context(self._alone())
             if self._changes is not changes:
                 raise ReplacedError
             self._clear_away()
             rest, known = changes[len(taken_in) :], base.table.vocabulary
             old = self._journal if self.is_there else None
-            return old, respelt(rest, known, whole.table.vocabulary)
+            if not rest and progress == self.progress:
+                return old, NO_JOURNAL
+            rest = respelt(rest, known, whole.table.vocabulary)
+            return old, Journal(rest, None, progress=self.progress)
 
         with ExitStack() as stack:
             try:
@@ -280,7 +296,7 @@ class StoredModel:
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Un-learn messages, whichever class they were learned in."""
         check_ledger(self.base, self.name)
-        items = (item._replace(label=_NOWHERE) for item in items)
+        items = (item._replace(label=NOWHERE) for item in items)
         return self._change(items, day, jobs, Copies()) + self._needs_more()
 
     def learn_each(
@@ -295,7 +311,7 @@ class StoredModel:
         if any(item.label is None for item in items):
             check_ledger(self.base, self.name)
         settings = self.settings
-        labelled = [item._replace(label=item.label or _NOWHERE) for item in items]
+        labelled = [item._replace(label=item.label or NOWHERE) for item in items]
         lessons, _ = read_lessons(settings, labelled)
         return self._commit(lessons, settings, Copies(), day, holds)[0]
 
@@ -317,7 +333,7 @@ class StoredModel:
             sent = change(known)
             if sent == known:
                 return False
-            whole = compacted(self.base, self._changes)
+            whole = compacted(self.base, self._changes, self.progress)
             settings = replace(whole.settings, sent_mail=sent or None)
             self._take_base(replace(whole, settings=settings))
             if self.is_on_disk:
@@ -373,80 +389,28 @@ class StoredModel:
                 raise ModelFileError(
                     f"{self.name}: replaced by another model just now; run this again"
                 )
-            changes, outcomes = self._decide(lessons, copies, day, holds)
+            if self.outlet is not None:
+                self._keep_shared(*self.outlet.lost(self.filing))
+            changes, outcomes = self.filing.decided(lessons, copies, day, holds)
             if changes:
                 notes += self._check_classes(changes)
-                if self.outlet is not None:
-                    self.outlet(self, changes)
-                notes += self._keep(changes)
+                if self.outlet is None:  # it shares its lessons no more, if it did
+                    self.progress = self.progress._replace(bits=NO_BITS)
+                    notes += self._keep(changes)
+                else:
+                    notes += self._keep_shared(changes, self.outlet.put(self.filing, changes))
         return outcomes, notes
 
-    def take(self, changes_of: "Callable[[StoredModel], list[LabelChange]]") -> None:
+    def take(
+        self, changes_of: Callable[[MessageFiling], tuple[list[LabelChange], LogProgress]]
+    ) -> None:
         """Keep changes that were decided elsewhere; raises NbspamError.
 
-        changes_of: returns them, under the model's lock; the texts of tokens that the model file
-        does not know are in them.
+        changes_of: returns them, and the progress with them, under the model's lock; the texts of
+        tokens that the model file does not know are in them.
         """
         with self._alone():
-            if changes := changes_of(self):
-                self._keep(changes)
-
-    def last_change(self, digest: int) -> LabelChange:
-        """Return where and since when the model has a message, with its tokens if known."""
-        if digest in self._known:
-            return self._known[digest]
-        tokens = no_documents(np.empty(0, np.uint64), False)
-        change = LabelChange(digest, None, None, 0, tokens, empty_vocabulary())
-        filed, ledger = self._filed(digest), memory_of(self.base).ledger
-        if filed == NOT_FILED:
-            return change
-        (place,) = ledger.find(np.array([digest], np.uint64))
-        change = message_at_hand(self.base, digest) or change
-        return change._replace(after=filed.label, told=filed.told, day=int(ledger.days[place]))
-
-    def _decide(
-        self,
-        lessons: Sequence[TokenizedLesson],
-        copies: Copies,
-        day: int,
-        holds: Callable[[int, FiledMessage], bool],
-    ) -> tuple[list[LabelChange], list[Outcome]]:
-        """Return the changes that lessons make, and the outcome for each message."""
-        changes: list[LabelChange] = []
-        outcomes: list[Outcome] = []
-        now: dict[int, LabelChange] = {}
-        for lesson in lessons:
-            labels = lesson.messages.labels.tolist()
-            digests = map(copies.numbered, lesson.messages.digests.tolist())
-            for row, digest in enumerate(digests):
-                before = filed_by(now[digest]) if digest in now else self._filed(digest)
-                if not holds(len(outcomes), before):
-                    outcomes.append(Outcome(already_known=1))
-                    continue
-                after = FiledMessage(labels[row], lesson.told[row])
-                after = NOT_FILED if labels[row] == _NOWHERE else after
-                outcomes.append(outcome_of(before, after))
-                if after == before or after == before._replace(told=False):
-                    continue
-                change = None
-                if before != NOT_FILED:
-                    # As it was learned: each delivery adds its own headers, so that the tokens
-                    # may differ from those of the copy that is to be moved or un-learned.
-                    change = now.get(digest) or self._known.get(digest)
-                    change = change or message_at_hand(self.base, digest)
-                if change is None:
-                    known = self.base.table.vocabulary
-                    change = lesson.change(row, digest, known, self.settings.weighting)
-                now[digest] = change._replace(
-                    before=before.label, after=after.label, day=day, told=after.told
-                )
-                changes.append(now[digest])
-        return changes, outcomes
-
-    def _filed(self, digest: int) -> FiledMessage:
-        if digest in self._known:
-            return filed_by(self._known[digest])
-        return filed_in(self.base, [digest])[0]
+            self._keep_shared(*changes_of(self.filing))
 
     def _check_classes(self, changes: Sequence[LabelChange]) -> Outcome:
         """Report new classes; raise NotTrainedError if fewer than two classes would be left.
@@ -470,31 +434,45 @@ class StoredModel:
 
     # ---- keeping ----
 
-    def _keep(self, changes: list[LabelChange]) -> Outcome:
-        """Keep changes: up to the last due fit in a new base, the others as changes."""
+    def _keep_shared(self, changes: list[LabelChange], progress: LogProgress) -> Outcome:
+        """Keep changes together with the progress of a host that shares its lessons."""
+        is_same = progress._replace(log=self.progress.log, read=self.progress.read)
+        if not changes and is_same == self.progress:
+            return Outcome()  # doing nothing twice does no harm
+        return self._keep(changes, progress)
+
+    def _keep(self, changes: list[LabelChange], progress: LogProgress | None = None) -> Outcome:
+        """Keep changes: up to the last due fit in a new base, the others as changes.
+
+        progress: see `_keep_shared`; all changes are in one file then.
+        """
         due = self._growth.copy().note_all(changes)
         if self._served is not None and (due or self.is_due):
             due = 0 if self.base.table.n_docs >= _APART else len(changes)
+        due = len(changes) if due and progress is not None else due
+        progress = progress or self.progress
         is_new = self.is_on_disk and not self.is_there
         outcome = Outcome(notes=(f"{self.path}: a new model",) if is_new else ())
         if not due:
-            self._append(changes)
+            self._append(changes, progress)
             return outcome
         before = self.base.table.vocabulary
         try:
-            self._fit(changes[:due])
+            self._fit(changes[:due], progress)
         except NbspamError as error:
-            self._append(changes)
+            self._append(changes, progress)
             return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
         self._refresh()
         if changes[due:]:
             # The new base knows other tokens; the tokens that it does not know must be spelt out.
-            self._append(respelt(changes[due:], before, self.base.table.vocabulary))
+            rest = respelt(changes[due:], before, self.base.table.vocabulary)
+            self._append(rest, self.progress)
         return outcome
 
-    def _fit(self, more: Sequence[LabelChange] = ()) -> None:
+    def _fit(self, more: Sequence[LabelChange] = (), progress: LogProgress | None = None) -> None:
         """Fit evidence again, and write it with all changes and more; raises NbspamError."""
-        self._take_base(compacted(self.base, [*self._changes, *more]))
+        changes = [*self._changes, *more]
+        self._take_base(compacted(self.base, changes, progress or self.progress))
 
     def _note(self, changes: Sequence[LabelChange]) -> None:
         """Add changes that were kept to what this object knows."""
@@ -528,6 +506,8 @@ class StoredModel:
     def _take_in(self, journal: Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""
         self._journal = journal._replace(changes=[])
+        if journal.owner == self._identity:
+            self.progress = journal.progress
         self._note(journal.changes)
 
     @contextmanager
@@ -559,9 +539,10 @@ class StoredModel:
         self._clear_away()
         write_model_file(self.path, whole, self._journal if self.is_there else None)
 
-    def _append(self, changes: list[LabelChange]) -> None:
+    def _append(self, changes: list[LabelChange], progress: LogProgress) -> None:
         """Write changes to the journal."""
         if not self.is_on_disk:
+            self.progress = progress
             self._note(changes)
             return
         if self._identity is None:  # there was no place for the first model file
@@ -571,11 +552,12 @@ class StoredModel:
         journal = None
         try:
             if self._journal.is_whole and self._journal.owner == self._identity:
-                journal = append(self.path, self._journal, changes, self.outlet is not None)
+                is_kept = self.outlet is not None
+                journal = append(self.path, self._journal, changes, progress, is_kept)
             if journal is None:
                 self._clear_away()
                 everything = [*self._changes, *changes]
-                journal = write_journal(self.path, self._identity, everything)
+                journal = write_journal(self.path, self._identity, everything, progress)
             self._take_in(journal._replace(changes=changes))
         except OSError as error:
             raise unwritable(self.path, error) from error
@@ -589,7 +571,7 @@ class StoredModel:
         if journal.owner not in {NOBODY, self._identity}:
             changes = read_journal(self.path).changes
             last = {change.digest: filed_by(change) for change in changes}
-            if all(self._filed(digest) == filed for digest, filed in last.items()):
+            if all(self.filing.at(digest) == filed for digest, filed in last.items()):
                 remove_journal(self.path)  # left by a crash; the model has all of its changes
                 return
         try:

@@ -173,7 +173,8 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     with locked_model(path):
         snapshot, journal = read_model(path)
         base = of_tokens(path, classifier_of(path, snapshot.state))
-        classifier = compacted(base, journal.changes)
+        is_own = journal.owner == snapshot.identity
+        classifier = compacted(base, journal.changes, journal.progress if is_own else None)
         write_model_file(path, replace(classifier, cutoffs=cutoffs))
 
 

@@ -1,8 +1,8 @@
 """Interchange: a model as lines of JSON, which people can read, search, edit and archive.
 
 The first line has settings and classes.  Then comes a line for each token, in the order of keys,
-and a line for each learned message.  Everything else is derived from these again, so a model that
-is dumped and loaded gives the same file, to the byte.
+one for each learned message, and one for each token that is owed.  Everything else is derived
+from these again, so a model that is dumped and loaded gives the same file, to the byte.
 
 The word list of bogofilter is read and written, too; the dumps of other filters are refused.
 """
@@ -22,7 +22,7 @@ from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
 from nbspam.classifier.training import derive
-from nbspam.counts.ledger import Ledger, Memory, Sample, ledger_of
+from nbspam.counts.ledger import Ledger, Memory, Owed, Sample, ledger_of
 from nbspam.counts.table import CountTable, Loss
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
@@ -80,6 +80,11 @@ def as_number(value: Any) -> float:
     return float(value)
 
 
+def _signed(value: Any) -> float:
+    """Return a number that may be below 0; raises ValueError for anything else."""
+    return -as_number(-value) if type(value) in {int, float} and value < 0 else as_number(value)
+
+
 def as_whole(value: Any, most: int) -> int:
     """Return a whole number from 0 to most; raises ValueError for anything else."""
     if type(value) is not int or not 0 <= value <= most:
@@ -118,7 +123,8 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
         header["ledger"] = False
     probability = token_probabilities(table, classifier.settings)
     lines = _token_lines(table, memory, probability), _message_lines(names, memory)
-    for line in chain([header], *lines, _sent_lines(classifier.settings)):
+    others = _owed_lines(names, memory.owed), _sent_lines(classifier.settings)
+    for line in chain([header], *lines, *others):
         readable = line.get("token", "\n").isprintable()
         yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
 
@@ -166,6 +172,13 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
         yield line
 
 
+def _owed_lines(classes: tuple[str, ...], owed: Owed | None) -> Iterator[Line]:
+    """Yield a line for each token of which more was taken back than was counted."""
+    for key, counts, n in zip(*(of.tolist() for of in owed), strict=True) if owed else ():
+        shown = {name: count for name, count in zip(classes, counts, strict=True) if count}
+        yield {"owed": f"{key:016x}", "count": shown, "documents": n}
+
+
 def _sent_lines(settings: Settings) -> Iterator[Line]:
     """Yield a line for each sent message; its facts are hashes, too."""
     for message in settings.sent_mail.by_message() if settings.sent_mail is not None else ():
@@ -186,6 +199,8 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
                 loader.add_token(values)
             elif "sent" in values:
                 loader.add_sent(values)
+            elif "owed" in values:
+                loader.add_owed(values)
             else:
                 loader.add_message(values)
         except (*_WRONG, UsageError) as error:
@@ -242,6 +257,7 @@ class _Loader:
         self.seen: list[int] = []
         self.messages: list[tuple[int, str, int, bool]] = []  # digest, class, day, told
         self.sent: list[SentMessage] = []
+        self.owed: list[tuple[int, list[float], int]] = []  # key, counts, documents
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
@@ -285,6 +301,12 @@ class _Loader:
                 raise ValueError("a token that occurs in a message 0 times")
             self.sampled.append((digest, columns, times))
 
+    def add_owed(self, line: Line) -> None:
+        """Add the line of a token that is owed; raises an exception of _WRONG if malformed."""
+        key = as_whole(int(checked_text(line["owed"]), 16), 2**64 - 1)
+        counts = [_signed(line["count"].get(name, 0)) for name in self.classes]
+        self.owed.append((key, counts, int(_signed(line["documents"]))))
+
     def add_sent(self, line: Line) -> None:
         """Add the line of a sent message; raises an exception of _WRONG if it is malformed."""
         digest, *facts = (
@@ -309,7 +331,8 @@ class _Loader:
             loss,
         )
         seen = np.array(self.seen, np.uint16)[order]
-        memory = Memory(self._ledger(), self._sample(order), seen, self.decayed, self.has_ledger)
+        own = self._ledger(), self._sample(order)
+        memory = Memory(*own, seen, self.decayed, self.has_ledger, self._owed())
         sent = sent_mail_of(self.sent) if self.sent else None
         return derive(table, memory, replace(self.settings, sent_mail=sent))
 
@@ -320,6 +343,14 @@ class _Loader:
         days = np.array([day for _, _, day, _ in self.messages], np.uint16)
         told = np.array([told for *_, told in self.messages], np.bool_)
         return ledger_of(digests, names, days, self.classes, told)
+
+    def _owed(self) -> Owed | None:
+        if not self.owed:
+            return None
+        keys, counts, documents = zip(*sorted(self.owed), strict=True)
+        found = np.array(keys, np.uint64)
+        _check_unique(found, "a token that is owed")
+        return Owed(found, np.array(counts, np.float64), np.array(documents, np.int64))
 
     def _sample(self, order: Integers) -> Sample:
         """Return the sample over the final columns; order: (n_tokens,) argsort of the keys."""

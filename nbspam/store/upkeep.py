@@ -270,7 +270,7 @@ def _repair(path: str) -> Finding:
         return Finding(GOOD, "repair", "there was nothing to repair")
     if journal.owner != snapshot.identity or not isinstance(classifier, Classifier):
         return Finding(NOTE, "repair", f"what was in the journal's place is now {aside}")
-    write_journal(path, snapshot.identity, journal.changes)
+    write_journal(path, snapshot.identity, journal.changes, journal.progress)
     lost = f"{journal.lost:,} are lost" if journal.lost else "none is known to be lost"
     return Finding(
         NOTE,
@@ -340,7 +340,7 @@ def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
         table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
-    return reassembled(classifier, table, [part])
+    return reassembled(classifier, table, [part], progress=memory.progress)
 
 
 def _rare_and_old(table: CountTable, part: ModelMessages, rule: PruningRule, day: int) -> Booleans:

@@ -165,7 +165,8 @@ def test_the_bytes_of_a_journal_are_those_of_the_reference_page(tmp_path):
         b"spam".hex(),
         "0600000000000000 0500000000000000 03000000 01000000",  # tokens, counts
         "02000000 00 6162 85637660",  # the new token, checksum
-        "ffffffff 01000000 000000000000000000000000 1b450ddc",  # end mark
+        "ffffffff 01000000 000000000000000000000000",  # end mark: records, successor,
+        "00000000 0000000000000000 00000000 0000000000000000 ff 6d77e319",  # progress in a log
     )
 
     assert (tmp_path / "m.journal").read_bytes() == bytes.fromhex("".join(pieces))
@@ -428,10 +429,10 @@ def test_records_that_were_exchanged_or_are_of_another_journal_are_told(
 def beside_a_fit(monkeypatch, act):
     """Do something while the next model is fitted."""
 
-    def fitted(base, changes, real=stored.compacted):
+    def fitted(base, changes, progress, real=stored.compacted):
         monkeypatch.setattr(stored, "compacted", real)
         act()
-        return real(base, changes)
+        return real(base, changes, progress)
 
     monkeypatch.setattr(stored, "compacted", fitted)
 

@@ -1,0 +1,88 @@
+"""What hosts forget is decided by the order of the log alone, so exports stay equal."""
+
+import random
+from contextlib import suppress
+from unittest.mock import patch
+
+import pytest
+
+from nbspam.classifier import training
+from nbspam.counts import ledger
+from nbspam.mail.digest import digest_of
+from nbspam.sharing import sharer
+from nbspam.sharing.outbox import Outbox
+from nbspam.sharing.sharer import join_log, snapshot
+from nbspam.store.model import StoredModel
+from nbspam.store.text import model_lines, model_of_lines
+from shared_logs import DAY, Host, KilledError, MemoryLog, killed, message, quiet
+
+N_MESSAGES, N_ACTS = 24, 90
+
+
+def act(rng, host):
+    """Let a host do something."""
+    what = rng.choice(["teach"] * 8 + ["send", "receive", "receive", "compact", "restart", "kill"])
+    if what == "teach":
+        n, label = rng.randrange(N_MESSAGES), rng.choice(["ham", "ham", "spam", "spam", None])
+        data = message(n, rng.randrange(3)).replace(b"copy", rng.choice([b"copy", b"again"]))
+        host.teach(data, label, DAY + rng.randrange(3), rng.random() < 0.3)
+    elif what == "compact":
+        if host.model.is_there:
+            host.model.compact()
+    elif what == "restart":
+        host.start()
+    elif what == "kill":
+        where, name = rng.choice([(Outbox, "move"), (StoredModel, "_keep")])
+        with patch.object(where, name, killed), suppress(KilledError):
+            if rng.random() < 0.5:
+                host.teach(message(rng.randrange(N_MESSAGES)), "ham", DAY + 1)
+            host.sharer.receive()
+        host.start()
+    else:
+        getattr(host.sharer, what)()
+
+
+@pytest.mark.parametrize("seed", [*range(24), 104])
+def test_hosts_that_forget_have_equal_exports(tmp_path, monkeypatch, seed):
+    rng = random.Random(seed)
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", rng.choice([2, 4, 8]))
+    monkeypatch.setattr(sharer, "_AT_ONCE", rng.choice([3, 500]))  # lessons in a group
+    if rng.random() < 0.5:
+        monkeypatch.setattr(training, "SHARE", 1e9)  # few fits
+    log = MemoryLog()
+    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(3)]
+    for number in range(N_ACTS):
+        act(rng, rng.choice(hosts))
+        if number == N_ACTS // 2:  # a host joins in the middle
+            snapshot(hosts[0].sharer, str(tmp_path / "start"), [])
+            (tmp_path / "joined").mkdir()
+            join_log(str(tmp_path / "start"), str(tmp_path / "joined" / "model"), None)
+            hosts.append(Host(tmp_path / "joined", "model", log))
+    quiet(hosts)
+    hosts.append(Host(tmp_path / "late", "model", log))
+    quiet(hosts)
+    exports = [host.export() for host in hosts]
+
+    assert not any(host.sharer.outbox.size() for host in hosts)
+    assert len(set(exports)) == 1
+    assert len({host.sharer.digest() for host in hosts}) == 1
+
+
+def test_a_model_that_owes_is_dumped_and_loaded_and_paid(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
+    host = Host(tmp_path / "host", "model", MemoryLog())
+    for n in range(20):
+        host.teach(message(n), "ham")
+        host.sharer.exchange()
+    kept = host.opened("").whole().memory.sample.digests.tolist()
+    forgotten = next(n for n in range(20) if digest_of(message(n)) not in kept)
+    host.teach(message(forgotten, copy=1), "spam")  # has the word copy1, which is new
+    whole = host.opened("").whole()
+    lines = list(model_lines(whole))
+
+    assert [-1, 1] in whole.memory.owed.feature_count.tolist()
+    assert b'"copy1"' not in b"".join(lines)
+    assert list(model_lines(model_of_lines(lines, "dump"))) == lines
+    host.teach(message(20, copy=1), "ham")
+    (line,) = (line for line in model_lines(host.opened("").whole()) if b'"copy1"' in line)
+    assert b'"count": {"spam": 1}, "documents": 1' in line
