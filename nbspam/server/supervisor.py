@@ -1,8 +1,9 @@
 """The supervisor: the process that binds addresses, starts workers, and restarts them.
 
-It answers no mail itself.  Signals: SIGTERM and SIGINT end the workers, which first answer all
-accepted connections; SIGHUP reads the choices again and starts new workers before the old ones
-end.  It tells systemd when it is ready, reloads and stops.
+It answers no mail itself.  When workers have learned enough, it forks a process that fits the
+model.  Signals: SIGTERM and SIGINT end the workers, which first answer all accepted connections;
+SIGHUP reads the choices again and starts new workers before the old ones end.  It tells systemd
+when it is ready, reloads and stops.
 """
 
 import contextlib
