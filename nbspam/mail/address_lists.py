@@ -16,6 +16,7 @@ line is evidence of fixed strength: it is added to the score of a message.
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#]*@?[^\s@:#]+\Z")  # "#" begins a comment
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _SERVER = re.compile(r"[^\s#;]+\Z")
-_MAX_LINES = 100_000
+_MAX_LINES, _MAX_HOST = 100_000, 253
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
 _LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|([^<>\s]++)\s*+\Z")
 
@@ -73,11 +74,14 @@ class AddressLists(NamedTuple):
         the model trusts, if the lists name none.
         """
         head = read_correspondence(open_message(data))
-        senders = head.mailboxes(b"from")
+        senders = [
+            sender._replace(address=listed_form(_text(sender.address)).encode("utf-8", "replace"))
+            for sender in head.mailboxes(b"from")
+        ]
         list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
-        exact = [sender.address.decode("utf-8", "replace") for sender in senders]
+        exact = [_text(sender.address) for sender in senders]
         hosts = [address.rpartition("@")[2] for address in exact]
-        keys = [f"to:{recipient}", *exact, *(f"list:{each}" for each in list_ids)]
+        keys = [listed_form(f"to:{recipient}"), *exact, *(f"list:{each}" for each in list_ids)]
         keys += [above for host in hosts for above in _with_parents(host)]
         key = next((key for key in keys if key in self.verbs), None)
         if key is None:
@@ -104,7 +108,22 @@ class AddressLists(NamedTuple):
 
 def _list_id(value: bytes) -> str:
     found = _LIST_ID.search(value)
-    return (found[1] or found[2]).decode("utf-8", "replace").lower() if found else ""
+    return _text(found[1] or found[2]).lower() if found else ""
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def listed_form(address: str) -> str:
+    """Return an address in lower case, its domain as DNS has it, `xn--…` with other letters."""
+    address = address.lower()
+    start = max(address.rfind("@"), address.find(":")) + 1
+    name, host = address[:start], address[start:]
+    if not host.isascii() and len(host) <= _MAX_HOST:
+        with suppress(UnicodeError):  # no domain
+            host = host.encode("idna").decode()
+    return name + host
 
 
 def _with_parents(host: str) -> list[str]:
@@ -171,12 +190,14 @@ def read_lists(model: str) -> AddressLists | None:
         text = read_own(path, parent_folder(path)).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
-    except (OSError, ModelFileError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except ModelFileError as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
     verbs, trusted = {}, None
     for number, line in enumerate(text.splitlines()[:_MAX_LINES], start=1):
         verb, _, key = line.partition("#")[0].strip().partition(" ")
-        key = key.strip().lower()
+        key = listed_form(key.strip())
         if verb == "trust" and key:
             trusted = key
         elif verb in _VERBS and _ADDRESS.match(key):
@@ -188,7 +209,7 @@ def read_lists(model: str) -> AddressLists | None:
 
 def checked_address(text: str) -> str:
     """Return an address as lists have it; raises InputError."""
-    key = text.strip().strip("<>").lower().removeprefix("@")
+    key = listed_form(text.strip().strip("<>").removeprefix("@"))
     is_word = not any(sign in key for sign in ".@:")  # no domain: nobody's mail would fit
     if is_word or not _ADDRESS.match(key) or not key.isprintable():
         raise InputError(
@@ -214,7 +235,7 @@ def sender_of(data: bytes) -> str | None:
     Strangers write it, so an address that does not fit into a line counts as none.
     """
     senders = read_correspondence(open_message(data)).mailboxes(b"from")
-    text = senders[0].address.decode("utf-8", "replace") if len(senders) == 1 else ""
+    text = listed_form(_text(senders[0].address)) if len(senders) == 1 else ""
     return text if text.isprintable() and _SENDER.match(text) else None
 
 

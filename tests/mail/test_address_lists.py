@@ -106,6 +106,13 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
             -HINT,
         ),
         (["deny list:dev.l.example"], mail(more="List-Id: dev.l.example\n"), CERTAIN),
+        # A domain with other letters is the one that DNS has.
+        (["deny xn--tda.example"], mail(sender="x@Ü.example"), CERTAIN),
+        (
+            ["allow x@xn--tda.example"],
+            mail("dkim=pass header.d=xn--tda.example", sender="x@ü.example"),
+            -CERTAIN,
+        ),
     ],
 )
 def test_what_a_line_adds(lines, data, nats):
@@ -188,6 +195,9 @@ def test_what_is_no_address_is_refused(text):
         checked_address(text)
     assert checked_address(" @Shop.Example ") == "shop.example"
     assert checked_address("<Ann@Shop.Example>") == "ann@shop.example"
+    assert checked_address("x@Ü.example") == "x@xn--tda.example"
+    assert checked_address("to:Ü.example") == "to:xn--tda.example"
+    assert checked_address(f"{'ü' * 300}.example") == f"{'ü' * 300}.example"  # no domain of DNS
 
 
 @pytest.mark.parametrize("server", ["", "a b", "mx#1", "mx\nallow com", "mx\udcff", "mx;x"])
