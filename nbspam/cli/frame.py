@@ -115,11 +115,16 @@ def user_folder(on_windows: str, on_unix: str, default: str) -> str:
 
 
 def configured_tables(path: str) -> dict[str, Any]:
-    """Return the tables of the configuration file, {} without one; raises click.UsageError."""
+    """Return the tables of the configuration file, {} without one; raises click.UsageError.
+
+    A file in a folder that may not be entered is none, as for git.
+    """
+    if not os.path.exists(path):
+        return {}
+    if not os.path.isfile(path):
+        raise click.UsageError(f"{path}: not a file; {ADVICE}")
     try:
         stream = open(path, "rb")  # noqa: SIM115  closed below
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}; {ADVICE}") from None
     import tomllib

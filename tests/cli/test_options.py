@@ -240,7 +240,10 @@ def test_a_wrong_file_stops_only_the_commands_that_it_concerns(nbspam, trained, 
     assert "[filter] sure: 2.0 is not in the range" in err
     config.unlink()
     config.mkdir()
-    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: Is a directory")
+    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: not a file")
+    config.rmdir()
+    os.mkfifo(config)  # opening it would wait
+    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: not a file")
 
 
 # ---- arguments ----
