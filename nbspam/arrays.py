@@ -33,8 +33,8 @@ EPOCH = 719_163  # the ordinal of 1970-01-01, from which `Days` count
 
 
 def today() -> int:
-    """Return the day that it is in UTC, counted from 1970-01-01."""
-    return int(time.time() // 86_400)
+    """Return the day that it is in UTC, counted from 1970-01-01, as models keep it: 0 to 65535."""
+    return min(max(int(time.time() // 86_400), 0), 0xFFFF)
 
 
 # A message alone is judged by some three hundred calls of numpy on short arrays.  The functions

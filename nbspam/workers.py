@@ -64,6 +64,8 @@ def ordered_map(
     if isinstance(workers, Engine):
         yield from workers.map(function, chunks, last)
         return
+    if workers < 1:
+        raise UsageError(f"jobs: {workers} processes do no work; give 1 or more")
     keep_freed_memory()
     stream = iter(chunks)
     first = list(islice(stream, 2))

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import nbspam
+from nbspam.arrays import today
 from nbspam.errors import InputError, NbspamError, NotTrainedError, UsageError
 from nbspam.models import BernoulliNB, MultinomialNB
 from nbspam.sources.items import read_items
@@ -195,6 +197,8 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(np.array([1]), target=0), UsageError, "one row or column"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
+        (lambda: nbspam.train(PAIRS, jobs=0), UsageError, "jobs: 0 processes do no work"),
+        (lambda: nbspam.train(PAIRS, max_tokens=-1), UsageError, "max_tokens: -1 leaves no t"),
         (
             lambda: nbspam.train(MELONS, target="好瓜", engine="loky"),
             UsageError,
@@ -217,6 +221,14 @@ def test_what_makes_no_sense_is_refused(stored):
     ):
         with pytest.raises(error, match=why):
             call()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "day"), [(-2 * 86_400, 0), (20_000 * 86_400 + 1, 20_000), (1e12, 65_535)]
+)
+def test_the_day_is_one_that_a_model_holds(monkeypatch, seconds, day):
+    monkeypatch.setattr(time, "time", lambda: seconds)  # a clock that is wrong by a century
+    assert today() == day
 
 
 # --- rows in memory, vectors, EM, clusters, queries ------------------------------------------
