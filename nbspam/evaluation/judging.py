@@ -127,7 +127,9 @@ def folds(y: Integers, k: int | str, seed: int) -> Integers:
             )
         return np.arange(n_docs)
     if not isinstance(k, int) or k > n_docs:
-        raise UsageError(f"--cv {k}: there are {n_docs} documents; give up to that, or loo")
+        raise UsageError(
+            f"--cv {k}: more folds than documents ({n_docs}); give up to that, or loo"
+        )
     if not 2 <= k <= smallest:
         raise UsageError(
             f"--cv {k}: the smallest class has {smallest} documents; give a number of folds"

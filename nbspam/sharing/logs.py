@@ -20,6 +20,12 @@ _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _AGAIN = "lessons wait until it is back"
 
 
+def _lost(name: str, error: Exception) -> SharedLogError:
+    """Return what a library's error says of a log, in one line."""
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+    return SharedLogError(f"{name}: {reason}; {_AGAIN}")
+
+
 class LogEnd(NamedTuple):
     """The state of a log."""
 
@@ -132,8 +138,7 @@ class RedisLog(SharedLog):
         try:
             yield self._redis
         except (self._failure, OSError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise SharedLogError(f"{self.name}: {reason}; {_AGAIN}") from error
+            raise _lost(self.name, error) from error
 
     def append(self, records: Sequence[bytes]) -> None:
         """Append records in this order."""
@@ -236,8 +241,7 @@ class PostgresLog(SharedLog):
             yield self._open
         except (self._psycopg.Error, OSError) as error:
             self.close()
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise SharedLogError(f"{self.name}: {reason}; {_AGAIN}") from error
+            raise _lost(self.name, error) from error
 
     def _connect(self) -> None:
         more = {} if self._password is None else {"password": self._password}
