@@ -136,7 +136,7 @@ async def test_our_own_mistakes_are_told_without_words_of_mail(monkeypatch):
 
     monkeypatch.setattr("nbspam.server.page.pages.counts_page", mistaken)
     status, _, body = await answer_of(await sent(desk(), asked("GET", "/")))
-    assert (status, body) == (500, b"internal error\n")
+    assert (status, body) == (503, b"internal error\n")
 
 
 def test_what_went_wrong_with_a_mailbox_is_told_whatever_its_name(tmp_path):
