@@ -21,7 +21,7 @@ _AGAIN = "lessons wait until it is back"
 
 
 def _lost(name: str, error: Exception) -> SharedLogError:
-    """Return what a library's error says of a log, in one line."""
+    """Return the error that a library's error becomes, in one line."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
     return SharedLogError(f"{name}: {reason}; {_AGAIN}")
 
