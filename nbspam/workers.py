@@ -35,7 +35,6 @@ Result = TypeVar("Result")
 # Chunks per worker that may be computed ahead of an earlier one that takes longer.
 _AHEAD = 4
 PROTOCOL = 5  # of pickle
-_ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 
 
 def available_cores() -> int:
@@ -98,12 +97,9 @@ def keep_freed_memory() -> None:
     120 in 2,000 messages, and 3 MB less.  A process without room for the block does without.
     Threads take blocks from one heap, since several would each keep freed memory.
     """
-    import ctypes
-
     import numpy as np
 
-    with suppress(AttributeError, OSError):  # only glibc has it
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    allocate_in_one_heap()
     with suppress(MemoryError):
         np.empty(24 << 20, np.uint8)
 
@@ -129,7 +125,7 @@ def allocate_in_one_heap() -> None:
     import ctypes
 
     with suppress(AttributeError, OSError):  # only glibc has it
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 # --- in the parent --------------------------------------------------------------------------
