@@ -13,8 +13,8 @@ Words that the reader does not see can only speak for spam.
 Other people's mail has the same words, but came through other hosts and programs: the model
 knows few tokens of its headers, links and markup.  The evidence of its other tokens was
 learned from another kind of mail, so its score is drawn towards even odds.  Its words alone
-may raise the score again, the more the less of the rest is known; they never lower it, so that
-added words of ham gain nothing.
+may raise the score again, the more, the fewer of the other tokens are known.  They never lower
+it, so a sender gains nothing by adding words of ham.
 """
 
 from math import log

@@ -117,7 +117,7 @@ def user_folder(on_windows: str, on_unix: str, default: str) -> str:
 def configured_tables(path: str) -> dict[str, Any]:
     """Return the tables of the configuration file, {} without one; raises click.UsageError.
 
-    A file in a folder that may not be entered is none, as for git.
+    A file in a folder that may not be entered counts as missing, as in git.
     """
     if not os.path.exists(path):
         return {}
