@@ -15,7 +15,7 @@ import numpy as np
 from nbspam.arrays import ArrayLike, Floats, Integers, Keys, together
 from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
 from nbspam.counts.ledger import Memory, Messages, Sampling
-from nbspam.counts.table import CountTable, entry_weights, token_counts_of
+from nbspam.counts.table import CountTable, counted, entry_weights
 from nbspam.errors import UsageError
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings
@@ -48,18 +48,14 @@ class Corpus:
 
     def table(self, rows: Integers, weighting: str) -> CountTable:
         """Return the count table of some documents; repeated messages are counted again."""
-        return self._table(self.documents.take(rows), self.y[rows], weighting)
-
-    def _table(self, documents: Documents, y: Integers, weighting: str) -> CountTable:
-        groups = self.vocabulary.groups
-        counts = token_counts_of(documents, y, len(self.classes), groups, weighting)
-        return CountTable(self.classes, counts[0], self.vocabulary, counts[1], counts[2])
+        documents = self.documents.take(rows)
+        return counted(self.classes, self.vocabulary, documents, self.y[rows], weighting)
 
     def training(self, rows: Integers, weighting: str) -> Training:
         """Count these documents as `counting.count_items` counts filed ones."""
         once, y, digests = self.unique(rows)
         documents = self.documents.take(once)
-        table = self._table(documents, y, weighting)
+        table = counted(self.classes, self.vocabulary, documents, y, weighting)
         met = np.flatnonzero(table.document_frequency)
         labels = np.array(self.classes, np.str_)[y]
         documents = documents._replace(tokens=self.vocabulary.keys)

@@ -20,6 +20,7 @@ from nbspam.counts.table import (
     CountTable,
     TableSum,
     compact,
+    counted,
     negative,
     shifted,
     token_counts_of,
@@ -32,7 +33,6 @@ from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, read_to_learn
 from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, concatenated
 from nbspam.tokens.tokenizer import (
-    BATCH_BYTES,
     TokenBatch,
     batch_vocabulary,
     batches,
@@ -161,13 +161,15 @@ def _message(part: Messages, row: int) -> Messages:
 def table_of_messages(part: Messages, weighting: str) -> CountTable:
     """Return the counts of messages; the texts of tokens are left empty."""
     classes, y = np.unique(part.labels, return_inverse=True)
-    keys = part.documents.tokens
-    groups = groups_of(keys)
-    counts = token_counts_of(part.documents, y, len(classes), groups, weighting)
-    no_texts = np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64)
-    names = tuple(classes.tolist())
-    vocabulary = Vocabulary(keys, *no_texts, groups)
-    return CountTable(names, counts[0], vocabulary, counts[1], counts[2])
+    vocabulary = without_texts(part.documents.tokens)
+    return counted(tuple(classes.tolist()), vocabulary, part.documents, y, weighting)
+
+
+def without_texts(keys: Keys) -> Vocabulary:
+    """Return the vocabulary of these keys, in which every text is empty."""
+    return Vocabulary(
+        keys, np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64), groups_of(keys)
+    )
 
 
 class SampledMessages:
@@ -209,8 +211,8 @@ _NO_KEY = np.uint64(1)  # never a key, because the low bits of keys are 0
 class CountTally:
     """The counts of batches; copies the text of each token only once."""
 
-    def __init__(self, weighting: str, max_tokens: int = MAX_TOKENS) -> None:
-        self._weighting, self._max_tokens = weighting, max_tokens
+    def __init__(self, weighting: str) -> None:
+        self._weighting = weighting
         self._numbering = Numbering()
         self._new: list[Vocabulary] = []  # the new tokens of each batch
         self._class_count: dict[str, float] = {}
@@ -221,7 +223,7 @@ class CountTally:
     @property
     def is_full(self) -> bool:
         """Whether this tally should be handed over and a new one started."""
-        return len(self._numbering) > self._max_tokens
+        return len(self._numbering) > MAX_TOKENS
 
     def add(self, batch: TokenBatch, labels: Sequence[str], turn: int) -> None:
         """Count a batch; labels: the class of each document; turn: see `table`."""
@@ -364,21 +366,10 @@ class Training(NamedTuple):
     has_ledger: bool = True
 
 
-class CountingLimits(NamedTuple):
-    """The most that a process holds at a time; the counts do not depend on it."""
-
-    batch_bytes: int = BATCH_BYTES  # text that is tokenised at once
-    tokens: int = MAX_TOKENS  # with more, the counts so far are handed over
-
-
-LIMITS = CountingLimits()
-
-
 def count_items(
     items: Iterable[Item],
     settings: Settings,
     jobs: Workers = 1,
-    limits: CountingLimits = LIMITS,
     bounds: Bounds = UNBOUNDED,
 ) -> Training:
     """Return the counts of labelled items.
@@ -391,7 +382,7 @@ def count_items(
     skipped: list[Skipped] = []
     unique = Unique(settings.weighting) if bounds.ledger else SampledMessages(sampling)
     counts = TableSum(bounds.max_tokens)
-    for part in counted_chunks(items, settings, jobs, limits):
+    for part in counted_chunks(items, settings, jobs):
         sampling.add(unique.new_of(part.messages))
         skipped.extend(part.failures.values())
         if part.table is not None:
@@ -424,10 +415,10 @@ class CountedChunk(NamedTuple):
 
 
 def counted_chunks(
-    items: Iterable[Item], settings: Settings, jobs: Workers, limits: CountingLimits = LIMITS
+    items: Iterable[Item], settings: Settings, jobs: Workers
 ) -> Iterator[CountedChunk]:
     """Yield the chunks that workers counted, in the order of items."""
-    counter = _Counter(settings, limits)
+    counter = _Counter(settings)
     yield from ordered_map(counter.count, enumerate(chunks_of(items, jobs)), jobs, counter.last)
 
 
@@ -440,13 +431,13 @@ def total_of(counts: TableSum) -> CountTable:
 class _Counter:
     """The work of one process: counts chunk after chunk."""
 
-    def __init__(self, settings: Settings, limits: CountingLimits) -> None:
-        self.settings, self.limits = settings, limits
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
 
     @cached_property
     def tally(self) -> CountTally:
         """The counts so far; created in the worker, since writing to forked memory copies it."""
-        return CountTally(self.settings.weighting, self.limits.tokens)
+        return CountTally(self.settings.weighting)
 
     def count(self, chunk: tuple[int, list[Item]]) -> CountedChunk:
         """Count one chunk; chunk: its number, and its items."""
@@ -455,7 +446,7 @@ class _Counter:
         labels, told = read.labels, read.told
         batched = []
         done = 0
-        for group in batches(read.messages, self.settings.tokens, self.limits.batch_bytes):
+        for group in batches(read.messages, self.settings.tokens):
             own = slice(done, done + len(group))
             messages = self.count_batch(group, labels[own], read.digests[own], turn)
             batched.append((messages, told[own]))

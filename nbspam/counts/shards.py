@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Indices, Integers, Keys, Strings, together
+from nbspam.arrays import Booleans, Indices, Integers, Keys, together
 from nbspam.counts.counting import (
-    LIMITS,
-    CountingLimits,
     Read,
+    Training,
     Unique,
     counted_chunks,
     repeated,
@@ -87,7 +86,6 @@ def count_share(
     settings: Settings,
     shard: Shard,
     jobs: Workers = 1,
-    limits: CountingLimits = LIMITS,
 ) -> tuple[Share, tuple[Skipped, ...]]:
     """Return the share of a shard, and its skipped items.
 
@@ -99,7 +97,7 @@ def count_share(
     places: list[Integers] = []  # of the messages, among the items of this shard
     n_items = 0
     counts = TableSum()
-    for part in counted_chunks(deal, settings, jobs, limits):
+    for part in counted_chunks(deal, settings, jobs):
         read.extend(part.messages)
         skipped.extend(part.failures.values())
         there = np.delete(np.arange(part.n_items), list(part.failures))
@@ -156,20 +154,11 @@ def messages_of_share(share: Share, rows: Integers) -> Messages:
 _AT_ONCE = 1 << 14  # messages that come several times
 
 
-class Gathered(NamedTuple):
-    """The messages of all shares, each of them once."""
+def gather_shards(shares: Sequence[Share], weighting: str) -> Training:
+    """Return the messages of all shares of a corpus, each of them once.
 
-    corrections: CountTable  # to be added to the sum of the shares' counts; without texts
-    messages: tuple[Messages, ...]  # the sample
-    bits: int  # number of zero bits at the end of the digests in the sample
-    digests: Keys  # (n_docs,)
-    labels: Strings  # (n_docs,)
-    told: Booleans  # (n_docs,)
-    repeated: int  # messages that came again
-
-
-def gather_shards(shares: Sequence[Share], weighting: str) -> Gathered:
-    """Return the messages of all shares of a corpus."""
+    The table has only the corrections of the sum of the shares' counts, without texts.
+    """
     digests = together([share.digests for share in shares], np.uint64)
     again = np.isin(digests, repeated(digests))
     sampling, unique = Sampling(weighting), Unique(weighting)
@@ -182,7 +171,7 @@ def gather_shards(shares: Sequence[Share], weighting: str) -> Gathered:
         sampling.add([messages_of_share(share, rows)])
     names = [np.array(share.table.classes, np.str_)[share.labels] for share in shares]
     told = together([share.told for share in shares], np.bool_)
-    return Gathered(
+    return Training(
         unique.corrections(sampling.messages),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,

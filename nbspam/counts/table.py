@@ -249,6 +249,24 @@ def token_counts_of(
     return Counts(class_count, total, frequency)
 
 
+def counted(
+    classes: tuple[str, ...],
+    vocabulary: Vocabulary,
+    documents: Documents,
+    y: Integers,
+    weighting: str,
+) -> CountTable:
+    """Return the table of documents over the columns of a vocabulary; y: (n_docs,) classes."""
+    counts = token_counts_of(documents, y, len(classes), vocabulary.groups, weighting)
+    return CountTable(
+        classes,
+        counts.class_count,
+        vocabulary,
+        counts.feature_count,
+        counts.document_frequency,
+    )
+
+
 def rounded(weights: Floats, weighting: str) -> Floats:
     """Return weights rounded to multiples of the weighting's grain."""
     return np.asarray(np.rint(weights / GRAIN[weighting]) * GRAIN[weighting])

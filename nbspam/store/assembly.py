@@ -18,7 +18,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, most_tokens, overlay
-from nbspam.counts.counting import table_of_messages
+from nbspam.counts.counting import table_of_messages, without_texts
 from nbspam.counts.ledger import (
     NO_BITS,
     NOT_SHARED,
@@ -58,7 +58,6 @@ from nbspam.tokens.sparse import (
     take_in_slices,
     united,
 )
-from nbspam.tokens.tokenizer import groups_of
 
 
 class ModelMessages(NamedTuple):
@@ -211,9 +210,8 @@ def compacted(
     if changes:
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
     if (owed := memory.owed) is not None:
-        no_texts = np.empty(0, np.uint8), np.zeros(len(owed.keys) + 1, np.int64)
-        words = Vocabulary(owed.keys, *no_texts, groups_of(owed.keys))
-        tables.append(CountTable(base.classes, np.zeros(len(base.classes)), words, *owed[1:]))
+        words, no_messages = without_texts(owed.keys), np.zeros(len(base.classes))
+        tables.append(CountTable(base.classes, no_messages, words, *owed[1:]))
     sampling = _sampled(parts, settings, progress)
     table, rest = _balanced(add_tables(tables), sampling.messages, settings.weighting)
     streamed = StreamedModel(sampling, _last_seen(table, parts))
@@ -369,18 +367,9 @@ class SortedTokens(NamedTuple):
     def part(self, start: int, end: int) -> "SortedTokens":
         """Return the rows start to end - 1, without copying."""
         table, some = self.table, slice(start, end)
-        words = table.vocabulary
-        bounds = words.offsets[start : end + 1]
-        first = int(bounds[0])
-        vocabulary = Vocabulary(
-            words.keys[some],
-            words.blob[first : int(bounds[-1])],
-            bounds.astype(np.int64) - first,
-            words.groups[some],
-        )
         loss = table.loss
         part = table._replace(
-            vocabulary=vocabulary,
+            vocabulary=table.vocabulary.part(start, end),
             feature_count=table.feature_count[some],
             document_frequency=table.document_frequency[some],
             loss=None if loss is None else loss._replace(of_each=loss.of_each[some]),

@@ -19,7 +19,7 @@ from nbspam import __version__
 from nbspam.arrays import Indices, Keys, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import check_classes, train_classifier
-from nbspam.counts.counting import Training, repeated, table_of_messages
+from nbspam.counts.counting import repeated, table_of_messages
 from nbspam.counts.ledger import Messages, Sampling
 from nbspam.counts.shards import Census, Shard, Share, gather_shards
 from nbspam.counts.table import (
@@ -372,23 +372,14 @@ def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
         assembly.SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
         for s in shares
     ]
-    if gathered.corrections.classes:
-        runs.append(assembly.run_of(gathered.corrections, assembly.NO_TEXT))
+    if gathered.table.classes:  # corrections
+        runs.append(assembly.run_of(gathered.table, assembly.NO_TEXT))
     total = assembly.merged_runs(runs)
     whole = without_empty(total.table)
     check_classes(whole)
     columns = worth_keeping(whole, settings.min_df, settings.max_features)
     table, _ = assembly.loaded_table(total, settings, columns)
-    training = Training(
-        table,
-        gathered.messages,
-        gathered.bits,
-        gathered.digests,
-        gathered.labels,
-        gathered.told,
-        gathered.repeated,
-    )
-    classifier = train_classifier(training, settings, day)
+    classifier = train_classifier(gathered._replace(table=table), settings, day)
     return Merged(classifier, len(parts), gathered.repeated, is_training=True)
 
 

@@ -1,6 +1,6 @@
 """Training: the same model however the work is cut, a bounded one, and one that learns on."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -18,34 +18,37 @@ from nbspam.classifier.training import (
     train_classifier,
     uncopied_overlay,
 )
-from nbspam.counts.counting import CountingLimits
+from nbspam.counts import counting
 from nbspam.counts.ledger import LabelChange, Sampling
 from nbspam.counts.table import add_tables, no_counts, without_empty
 from nbspam.errors import NotTrainedError
 from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier
-from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
+from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
 from stored import EVERY_SETTING
 from support import HAM, SPAM, count_batch, examples, message, plain
 
 
-def model_bytes(tmp_path, items, settings, jobs=1, **limits):
+def model_bytes(tmp_path, items, settings, jobs=1):
     path = tmp_path / "m.nbspam"
-    training = count_items(items, settings, jobs, limits=CountingLimits(**limits))
+    training = count_items(items, settings, jobs)
     save_classifier(str(path), train_classifier(training, settings))
     return path.read_bytes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", EVERY_SETTING.values(), ids=EVERY_SETTING)
-def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path, settings):
+def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
+    mails, tmp_path, settings, monkeypatch
+):
     items = [item for n in range(2) for item in read_items([str(mails)])]  # two chunks
     if settings in MANY.values():
         items = [item._replace(label=f"c{n % 3}") for n, item in enumerate(items)]
     one = model_bytes(tmp_path, items, settings)
-    small = {"batch_bytes": 1 << 14, "tokens": 100}
-    assert model_bytes(tmp_path, items, settings, jobs=2, **small) == one
+    monkeypatch.setattr(counting, "batches", partial(batches, size=1 << 14))
+    monkeypatch.setattr(counting, "MAX_TOKENS", 100)
+    assert model_bytes(tmp_path, items, settings, jobs=2) == one
 
 
 def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, mail_classifier):

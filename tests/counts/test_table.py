@@ -10,7 +10,8 @@ from sklearn.feature_selection import mutual_info_classif
 
 from nbspam.classifier import training as library
 from nbspam.classifier.training import learn_items
-from nbspam.counts.counting import CountingLimits, CountTally, Numbering, count_items
+from nbspam.counts import counting
+from nbspam.counts.counting import CountTally, Numbering, count_items
 from nbspam.counts.table import (
     GRAIN,
     CountTable,
@@ -230,8 +231,9 @@ def test_two_tables_put_the_same_keys_in_different_slots():
     assert not np.array_equal(one._slots, two._slots)
 
 
-def test_a_tally_is_full_once_it_has_more_tokens_than_its_limit():
-    tally = CountTally(PRESENCE, max_tokens=3)
+def test_a_tally_is_full_once_it_has_more_tokens_than_its_limit(monkeypatch):
+    monkeypatch.setattr(counting, "MAX_TOKENS", 3)
+    tally = CountTally(PRESENCE)
     for n, (text, is_full) in enumerate([("a b", False), ("b c", False), ("d", True)]):
         tally.add(tokenize([message(body=text)], TokenSettings()), ["ham"], n)
         assert tally.is_full == is_full
@@ -311,14 +313,11 @@ def test_the_most_frequent_stay_then_the_newest_then_the_largest_keys():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_training_with_a_limit_keeps_its_bound(jobs):
-    limits, few, given = (
-        CountingLimits(tokens=50),
-        Bounds(max_tokens=60),
-        items(range(300)),
-    )
-    exact = count_items(given, MAIL, jobs, limits)
-    bounded = count_items([*given, *given[:40]], MAIL, jobs, limits, few)
+def test_training_with_a_limit_keeps_its_bound(jobs, monkeypatch):
+    monkeypatch.setattr(counting, "MAX_TOKENS", 50)
+    few, given = Bounds(max_tokens=60), items(range(300))
+    exact = count_items(given, MAIL, jobs)
+    bounded = count_items([*given, *given[:40]], MAIL, jobs, few)
     assert len(exact.table.vocabulary) > 100
     assert len(bounded.table.vocabulary) <= 60
     assert bounded.table.loss.of_others > 0
@@ -326,7 +325,7 @@ def test_training_with_a_limit_keeps_its_bound(jobs):
 
     # A message that is moved to another class does not break it.
     moved = [*given, *items(range(40), "ham")]
-    exact, bounded = count_items(moved, MAIL), count_items(moved, MAIL, jobs, limits, few)
+    exact, bounded = count_items(moved, MAIL), count_items(moved, MAIL, jobs, few)
     assert bounded.table.class_count.tolist() == exact.table.class_count.tolist()
     check_bound(bounded.table, exact.table)
 

@@ -10,8 +10,8 @@ import pytest
 from maildirs import Maildir
 from nbspam.classifier import training
 from nbspam.classifier.training import train_classifier
-from nbspam.counts import ledger
-from nbspam.counts.counting import CountingLimits, count_items
+from nbspam.counts import counting, ledger
+from nbspam.counts.counting import count_items
 from nbspam.counts.table import CountTable
 from nbspam.decision import Cutoffs
 from nbspam.errors import ModelFileError, UsageError
@@ -301,8 +301,9 @@ NO_LEDGER = Bounds(ledger=False)
 
 
 def write(path, given, bounds):
-    limits = CountingLimits(tokens=50)  # so that the limit is looked at often
-    counted = count_items(given, MAIL, 1, limits, bounds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "MAX_TOKENS", 50)  # so that the limit is looked at often
+        counted = count_items(given, MAIL, bounds=bounds)
     save_classifier(str(path), train_classifier(counted, MAIL, day=9))
     return str(path)
 
