@@ -491,9 +491,9 @@ def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
             for file, array, kind in zip(files, arrays, _KINDS, strict=True):
                 file.write(np.ascontiguousarray(array, kind).data)
             n_bytes, n_tokens = n_bytes + len(words.blob), n_tokens + len(words)
-        shapes: list[Any] = [n_tokens] * len(files)
-        shapes[0], shapes[2], shapes[4] = n_tokens + 1, n_bytes, (n_tokens, len(table.classes))
-        shapes[8] = 0 if table.loss is None else n_tokens
+        cells, n_lacking = (n_tokens, len(table.classes)), 0 if table.loss is None else n_tokens
+        each = n_tokens
+        shapes = (n_tokens + 1, each, n_bytes, each, cells, each, each, each, n_lacking)
         offsets, keys, blob, groups, feature_count, frequency, ranks, last_seen, lacks = map(
             _mapped, files, _KINDS, shapes
         )

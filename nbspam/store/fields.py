@@ -67,6 +67,10 @@ def is_number_between(value: Any, least: float = 0.0, most: float = MOST) -> boo
     return type(value) in {int, float} and least <= value <= most
 
 
+def _is_share(value: Any) -> bool:
+    return is_number_between(value, 0, 1)
+
+
 def are_names(values: Any) -> bool:
     """Return whether a value is a list of different texts."""
     are_texts = type(values) is list and len(values) > 0 and all(map(_is_text, values))
@@ -92,7 +96,7 @@ def _is_alpha(value: Any) -> bool:
 def _is_prior(value: Any) -> bool:
     if type(value) is str:
         return value in {"estimated", "uniform", "smoothed"}
-    are_shares = type(value) is list and all(is_number_between(share, 0, 1) for share in value)
+    are_shares = _list_of(_is_share)(value)
     return are_shares and abs(sum(value) - 1) < 1e-6
 
 
@@ -203,8 +207,8 @@ FORGOTTEN: _Rules = {  # of a model that has forgotten tokens
 COMBINED: _Rules = {
     "worth": ArrayRule("f8", "G+1", least=-MOST),
     "correction": ArrayRule("f4", "T", least=-MOST),
-    "usual": lambda value: is_number_between(value, 0, 1),
-    "leaning": lambda value: is_number_between(value, 0, 1),
+    "usual": _is_share,
+    "leaning": _is_share,
 }
 BLENDED: _Rules = {
     "blend": ArrayRule("f8", "2G+2"),
@@ -218,8 +222,8 @@ SUMMED: _Rules = {  # the logarithm of 0 is -inf
     "n_required": ArrayRule("f8", "C", "T"),
 }
 CUTOFFS: Mapping[str, _Check] = {
-    "spam": lambda value: is_number_between(value, 0, 1),
-    "ham": lambda value: is_number_between(value, 0, 1),
+    "spam": _is_share,
+    "ham": _is_share,
     "fp_cost": lambda value: is_number_between(value) and value > 0,
     "unsure_cost": _or_none(is_number_between),
 }

@@ -324,8 +324,9 @@ def snapshot_and_journal(
     again.  The journal may be another model's.  Raises ModelFileError.
     """
     while True:
-        is_known = known is not None and stamp_of(path) == known.stamp
-        snapshot = known if known is not None and is_known else read_snapshot(path, copy)
+        snapshot = known
+        if snapshot is None or snapshot.stamp != stamp_of(path):
+            snapshot = read_snapshot(path, copy)
         # Read before the journal, whose place it may take just now.
         coming = read_journal(path, _next_path(path))
         journal = read_journal(path)

@@ -40,7 +40,14 @@ from nbspam.store import assembly
 from nbspam.store.fields import check_part
 from nbspam.store.journal import locked_model, write_model
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import Identity, Snapshot, State, is_model_file, read_snapshot
+from nbspam.store.modelfile import (
+    Identity,
+    Snapshot,
+    State,
+    is_model_file,
+    load_state,
+    read_snapshot,
+)
 from nbspam.store.open import PART, keep_old_model
 from nbspam.store.tables import LivingTable, living, merge_tables
 from nbspam.tables.classifier import TableClassifier
@@ -276,7 +283,7 @@ def save_part(path: str, share: Share, settings: Settings) -> str | None:
 
 def _holds_part(path: str) -> bool:
     try:
-        return is_part(read_snapshot(path).state)
+        return is_part(load_state(path))
     except ModelFileError:
         return False
 
@@ -440,7 +447,7 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     """
     named = set(paths)
     paths = [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
-    if is_part(read_snapshot(resolved(paths[0])).state):
+    if is_part(load_state(resolved(paths[0]))):
         return merge_parts([_part_at(path) for path in paths], day)
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")

@@ -182,13 +182,13 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
         yield array
 
 
-def read_plain_dict(memory: mmap.mmap, start: int, max_values: int = MAX_VALUES) -> State:
+def read_plain_dict(memory: mmap.mmap, start: int) -> State:
     """Return the plain dict in the stream from `start` to the end of the memory.
 
     Its arrays are read-only views of the memory.  Raises RefusedError for any other content,
-    and nothing else.  max_values: values that are read at most.
+    and nothing else.
     """
-    reader = _Reader(memory, start, max_values)
+    reader = _Reader(memory, start)
     try:
         value = reader.value()
         reader.expect(_STOP)
@@ -202,8 +202,8 @@ def read_plain_dict(memory: mmap.mmap, start: int, max_values: int = MAX_VALUES)
 class _Reader:
     """Reads what `write_plain` writes; every length is bounded by the memory's."""
 
-    def __init__(self, memory: mmap.mmap, start: int, max_values: int) -> None:
-        self.memory, self.at, self.left = memory, start, max_values
+    def __init__(self, memory: mmap.mmap, start: int) -> None:
+        self.memory, self.at, self.left = memory, start, MAX_VALUES
 
     def take(self, count: int) -> bytes:
         """Return the next `count` bytes of the stream."""
@@ -402,14 +402,23 @@ def read_snapshot(path: str, copy: str | None = None) -> Snapshot:
 def identity_at(path: str) -> Identity | None:
     """Return the identity that the header of a model file states, None if it states none."""
     try:
-        with open(os.open(path, _OPEN_FLAGS), "rb") as file:
-            head = file.read(HEADER.size)
+        head = _first_bytes(path, HEADER.size)
     except OSError:
         return None
     if len(head) < HEADER.size or not head.startswith(PREFIX):
         return None
     _, _, _, length, checksum, _ = HEADER.unpack(head)
     return Identity(length, checksum)
+
+
+def is_model_file(path: str) -> bool:
+    """Return whether a path leads to a file that begins as model files do."""
+    return os.path.isfile(path) and _first_bytes(path, len(PREFIX)) == PREFIX
+
+
+def _first_bytes(path: str, count: int) -> bytes:
+    with open(os.open(path, _OPEN_FLAGS), "rb") as file:
+        return file.read(count)
 
 
 # What judges and what teaches in a process read one copy.
@@ -545,14 +554,6 @@ def _write(file: BinaryIO, state: State) -> Identity:
     return identity
 
 
-def is_model_file(path: str) -> bool:
-    """Return whether a path leads to a file that begins as model files do."""
-    if not os.path.isfile(path):
-        return False
-    with open(os.open(path, _OPEN_FLAGS), "rb") as file:
-        return file.read(len(PREFIX)) == PREFIX
-
-
 def _check_target(path: str) -> None:
     """Raise ModelFileError if a file that is not a model would be overwritten."""
     with contextlib.suppress(FileNotFoundError):
@@ -560,9 +561,7 @@ def _check_target(path: str) -> None:
             raise ModelFileError(
                 f"{path}: cannot write the model: not a regular file; give another place with -m"
             )
-        with open(os.open(path, _OPEN_FLAGS), "rb") as file:
-            start = file.read(len(PREFIX))
-        if start not in {b"", PREFIX}:
+        if _first_bytes(path, len(PREFIX)) not in {b"", PREFIX}:
             raise ModelFileError(
                 f"{path}: cannot write the model: the file there is not a model; "
                 f"give another place with -m"

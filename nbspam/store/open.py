@@ -30,7 +30,7 @@ from nbspam.store.journal import (
     snapshot_and_journal,
     write_model,
 )
-from nbspam.store.modelfile import State, is_model_file, read_snapshot
+from nbspam.store.modelfile import State, is_model_file, load_state
 from nbspam.verdicts import AnyClassifier
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
 def check_no_filter(path: str) -> None:
     """Raise ModelFileError if the model in a file is a mail filter's: one of ham and spam."""
     try:
-        state = read_snapshot(resolved(path)).state
+        state = load_state(resolved(path))
         classes = classifier_of(path, state).classes
     except NbspamError:
         return  # there is none, or none that a filter can use

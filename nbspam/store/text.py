@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,17 @@ def as_whole(value: Any, most: int) -> int:
     return value
 
 
+def _as_hash(value: Any) -> int:
+    """Return a number of 64 bits from its hexadecimal digits; raises ValueError, TypeError."""
+    return as_whole(int(checked_text(value), 16), 2**64 - 1)
+
+
+def _as_flag(value: Any, name: str) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{name}: {value!r:.40} is neither true nor false")
+    return value
+
+
 def as_day(value: Any) -> int:
     """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
     return as_whole(date.fromisoformat(checked_text(value)).toordinal() - EPOCH, _MAX_DAY)
@@ -131,11 +142,9 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
 
 def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) -> Iterator[Line]:
     """Yield a line for each token; its probability is for readers, and follows from the counts."""
-    vocabulary = table.vocabulary.packed()
-    blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
+    keys, groups = table.vocabulary.keys.tolist(), table.vocabulary.groups
     lacks = None if table.loss is None else table.loss.of_each
-    for j, key in enumerate(vocabulary.keys.tolist()):
-        text = blob[offsets[j] : offsets[j + 1]]
+    for j, (key, text) in enumerate(zip(keys, _texts(table), strict=True)):
         line: Line = {"token": text.decode("utf-8", "surrogateescape")}
         if definition.reference_key(definition.token_of(text)) != key:
             line["key"] = f"{key:016x}"
@@ -146,7 +155,7 @@ def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) 
             line["probability"] = dict(zip(table.classes, shares, strict=True))
         yield {
             **line,
-            "group": definition.GROUPS[vocabulary.groups[j]],
+            "group": definition.GROUPS[groups[j]],
             "count": {
                 name: int(n) if n == int(n) else n
                 for name, n in zip(table.classes, table.feature_count[j].tolist(), strict=True)
@@ -155,6 +164,14 @@ def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) 
             "documents": int(table.document_frequency[j]),
             "seen": shown_day(int(memory.last_seen[j])),
         }
+
+
+def _texts(table: CountTable) -> Iterator[bytes]:
+    """Yield the text of each token as UTF-8."""
+    vocabulary = table.vocabulary.packed()
+    blob = vocabulary.blob.tobytes()
+    for start, end in pairwise(vocabulary.offsets.tolist()):
+        yield blob[start:end]
 
 
 def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
@@ -246,9 +263,7 @@ class _Loader:
         self.others_had: int | None = None
         if "others_had" in header:
             self.others_had = as_whole(header["others_had"], int(MAX_COUNT))
-        self.has_ledger = header.get("ledger", True)
-        if type(self.has_ledger) is not bool:
-            raise ValueError(f"ledger: {self.has_ledger!r:.40} is neither true nor false")
+        self.has_ledger = _as_flag(header.get("ledger", True), "ledger")
         self.lacks: list[int] = []
         self.texts: list[bytes] = []
         self.keys: list[int] = []
@@ -265,12 +280,10 @@ class _Loader:
         text = checked_text(line["token"]).encode("utf-8", "surrogateescape")
         if len(text) > MAX_TOKEN:
             raise ValueError(f"a token of more than {MAX_TOKEN:,} bytes")
-        is_spelt_out = "key" in line
-        key = (
-            int(checked_text(line["key"]), 16)
-            if is_spelt_out
-            else definition.reference_key(definition.token_of(text))
-        )
+        if "key" in line:
+            key = _as_hash(line["key"])
+        else:
+            key = definition.reference_key(definition.token_of(text))
         unknown = line["count"].keys() - set(self.classes)
         if unknown:
             raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
@@ -283,16 +296,14 @@ class _Loader:
         self.seen.append(as_day(line["seen"]))
         self.lacks.append(as_whole(line.get("lacks", 0), self.others_had or 0))
         self.texts.append(text)
-        self.keys.append(as_whole(key, 2**64 - 1))
+        self.keys.append(key)
 
     def add_message(self, line: Line) -> None:
         """Add the line of a message; raises an exception of _WRONG if it is malformed."""
-        digest = as_whole(int(checked_text(line["message"]), 16), 2**64 - 1)
+        digest = _as_hash(line["message"])
         if line["class"] not in self.classes:
             raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
-        told = line.get("told", False)
-        if type(told) is not bool:
-            raise ValueError(f"told: {told!r:.40} is neither true nor false")
+        told = _as_flag(line.get("told", False), "told")
         self.messages.append((digest, line["class"], as_day(line["day"]), told))
         if "tokens" in line:
             columns = [as_whole(column, 2**32 - 1) for column in line["tokens"]]
@@ -303,16 +314,13 @@ class _Loader:
 
     def add_owed(self, line: Line) -> None:
         """Add the line of a token that is owed; raises an exception of _WRONG if malformed."""
-        key = as_whole(int(checked_text(line["owed"]), 16), 2**64 - 1)
+        key = _as_hash(line["owed"])
         counts = [_signed(line["count"].get(name, 0)) for name in self.classes]
         self.owed.append((key, counts, int(_signed(line["documents"]))))
 
     def add_sent(self, line: Line) -> None:
         """Add the line of a sent message; raises an exception of _WRONG if it is malformed."""
-        digest, *facts = (
-            as_whole(int(checked_text(each), 16), 2**64 - 1)
-            for each in (line["sent"], *line["facts"])
-        )
+        digest, *facts = map(_as_hash, (line["sent"], *line["facts"]))
         self.sent.append(SentMessage(digest, as_whole(line["when"], 2**32 - 1), tuple(facts)))
 
     def classifier(self) -> Classifier:
@@ -409,7 +417,7 @@ _OURS: dict[str, tuple[str, ...]] = {
 }
 _TOKENS = PRESETS["mail"].tokens
 _CUT = definition.word_table(_TOKENS.punctuation)
-_MAX_COUNT = 1 << 32
+_MOST_MESSAGES = 1 << 32
 
 Counts = list[int]  # numbers of messages: ham, spam
 
@@ -431,13 +439,10 @@ def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
     ham, spam = table.class_count.tolist()
     last = int(memory.last_seen.max(initial=0))
     yield b"%s %d %d %d\n" % (_TOTAL, spam, ham, _date_number(last))
-    vocabulary = table.vocabulary.packed()
-    blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
-    for j, ((ham, spam), day) in enumerate(
-        zip(table.feature_count.tolist(), memory.last_seen.tolist(), strict=True)
-    ):
-        token = definition.token_of(blob[offsets[j] : offsets[j + 1]])
-        yield b"%s %d %d %d\n" % (_spelt(token), spam, ham, _date_number(day))
+    counts, days = table.feature_count.tolist(), memory.last_seen.tolist()
+    for text, (ham, spam), day in zip(_texts(table), counts, days, strict=True):
+        token = _spelt(definition.token_of(text))
+        yield b"%s %d %d %d\n" % (token, spam, ham, _date_number(day))
 
 
 def _spelt(token: definition.Token) -> bytes:
@@ -452,10 +457,7 @@ def _spelt(token: definition.Token) -> bytes:
 
 def _date_number(day: int) -> int:
     """Return a day as a number yyyymmdd; day 0 means unknown, and gives 0."""
-    if not day:
-        return 0
-    found = date.fromordinal(EPOCH + day)
-    return found.year * 10_000 + found.month * 100 + found.day
+    return int(f"{date.fromordinal(EPOCH + day):%Y%m%d}") if day else 0
 
 
 def model_of_bogofilter_lines(lines: Iterable[bytes], name: str) -> Classifier:
@@ -488,7 +490,7 @@ def _parsed(line: bytes) -> tuple[bytes, Counts, int]:
     """Return the token, counts and day of a line; raises ValueError."""
     text, *numbers = line.rstrip().rsplit(b" ", 3)
     spam, ham, day = map(int, numbers)
-    if not (text and 0 <= spam <= _MAX_COUNT and 0 <= ham <= _MAX_COUNT):
+    if not (text and 0 <= spam <= _MOST_MESSAGES and 0 <= ham <= _MOST_MESSAGES):
         raise ValueError
     return text, [ham, spam], _day(day)
 
@@ -498,7 +500,7 @@ def _day(number: int) -> int:
         found = date(number // 10_000, number // 100 % 100, number % 100)
     except (ValueError, OverflowError):
         return 0  # word lists need not keep days
-    return min(max(found.toordinal() - EPOCH, 0), (1 << 16) - 1)
+    return min(max(found.toordinal() - EPOCH, 0), _MAX_DAY)
 
 
 def _tokens_of(spelling: bytes) -> list[definition.Token]:

@@ -58,9 +58,9 @@ def writers(path: str) -> dict[str, list[str]]:
     if sys.platform == "win32":
         return found
     folder = parent_folder(os.path.abspath(path))
-    for who in _classes(os.stat(folder), stat.S_IWGRP, stat.S_IWOTH):
+    for who in _groups_with(os.stat(folder), stat.S_IWGRP, stat.S_IWOTH):
         if not os.stat(folder).st_mode & stat.S_ISVTX and _can_enter(folder, who):
-            found.setdefault(_name(who), []).append(folder)
+            found.setdefault(_group_name(who), []).append(folder)
     return found
 
 
@@ -70,9 +70,9 @@ def _allowed(path: str, group_bit: int, others_bit: int) -> dict[str, list[str]]
     if sys.platform == "win32":
         return found
     for file in _files(path):
-        for who in _classes(os.lstat(file), group_bit, others_bit):
+        for who in _groups_with(os.lstat(file), group_bit, others_bit):
             if _can_enter(parent_folder(os.path.abspath(file)), who):
-                found.setdefault(_name(who), []).append(file)
+                found.setdefault(_group_name(who), []).append(file)
     return found
 
 
@@ -86,8 +86,8 @@ def _files(path: str) -> Iterator[str]:
             yield file
 
 
-def _classes(status: os.stat_result, group_bit: int, others_bit: int) -> list[int | None]:
-    """Return the group that has a right: None for everyone, or else its number."""
+def _groups_with(status: os.stat_result, group_bit: int, others_bit: int) -> list[int | None]:
+    """Return the group that has a right besides the owner: None for everyone, or its number."""
     if status.st_mode & others_bit:
         return [None]
     return [status.st_gid] if status.st_mode & group_bit else []
@@ -104,7 +104,7 @@ def _lets_in(status: os.stat_result, group: int | None) -> bool:
     return group == status.st_gid and bool(status.st_mode & stat.S_IXGRP)
 
 
-def _name(group: int | None) -> str:
+def _group_name(group: int | None) -> str:
     if group is None:
         return EVERYONE
     import grp
