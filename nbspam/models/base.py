@@ -10,7 +10,7 @@ rounding of their last digits (`gaussian.Moments`).  A subclass defines how a ba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -190,8 +190,9 @@ class Statistics:
 
     classes: Labels
     sums: Sums
+    not_counts: ClassVar[tuple[str, ...]] = ()  # the names of sums that may be below zero
 
-    def plus(self, other: Statistics, sign: int = 1) -> Statistics:
+    def plus(self, other: Statistics, sign: int = 1) -> Self:
         """Return the sum (sign 1) or difference (sign -1) over the union of the classes."""
         if (self.classes.dtype.kind in "biuf") != (other.classes.dtype.kind in "biuf"):
             raise DataError("y: some labels are numbers and some are text; use one kind")
@@ -203,14 +204,17 @@ class Statistics:
     def is_negative(self) -> bool:
         """Return whether more was subtracted than had been added."""
         # Sums of fractions return to zero only within rounding errors.
-        return any((total < -1e-6).any() for total in self.sums.values())
+        return any((total < -1e-6).any() for total in self._counts().values())
 
-    def clipped(self) -> Statistics:
+    def clipped(self) -> Self:
         """Return these statistics with rounding errors below zero replaced by zero."""
-        sums = {name: np.maximum(total, 0.0) for name, total in self.sums.items()}
-        return type(self)(self.classes, sums)
+        counts = {name: np.maximum(total, 0.0) for name, total in self._counts().items()}
+        return type(self)(self.classes, {**self.sums, **counts})
 
-    def seen(self) -> Statistics:
+    def _counts(self) -> Sums:
+        return {name: self.sums[name] for name in self.sums if name not in self.not_counts}
+
+    def seen(self) -> Self:
         """Return these statistics without the classes of which nothing is left."""
         kept = self.sums["class_count_"] > 0
         return type(self)(self.classes[kept], {k: total[kept] for k, total in self.sums.items()})
@@ -239,6 +243,7 @@ class Estimator(Scored):
     _positive = False  # whether negative values in X are refused
     _missing = False  # whether X may contain NaN, which stands for a missing value
     _sparse = True  # whether the methods below get a sparse X as it is, not as an array
+    _named_priors: ClassVar[tuple[str, ...]] = ("estimated", "uniform")
     class_prior: str | ArrayLike
     classes_: Labels
     class_count_: Array
@@ -385,7 +390,8 @@ class Estimator(Scored):
                 return np.full(n_classes, -np.log(n_classes))
             prior = class_count / n_docs
         elif isinstance(prior, str):
-            raise DataError(f"class_prior: {prior!r}; give estimated, uniform, or numbers")
+            names = ", ".join(self._named_priors)
+            raise DataError(f"class_prior: {prior!r}; give {names}, or numbers")
         prior = np.asarray(prior, dtype=np.float64)
         if prior.shape != (n_classes,) or not ((prior >= 0).all() and np.isclose(prior.sum(), 1)):
             raise DataError(

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Estimator, Statistics
-from nbspam.models.smoothing import addend, addends, log_shares
+from nbspam.models.base import DataError, Statistics
+from nbspam.models.smoothing import SmoothedModel, addend, addends
 from nbspam.models.tokens import ComplementNB, LinearModel, MultinomialNB
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Levels:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ColumnModel(Estimator):
+class ColumnModel(SmoothedModel):
     """A model of columns; the estimates are explained above.
 
     levels: the number of values of each column.
@@ -166,14 +166,13 @@ class ColumnModel(Estimator):
             [addends(self.estimate, self.alpha, own, n, "values") for own, n in columns]
         )
 
+    @property
+    def _dirichlet_of_classes(self) -> Sequence[float] | None:
+        return None if self.dirichlet is None else self.dirichlet[-1]
+
     def class_added(self, n_classes: int) -> Array:
         """Return the number added to the count of each class, shape (n_classes,)."""
-        own = None if self.dirichlet is None else self.dirichlet[-1]
-        if own is not None and str(self.class_prior) != "smoothed":
-            raise DataError(
-                f"dirichlet: gives the classes a prior, and class_prior is {self.class_prior!r};"
-                " leave out one"
-            )
+        own = self._dirichlet_of_classes
         return addends(self.estimate, self.alpha, own, n_classes, "classes")
 
     def _begin(self, X: Any) -> None:
@@ -197,13 +196,6 @@ class ColumnModel(Estimator):
                 " columns; give that many whole numbers"
             )
         return levels.astype(np.intp)
-
-    def _log_prior(self, class_count: Array) -> Array:
-        if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
-            n_classes = len(class_count)
-            added = self.class_added(n_classes)
-            return log_shares(class_count, class_count.sum(), n_classes, added, added.sum())
-        return super()._log_prior(class_count)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         _ = self.added_, self.class_added(len(learnt.classes))  # raises, if the prior does not fit
@@ -370,7 +362,9 @@ class DistinctRows(Statistics):
     row_count_: (n_distinct,).
     """
 
-    def plus(self, other: Statistics, sign: int = 1) -> DistinctRows:
+    not_counts = ("rows_",)
+
+    def plus(self, other: Statistics, sign: int = 1) -> Self:
         """Return the rows of both, or with sign -1 the remaining ones."""
         classes = np.union1d(self.classes, other.classes)
         mine, theirs = (
@@ -385,27 +379,21 @@ class DistinctRows(Statistics):
         rows = np.concatenate(renamed)
         weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
         class_count = mine.plus(theirs, sign).sums["class_count_"]
-        return DistinctRows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
+        return type(self)(classes, {"class_count_": class_count, **different_rows(rows, weight)})
 
-    def seen(self) -> DistinctRows:
+    def seen(self) -> Self:
         """Return these statistics without the classes of which nothing is left."""
         kept = self.sums["class_count_"] > 0
         rows = self.sums["rows_"].copy()
         rows[:, -1] = (np.cumsum(kept) - 1)[rows[:, -1]]
         sums = {**self.sums, "class_count_": self.sums["class_count_"][kept], "rows_": rows}
-        return DistinctRows(self.classes[kept], sums)
+        return type(self)(self.classes[kept], sums)
 
-    def clipped(self) -> Statistics:
-        """Return these statistics with rounding errors below zero replaced by zero."""
-        rows, weight = self.sums["rows_"], np.maximum(self.sums["row_count_"], 0.0)
-        class_count = np.maximum(self.sums["class_count_"], 0.0)
-        return DistinctRows(
-            self.classes, {"class_count_": class_count, **different_rows(rows, weight)}
-        )
-
-    def is_negative(self) -> bool:
-        """Return whether more was subtracted than had been added."""
-        return any((self.sums[name] < -1e-6).any() for name in ("class_count_", "row_count_"))
+    def clipped(self) -> Self:
+        """Return these statistics without rounding errors, and without rows of no weight."""
+        sums = super().clipped().sums
+        rows = different_rows(sums["rows_"], sums["row_count_"])
+        return type(self)(self.classes, {**sums, **rows})
 
 
 def different_rows(rows: Any, weight: Array) -> dict[str, Any]:

@@ -313,6 +313,11 @@ def _by_column(values: Array, levels: Levels) -> Array:
 # --- averages over all parents ---------------------------------------------------------------
 
 
+def _check_min_support(min_support: float) -> None:
+    if not 0 < min_support < np.inf:
+        raise DataError(f"min_support: {min_support!r} is not a number above 0; give one")
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class AODE(PairModel):
     """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i) for all j.
@@ -332,8 +337,7 @@ class AODE(PairModel):
     min_support: float = 1.0
 
     def _become(self, learnt: Any, n_features: int) -> Any:
-        if not 0 < self.min_support < np.inf:
-            raise DataError(f"min_support: {self.min_support!r} is not a number above 0; give one")
+        _check_min_support(self.min_support)
         return super()._become(learnt, n_features)
 
     def _derive(self) -> Any:
@@ -504,8 +508,7 @@ class AKDE(RowsModel):
     min_support: float = 1.0
 
     def _become(self, learnt: Any, n_features: int) -> Any:
-        if not 0 < self.min_support < np.inf:
-            raise DataError(f"min_support: {self.min_support!r} is not a number above 0; give one")
+        _check_min_support(self.min_support)
         if self.order not in range(1, 1 << 31):
             raise DataError(f"order: {self.order!r} is not a whole number from 1 up; give one")
         n_varied = int((self.levels_ > 1).sum())

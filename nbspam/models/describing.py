@@ -119,7 +119,7 @@ def _(model: CountedMultinomialNB, whole: bool) -> Iterator[Distribution]:
 
 @_of_columns.register
 def _(model: CountedComplementNB, whole: bool) -> Iterator[Distribution]:
-    given, probability = (model.n_features_in_,), np.exp(-model.weight(model.alpha_))
+    given, probability = (model.n_features_in_,), np.exp(-model.weight())
     count = model.complement_count()
     yield Distribution((ANY_COLUMN,), given, count, probability, of_others=True)
 

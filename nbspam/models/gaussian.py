@@ -38,13 +38,14 @@ class Moments(Statistics):
     """Statistics of which three, a count, a mean and a sum of squares, are added as moments."""
 
     names = ("value_count_", "mean_", "deviation_")
+    not_counts = names[1:]
 
-    def plus(self, other: Statistics, sign: int = 1) -> Moments:
+    def plus(self, other: Statistics, sign: int = 1) -> Self:
         """Return the moments of the values of both, or with sign -1 of the remaining ones."""
         added = super().plus(other, sign)
         of_count, of_mean, of_deviation = self.names
         if of_count not in added.sums:
-            return type(self)(added.classes, added.sums)
+            return added
         mine, theirs = self._over(added.classes), other._over(added.classes)
         n = added.sums[of_count]
         share = np.divide(sign * theirs[of_count], n, out=np.zeros_like(n), where=n > 0)
@@ -55,18 +56,6 @@ class Moments(Statistics):
             of_deviation: np.where(n > 0, np.maximum(deviation, 0.0), 0.0),
         }
         return type(self)(added.classes, {**added.sums, **moments})
-
-    def is_negative(self) -> bool:
-        """Return whether more was subtracted than had been added."""
-        return self._counts().is_negative()
-
-    def clipped(self) -> Statistics:
-        """Return these statistics with rounding errors below zero replaced by zero."""
-        return type(self)(self.classes, {**self.sums, **self._counts().clipped().sums})
-
-    def _counts(self) -> Statistics:
-        counts = {k: total for k, total in self.sums.items() if k not in self.names[1:]}
-        return Statistics(self.classes, counts)
 
 
 def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums:
@@ -225,7 +214,7 @@ class GaussianNB(Estimator):
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return moments(X, code, weight, n_classes)
 
-    def _become(self, learnt: Statistics, n_features: int) -> GaussianNB:
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
         checked_var_smoothing(self.var_smoothing)
         if self.estimate not in ("mle", "mean"):
             raise DataError(
@@ -313,6 +302,7 @@ class ConditionalMoments(Moments):
     """Statistics whose moments, if there are numbers, are given the class and a value."""
 
     names = ("given_count_", "given_mean_", "given_deviation_")
+    not_counts = names[1:]
 
 
 def conditional_moments(

@@ -151,8 +151,8 @@ def given_table(counts: Array, levels: Levels, added: Array, left_out: int = 0) 
     given = np.zeros((total + 1, total + 1))
     given[:total, :total] = levels.log_shares(counts, added, left_out)
     given[total, :total] = levels.log_shares(np.diagonal(counts), added, left_out)
-    for start, end in zip(levels.start.tolist(), (levels.start + levels.n).tolist(), strict=True):
-        given[start:end, start:end] = 0.0
+    for values in levels.slices:
+        given[values, values] = 0.0
     return given
 
 
@@ -205,12 +205,9 @@ class PairModel(BinaryByDefault):
 
     def _blocks(self, X: Any, width: int) -> Iterator[tuple[slice, Codes, Any, Array]]:
         """Yield blocks of rows, see `Encoding.blocks`, and their numbers (n_docs, n_numbers)."""
-        is_number = self.levels_ == 0
-        if not is_number.any():
-            for rows, cells, events in self.encoding.blocks(X, width, type(self).__name__):
-                yield rows, cells, events, np.empty((len(cells), 0))
-            return
-        numbers, X = X[:, is_number].astype(np.float64, copy=False), X[:, ~is_number]
+        is_number, numbers = self.levels_ == 0, np.empty((X.shape[0], 0))
+        if is_number.any():
+            numbers, X = X[:, is_number].astype(np.float64, copy=False), X[:, ~is_number]
         for rows, cells, events in self.encoding.blocks(X, width, type(self).__name__):
             yield rows, cells, events, numbers[rows]
 
@@ -280,8 +277,9 @@ class PairModel(BinaryByDefault):
         of_counts = isinstance(self.class_prior, str) and self.class_prior != "uniform"
         if not (of_counts and left_out):
             return np.zeros(len(self.class_count_))
-        smoothed = self.class_prior == "smoothed"
-        count = self.class_count_ + (self.class_added(len(self.class_count_)) if smoothed else 0.0)
+        count = self.class_count_
+        if self.smooths_classes:
+            count = count + self.class_added(len(count))
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(count - left_out, 0.0) / np.where(count > 0, count, 1.0))
 

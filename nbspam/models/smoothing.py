@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.models.base import DataError
+from nbspam.models.base import DataError, Estimator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +84,38 @@ def log_shares(
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (counts + np.asarray(added)) / everything
         return np.log(np.where(everything > 0, share, 1.0 / np.asarray(values)))
+
+
+class SmoothedModel(Estimator):
+    """An estimator that can smooth the shares of its classes as it smooths its other counts."""
+
+    _named_priors = ("estimated", "smoothed", "uniform")
+
+    @property
+    def smooths_classes(self) -> bool:
+        """Whether the prior of the classes is smoothed."""
+        return isinstance(self.class_prior, str) and self.class_prior == "smoothed"
+
+    @property
+    def _dirichlet_of_classes(self) -> Sequence[float] | None:
+        """The parameters of the classes' prior, None if alpha is that of all classes."""
+        raise NotImplementedError
+
+    def class_added(self, n_classes: int) -> Array:
+        """Return the number added to the count of each class, shape (n_classes,)."""
+        raise NotImplementedError
+
+    def _log_prior(self, class_count: Array) -> Array:
+        if self.smooths_classes:
+            n_classes = len(class_count)
+            added = self.class_added(n_classes)
+            return log_shares(class_count, class_count.sum(), n_classes, added, added.sum())
+        if self._dirichlet_of_classes is not None:
+            raise DataError(
+                f"dirichlet: gives the classes a prior, and class_prior is {self.class_prior!r};"
+                " leave out one"
+            )
+        return super()._log_prior(class_count)
 
 
 def log_shares_of_classes(

@@ -14,17 +14,16 @@ import numpy as np
 
 from nbspam.models.base import (
     DataError,
-    Estimator,
     Statistics,
     checked_matrix,
     is_sparse,
     sums_by_class,
 )
 from nbspam.models.smoothing import (
+    SmoothedModel,
     addend,
     addends,
     best_alpha,
-    log_shares,
     log_shares_of_classes,
 )
 
@@ -78,7 +77,7 @@ class Contributions:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearModel(Estimator):
+class LinearModel(SmoothedModel):
     """A model of token counts whose joint log-probability is linear in them.
 
     alpha: parameter of the prior, and so the number added to every count (Lidstone smoothing); 0
@@ -194,17 +193,9 @@ class LinearModel(Estimator):
             return None
         return addend(self.estimate, self.alpha)  # type: ignore[arg-type]  # which it checks
 
-    def _log_prior(self, class_count: Array) -> Array:
-        n = len(class_count)
-        if str(self.class_prior) == "smoothed":
-            added = self.class_added(n)
-            return log_shares(class_count, class_count.sum(), n, added, added.sum())
-        if self.class_dirichlet is not None:
-            raise DataError(
-                "dirichlet: gives the classes a prior, and class_prior is"
-                f" {self.class_prior!r}; leave out one"
-            )
-        return super()._log_prior(class_count)
+    @property
+    def _dirichlet_of_classes(self) -> Sequence[float] | None:
+        return self.class_dirichlet
 
     def class_added(self, n_classes: int) -> Array:
         """Return the number added to the count of each class, shape (n_classes,)."""
@@ -313,15 +304,11 @@ class MultinomialNB(LinearModel):
     @property
     def feature_log_prob_(self) -> Array:
         """Return log P(token given class) in nats, shape (n_classes, n_features)."""
-        return self._log_prob(self.alpha_)
-
-    def _log_prob(self, alpha: float) -> Array:
-        n, d = self.feature_count_, self.n_features_in_
+        n, d, alpha = self.feature_count_, self.n_features_in_, self.alpha_
         return log_shares_of_classes(n, n.sum(axis=1, keepdims=True), d, alpha, d * alpha)
 
     def _derive(self) -> Tables:
-        weight = np.ascontiguousarray(self._log_prob(self.alpha_).T)
-        return Tables(self.class_log_prior_, weight)
+        return Tables(self.class_log_prior_, np.ascontiguousarray(self.feature_log_prob_.T))
 
     def _best_alpha(self) -> float:
         # Each class has one distribution over all tokens.
@@ -352,7 +339,7 @@ class ComplementNB(LinearModel):
 
         In nats; with norm, divided by the sum of the class's weights.
         """
-        weight = self.weight(self.alpha_)
+        weight = self.weight()
         return weight / _size(weight) if self.norm else weight
 
     def complement_count(self) -> Array:
@@ -361,15 +348,15 @@ class ComplementNB(LinearModel):
         # all other terms of the sum are zeros.
         return np.asarray(self.feature_count_.sum(axis=0) - self.feature_count_)
 
-    def weight(self, alpha: float) -> Array:
+    def weight(self) -> Array:
         """Return -log P(token given not class) in nats, shape (n_classes, n_features)."""
-        n, d = self.complement_count(), self.n_features_in_
+        n, d, alpha = self.complement_count(), self.n_features_in_, self.alpha_
         total = n.sum(axis=1, keepdims=True)
         log_prob = log_shares_of_classes(n, total, d, alpha, d * alpha)
         return np.negative(log_prob, out=log_prob)
 
     def _derive(self) -> Tables:
-        weight = self.weight(self.alpha_)
+        weight = self.weight()
         if self.norm:
             # One factor for all classes turns weights back into nats, the prior's unit.
             size = _size(weight)

@@ -356,3 +356,15 @@ def test_models_of_other_levels_are_not_merged():
     one, two = (CategoricalNB(levels=[n]).fit([[1], [0]], [0, 1]) for n in (2, 3))
     with pytest.raises(DataError, match="other numbers of values"):
         one.merge(two)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (CategoricalNB(class_prior="guess"), "estimated, smoothed, uniform, or numbers"),
+        (GaussianNB(class_prior="smoothed"), "give estimated, uniform, or numbers"),
+    ],
+)
+def test_the_error_about_a_prior_names_those_that_the_model_has(model, names):
+    with pytest.raises(DataError, match=names):
+        model.fit([[0.0], [1.0]], [0, 1])

@@ -28,10 +28,12 @@ from nbspam.models import (
 )
 from nbspam.models.base import Estimator
 from nbspam.models.pairs import PairModel
+from nbspam.models.smoothing import SmoothedModel
 from nbspam.models.tokens import LinearModel
 
 ABSTRACT = {
     Estimator,
+    SmoothedModel,
     columns.CountedColumns,
     LinearModel,
     columns.ColumnModel,

@@ -21,11 +21,13 @@ from nbspam.models.network.structure import (
     FamilyScores,
     Parents,
     ancestors,
+    arrows_of,
     check_family,
     empty_start,
     family_counts,
     hill_climb,
     naive_start,
+    parents_of,
     topological_order,
     tree_start,
 )
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nbspam.models.base import Array, Statistics
+
+
+_MOST_NAMED = 20  # in an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +86,8 @@ class Network:
         return self.states[node].index(value)
 
 
-def _some(names: Sequence[str], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
 
 
 def smoothed_tables(counts: Sequence[Floats], added: Sequence[Floats]) -> tuple[Floats, ...]:
@@ -375,14 +380,11 @@ class BayesianNetwork(RowsModel):
     def parents_(self) -> Parents:
         """Return the parents of each column, and of the class last."""
         self._learnt()
-        return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows_.T)
+        return parents_of(self.arrows_)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         super()._become(learnt, n_features)
-        parents = self._search_graph()
-        self.arrows_ = np.zeros((n_features + 1, n_features + 1), np.uint8)
-        for child, its_parents in enumerate(parents):
-            self.arrows_[list(its_parents), child] = 1
+        self.arrows_ = arrows_of(self._search_graph()).astype(np.uint8)
         return self
 
     @property
@@ -421,7 +423,7 @@ class BayesianNetwork(RowsModel):
 
     def _check_no_prior(self, why: str) -> None:
         """Raise DataError if there is a prior of the class, which may have parents."""
-        if not (isinstance(self.class_prior, str) and self.class_prior == "smoothed"):
+        if not self.smooths_classes:
             raise DataError(
                 f"class_prior: {self.class_prior}, but {why}, so that it has no prior;"
                 " leave it out"

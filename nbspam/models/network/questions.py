@@ -59,23 +59,22 @@ def gibbs(
     evidence: Mapping[int, int],
     n_samples: int,
     rng: np.random.Generator,
-    chains: int = CHAINS,
 ) -> GibbsEstimate:
-    """Return the estimate from at least n_samples samples, spread over several chains.
+    """Return the estimate from at least n_samples samples, spread over the chains.
 
     targets: distinct variables; evidence: the value of each known variable.  Raises
     UsageError if there are too few samples, or the chains found no possible state.
     """
-    if chains < 2 or n_samples < 2 * chains:
+    if n_samples < 2 * CHAINS:
         raise UsageError(
-            f"--gibbs {n_samples}: too few for {chains} chains; give {2 * max(chains, 2)} or more"
+            f"--gibbs {n_samples}: too few for {CHAINS} chains; give {2 * CHAINS} or more"
         )
-    steps = -(-n_samples // chains)
+    steps = -(-n_samples // CHAINS)
     burn_in = int(np.ceil(steps * _BURN_IN / (1 - _BURN_IN)))
-    state = _Chains(network, targets, evidence, chains, rng)
+    state = _Chains(network, targets, evidence, rng)
     shape = tuple(len(network.states[t]) for t in targets)
     # The halves of each chain are counted separately: if a chain still drifts, they differ.
-    counts = np.zeros((2, chains, int(np.prod(shape))))
+    counts = np.zeros((2, CHAINS, int(np.prod(shape))))
     for step in tracked(range(burn_in + steps), "steps"):
         state.step(rng)
         if step == burn_in and not state.are_possible():
@@ -84,17 +83,17 @@ def gibbs(
                 " evidence; ask without --gibbs"
             )
         if step >= burn_in:
-            value = np.zeros(chains, np.int64)
+            value = np.zeros(CHAINS, np.int64)
             for target, n in zip(targets, shape, strict=True):
                 value = value * n + state.values[:, target]
-            counts[2 * (step - burn_in) // steps, np.arange(chains), value] += 1
+            counts[2 * (step - burn_in) // steps, np.arange(CHAINS), value] += 1
     by_chain = counts.sum(axis=0) / steps
-    error = by_chain.std(axis=0, ddof=1) / np.sqrt(chains)
+    error = by_chain.std(axis=0, ddof=1) / np.sqrt(CHAINS)
     return GibbsEstimate(
         by_chain.mean(axis=0).reshape(shape),
         error.reshape(shape),
         _r_hat(counts),
-        chains * steps,
+        CHAINS * steps,
         burn_in,
         state.caution(),
     )
@@ -124,7 +123,6 @@ class _Chains:
         network: Network,
         targets: Sequence[int],
         evidence: Mapping[int, int],
-        chains: int,
         rng: np.random.Generator,
     ) -> None:
         self.network = network
@@ -134,7 +132,7 @@ class _Chains:
         self.free = [
             i for i in topological_order(network.parents) if i in relevant - evidence.keys()
         ]
-        self.values: Integers = np.zeros((chains, len(network.names)), np.int64)
+        self.values: Integers = np.zeros((CHAINS, len(network.names)), np.int64)
         for node, value in evidence.items():
             self.values[:, node] = value
         # Start values are drawn parents first, so that each is possible given its parents.

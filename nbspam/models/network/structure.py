@@ -18,6 +18,19 @@ from nbspam.errors import UsageError
 Parents = tuple[tuple[int, ...], ...]
 
 
+def arrows_of(parents: Parents) -> Booleans:
+    """Return the graph as a matrix: whether there is an arrow, at [parent, child]."""
+    arrows = np.zeros((len(parents), len(parents)), np.bool_)
+    for child, its_parents in enumerate(parents):
+        arrows[list(its_parents), child] = True
+    return arrows
+
+
+def parents_of(arrows: Booleans) -> Parents:
+    """Return the graph of such a matrix."""
+    return tuple(tuple(np.flatnonzero(column).tolist()) for column in arrows.T)
+
+
 def topological_order(parents: Parents) -> list[int]:
     """Return the nodes, parents before their children; raises UsageError on a cycle."""
     order: list[int] = []
@@ -268,7 +281,7 @@ def hill_climb(
     if max_parents is not None:
         check_max_parents(scores.cardinality, max_parents)
     climber = _Climber(scores, start, max_parents, roots)
-    best, best_cost, cost = climber.parents(), 0.0, 0.0
+    best, best_cost, cost = start, 0.0, 0.0
     seen: deque[bytes] = deque([climber.arrows.tobytes()], _TABU)
     without_gain = 0
     while without_gain < _PATIENCE:
@@ -280,7 +293,7 @@ def hill_climb(
         cost -= change.gain
         without_gain += 1
         if cost < best_cost - _LEAST_GAIN:
-            best, best_cost, without_gain = climber.parents(), cost, 0
+            best, best_cost, without_gain = parents_of(climber.arrows), cost, 0
     return best
 
 
@@ -294,18 +307,11 @@ class _Climber:
         most = MAX_PARENTS if max_parents is None else max_parents
         self.most = [0 if node in roots else most for node in range(len(start))]
         self.most_cells = _MANY_CELLS if max_parents is None else MAX_CELLS
-        n = len(start)
-        self.arrows: Booleans = np.zeros((n, n), bool)  # [parent, child]
-        for child, its_parents in enumerate(start):
-            self.arrows[list(its_parents), child] = True
+        self.arrows = arrows_of(start)
         # [parent, child]: the gain of adding the arrow, or removing it if it exists, nats.
-        self._toggle: Floats = np.zeros((n, n))
-        for child in range(n):
+        self._toggle: Floats = np.zeros(self.arrows.shape)
+        for child in range(len(start)):
             self._update_gains(child)
-
-    def parents(self) -> Parents:
-        """Return the current structure."""
-        return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows.T)
 
     def _update_gains(self, child: int) -> None:
         """Compute the gain of adding or removing each arrow to this child."""
