@@ -412,7 +412,8 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Rows
     """Return the classifier without some rows that it has learned; raises InputError.
 
     The rows must be given as they were learned, with their class.  Categories and classes of
-    which no row is left are forgotten, as if they had never been learned.
+    which no row is left are forgotten, as if they had never been learned; a column that has no
+    value left keeps its last ones.
     """
     schema = classifier.schema
     _check_rows(schema, records)
@@ -579,7 +580,9 @@ def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
                 for code in np.unique(cells[~np.isnan(cells)]).astype(int).tolist()
                 if not classifier.counts[:, start + code].any()
             }
-            column = replace(column, levels=tuple(v for v in column.levels if v not in unseen))
+            seen = tuple(value for value in column.levels if value not in unseen)
+            # A column without categories would be one of numbers, so the last ones stay.
+            column = replace(column, levels=seen or column.levels)
         columns.append(column)
     if classes != schema.classes:
         model = model.forget_empty_classes()

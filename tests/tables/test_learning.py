@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models import COLUMN_MODELS, COUNTED, ESTIMATORS, NUMBERS_GIVEN, model_state
 from nbspam.sources.records import Record
+from nbspam.store.fields import check_state
 from nbspam.tables.training import (
     TableSettings,
     learn_rows,
@@ -161,6 +162,18 @@ def test_rows_that_were_never_learned_are_not_unlearned(model, row):
     classifier = at_once([*ROWS, record("1", "1", "2", "no")], settings)
     with pytest.raises(InputError, match=r"^new.csv: not all of these rows were learned like"):
         unlearn_rows(classifier, [record(*row), record(*row)])
+
+
+@pytest.mark.parametrize("model", [name for name in COLUMN_MODELS if name != "gaussian"])
+def test_a_column_without_any_value_left_stays_one_of_categories(model):
+    only = record("1", "1", "1", "no")
+    others = [record("?", "1", "2", "no"), record("?", "2", "2", "yes")]
+    before = at_once([only, *others], settings_of(model))
+    left = unlearn_rows(before, [only]).classifier
+    assert left.schema.columns[0].levels == ("1",)
+    assert not left.counts[:, 0].any()
+    check_state(left.to_state())
+    assert_same(learn_rows(left, [only]).classifier, before)
 
 
 def test_a_classifier_keeps_a_row():
