@@ -261,6 +261,9 @@ class Estimator(Scored):
     def _begin(self, X: Any) -> None:
         """Record properties of the first documents that all later ones must share."""
 
+    def _choose(self, X: Any, y: Any) -> None:
+        """Choose by the first documents, just learnt, what stays chosen when more are learnt."""
+
     def _derive(self) -> Any:
         """Return the tables that predictions are computed from, derived from the sums."""
         raise NotImplementedError
@@ -297,7 +300,9 @@ class Estimator(Scored):
         batch = self._batch("fit", X, y, sample_weight)
         if not batch.sums["class_count_"].any():
             raise DataError(f"{self._at('fit')}: every sample_weight is zero; give one above zero")
-        return self._become(batch, X.shape[1])
+        self._become(batch, X.shape[1])
+        self._choose(X, y)
+        return self
 
     def partial_fit(
         self,
@@ -317,7 +322,10 @@ class Estimator(Scored):
             self._name_columns(frame)
             self._begin(X)
         batch = self._batch("partial_fit", X, y, sample_weight, classes)
-        return self._become(batch if first else self._learnt().plus(batch), X.shape[1])
+        self._become(batch if first else self._learnt().plus(batch), X.shape[1])
+        if first:
+            self._choose(X, y)
+        return self
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove documents that were learnt with the same labels and weights."""

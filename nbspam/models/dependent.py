@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from nbspam.models.pairs import (
 from nbspam.models.smoothing import log_shares
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from nbspam.models.base import Array, Codes, Sums
 
 _IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
@@ -62,42 +60,25 @@ class SPODE(PairModel):
     parent_errors_: Array = field(init=False)
     parent_loss_: Array = field(init=False)
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn these documents and forget all earlier ones."""
-        for name in ("parent_", "parent_errors_", "parent_loss_"):
-            vars(self).pop(name, None)
-        super().fit(X, y, sample_weight)
-        return self._choose(X, y)
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these documents in addition to earlier ones; the parent is not chosen again."""
-        super().partial_fit(X, y, classes, sample_weight)
-        return self._choose(X, y)
-
-    def _choose(self, X: Any, y: ArrayLike) -> Self:
-        """Set the parent: the one given, or the best one on these documents."""
-        if "parent_" not in vars(self):
-            if self.parent is None:
-                X = self._matrix(X, "fit")
-                code = np.searchsorted(self.classes_, np.asarray(y))
-                self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code)
-                # A column with a single value only if all have one.
-                keys = self.parent_loss_, self.parent_errors_, self.levels_ < 2
-                self.parent_ = int(np.lexsort(keys)[0])
-            else:
-                self.parent_ = self.parent
-        if self.parent_ not in self.categories_:
+    def _become(self, learnt: Any, n_features: int) -> Any:
+        if self.parent is not None and self.parent not in self.categories_:
             raise DataError(
-                f"parent: {self.parent} is none of the columns 0 to {self.n_features_in_ - 1}"
+                f"parent: {self.parent} is none of the columns 0 to {n_features - 1}"
                 " that hold categories; give one of them"
             )
-        return self
+        return super()._become(learnt, n_features)
+
+    def _choose(self, X: Any, y: Any) -> None:
+        if self.parent is not None:
+            for name in ("parent_errors_", "parent_loss_"):
+                vars(self).pop(name, None)
+            self.parent_ = self.parent
+            return
+        code = np.searchsorted(self.classes_, np.asarray(y))
+        self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code)
+        # A column with a single value only if all have one.
+        keys = self.parent_loss_, self.parent_errors_, self.levels_ < 2
+        self.parent_ = int(np.lexsort(keys)[0])
 
     def _cross_validated(self, X: Any, code: Codes) -> tuple[Array, Array]:
         """Return errors and mean log loss of each parent, left-one-out, (n_columns,).
