@@ -7,7 +7,7 @@ its cells: it holds numbers if every known cell is a number, unless they are a f
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import isinf
 from typing import Any
@@ -342,13 +342,7 @@ def cut_into_intervals(table: Table, cuts: Mapping[int, Sequence[float]]) -> Tab
 def schema_to_dict(schema: Schema) -> dict[str, Any]:
     """Return the schema as plain values for the model file."""
     columns = [
-        {
-            "name": column.name,
-            "levels": None if column.levels is None else list(column.levels),
-            "cuts": None if column.cuts is None else list(column.cuts),
-            "is_count": column.is_count,
-            "closed": column.closed,
-        }
+        {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(column).items()}
         for column in schema.columns
     ]
     return {
@@ -361,18 +355,12 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
 
 def schema_from_dict(values: dict[str, Any]) -> Schema:
     """Return the schema that `schema_to_dict` described."""
-    columns = tuple(
-        Column(
-            values["name"],
-            None if values["levels"] is None else tuple(values["levels"]),
-            None if values["cuts"] is None else tuple(values["cuts"]),
-            values["is_count"],
-            values["closed"],
-        )
-        for values in values["columns"]
-    )
+    columns = []
+    for column in values["columns"]:
+        fields: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in column.items()}
+        columns.append(Column(**fields))
     classes = tuple(values["classes"])
-    return Schema(columns, values["target"], classes, values["closed"])
+    return Schema(tuple(columns), values["target"], classes, values["closed"])
 
 
 # --- cut points of numbers: equal width, equal frequency, or least description length -------
