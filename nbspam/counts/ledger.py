@@ -194,16 +194,9 @@ def over_columns(
         part.documents.on(found[start:end]).over(columns)
         for part, (start, end) in zip(parts, pairwise([0, *ends]), strict=True)
     ]
-    if with_counts:
-        documents = [part._replace(counts=part.times()) for part in documents]
-    else:
-        documents = [part._replace(counts=None) for part in documents]
-    return stacked(documents)
-
-
-def messages_of_sample(sample: Sample, labels: Strings, vocabulary: Vocabulary) -> Messages:
-    """Return the messages of a sample, over the keys of its tokens; labels: (n_docs,)."""
-    return Messages(labels, sample.digests, sample.documents._replace(tokens=vocabulary.keys))
+    return stacked(
+        [part._replace(counts=part.times() if with_counts else None) for part in documents]
+    )
 
 
 # --- the ledger -----------------------------------------------------------------------------

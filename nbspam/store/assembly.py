@@ -32,7 +32,6 @@ from nbspam.counts.ledger import (
     kept_sample,
     ledger_of,
     messages_of_changes,
-    messages_of_sample,
     overlaid,
     respelt,
     signed_table,
@@ -82,8 +81,9 @@ def messages_of_model(classifier: Classifier, without: Sequence[int] = ()) -> Mo
     names = np.array(classifier.classes, np.str_)[ledger.labels]
     gone = np.array(without, np.uint64)
     stays: Booleans = ~np.isin(ledger.digests, gone)
-    labels = names[ledger.find(sample.digests)]
-    messages = messages_of_sample(sample, labels, classifier.table.vocabulary)
+    keys = classifier.table.vocabulary.keys
+    documents = sample.documents._replace(tokens=keys)
+    messages = Messages(names[ledger.find(sample.digests)], sample.digests, documents)
     return ModelMessages(
         ledger.digests[stays],
         names[stays],
@@ -91,7 +91,7 @@ def messages_of_model(classifier: Classifier, without: Sequence[int] = ()) -> Mo
         ledger.told[stays],
         messages.take(~np.isin(sample.digests, gone)),
         sample.bits,
-        classifier.table.vocabulary.keys,
+        keys,
         memory.last_seen,
         memory.decayed,
         memory.has_ledger,
@@ -118,31 +118,22 @@ def _part_of_changes(changes: Sequence[LabelChange], with_counts: bool) -> Model
     )
 
 
-class StreamedModel(NamedTuple):
-    """The facts about all parts together, if they went by as a stream."""
-
-    sampling: Sampling  # of their messages
-    last_seen: Days  # (n_features,) when each token of their sum was learned
-
-
 def assembled(
     table: CountTable,
     parts: Sequence[ModelMessages],
     settings: Settings,
-    streamed: StreamedModel | None = None,
+    sampling: Sampling,
+    last_seen: Days,
     owed: CountTable | None = None,
     progress: LogProgress = NOT_SHARED,
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
-    streamed: unless it is given, messages and keys of the parts are looked at.  owed: see
-    `_balanced`.  A model of ham alone or spam alone, or of no messages, is one of ham and spam.
+    sampling: of all messages of the parts.  last_seen: (n_features,).  owed: see `_balanced`.  A
+    model of ham alone or spam alone, or of no messages, is one of ham and spam.
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
         table = add_tables([table, no_counts(HAM_AND_SPAM)])
-    if streamed is None:
-        streamed = StreamedModel(_sampled(parts, settings, progress), _last_seen(table, parts))
-    sampling, last_seen = streamed
     ledger = ledger_of(
         np.concatenate([part.digests for part in parts]),
         np.concatenate([part.names for part in parts]),
@@ -161,7 +152,7 @@ def assembled(
     return derive(table, memory, settings)
 
 
-def _sampled(
+def sampled_parts(
     parts: Sequence[ModelMessages], settings: Settings, progress: LogProgress
 ) -> Sampling:
     """Return the sampling of all parts; a log that hosts share decides its bits for all."""
@@ -212,10 +203,9 @@ def compacted(
     if (owed := memory.owed) is not None:
         words, no_messages = without_texts(owed.keys), np.zeros(len(base.classes))
         tables.append(CountTable(base.classes, no_messages, words, *owed[1:]))
-    sampling = _sampled(parts, settings, progress)
+    sampling = sampled_parts(parts, settings, progress)
     table, rest = _balanced(add_tables(tables), sampling.messages, settings.weighting)
-    streamed = StreamedModel(sampling, _last_seen(table, parts))
-    return reassembled(base, table, parts, streamed, rest, progress)
+    return reassembled(base, table, parts, sampling, rest, progress)
 
 
 def _balanced(
@@ -306,12 +296,13 @@ def reassembled(
     base: Classifier,
     table: CountTable,
     parts: Sequence[ModelMessages],
-    streamed: StreamedModel | None = None,
+    sampling: Sampling,
     owed: CountTable | None = None,
     progress: LogProgress = NOT_SHARED,
 ) -> Classifier:
     """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
-    model = assembled(table, parts, base.settings, streamed, owed, progress)
+    last_seen = _last_seen(table, parts)
+    model = assembled(table, parts, base.settings, sampling, last_seen, owed, progress)
     return replace(model, cutoffs=base.cutoffs) if model.classes == base.classes else model
 
 

@@ -127,9 +127,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
         parts.append(part)
         for each in models:  # a sample that grows looks at the messages of all again
             each.run.release()
-    classifier = assembly.assembled(
-        table, parts, settings, assembly.StreamedModel(sampling, last_seen)
-    )
+    classifier = assembly.assembled(table, parts, settings, sampling, last_seen)
     return Merged(classifier, len(paths), shared.repeated, shared.disputed)
 
 

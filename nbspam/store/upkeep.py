@@ -24,7 +24,13 @@ from nbspam.disk import parent_folder, resolved, unwritable
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.settings import PRESENCE
-from nbspam.store.assembly import ModelMessages, memory_of, messages_of_model, reassembled
+from nbspam.store.assembly import (
+    ModelMessages,
+    memory_of,
+    messages_of_model,
+    reassembled,
+    sampled_parts,
+)
 from nbspam.store.fields import check_memory
 from nbspam.store.journal import (
     Condition,
@@ -340,7 +346,8 @@ def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
         table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
-    return reassembled(classifier, table, [part], progress=memory.progress)
+    sampling = sampled_parts([part], classifier.settings, memory.progress)
+    return reassembled(classifier, table, [part], sampling, progress=memory.progress)
 
 
 def _rare_and_old(table: CountTable, part: ModelMessages, rule: PruningRule, day: int) -> Booleans:

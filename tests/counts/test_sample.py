@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.counts import ledger
-from nbspam.counts.ledger import Sampling, kept_sample, messages_of_sample
+from nbspam.counts.ledger import Sampling, kept_sample
 from nbspam.mail.digest import digest_of
 from nbspam.settings import LOG_LENGTH, PRESENCE, TokenSettings
 from nbspam.tokens.sparse import join
@@ -110,5 +110,3 @@ def test_a_model_stores_messages_in_the_order_of_their_digests(with_counts):
     ]
     counts = [{"a": 1, "d": 1}, {"a": 3, "c": 1}, {"b": 2, "c": 1}, {}]
     assert found == (counts if with_counts else [dict.fromkeys(each, 1) for each in counts])
-    labels = np.array(["c1", "c3", "c0", "c2"])
-    assert messages_of_sample(stored, labels, vocabulary).documents.tokens is vocabulary.keys
