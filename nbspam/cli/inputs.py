@@ -110,10 +110,10 @@ class TableListener(Rememberer):
 
 def reading_of(
     format: str | None,
-    text_columns: tuple[str, ...],
-    label_column: str | None,
     id_column: str | None,
     encoding: str | None,
+    text_columns: tuple[str, ...] = (),
+    label_column: str | None = None,
     password_command: str | None = None,
     token_command: str | None = None,
     tls_ca: str | None = None,
@@ -135,12 +135,6 @@ def reading_of(
         listener=TableListener(),
         accounts=accounts,
     )
-
-
-def _reading_of_rows(
-    format: str | None, id_column: str | None, encoding: str | None
-) -> SourceOptions:
-    return reading_of(format, (), None, id_column, encoding)
 
 
 class Listed(tuple[str, ...]):
@@ -204,7 +198,7 @@ reading_options = filling(
     access_options,
 )
 row_options = filling(
-    _reading_of_rows,
+    reading_of,
     "reading",
     SOURCES,
     click.option(

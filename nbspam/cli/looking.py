@@ -451,15 +451,8 @@ cluster_options = options.filling(
 )
 
 
-def _mixture(
-    model: str | None, alpha: float | str | None, weighting: str | None, min_df: int | None
-) -> SettingsChoices:
-    """Return the choices that a mixture has."""
-    return SettingsChoices(model=model, alpha=alpha, weighting=weighting, min_df=min_df)
-
-
 mixture_options = options.filling(
-    _mixture,
+    SettingsChoices,
     "mixture",
     click.option(
         "--model",

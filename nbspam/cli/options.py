@@ -247,15 +247,22 @@ def filling(
 ) -> frame.Decorator:
     """Return a decorator that adds options, whose values the command gets as one.
 
-    kind: a type or function with a parameter for every option.  name: the command's parameter.
-    A string among the options is the title of those after it, in help.
+    kind: a type or function with a parameter for every option; a parameter that no option is for
+    keeps its default.  name: the command's parameter.  A string among the options is the title
+    of those after it, in help.
     """
 
     def decorated(command: frame.Function) -> frame.Function:
+        others = list(getattr(command, "__click_params__", ()))
+
         @wraps(command)
         def filled(**values: Any) -> Any:
-            own = kind(**{each: values.pop(each) for each in signature(kind).parameters})
-            return command(**values, **{name: own})
+            own = {
+                each: values.pop(each)
+                for each, parameter in signature(kind).parameters.items()
+                if each in options or parameter.default is parameter.empty
+            }
+            return command(**values, **{name: kind(**own)})
 
         made: frame.Function = filled
         title = ""
@@ -267,6 +274,8 @@ def filling(
                 titles.append((title, each))
         for title, option in reversed(titles):  # click lists the last one first
             made = frame.titled(title, option)(made)
+        added = (each for each in getattr(made, "__click_params__", ()) if each not in others)
+        options = {each.name for each in added}
         return made
 
     return decorated

@@ -212,16 +212,14 @@ def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
 # --- evaluation ------------------------------------------------------------------------------
 
 
-def _way(cv: int | str | None, test: str | None) -> measuring.TrainingWay:
-    return measuring.TrainingWay(cv, test)
-
-
 @click.command(
     "eval", cls=Command, group="table", first=("--target", "--cv", "--test", "--model-file")
 )
 @inputs.rows_options
 @options.model_option
-@options.filling(_way, "way", options.JUDGING, measuring.cv_option, measuring.test_option)
+@options.filling(
+    measuring.TrainingWay, "way", options.JUDGING, measuring.cv_option, measuring.test_option
+)
 @measuring.trial_form_options("folds and intervals")
 @options.decision_options
 @options.prior_or_estimated_option

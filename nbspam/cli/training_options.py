@@ -233,18 +233,8 @@ rounds_options = (
 )
 
 
-def _unlabelled(
-    paths: tuple[str, ...],
-    weight: float | str | None,
-    hard: bool,
-    rounds: int | None,
-    epsilon: float | None,
-) -> UnlabelledSources:
-    return UnlabelledSources(paths, weight, hard, rounds, epsilon)
-
-
 unlabelled_options = options.filling(
-    _unlabelled,
+    UnlabelledSources,
     "unlabelled",
     MODEL,
     _unlabelled_option,
@@ -264,35 +254,8 @@ unlabelled_options = options.filling(
 # --- tables ----------------------------------------------------------------------------------
 
 
-def _choices_for_table(
-    model: str | None,
-    alpha: float | None,
-    class_prior: str | tuple[float, ...] | None,
-    estimate: str | None,
-    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...],
-    min_support: float | None,
-    criterion: str | None,
-    start: str | None,
-    climb: bool | None,
-    max_parents: int | None,
-) -> SettingsChoices:
-    """Return the choices that the model of a table has."""
-    return SettingsChoices(
-        model=model,
-        alpha=alpha,
-        class_prior=class_prior,
-        estimate=estimate,
-        dirichlet=dirichlet,
-        min_support=min_support,
-        criterion=criterion,
-        start=start,
-        climb=climb,
-        max_parents=max_parents,
-    )
-
-
 table_training_options = options.filling(
-    _choices_for_table,
+    SettingsChoices,
     "training",
     MODEL,
     click.option(
