@@ -29,7 +29,7 @@ from nbspam.cli.options import (
 from nbspam.cli.output import or_standard_input, report_lack, tell_waiting, warn
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import Extent, tracked
-from nbspam.settings import as_learned
+from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import Rememberer, TextColumns, holds_many, listed
 from nbspam.sources.items import (
     Item,
@@ -319,6 +319,21 @@ def items_of_sources(
         parts.insert(0, read_items(or_standard_input(sources), options=reading))
     paths = paths_of(sources, labels) or ["-"]
     return counting_items(items_together(parts, reading.listener), "messages", paths)
+
+
+def settings_and_items(
+    corpus: LabelledSources, sent: Sequence[str], choices: SettingsChoices
+) -> tuple[Settings, Iterator[Item]]:
+    """Return the settings by which labelled sources are learned, and their items.
+
+    sent: paths of sent mail; without any, that beside the sources.  Raises InputError and
+    UsageError.
+    """
+    from nbspam.tokens.people import knowing_sent_mail
+
+    listener = corpus.reading.listener
+    settings, items = settings_for(items_of_sources(*corpus), choices, listener)
+    return knowing_sent_mail(settings, sent, paths_of(corpus.sources, corpus.labels)), items
 
 
 def _check_apart(paths: Iterable[tuple[str, str]]) -> None:

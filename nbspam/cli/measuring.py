@@ -10,7 +10,7 @@ from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import Command, Decorator, titled
 from nbspam.cli.training_options import training_options
 from nbspam.errors import UsageError
-from nbspam.settings import SettingsChoices, option_name, settings_for
+from nbspam.settings import SettingsChoices, option_name
 from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
@@ -304,19 +304,15 @@ def _trial_of_items(
     jobs: "Workers",
 ) -> "Trial":
     from nbspam.evaluation import judging
-    from nbspam.tokens.people import knowing_sent_mail
 
     way, seed, with_curve, witness = how
-    items: Iterable[Item] = inputs.items_of_sources(corpus.sources, corpus.reading, corpus.labels)
-    if way.test is None:
-        items = how.watched(items)
-    settings, items = settings_for(items, training, corpus.reading.listener)
-    settings = knowing_sent_mail(settings, sent, inputs.paths_of(corpus.sources, corpus.labels))
+    settings, items = inputs.settings_and_items(corpus, sent, training)
     if way.online:
-        policy = way.policy or "everything"
-        return judging.judge_online(items, settings, policy, way.order, seed, jobs, witness)
+        policy, seen = way.policy or "everything", how.watched(items)
+        return judging.judge_online(seen, settings, policy, way.order, seed, jobs, witness)
     if way.cv is not None:
-        return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve, witness)
+        seen = how.watched(items)
+        return judging.judge_folds(seen, settings, way.cv, seed, jobs, with_curve, witness)
     reading = corpus.reading._replace(learned=settings.columns)
     test_items = how.watched(inputs.items_of_sources([str(way.test)], reading))
     return judging.judge_split(items, test_items, settings, jobs, with_curve, witness)
@@ -514,12 +510,9 @@ def doubts_command(
     nbspam doubts --spam ~/Maildir/.Junk --ham ~/Maildir
     """
     from nbspam.evaluation.doubts import find_doubts
-    from nbspam.tokens.people import knowing_sent_mail
 
     output.refuse_two({"--json": as_json, "-0": null})
-    items = inputs.items_of_sources(*corpus)
-    settings, items = settings_for(items, SettingsChoices(), corpus.reading.listener)
-    settings = knowing_sent_mail(settings, sent, inputs.paths_of(corpus.sources, corpus.labels))
+    settings, items = inputs.settings_and_items(corpus, sent, SettingsChoices())
     found = find_doubts(items, settings, inputs.labels_told(model_path), jobs)
     output.report_skipped(found.skipped, strict)
     if not found.found:

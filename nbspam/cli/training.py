@@ -20,7 +20,6 @@ from nbspam.settings import (
     check_dirichlet,
     check_unbounded,
     first_is_text,
-    settings_for,
 )
 from nbspam.sources.items import Item, SourceOptions
 
@@ -61,7 +60,7 @@ def train_command(
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     """
     if unlabelled == training_options.UnlabelledSources():
-        learned = learn_sources(*corpus, training, jobs, strict, bounds, sent)
+        learned = learn_sources(corpus, training, jobs, strict, bounds, sent)
         kept = output.save_model(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
         return
@@ -75,9 +74,7 @@ def train_command(
 
 
 def learn_sources(
-    sources: Iterable[str],
-    reading: SourceOptions,
-    labels: inputs.Labels,
+    corpus: inputs.LabelledSources,
     training: SettingsChoices,
     jobs: "Workers",
     strict: bool = False,
@@ -90,17 +87,13 @@ def learn_sources(
     # a chunk (E-015).
     import_module("numpy")
     from nbspam.classifier import training as library
-    from nbspam.tokens.people import knowing_sent_mail
 
-    settings, items = settings_for(
-        inputs.items_of_sources(sources, reading, labels), training, reading.listener
-    )
-    settings = knowing_sent_mail(settings, sent, inputs.paths_of(sources, labels))
+    settings, items = inputs.settings_and_items(corpus, sent, training)
     try:
         learned = library.learn_items(items, settings, jobs, today(), bounds)
     except NotTrainedError:
-        if not labels.paths:
-            inputs.check_label_column(reading)
+        if not corpus.labels.paths:
+            inputs.check_label_column(corpus.reading)
         raise
     output.report_skipped(learned.skipped, strict)
     return learned
@@ -264,16 +257,12 @@ def shard_command(
     """
     import_module("numpy")  # as in `learn_sources`
     from nbspam.counts.shards import Shard, count_share
-    from nbspam.tokens.people import knowing_sent_mail
 
-    items = inputs.items_of_sources(*corpus)
-    settings, items = settings_for(items, training, corpus.reading.listener)
+    settings, items = inputs.settings_and_items(corpus, sent, training)
     if settings.model in FEATURES:
         raise UsageError(
             f"shard: --model {settings.model} needs all documents at once; use: nbspam train"
         )
-    paths = inputs.paths_of(corpus.sources, corpus.labels)
-    settings = knowing_sent_mail(settings, sent, paths)
     share, skipped = count_share(items, settings, Shard(*shard), jobs)
     output.report_skipped(skipped, strict)
     kept = output.save_training_part(share, settings, output_path)
@@ -337,7 +326,8 @@ def lazy_command(
     \b
     nbspam lazy mails/ message.eml
     """
-    classifier = learn_sources([corpus], reading, inputs.NO_LABELS, training, jobs).classifier
+    learned = inputs.LabelledSources((corpus,), reading, inputs.NO_LABELS)
+    classifier = learn_sources(learned, training, jobs).classifier
     question = inputs.asked_of(classifier, sources, reading, decision)
     successes = output.Successes()
     verdicts = classifier.classify(question.inputs, jobs, question.rule)
