@@ -11,6 +11,7 @@ Unless somebody watches, this costs nothing.
 import os
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any, BinaryIO, NamedTuple, TextIO, TypeVar
 
 T = TypeVar("T")
@@ -45,6 +46,11 @@ def readable_json(value: object, encoding: str | None = "utf-8") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number for JSON, which has no infinity and no NaN: null replaces them."""
+    return value if value is not None and isfinite(value) else None
 
 
 def raw_name(name: str) -> bytes:

@@ -12,6 +12,7 @@ from time import monotonic
 import click
 import pytest
 
+from nbspam.cli.frame import leaves
 from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli
 from support import ROOT
 
@@ -39,7 +40,7 @@ def test_the_files_are_those_that_would_be_made_now_and_are_installed():
 # --- man pages -------------------------------------------------------------------------------
 
 
-LEAVES = dict(cli.leaves())
+LEAVES = dict(leaves(cli))
 
 
 def options(name):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli.frame import summary
+from nbspam.cli.frame import leaves, summary
 from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli, table_command
 
 HEAD = "# Completion of nbspam for {}.  Written by tools/manual.py; do not edit.\n"
@@ -100,7 +100,7 @@ complete -F _nbspam nbspam
 def bash() -> str:
     """Return the script for bash."""
     values, all_options = [], []
-    for name, command in cli.leaves():
+    for name, command in leaves(cli):
         known = options(command)
         words = " ".join(each for option in known for each in names_of(option))
         all_options.append(f'            "{name}"/-*) words="{words}" ;;')
@@ -173,7 +173,7 @@ fi
 def zsh() -> str:
     """Return the script for zsh, which begins with the command that it completes."""
     arguments = []
-    for name, command in cli.leaves():
+    for name, command in leaves(cli):
         lines = [f'        "{name}")', "          _arguments -s \\"]
         lines += [f"            {spec} \\" for each in options(command) for spec in _specs(each)]
         what = f"'1:command:({' '.join(COMMANDS)})'" if name == "help" else "'*:file:_files'"
@@ -222,7 +222,7 @@ def fish() -> str:
     inner = f"'{seen} table; and not {seen} {' '.join(TABLE_COMMANDS)}'"
     for name, text in listed(table_command, TABLE_COMMANDS):
         lines.append(f"complete -c nbspam -n {inner} -f -a {name} -d {_fish(text)}")
-    for name, command in cli.leaves():
+    for name, command in leaves(cli):
         group, _, own = name.rpartition(" ")
         within = f"{seen} table" if group else f"not {seen} table"
         here = f"complete -c nbspam -n '{within}; and {seen} {own}'"

@@ -16,7 +16,7 @@ import click
 import completions
 from completions import listed
 from nbspam import __version__
-from nbspam.cli.frame import Command, FullFormatter, summary
+from nbspam.cli.frame import Command, FullFormatter, leaves, summary
 from nbspam.cli.main import GROUPS, TABLE_GROUPS, cli, table_command
 
 FOLDER = Path(__file__).parent.parent / "data"
@@ -52,7 +52,7 @@ and one called common, with the long names of options as keys.
 
 def files() -> dict[str, str]:
     """Return the texts of all files, by their paths under FOLDER."""
-    pages = {f"nbspam-{_joined(name)}": _page(name, command) for name, command in cli.leaves()}
+    pages = {f"nbspam-{_joined(name)}": _page(name, command) for name, command in leaves(cli)}
     pages["nbspam-table"] = _group_page("nbspam-table", table_command, TABLE_GROUPS)
     pages["nbspam"] = _group_page("nbspam", cli, GROUPS) + _FILES
     pages = {name: text + _EXIT + _SEE_ALSO * (name != "nbspam") for name, text in pages.items()}
@@ -69,7 +69,7 @@ def reference() -> str:
     shown: list[tuple[str, click.Command, click.Context]] = [
         ("nbspam help", cli, click.Context(cli, info_name="nbspam"))
     ]
-    for name, command in cli.leaves():
+    for name, command in leaves(cli):
         shown.append((f"nbspam help {name}", command, _context(name, command)))
     blocks = (f"```console\n$ {line}\n{each.get_help(ctx)}\n```" for line, each, ctx in shown)
     return "\n\n".join(["# Commands and options", *blocks]) + "\n"

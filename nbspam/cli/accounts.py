@@ -47,7 +47,7 @@ _KEYS = (
 
 def accounts() -> dict[str, dict[str, str]]:
     """Return the mail accounts in the configuration file, by name; raises click.UsageError."""
-    path, keys = config_path(), _KEYS
+    path = config_path()
     if not running_call().reads_config:
         return {}
     found = configured_tables(path).get(ACCOUNT_TABLE, {})
@@ -58,8 +58,8 @@ def accounts() -> dict[str, dict[str, str]]:
         if not isinstance(table, dict) or not isinstance(table.get("url"), str):
             raise click.UsageError(f'{where}: no account; give it url = "imaps://USER@HOST/"')
         for key, value in table.items():
-            if key not in keys:
-                raise click.UsageError(f"{where} {key}: {near('no such key', key, keys)}")
+            if key not in _KEYS:
+                raise click.UsageError(f"{where} {key}: {near('no such key', key, _KEYS)}")
             if not isinstance(value, str):
                 raise click.UsageError(f"{where} {key}: not a string; {ADVICE}")
     return {

@@ -88,8 +88,7 @@ def compare_command(
     """
     from nbspam.evaluation.choosing import compare_items
 
-    source = click.get_current_context().get_parameter_source("cv")
-    if online and source is click.core.ParameterSource.COMMANDLINE:
+    if online and output.is_named("cv"):
         raise UsageError("--cv and --online: two ways to judge; give one of them")
     _check_against(form, training.given, "multinomial", "bernoulli")
     output.check_page(form.report, form.per_week)

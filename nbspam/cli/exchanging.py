@@ -77,10 +77,8 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
     kept = output.save_model(classifier, model_path)
     output.report_lack(classifier)
     table = classifier.table
-    n_docs, n_tokens = (
-        output.class_counts_of(table.classes, table.class_count),
-        len(table.vocabulary),
-    )
+    n_docs = output.class_counts_of(table.classes, table.class_count)
+    n_tokens = len(table.vocabulary)
     if as_json:
         output.echo_json({"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens})
         return

@@ -237,21 +237,12 @@ def _check_common(
     """Raise click.UsageError for common keys that are options of no command."""
     wanted = set(tables.get(COMMON_TABLE, {})) - _options(ctx.command).keys()
     known: set[str] = set()
-    for command in _leaves(root, ctx):  # which imports it; rarely needed
+    for _, command in leaves(root):  # which imports it; rarely needed
         if not wanted - known:
             return
         known |= _options(command).keys()
     for key in sorted(wanted - known):
         raise _unknown(path, COMMON_TABLE, key, list(known))
-
-
-def _leaves(group: click.Group, ctx: click.Context) -> Iterator[click.Command]:
-    for name in group.list_commands(ctx):
-        command = group.get_command(ctx, name)
-        if isinstance(command, click.Group):
-            yield from _leaves(command, ctx)
-        elif command is not None:
-            yield command
 
 
 def _unknown(path: str, table: str, key: str, known: list[str]) -> click.UsageError:
@@ -402,6 +393,17 @@ class Command(click.Command):
             names = [f"{o.opts[0]} {o.metavar}" if o.metavar else o.opts[0] for o in common]
             with formatter.section(f"{COMMON}, explained by `nbspam help`"):
                 formatter.write_text(", ".join(names))
+
+
+def leaves(group: click.Group) -> Iterator[tuple[str, Command]]:
+    """Yield every command, also of inner groups, by its full name, such as `table train`."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", each) for inner, each in leaves(command))
+        elif isinstance(command, Command):
+            yield name, command
 
 
 # As `nbspam help` explains them; each command that has one says more of it.

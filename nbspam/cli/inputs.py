@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from glob import glob
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
@@ -26,11 +26,11 @@ from nbspam.cli.options import (
     model_option,
     rule_of,
 )
-from nbspam.cli.output import or_standard_input, report_lack, tell_waiting, warn
+from nbspam.cli.output import is_named, or_standard_input, report_lack, tell_waiting, warn
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
-from nbspam.sources.files import Rememberer, TextColumns, holds_many, listed
+from nbspam.sources.files import COMPRESSED, Rememberer, TextColumns, holds_many, listed
 from nbspam.sources.items import (
     Item,
     SourceOptions,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import AnyClassifier
 
 T = TypeVar("T")
-_PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".zip", ".parquet")
+_PACKED = (*COMPRESSED, ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
 # Commands that have another name in `nbspam table`.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
@@ -369,10 +369,7 @@ def labels_told(model_path: str) -> dict[int, str]:
 
     There are none without a model, unless the command line names one.
     """
-    from click.core import ParameterSource
-
-    source = click.get_current_context().get_parameter_source("model_path")
-    if source is not ParameterSource.COMMANDLINE and not os.path.exists(model_path):
+    if not is_named("model_path") and not os.path.exists(model_path):
         return {}
     from nbspam.store.upkeep import told_at
 
@@ -417,7 +414,8 @@ def schema_of(classifier: "AnyClassifier") -> "Schema | None":
 
 def counting_items(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
     """Let things that are read from paths pass; with -v, say at the end how many they were."""
-    things = iter(tracked(things, what, _extent_of(paths)))
+    extent = Extent(lambda: _bytes_of(paths), _size_of)
+    things = iter(tracked(things, what, extent))
     return _counting(things, what) if is_verbose() else things
 
 
@@ -427,11 +425,6 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
         n_things += 1
         yield thing
     say(f"{what} read: {n_things:,}")
-
-
-def _extent_of(paths: Iterable[str]) -> Extent:
-    """Return the extent of reading the items or rows of files and folders, in bytes."""
-    return Extent(lambda: _bytes_of(paths), _size_of)
 
 
 def _size_of(read: "Item | Record") -> int:
@@ -550,8 +543,8 @@ def inputs_of(
     schema = schema_of(classifier)
     if schema is not None:
         return records_of(sources, reading, schema)
-    items = items_of_sources(sources, knowing(reading, classifier), labels)
     settings = cast("Classifier", classifier).settings
+    items = items_of_sources(sources, as_learned(reading, settings), labels)
     return map(_pasted_as_text, items) if settings.reading == "mail" else items
 
 
@@ -563,8 +556,3 @@ def _pasted_as_text(item: Item) -> Item:
         return item
     warn("-: no head of a mail, judged as text; paste the message's source to judge all of it")
     return item._replace(is_text=True)
-
-
-def knowing(reading: SourceOptions, model: Any) -> SourceOptions:
-    """Return how sources are read for a model of mail or text: it remembers its columns."""
-    return as_learned(reading, model.settings)

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
-from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -318,20 +317,19 @@ def print_explanations(
 
     classifier = question.classifier
     successes = output.Successes(form.strict)
-    if form.report is None:
-        page, watched = None, question.inputs
-    else:
+    page, asked = None, question.inputs
+    if form.report is not None:
         from nbspam.evaluation.pages.quality import Explained
 
         page = Explained(classifier)
-        watched = page.watched(question.inputs)
-    explained = successes.of(classifier.explanations(watched, question.rule))
+        asked = page.watched(asked)
+    explained = successes.of(classifier.explanations(asked, question.rule))
     if tokens:
         explained = (replace(e, evidence=e.tokens or e.evidence) for e in explained)
-    if page is None or form.report is None:
-        write_lines(_shown(explained, question, form), sys.stdout)
-    else:
-        write_lines(_shown(page.passing(explained), question, form), sys.stdout)
+    if page is not None:
+        explained = page.passing(explained)
+    write_lines(_shown(explained, question, form), sys.stdout)
+    if page is not None and form.report is not None:
         output.write_page(form.report, page.page())
     return successes.status
 
@@ -423,6 +421,8 @@ def _nats(value: float, digits: int = 3) -> str:
 
 def explanation_json(explanation: "Explanation", number: int) -> dict[str, object]:
     """Return an explanation for JSON, which has no infinity: null replaces it."""
+    from nbspam.printing import finite
+
     classes = list(explanation.verdict.posterior)
     tokens = [
         {**output.evidence_json(row, classes), "contribution": finite(row.contribution)}
@@ -436,8 +436,3 @@ def explanation_json(explanation: "Explanation", number: int) -> dict[str, objec
         "kept": explanation.kept,
         "tokens": tokens,
     }
-
-
-def finite(value: float) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return value if isfinite(value) else None

@@ -14,7 +14,7 @@ from nbspam.cli.frame import Command
 from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
 from nbspam.cli.sharing import share_choices, share_options, with_sharing
 from nbspam.errors import UsageError
-from nbspam.settings import SettingsChoices, settings_for
+from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
 from nbspam.sources.items import Item, SourceOptions, read_items
 
@@ -72,7 +72,7 @@ def update_command(
     """
     model = living_model(model_path) if os.path.exists(model_path) else None
     sources, reading, labels = corpus
-    reading = reading if model is None else inputs.knowing(reading, model)
+    reading = reading if model is None else as_learned(reading, model.settings)
     if sent and not inputs.paths_of(sources, labels):
         sources = inputs.Listed()  # nothing else is read
     items = _told_one(inputs.items_of_sources(sources, reading, labels), sources, labels)
@@ -169,7 +169,7 @@ def unlearn_command(
             left = model.settings.sent_mail
             besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
         sources = inputs.Listed(sources)
-    items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
+    items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     unlearn = partial(model.unlearn, items, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, unlearn)
     return report_outcome(outcome, model_path, as_json, besides=besides)
@@ -206,7 +206,7 @@ def relabel_command(
     nbspam relabel --to spam ~/Maildir/.Junk
     """
     model = living_model(model_path)
-    items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
+    items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     relabel = partial(model.relabel, items, to, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, partial(relabel, new_class=new_class))
     return report_outcome(outcome, model_path, as_json, " that the model did not know")

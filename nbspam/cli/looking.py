@@ -42,10 +42,8 @@ def info_command(model_path: str, as_json: bool) -> None:
 def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool) -> None:
     """Print the training data and settings of a model of mail or text."""
     table, settings = classifier.table, classifier.settings.to_dict()
-    n_docs, n_tokens = (
-        output.class_counts_of(table.classes, table.class_count),
-        len(table.vocabulary),
-    )
+    n_docs = output.class_counts_of(table.classes, table.class_count)
+    n_tokens = len(table.vocabulary)
     if as_json:
         facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
         facts["forgotten"] = output.loss_json(table.loss)

@@ -108,16 +108,6 @@ class CommandGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def leaves(self) -> Iterator[tuple[str, Command]]:
-        """Yield every command, also of inner groups, by its full name, such as `table train`."""
-        context = click.Context(self)
-        for name in self.list_commands(context):
-            command = self.get_command(context, name)
-            if isinstance(command, CommandGroup):
-                yield from ((f"{name} {inner}", each) for inner, each in command.leaves())
-            elif isinstance(command, Command):
-                yield name, command
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; without a command the commands are listed."""
         return super().parse_args(ctx, args or ["--help"])

@@ -394,7 +394,7 @@ def tune_command(
     nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
     """
     from nbspam.evaluation.choosing import tune_classifier
-    from nbspam.store.open import of_tokens
+    from nbspam.store.open import keep_cutoffs, of_tokens
     from nbspam.tokens.people import knowing_sent_mail
 
     classifier = of_tokens(model_path, inputs.loaded_model(model_path))
@@ -405,7 +405,7 @@ def tune_command(
     tuning, skipped = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
     output.report_skipped(skipped, strict)
     if is_kept:
-        output.save_cutoffs(tuning.chosen.cutoffs, model_path)
+        keep_cutoffs(model_path, tuning.chosen.cutoffs)
     if as_json:
         output.echo_json(_tuning_json(tuning))
         return

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from xml.etree import ElementTree
 
     from nbspam.counts.counting import Outcome
-    from nbspam.counts.shards import Share
     from nbspam.counts.table import Loss
-    from nbspam.decision import Cutoffs, Rule
+    from nbspam.decision import Rule
     from nbspam.settings import Settings
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import AnyClassifier, Evidence, Skipped, Verdict
@@ -218,7 +217,7 @@ class Successes:
 
     def __init__(self, strict: bool = False) -> None:
         self._strict = strict
-        self.n_skipped = self._n_odd = 0
+        self._n_skipped = self._n_odd = 0
 
     def of(self, results: "Iterable[T | Skipped]") -> Iterator[T]:
         """Yield the results of what could be read."""
@@ -234,7 +233,7 @@ class Successes:
 
         for result in results:
             if isinstance(result, Skipped):
-                self.n_skipped += 1
+                self._n_skipped += 1
                 report_skipped([result], self._strict)
             elif isinstance(result, Verdict) and result.note is not None:
                 self._n_odd += 1
@@ -247,7 +246,7 @@ class Successes:
     @property
     def status(self) -> int:
         """The exit status: 1 if anything was skipped."""
-        return int(self.n_skipped > 0)
+        return int(self._n_skipped > 0)
 
 
 # --- models ----------------------------------------------------------------------------------
@@ -257,41 +256,20 @@ def save_model(classifier: "AnyClassifier", model_path: str) -> str | None:
     """Write a model file; say, and return, where the model it replaces is kept, if it is."""
     from nbspam.store.open import save_keeping
 
-    kept = save_keeping(model_path, classifier)
+    return told_kept(save_keeping(model_path, classifier))
+
+
+def told_kept(kept: str | None) -> str | None:
+    """Say, and return, where the model that a file replaced is kept, if it is."""
     if kept is not None:
         warn(f"the model that was there is kept as {kept}")
     return kept
-
-
-def save_training_part(share: "Share", settings: "Settings", path: str) -> str | None:
-    """Write a part of a training; say, and return, where a model that it replaces is kept."""
-    from nbspam.store import merging
-
-    kept = merging.save_part(path, share, settings)
-    if kept is not None:
-        warn(f"the model that was there is kept as {kept}")
-    return kept
-
-
-def check_not_replacing_filter(model_path: str) -> None:
-    """Raise ModelFileError if a mail filter's model is there, unless -m names the file."""
-    from nbspam.store.open import check_no_filter
-
-    if not is_named("model_path"):
-        check_no_filter(model_path)
 
 
 def is_named(option: str) -> bool:
     """Return whether the command line itself gives an option."""
     source = click.get_current_context().get_parameter_source(option)
     return source is click.core.ParameterSource.COMMANDLINE
-
-
-def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:
-    """Keep cutoffs in a model file; raises ModelFileError."""
-    from nbspam.store.open import keep_cutoffs
-
-    keep_cutoffs(model_path, cutoffs)
 
 
 def counts_text(n_docs: dict[str, int]) -> str:

@@ -151,14 +151,11 @@ def share_command(
     choices = share_choices(share, share_password_command)
     if choices is None:
         raise UsageError(f"share {action}: of which log? give --share URL")
-    sharer = opened_sharer(choices, model_path)
-    try:
+    with closing(opened_sharer(choices, model_path)) as sharer:
         if action == "status":
             _print_status(sharer, as_json)
         else:
             _write_snapshot(sharer, str(folder))
-    finally:
-        sharer.close()
 
 
 def _write_snapshot(sharer: "Sharer", folder: str) -> None:

@@ -22,7 +22,6 @@ from nbspam.cli.judging import (
     explained_as_json,
     explained_as_text,
     explanation_options,
-    finite,
     print_explanations,
     print_labels,
     print_verdicts,
@@ -195,8 +194,8 @@ def _factors_json(row: "Factors") -> dict[str, object]:
     factors = [
         {
             "value": name,
-            "factor": dict(zip(classes, map(finite, factor), strict=True)),
-            "product": dict(zip(classes, map(finite, product), strict=True)),
+            "factor": dict(zip(classes, map(printing.finite, factor), strict=True)),
+            "product": dict(zip(classes, map(printing.finite, product), strict=True)),
         }
         for name, factor, product in _steps(row)
     ]

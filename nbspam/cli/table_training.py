@@ -51,9 +51,11 @@ def table_train_command(
     nbspam table train iris.csv --target species
     nbspam table train iris.csv --target species --model tan
     """
+    from nbspam.store.open import check_no_filter
     from nbspam.tables.training import table_settings, train_table
 
-    output.check_not_replacing_filter(model_path)
+    if not output.is_named("model_path"):
+        check_no_filter(model_path)
     settings = table_settings(training, columns)
     if unlabelled == training_options.UnlabelledSources():
         data = labelled_table(rows, settings, strict)

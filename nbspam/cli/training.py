@@ -257,6 +257,7 @@ def shard_command(
     """
     import_module("numpy")  # as in `learn_sources`
     from nbspam.counts.shards import Shard, count_share
+    from nbspam.store.merging import save_part
 
     settings, items = inputs.settings_and_items(corpus, sent, training)
     if settings.model in FEATURES:
@@ -265,7 +266,7 @@ def shard_command(
         )
     share, skipped = count_share(items, settings, Shard(*shard), jobs)
     output.report_skipped(skipped, strict)
-    kept = output.save_training_part(share, settings, output_path)
+    kept = output.told_kept(save_part(output_path, share, settings))
     _show_part(share, settings, skipped, output_path, kept, as_json)
 
 

@@ -6,7 +6,6 @@ padded by their width in a terminal, where a Chinese character takes two columns
 """
 
 from collections.abc import Callable
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores, confusions
-from nbspam.printing import clipped, display_width, left, printable, right
+from nbspam.printing import clipped, display_width, finite, left, printable, right
 from nbspam.sources.arrival import ORDERS
 
 WIDTH = 80
@@ -133,9 +132,9 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
     is_binary = len(report.classes) == 2
     answer["false_positives"] = int(evaluation.confusion[0, 1]) if is_binary else None
     answer["false_negatives"] = int(evaluation.confusion[1, 0]) if is_binary else None
-    answer |= {name: _finite(getattr(evaluation, name)) for name in names}
+    answer |= {name: finite(getattr(evaluation, name)) for name in names}
     answer["intervals"] = {
-        name: [_finite(low), _finite(high)] for name, (low, high) in evaluation.intervals.items()
+        name: [finite(low), finite(high)] for name, (low, high) in evaluation.intervals.items()
     }
     keys = ("precision", "recall", "f1-score")
     answer["class_intervals"] = {
@@ -208,10 +207,6 @@ def _report_json(report: ClassificationReport) -> dict[str, Any]:
         "macro avg": scores(report.macro),
         "weighted avg": scores(report.weighted),
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
 
 
 def _errors_text(evaluation: Evaluation, of_mail: bool) -> str:

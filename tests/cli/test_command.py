@@ -14,7 +14,7 @@ import pytest
 
 import nbspam.cli
 from nbspam.cli import frame
-from nbspam.cli.frame import Watcher, progress_text
+from nbspam.cli.frame import Watcher, leaves, progress_text
 from nbspam.cli.inputs import _extent_of as extent_of
 from nbspam.cli.main import _MODULES, _TABLE_MODULES, cli, exit_status
 from nbspam.cli.options import default_model_path
@@ -70,7 +70,7 @@ RUNS = {
 # What they print says what they did; of the others it is what they were asked for.
 DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "shard", "merge"}
 DOING |= {"table train", "table update", "table unlearn", "table merge"}
-LEAVES = dict(cli.leaves())
+LEAVES = dict(leaves(cli))
 
 
 @pytest.fixture

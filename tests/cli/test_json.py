@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from nbspam.cli.frame import leaves
 from nbspam.cli.main import cli
 from nbspam.cli.output import skipped_json
 from nbspam.verdicts import Skipped
@@ -121,7 +122,7 @@ def check(value, types, prefix=""):
 def test_every_command_with_json_has_a_section():
     with_json = {
         name
-        for name, command in cli.leaves()
+        for name, command in leaves(cli)
         if any("--json" in each.opts for each in command.params)
     }
     run = {re.match("(table )?[a-z]+", line)[0] for line in RUNS.values()}

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbspam.cli.frame import COMMON, FIRST, Command, config_path, summary, titled
+from nbspam.cli.frame import COMMON, FIRST, Command, config_path, leaves, summary, titled
 from nbspam.cli.inputs import Labels
 from nbspam.cli.main import COMMANDS, GROUPS, TABLE_COMMANDS, TABLE_GROUPS, cli
 from nbspam.cli.options import (
@@ -310,7 +310,7 @@ def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
 
 
 TITLE = re.compile(r"^(\S.*):$", re.MULTILINE)
-LEAVES = dict(cli.leaves())
+LEAVES = dict(leaves(cli))
 
 
 def options(command):
