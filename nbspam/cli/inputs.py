@@ -414,8 +414,7 @@ def schema_of(classifier: "AnyClassifier") -> "Schema | None":
 
 def counting_items(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
     """Let things that are read from paths pass; with -v, say at the end how many they were."""
-    extent = Extent(lambda: _bytes_of(paths), _size_of)
-    things = iter(tracked(things, what, extent))
+    things = iter(tracked(things, what, _extent_of(paths)))
     return _counting(things, what) if is_verbose() else things
 
 
@@ -425,6 +424,11 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
         n_things += 1
         yield thing
     say(f"{what} read: {n_things:,}")
+
+
+def _extent_of(paths: Iterable[str]) -> Extent:
+    """Return the extent of reading the items or rows of files and folders, in bytes."""
+    return Extent(lambda: _bytes_of(paths), _size_of)
 
 
 def _size_of(read: "Item | Record") -> int:

@@ -23,6 +23,7 @@ from nbspam.sources.mailboxes import (
     Folder,
     FolderTree,
     is_hidden,
+    is_number,
     places,
 )
 
@@ -226,11 +227,11 @@ class _ArchiveTree(FolderTree):
             if member.is_folder:
                 self._add_folder(self.below(path) + name)
             elif self._add_folder(path):
-                folder, is_number = self._folders[path], name.isascii() and name.isdigit()
+                folder = self._folders[path]
                 if name == SEQUENCES:
                     self._folders[path] = folder._replace(has_sequences=True)
                 elif not is_hidden(name) and (
-                    not folder.files or (is_number and not folder.numbered())
+                    not folder.files or (is_number(name) and not folder.numbered())
                 ):
                     folder.files.append(name)
 

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from nbspam.errors import InputError, UsageError
 
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".tgz")  # files with these endings are decompressed
 _PACKERS = (".gz", ".bz2", ".xz", ".zst")
+COMPRESSED = (*_PACKERS, ".tgz")  # files with these endings are decompressed
 MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", *_PACKERS))
 # Files that hold many messages each, by the endings of their names.
 PACKED = {
@@ -282,12 +282,12 @@ def open_inside(folder: str, path: str) -> BinaryIO:
     return expanded(path, open(descriptor, "rb"))
 
 
-def read_json(path: str, most: int = _JSON_BYTES) -> Any:
-    """Return the values in a JSON file of at most `most` bytes; raises InputError."""
+def read_json(path: str) -> Any:
+    """Return the values in a JSON file of at most _JSON_BYTES; raises InputError."""
     import json
 
     try:
-        return json.loads(_whole(path, "JSON", most))
+        return json.loads(_whole(path, "JSON", _JSON_BYTES))
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not JSON; correct it") from None
 

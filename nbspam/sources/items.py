@@ -57,6 +57,8 @@ FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS
 
 _NULL = "null instead of a text"
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
+# Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
+_MBOX_CHUNK = 1 << 18
 
 
 class Item(NamedTuple):
@@ -360,9 +362,10 @@ def _mbox_items(
 
     alone: makes the item of a message that is the only one, From_ line included.
     """
-    from nbspam.sources.mailboxes import mbox_messages, read_chunks, unwrap
+    from nbspam.sources.mailboxes import mbox_messages, unwrap
 
-    messages = mbox_messages(chain(filter(None, (head,)), read_chunks(stream)))
+    pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
+    messages = mbox_messages(chain(filter(None, (head,)), pieces))
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
         yield alone(first[0])

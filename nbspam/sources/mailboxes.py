@@ -58,7 +58,12 @@ class Folder(NamedTuple):
 
     def numbered(self) -> list[str]:
         """Return the files whose names are numbers."""
-        return [name for name in self.files if name.isascii() and name.isdigit()]
+        return [name for name in self.files if is_number(name)]
+
+
+def is_number(name: str) -> bool:
+    """Return whether a file's name is a number, as of a message in a folder of MH."""
+    return name.isascii() and name.isdigit()
 
 
 class FolderTree:
@@ -106,9 +111,12 @@ class Place(NamedTuple):
     folder: Folder
 
     def kind_of(self, name: str) -> str | None:
-        """Return the kind of a file, "unsure" if its name does not tell; None: no message."""
+        """Return the kind of a file: eml, mbox or one of PACKED; None: no message.
+
+        "unsure": only the content can tell.
+        """
         if self.kind == "mh":
-            return "eml" if name.isascii() and name.isdigit() else None
+            return "eml" if is_number(name) else None
         return file_kind(name) if self.kind == "tree" else self.kind
 
     def files(self) -> Iterator[tuple[str, str]]:
@@ -119,22 +127,7 @@ class Place(NamedTuple):
                 yield self.below + name, kind
 
 
-def walk(
-    path: str, label: str | None, kind: str | None, tree: FolderTree = DISK
-) -> Iterator[tuple[str, str | None, str]]:
-    """Yield (path, label, kind) of the files of mail below a folder; see `places`.
-
-    The kind yielded is "eml", that of an archive or mailbox, or "unsure" where only the content
-    can tell.
-    """
-    for place in places(path, label, kind, tree):
-        for name, found in place.files():
-            yield name, place.label, found
-
-
-def places(
-    path: str, label: str | None, kind: str | None, tree: FolderTree = DISK
-) -> Iterator[Place]:
+def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> Iterator[Place]:
     """Yield the folders, from this one down, whose files hold messages.
 
     kind: that of the folder, or of each file in it; None: found out.
@@ -404,23 +397,15 @@ def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
 # ---- the messages of an mbox, and the lines of a TREC index ----
 
 
-# Large enough to make the calls cheap, small enough to stay in the processor's cache.
-_CHUNK = 1 << 18
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _INDEX_LINE_BYTES = 1 << 16
 
 
-def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the stream in pieces of a size that suits `mbox_messages`."""
-    while chunk := stream.read(_CHUNK):
-        yield chunk
-
-
-def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator[bytes]:
+def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield each message of an mbox unchanged, its From_ line included.
 
     Text before the first From_ line is a message too, unless it is blank.
-    A message of more than `limit` bytes is truncated.
+    A message of more than MAX_MESSAGE bytes is truncated.
     """
     buffer = bytearray()
     searched = 0
@@ -430,18 +415,18 @@ def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator
         horizon = len(buffer) - LOOKAHEAD if chunk else len(buffer)
         start = 0
         while (found := _find_separator(buffer, searched, horizon)) >= 0:
-            message = bytes(buffer[start : min(found, start + limit)])
+            message = bytes(buffer[start : min(found, start + MAX_MESSAGE)])
             if not message.isspace():
                 yield message
             start, searched = found, found + 1
         searched = max(searched, horizon - 6) - start
         del buffer[:start]
-        if len(buffer) > limit + LOOKAHEAD + 8:
+        if len(buffer) > MAX_MESSAGE + LOOKAHEAD + 8:
             # Keep the tail and two bytes of context: a separator may begin in it.
-            del buffer[limit : -LOOKAHEAD - 8]
-            searched = limit + 2
+            del buffer[MAX_MESSAGE : -LOOKAHEAD - 8]
+            searched = MAX_MESSAGE + 2
     if buffer and not buffer.isspace():
-        yield bytes(buffer[:limit])
+        yield bytes(buffer[:MAX_MESSAGE])
 
 
 def _find_separator(buffer: bytearray, start: int, end: int) -> int:

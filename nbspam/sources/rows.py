@@ -347,14 +347,13 @@ def lines_of(
     stream: BinaryIO,
     encoding: str | None = None,
     listener: files.Listener = files.SILENT,
-    most: int = _MAX_LINE,
 ) -> Iterator[str]:
     """Yield the decoded lines, each ending in its only newline; raises ValueError.
 
-    encoding: None: found by looking.  most: bytes of a line, or of all lines if a table has no
-    line feed: then carriage returns end its lines.
+    encoding: None: found by looking.  In a table without a line feed, carriage returns end the
+    lines, and _MAX_LINE bounds all of them together.
     """
-    lines = decoded_lines(stream, encoding, listener.notice, most)
+    lines = decoded_lines(stream, encoding, listener.notice, _MAX_LINE)
     first = next(lines, "")
     if first.count("\0") * _MANY > len(first):
         raise ValueError("binary data, such as a workbook or a model; give a table as plain text")
@@ -378,12 +377,10 @@ def _sample_of(lines: Iterator[str]) -> list[str]:
     return sample
 
 
-def split_rows(
-    lines: Iterator[str], kind: str, most: int = _MAX_LINE
-) -> tuple[Iterator[list[str]], list[list[str]]]:
+def split_rows(lines: Iterator[str], kind: str) -> tuple[Iterator[list[str]], list[list[str]]]:
     """Return all rows of a CSV or TSV table, lazily, and the rows in a sample of its first lines.
 
-    kind: csv or tsv.  most: characters of a quoted cell.  Reading the rows raises ValueError.
+    kind: csv or tsv.  Reading the rows raises ValueError.
     """
     sample = _sample_of(lines)
     lines = chain(sample, lines)
@@ -392,7 +389,7 @@ def split_rows(
     import csv
 
     # A cell that fills the sample, and its last line, must not stop the search there.
-    csv.field_size_limit(max(csv.field_size_limit(), most + _SAMPLE_CHARS))
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE + _SAMPLE_CHARS))
     delimiter, rows = _find_delimiter(sample)
     return _csv_rows(lines, delimiter), rows
 

@@ -453,14 +453,17 @@ def test_any_bytes_are_looked_at(data, start):
 # ---- jSON and compressed files are read, or refused with one line ----
 
 
-def test_values_of_json_come_back_or_are_refused(tmp_path):
+def test_values_of_json_come_back_or_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_text("[1, 2.5, null]")
-    assert read_json(str(path), most=14) == [1, 2.5, None]
-    with pytest.raises(InputError, match="more than 13 bytes"):
-        read_json(str(path), most=13)
+    monkeypatch.setattr(files, "_JSON_BYTES", 14)
+    assert read_json(str(path)) == [1, 2.5, None]
+    path.write_text("[1, 2.50, null]")
+    with pytest.raises(InputError, match="more than 14 bytes"):
+        read_json(str(path))
     with pytest.raises(InputError, match=r"none.json: No such file"):
         read_json(str(tmp_path / "none.json"))
+    monkeypatch.undo()
     for text in ("{", "[" * 100_000, "\x00"):
         path.write_text(text)
         with pytest.raises(InputError, match="not JSON"):

@@ -15,9 +15,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError
+from nbspam.sources import mailboxes, rows
 from nbspam.sources.files import begins_with_from_line
 from nbspam.sources.items import read_items
-from nbspam.sources.mailboxes import index_entries, mbox_messages, parse_index_line, unwrap, walk
+from nbspam.sources.mailboxes import (
+    DISK,
+    index_entries,
+    mbox_messages,
+    parse_index_line,
+    places,
+    unwrap,
+)
 from nbspam.sources.rows import lines_of, split_rows
 from support import FROM, complains, write_files
 
@@ -27,9 +35,9 @@ def quoted(message: bytes) -> bytes:
     return FROM + re.sub(rb"(?m)^(>*From )", rb">\1", message) + b"\n"
 
 
-def split(data: bytes, size: int = 1 << 18, **options: int) -> list[bytes]:
+def split(data: bytes, size: int = 1 << 18) -> list[bytes]:
     pieces = (data[at : at + size] for at in range(0, len(data), size))
-    return [unwrap(raw) for raw in mbox_messages(pieces, **options)]
+    return [unwrap(raw) for raw in mbox_messages(pieces)]
 
 
 lines = st.lists(
@@ -107,15 +115,17 @@ def test_text_before_the_first_separator_is_a_message_unless_blank():
 
 
 @pytest.mark.parametrize("size", [7, 100, 5000, 1 << 20])
-def test_too_long_a_message_is_truncated_and_the_next_is_found(size):
+def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch):
+    monkeypatch.setattr(mailboxes, "MAX_MESSAGE", 1000)
     data = quoted(b"A: 1\n" + b"x" * 20_000 + b"\n") + quoted(b"B: 2\n") + quoted(b"C: 3\n")
 
-    long, *rest = split(data, size, limit=1000)
+    long, *rest = split(data, size)
     assert long == (b"A: 1\n" + b"x" * 20_000)[: 1000 - len(FROM)]
     assert rest == [b"B: 2\n", b"C: 3\n"]
     # The part that is kept ends in a blank line; "From " comes long after it.
     head = FROM + b"A: 1\n\n"
-    assert len(split(head + b"x" * 5000 + b"\n" + quoted(b"B: 2\n"), size, limit=len(head))) == 1
+    monkeypatch.setattr(mailboxes, "MAX_MESSAGE", len(head))
+    assert len(split(head + b"x" * 5000 + b"\n" + quoted(b"B: 2\n"), size)) == 1
 
 
 @pytest.mark.parametrize(
@@ -140,8 +150,15 @@ def fill(folder, *names):
         path.write_text(f"Subject: {name}\n\nx\n")
 
 
+def walk(path, label=None, kind=None):
+    """Yield path, label and kind of each file of mail below a folder."""
+    for place in places(str(path), label, kind, DISK):
+        for name, found in place.files():
+            yield name, place.label, found
+
+
 def walked(folder, label=None, kind=None):
-    return [(os.path.relpath(p, folder), lab, k) for p, lab, k in walk(str(folder), label, kind)]
+    return [(os.path.relpath(p, folder), lab, k) for p, lab, k in walk(folder, label, kind)]
 
 
 WALKS = {  # the names of files, what is found of them: path=label, and what is asked for
@@ -296,7 +313,7 @@ def test_a_tree_deeper_than_the_recursion_limit_is_walked(tmp_path):
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(SHALLOW)
     try:
-        found = list(walk(str(tmp_path), "ham", None))
+        found = list(walk(tmp_path, "ham"))
     finally:
         sys.setrecursionlimit(limit)
     os.remove(message)  # here, because what cleans up after tests may recurse
@@ -357,11 +374,11 @@ def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch)
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    found = list(walk(str(box), "x", None))
+    found = list(walk(box, "x"))
     assert (f"{box / 'barred'}", "x", "eml") in found
     assert len(found) == 3
     with pytest.raises(PermissionError):
-        list(walk(str(box / "barred"), "x", None))
+        list(walk(box / "barred", "x"))
 
 
 @pytest.mark.parametrize("ending", ["", ".eml"])
@@ -388,7 +405,7 @@ def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box,
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", lambda path: nullcontext([Barred()]))
-        names = [name for name, *_ in walk(str(box), "x", None)]
+        names = [name for name, *_ in walk(box, "x")]
     assert names == [f"{box}/barred.eml"]
 
 
@@ -411,7 +428,8 @@ def test_any_open_quote_is_found_in_any_table(table, data):
 
 
 @pytest.mark.parametrize("line", ["xxxxxxxxx\n", "x" * 9999 + "\n"])
-def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line):
+def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line, monkeypatch):
+    monkeypatch.setattr(rows, "_MAX_LINE", 200_000)
     n_taken = 0
 
     def lines():
@@ -422,7 +440,7 @@ def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line
 
     csv.field_size_limit(131_072)  # the default; the limit is only ever raised
     with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
-        list(split_rows(lines(), "csv", 200_000)[0])
+        list(split_rows(lines(), "csv")[0])
     assert n_taken * len(line) < 600_000
 
 
