@@ -53,32 +53,29 @@ from nbspam.store.open import classifier_of, write_model_file
 EVERYONE = "everyone on this machine"
 
 
-def readers(path: str) -> dict[str, list[str]]:
-    """Return the groups that can read words of a model, each with the names of the files."""
-    return _allowed(path, stat.S_IRGRP, stat.S_IROTH)
-
-
 def writers(path: str) -> dict[str, list[str]]:
     """Return the groups that can change a model, each with the names of files or the folder."""
-    found = _allowed(path, stat.S_IWGRP, stat.S_IWOTH)
-    if sys.platform == "win32":
-        return found
+    found = _allowed(path, stat.S_IWOTH)
     folder = parent_folder(os.path.abspath(path))
-    for who in _groups_with(os.stat(folder), stat.S_IWGRP, stat.S_IWOTH):
-        if not os.stat(folder).st_mode & stat.S_ISVTX and _can_enter(folder, who):
-            found.setdefault(_group_name(who), []).append(folder)
+    status = os.stat(folder)
+    who = _others_with(stat.S_IWOTH, status)
+    if who and not status.st_mode & stat.S_ISVTX and _can_enter(folder, who):
+        found.setdefault(who, []).append(folder)
     return found
 
 
-def _allowed(path: str, group_bit: int, others_bit: int) -> dict[str, list[str]]:
-    """Return the files of a model that users other than the owner may access."""
+def readers(path: str) -> dict[str, list[str]]:
+    """Return the groups that can read words of a model, each with the names of the files."""
+    return _allowed(path, stat.S_IROTH)
+
+
+def _allowed(path: str, right: int) -> dict[str, list[str]]:
+    """Return the groups that have a right to files of a model, each with the names of these."""
     found: dict[str, list[str]] = {}
-    if sys.platform == "win32":
-        return found
     for file in _files(path):
-        for who in _groups_with(os.lstat(file), group_bit, others_bit):
-            if _can_enter(parent_folder(os.path.abspath(file)), who):
-                found.setdefault(_group_name(who), []).append(file)
+        who = _others_with(right, os.lstat(file))
+        if who and _can_enter(parent_folder(os.path.abspath(file)), who):
+            found.setdefault(who, []).append(file)
     return found
 
 
@@ -87,38 +84,34 @@ def _files(path: str) -> Iterator[str]:
     folder, name = os.path.split(path)
     for found in sorted(os.listdir(folder or os.curdir)):
         file = os.path.join(folder, found)
-        is_part = found == name or found.startswith((f"{name}~", f"{name}.journal"))
-        if is_part and not found.endswith(".lock") and stat.S_ISREG(os.lstat(file).st_mode):
+        is_own = found == name or found.startswith((f"{name}~", f"{name}.journal"))
+        if is_own and not found.endswith(".lock") and stat.S_ISREG(os.lstat(file).st_mode):
             yield file
 
 
-def _groups_with(status: os.stat_result, group_bit: int, others_bit: int) -> list[int | None]:
-    """Return the group that has a right besides the owner: None for everyone, or its number."""
-    if status.st_mode & others_bit:
-        return [None]
-    return [status.st_gid] if status.st_mode & group_bit else []
+def _others_with(right: int, status: os.stat_result) -> str:
+    """Return the name of the group that has a right besides the owner, empty if there is none.
 
-
-def _can_enter(folder: str, group: int | None) -> bool:
-    """Return whether a group, or everyone, can get to the files in a folder."""
-    return all(_lets_in(each.stat(), group) for each in (Path(folder), *Path(folder).parents))
-
-
-def _lets_in(status: os.stat_result, group: int | None) -> bool:
-    if status.st_mode & stat.S_IXOTH:
-        return True
-    return group == status.st_gid and bool(status.st_mode & stat.S_IXGRP)
-
-
-def _group_name(group: int | None) -> str:
-    if group is None:
+    right: the bit of everyone's right, such as stat.S_IROTH.
+    """
+    if sys.platform == "win32":
+        return ""  # it has no such rights
+    if status.st_mode & right:
         return EVERYONE
+    if not status.st_mode & right << 3:  # the bit of the group's right
+        return ""
     import grp
 
     try:
-        return f"group {grp.getgrgid(group).gr_name}"
+        return f"group {grp.getgrgid(status.st_gid).gr_name}"
     except KeyError:
-        return f"group {group}"
+        return f"group {status.st_gid}"
+
+
+def _can_enter(folder: str, who: str) -> bool:
+    """Return whether a group can get to the files in a folder."""
+    folders = (Path(folder), *Path(folder).parents)
+    return all(_others_with(stat.S_IXOTH, each.stat()) in (EVERYONE, who) for each in folders)
 
 
 # ---- checks ----
