@@ -84,10 +84,10 @@ class StoredModel:
     """
 
     base: Classifier  # as it was when evidence was fitted last, without later changes
-    stamp: Stamp | None  # of the model file that was read last; None if there was none
-    _identity: Identity | None  # of that file
+    stamp: Stamp | None = None  # of the model file that was read last; None if there was none
+    _identity: Identity | None = None  # of that file
     _loaded: tuple[Snapshot | None, Classifier | None] = (None, None)  # without its state
-    _journal: Journal
+    _journal: Journal = NO_JOURNAL
     _current: Classifier | None
     is_on_disk = True
     # Keeps the changes of a host that shares its lessons; asked under the model's lock.
@@ -108,7 +108,6 @@ class StoredModel:
         """
         self.name, self.path = path, resolved(path)
         self._new, self._served, self._mutex = new, served, RLock()
-        self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
         self._load(just_read)
 
     @classmethod
@@ -117,7 +116,6 @@ class StoredModel:
         model = cls.__new__(cls)
         model.name, model.path, model.is_on_disk = "model", "", False
         model._served, model._mutex = None, RLock()
-        model._identity, model.stamp, model._journal = None, None, NO_JOURNAL
         model._begin(classifier)
         return model
 
@@ -190,11 +188,6 @@ class StoredModel:
     def has(self, digest: int) -> bool:
         """Return whether the model has learned a message or text of this digest."""
         return self.filing.at(digest) != NOT_FILED
-
-    def filed_now(self, data: bytes) -> FiledMessage:
-        """Return where the model has a mail message by now, whichever process has filed it."""
-        self._refresh()
-        return self.filed(data)
 
     def catch_up(self) -> None:
         """Take in what other processes have learned or fitted; raises ModelFileError."""

@@ -145,7 +145,8 @@ def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
 
     with pytest.raises(SharedLogError, match="1 lessons wait for the log; learn on when it is"):
         host.teach(message(2), "ham")
-    assert host.model.filed_now(message(2)).label is None
+    host.model.catch_up()
+    assert host.model.filed(message(2)).label is None
     host.stop()
 
 
