@@ -64,11 +64,6 @@ class Unique:
         self._moves: list[tuple[Messages, str]] = []  # each message with the class that it leaves
 
     @property
-    def digests(self) -> Keys:
-        """The digests of the messages, shape (n_docs,); copies of a text have different ones."""
-        return np.fromiter(self.label, np.uint64, len(self.label))
-
-    @property
     def n_repeated(self) -> int:
         """How many messages came again."""
         return self.n_read - len(self.label)
@@ -105,6 +100,15 @@ class Unique:
         if told:
             self.told.add(digest)
         return before is None
+
+    def known(self) -> tuple[Keys, Strings, Booleans]:
+        """Return the digests and classes of the messages, and whether each was told.
+
+        Copies of a text have different digests.
+        """
+        digests = np.fromiter(self.label, np.uint64, len(self.label))
+        labels = np.array(list(self.label.values()), np.str_)
+        return digests, labels, np.array([digest in self.told for digest in self.label], np.bool_)
 
     def corrections(self, sample: Sequence[Messages]) -> CountTable:
         """Return the corrections that repeated messages make to the counts of everything read.
@@ -397,9 +401,7 @@ def count_items(
         without_empty(shifted(table, unique.corrections(sampling.messages))),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
-        unique.digests,
-        np.array(list(unique.label.values()), np.str_),
-        np.array([digest in unique.told for digest in unique.label], np.bool_),
+        *unique.known(),
         unique.n_repeated,
         tuple(skipped),
     )

@@ -504,10 +504,10 @@ def _not_negative(counts: Floats) -> Floats:
     return np.maximum(counts, 0)
 
 
-def messages_of_changes(changes: Sequence[LabelChange], with_counts: bool) -> Messages:
+def messages_of_changes(changes: Sequence[LabelChange]) -> Messages:
     """Return the messages of changes; they must be distinct, and none may be un-learned."""
     labels = np.array([change.after for change in changes], np.str_)
     digests = np.array([change.digest for change in changes], np.uint64)
     if not changes:
-        return Messages(labels, digests, no_documents(np.empty(0, np.uint64), with_counts))
+        return Messages(labels, digests, no_documents(np.empty(0, np.uint64), False))
     return Messages(labels, digests, united([change.document for change in changes]))

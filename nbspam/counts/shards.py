@@ -170,14 +170,16 @@ def gather_shards(shares: Sequence[Share], weighting: str) -> Training:
     for share, rows in _of_each(shares, alone[chosen]):
         sampling.add([messages_of_share(share, rows)])
     names = [np.array(share.table.classes, np.str_)[share.labels] for share in shares]
+    labels = together(names, np.str_)
     told = together([share.told for share in shares], np.bool_)
+    own_digests, own_labels, own_told = unique.known()
     return Training(
         unique.corrections(sampling.messages),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
-        np.append(digests[alone], unique.digests),
-        np.append(together(names, np.str_)[alone], np.array(list(unique.label.values()), np.str_)),
-        np.append(told[alone], np.array([d in unique.told for d in unique.label], np.bool_)),
+        np.append(digests[alone], own_digests),
+        np.append(labels[alone], own_labels),
+        np.append(told[alone], own_told),
         unique.n_repeated,
     )
 

@@ -163,7 +163,7 @@ class _PairDistributions:
         of = np.flatnonzero(self._model.levels_ == 0).tolist().index(column)
         place = (slice(None), -1 if parent is None else self.slices[parent], of)
         given = (self.of_class,) if parent is None else (self.of_class, parent)
-        mean, variance = bells.bells.mean[place], bells.bells.variance[place]
+        mean, variance = bells.learnt.mean[place], bells.learnt.variance[place]
         return Distribution((column,), given, bells.moments[0][place], None, mean, variance)
 
     def of_pair(self, column: int, parent: int) -> Distribution:

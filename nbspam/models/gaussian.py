@@ -115,18 +115,17 @@ class Bells:
         return joint
 
 
-def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
-    """Return the normal distributions with these moments.
+def bells_of(model: GaussianNB | MixedNB) -> Bells:
+    """Return the normal distributions that a model has learnt.
 
     A class with too few values of a column for a variance gets the variance of all rows;
     with no value at all, it also gets their mean.  No variance is below var_smoothing times the
     variance of all rows; all others are exact.  A column that is constant over all rows gets
     variance 1 and the same mean in every class, and so is no evidence.
-    ddof: 1 divides by n - 1, 0 by n.
     """
-    n, mean, deviation = (sums[name] for name in Moments.names)
-    all_rows = Bells(*over_all_rows(n, mean, deviation))
-    return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, var_smoothing)
+    n, mean, deviation = model.value_count_, model.mean_, model.deviation_
+    all_rows, ddof = Bells(*over_all_rows(n, mean, deviation)), divisor(model.ddof, model.estimate)
+    return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, model.var_smoothing)
 
 
 def fitted(
@@ -138,7 +137,7 @@ def fitted(
     ddof: int,
     var_smoothing: float,
 ) -> Bells:
-    """Return the normal distributions with these moments, of any shape; see `bells`.
+    """Return the normal distributions with these moments, of any shape; see `bells_of`.
 
     otherwise: what stands in for too few values; variance_all: of all rows, (n_columns,).
     """
@@ -223,8 +222,7 @@ class GaussianNB(Estimator):
         return super()._become(learnt, n_features)
 
     def _derive(self) -> Bells:
-        ddof = divisor(self.ddof, self.estimate)
-        return bells(self._learnt().sums, ddof, self.var_smoothing)
+        return bells_of(self)
 
     def _joint_log_proba(self, X: Any) -> Array:
         density: Array = self.tables().log_density(X)
@@ -278,9 +276,7 @@ class MixedNB(ColumnModel):
 
     def _derive(self) -> tuple[Array, Bells]:
         levels = Levels(self.levels_[self.levels_ > 0])
-        log_prob = levels.log_shares(self.level_count_, self.added_)
-        ddof = divisor(self.ddof, self.estimate)
-        return log_prob, bells(self._learnt().sums, ddof, self.var_smoothing)
+        return levels.log_shares(self.level_count_, self.added_), bells_of(self)
 
     def _joint_log_proba(self, X: Any) -> Array:
         log_prob, curves = self.tables()
@@ -338,8 +334,8 @@ class ConditionalBells:
     """A normal distribution per class, value and column of numbers, (n_classes, D + 1, n_numbers).
 
     A class that has too few numbers with a value for a variance gets the variance of the class,
-    and with none also its mean.  For a class that has too few see `bells`; what stands in for it,
-    and the least variance, are those of all rows.
+    and with none also its mean.  For a class that has too few see `bells_of`; its substitute and
+    the least variance are those of all rows.
     """
 
     moments: tuple[Array, Array, Array]  # count, mean and sum of squared deviations
@@ -360,7 +356,7 @@ class ConditionalBells:
         return Bells(*over_all_rows(n, mean, deviation))
 
     @cached_property
-    def bells(self) -> Bells:
+    def learnt(self) -> Bells:
         """The distributions of all rows that were learnt."""
         of_class = self._fitted([each[:, -1:] for each in self.moments], self.all_rows)
         return self._fitted(self.moments, of_class)
@@ -379,7 +375,7 @@ class ConditionalBells:
             )
             bells = self._fitted(of_value, self._fitted(of_class, self.all_rows))
         else:
-            whole = self.bells
+            whole = self.learnt
             bells = Bells(whole.mean[k][cells, numbers], whole.variance[k][cells, numbers])
         height = np.square(within_bounds(X) - bells.mean) / bells.variance
         height += np.log(2 * np.pi * bells.variance)
@@ -391,7 +387,7 @@ class ConditionalBells:
         The mean of log p(number given class and value) - log p(number given class) over the rows
         learnt that know both.  Of categories that mean is the information of eq. 7.22.
         """
-        (n, mean, deviation), bells = self.moments, self.bells
+        (n, mean, deviation), bells = self.moments, self.learnt
         by_class = deviation + n * (mean - bells.mean[:, -1:]) ** 2
         gain = 0.5 * (
             n * np.log(bells.variance[:, -1:] / bells.variance)

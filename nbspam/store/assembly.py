@@ -98,7 +98,7 @@ def messages_of_model(classifier: Classifier, without: Sequence[int] = ()) -> Mo
     )
 
 
-def _part_of_changes(changes: Sequence[LabelChange], with_counts: bool) -> ModelMessages:
+def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
     """Return the messages that are learned after all changes."""
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
@@ -109,7 +109,7 @@ def _part_of_changes(changes: Sequence[LabelChange], with_counts: bool) -> Model
         np.array([change.after for change in learned], np.str_),
         np.array([change.day for change in learned], np.uint16),
         np.array([change.told for change in learned], np.bool_),
-        messages_of_changes(learned, with_counts),
+        messages_of_changes(learned),
         0,
         np.concatenate([np.empty(0, np.uint64), *tokens]),
         np.repeat(
@@ -196,8 +196,8 @@ def compacted(
         return base
     settings = base.settings
     touched = [change.digest for change in changes]
-    own = _part_of_changes(changes, settings.weighting != PRESENCE)
-    parts, tables = [messages_of_model(base, touched), own], [base.table]
+    parts = [messages_of_model(base, touched), _part_of_changes(changes)]
+    tables = [base.table]
     if changes:
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
     if (owed := memory.owed) is not None:
@@ -286,7 +286,7 @@ def lessons_of(base: Classifier, changes: Sequence[LabelChange]) -> Lessons:
     if changes:
         signed = signed_table(changes, table.vocabulary, base.settings.weighting)
         table = overlaid(table, signed)
-        parts.append(_part_of_changes(changes, with_counts=False).messages)
+        parts.append(_part_of_changes(changes).messages)
     labels = np.concatenate([part.labels for part in parts])
     documents = united([part.documents for part in parts])
     return Lessons(table, documents, np.searchsorted(table.classes, labels))

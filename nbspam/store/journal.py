@@ -426,8 +426,7 @@ def append(
     """
     assert journal.owner is not None
     data, written = _written(journal, changes, progress)
-    descriptor = open_own(journal_path(path), path, os.O_RDWR)
-    try:
+    with _opened(path) as descriptor:
         status = os.fstat(descriptor)
         if status.st_nlink != 1 or status.st_size != journal.size:
             return None
@@ -447,16 +446,24 @@ def append(
                 _write_at(descriptor, mark, journal.end)
             os.ftruncate(descriptor, journal.size)
             raise
+    return written
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """Yield a descriptor of the journal beside a model, to change it; raises OSError."""
+    descriptor = open_own(journal_path(path), path, os.O_RDWR)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
-    return written
 
 
 def synchronize(path: str) -> None:
     """Force the journal beside a model to disk, if there is one; raises ModelFileError."""
     try:
-        with open(open_own(journal_path(path), path, os.O_RDWR), "rb") as file:
-            os.fsync(file.fileno())
+        with _opened(path) as descriptor:
+            os.fsync(descriptor)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -511,14 +518,11 @@ def name_successor(path: str, journal: Journal, model: Identity) -> None:
     """
     if not journal.is_whole or journal.owner is None:
         return
-    with contextlib.suppress(OSError, ModelFileError):  # then the ledger will tell
-        descriptor = open_own(journal_path(path), path, os.O_RDWR)
-        try:
-            if os.fstat(descriptor).st_nlink == 1:
-                mark = end_mark(journal.owner, journal.n_records, model, journal.progress)
-                _write_at(descriptor, mark, journal.end)
-        finally:
-            os.close(descriptor)
+    # If it cannot be noted, the ledger will tell.
+    with contextlib.suppress(OSError, ModelFileError), _opened(path) as descriptor:
+        if os.fstat(descriptor).st_nlink == 1:
+            mark = end_mark(journal.owner, journal.n_records, model, journal.progress)
+            _write_at(descriptor, mark, journal.end)
 
 
 class ReplacedError(Exception):

@@ -23,7 +23,7 @@ from nbspam.tables.schema import Column, Table, coded, detect, in_intervals
 from nbspam.tables.training import TableSettings, chosen_model, table_rows, train_table
 
 _RESTARTS = 5
-EM_MODELS = ("categorical", "bernoulli", "gaussian", "mixed", "network")
+BY_EM = ("categorical", "bernoulli", "gaussian", "mixed", "network")  # models that EM can train
 
 
 def without_class(records: Iterable[Record], target: str) -> Iterator[Record]:
@@ -50,8 +50,8 @@ def train_by_em(
     its values are then equal at first and would stay so, else 0.
     """
     name = chosen_model(table.schema, settings)
-    if name not in EM_MODELS:
-        raise UsageError(f"--model {name}: not possible with EM; give {', '.join(EM_MODELS)}")
+    if name not in BY_EM:
+        raise UsageError(f"--model {name}: not possible with EM; give {', '.join(BY_EM)}")
     known = table.y >= 0
     start = train_table(table_rows(table, np.flatnonzero(known)), settings)
     X, classes = in_intervals(table.X, start.schema), np.array(start.classes)

@@ -7,6 +7,7 @@ to node i.  d-separation is tested as connectivity in the moral graph of the anc
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from itertools import combinations
 from math import comb, log, prod
 from typing import NamedTuple
 
@@ -76,8 +77,7 @@ def moral_graph(parents: Parents, nodes: Iterable[int] | None = None) -> set[tup
     kept = set(range(len(parents))) if nodes is None else set(nodes)
     edges = set()
     for child in kept:
-        family = sorted(kept.intersection([child, *parents[child]]))
-        edges |= {(a, b) for n, a in enumerate(family) for b in family[n + 1 :]}
+        edges |= {*combinations(sorted(kept.intersection([child, *parents[child]])), 2)}
     return edges
 
 
