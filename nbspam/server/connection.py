@@ -6,10 +6,9 @@ texts that SpamAssassin and rspamd have in common (score and threshold, rules, r
 """
 
 import asyncio
-from asyncio import Future
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
@@ -35,29 +34,6 @@ class BusyError(Exception):
     """There is no room for another message."""
 
 
-class ClientGuest(Protocol):
-    """The part of a connection that the desk sees; see `Connection`."""
-
-    due: float
-    rests: bool
-    closes: bool
-    held: int
-    turn: int
-    pending: "Future[Any] | None"
-
-    def give_way(self) -> None:
-        """Drop the message being received: there is no room for it."""
-
-    def expect(self, seconds: float) -> None:
-        """Give the client so many seconds from now on."""
-
-    def overdue(self) -> None:
-        """End a request that took too long."""
-
-    def close(self) -> None:
-        """Close the connection once everything written to it has been sent."""
-
-
 class Desk:
     """The state that all connections of one worker share.
 
@@ -81,8 +57,8 @@ class Desk:
         self.judge = judge
         self.teacher = teacher
         self.reviewer = reviewer
-        self.connections: set[ClientGuest] = set()
-        self.visitors: set[ClientGuest] = set()  # the connections to the page
+        self.connections: set[Connection] = set()
+        self.visitors: set[Connection] = set()  # the connections to the page
         self.page: ASGIApp | None = None  # it answers them, from the first one on
         self.held = 0  # bytes of messages that are received, or wait
         self.turns = count(1)  # of messages, as they begin
@@ -113,7 +89,7 @@ class Desk:
 
     # ---- the bytes of messages ----
 
-    def charge(self, guest: ClientGuest, size: int) -> None:
+    def charge(self, guest: "Connection", size: int) -> None:
         """Count bytes of a connection's message; raises BusyError if there is no room for it.
 
         Large messages still being received give way, the latest first, so that the others can
@@ -128,15 +104,15 @@ class Desk:
             guest.turn = next(self.turns)
         while self.held + size > room:
             large = [each for each in self.large() if each is not guest]
-            last = max(
-                [*large, *[guest] * (not is_small)], key=lambda each: each.turn, default=guest
-            )
+            if not is_small:
+                large.append(guest)
+            last = max(large, key=lambda each: each.turn, default=guest)
             if last is guest:
                 raise BusyError
             last.give_way()
         self.hold(guest, guest.held + size)
 
-    def large(self) -> list[ClientGuest]:
+    def large(self) -> "list[Connection]":
         """Return the connections whose large message is still received."""
         return [
             each
@@ -149,7 +125,7 @@ class Desk:
         for each in self.large():
             each.give_way()
 
-    def hold(self, guest: ClientGuest, size: int) -> None:
+    def hold(self, guest: "Connection", size: int) -> None:
         """Note that a connection holds so many bytes from now on, room or not."""
         self.held += size - guest.held
         guest.held = size
@@ -390,12 +366,8 @@ class Connection(asyncio.BufferedProtocol):
         if not room:
             return
         piece = data[:room]
-        self.charge(len(piece))
+        self.desk.charge(self, len(piece))
         self.kept.append(piece)
-
-    def charge(self, size: int) -> None:
-        """Count bytes that this connection holds; raises BusyError."""
-        self.desk.charge(self, size)
 
     def give_way(self) -> None:
         """Refuse the message that is received: there is no room for it."""

@@ -240,7 +240,9 @@ class RspamdConnection(HttpConnection):
         elif path == "/stat":
             self.say(HTTPStatus.OK, self.stat())
         elif path == "/metrics":
-            self.send(HTTPStatus.OK, open_metrics(self.desk.tally, self.facts()), _METRICS)
+            # The facts are the metrics that are no counts.
+            facts = {"model_age_seconds": time() - self.desk.judge.model_time}
+            self.send(HTTPStatus.OK, open_metrics(self.desk.tally, facts), _METRICS)
         else:
             self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
 
@@ -321,10 +323,6 @@ class RspamdConnection(HttpConnection):
         """Refuse a lesson of a client that may not teach."""
         self.desk.tally.add("trouble forbidden")
         self.say(status, {"error": why})
-
-    def facts(self) -> dict[str, float]:
-        """Return the metrics that are no counts, by name."""
-        return {"model_age_seconds": time() - self.desk.judge.model_time}
 
     def stat(self) -> dict[str, Any]:
         """Return the numbers that `rspamc stat` prints."""

@@ -230,17 +230,14 @@ class SpamdConnection(connection.Connection):
             self._tell(request)
         else:
             data, whole = self._data(request)
-            facts = {
-                "queue": request.headers.get("queue-id"),
-                "asked": request.command,
-            }
 
             def answer(judgement: Judgement) -> None:
                 wanted = self.desk.choices.headers
                 self._safely(lambda: self._write(reply(request, judgement, data, whole, wanted)))
 
-            user = request.headers.get("user")
-            self.ask(data, request.command in EXPLAINED, answer, user, **facts)
+            user, queue = request.headers.get("user"), request.headers.get("queue-id")
+            explains = request.command in EXPLAINED
+            self.ask(data, explains, answer, user, queue=queue, asked=request.command)
 
     def _tell(self, request: Request) -> None:
         if not self.desk.choices.allows_tell:
@@ -276,7 +273,7 @@ class SpamdConnection(connection.Connection):
             raise RequestError(Status.DATAERR, "the body that zlib compressed ends too early")
         if not whole and self.is_whole:
             self.desk.tally.add("oversized")
-        self.charge(len(data))
+        self.desk.charge(self, len(data))
         return data, whole
 
     def _write(self, pieces: list[bytes]) -> None:
