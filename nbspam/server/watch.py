@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+from nbspam.arrays import today
 from nbspam.delivery.account import SortedAccount
 from nbspam.delivery.maildir import SortingReport
 from nbspam.errors import LostError, NbspamError, UsageError
@@ -24,7 +25,6 @@ from nbspam.server.supervisor import notify
 _IDLE_SECONDS = 28 * 60.0
 _POLL_SECONDS = 60.0  # where a server has no IDLE
 _PAUSES = (1.0, 300.0)  # seconds before a connection is made again: at first, and at most
-_SECONDS_A_DAY = 24 * 60 * 60
 
 
 class AccountTally:
@@ -101,7 +101,7 @@ class AccountWatcher(threading.Thread):
         """Sort whenever something has changed, over one connection."""
         while not self._is_asked_to_end:
             start = time.perf_counter()
-            report = self._account.sort_by(session, int(time.time()) // _SECONDS_A_DAY)
+            report = self._account.sort_by(session, today())
             self._has_sorted, self._pause = True, _PAUSES[0]
             self._tell(report, time.perf_counter() - start)
             has_idle = "IDLE" in session.abilities
@@ -126,11 +126,7 @@ class AccountWatcher(threading.Thread):
             self._log.told(f"{name}: {note}")
 
 
-def watch(
-    accounts: Sequence[SortedAccount],
-    log: Log,
-    metrics: socket.socket | None,
-) -> None:
+def watch(accounts: Sequence[SortedAccount], log: Log, metrics: socket.socket | None) -> None:
     """Watch accounts until SIGTERM or SIGINT; raises the error that ended one for good.
 
     metrics: a listening socket that serves counts in OpenMetrics.

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from time import time
 from typing import NamedTuple, TypeVar
 
+from nbspam.arrays import today
 from nbspam.delivery.account import PlacedMessage, move_noted
 from nbspam.delivery.account_memory import FIELDS, AccountMemory, bytes_digest, head_digest
 from nbspam.errors import LostError, UsageError
@@ -23,7 +23,7 @@ from nbspam.sources.files import MAX_MESSAGE, is_account
 _MOST_IN_FOLDER = 1000  # messages that are shown
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # messages that are fetched at a time
 _KEPT_BYTES = 32 << 20  # of messages that were read last
-_DAY = 86400  # seconds
+
 Result = TypeVar("Result")
 
 
@@ -210,9 +210,7 @@ class AccountMailbox(ReviewMailbox):
                 if at.folder != folder:
                     self._check_moves(session)
                 message = PlacedMessage(*at[:3], int(key, 16), places[at.folder], "", False)
-                is_moved = move_noted(
-                    session, memory, message, folder, places[folder], int(time() // _DAY)
-                )
+                is_moved = move_noted(session, memory, message, folder, places[folder], today())
                 return at.folder if is_moved else None
 
         return self._asked(moved)
