@@ -75,7 +75,7 @@ class Log:
         """
         self._write(
             {"worker": pid, "ended": cause, "how": how, "s": round(seconds, 1), "had": messages},
-            f"nbspam: worker {pid} {_HOW_IT_ENDED[cause]} ({how}) after {seconds:.1f} s, with"
+            f"nbspam: worker {pid} {ENDS[cause]} ({how}) after {seconds:.1f} s, with"
             f" {messages} message{'s' * (messages != 1)} in hand",
         )
 
@@ -126,13 +126,11 @@ def _short(value: Any) -> Any:
 
 VERDICTS = ("ham", "spam", "unsure")
 LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
-_NO_VERDICT = ("busy", "late", "idle", "malformed", "failed", "gone")
-_NO_LESSON = ("forbidden", "large", "user")
 TROUBLES = (
-    *_NO_VERDICT,
-    *_NO_LESSON,
-    "model",
-)  # the last: not read or fitted
+    *("busy", "late", "idle", "malformed", "failed", "gone"),  # no verdict
+    *("forbidden", "large", "user"),  # no lesson
+    "model",  # not read or fitted
+)
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (
     *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
@@ -140,7 +138,13 @@ BOUNDS = (
 )
 # Why a worker ended: by a signal from outside, by a fault of the program, without a sign of life,
 # because it failed again and again, or with an error.
-ENDS = ("killed", "crashed", "hung", "failing", "failed")
+ENDS = {
+    "killed": "was killed",
+    "crashed": "crashed",
+    "hung": "hung, and was killed",
+    "failing": "ended itself, as message after message failed",
+    "failed": "ended with an error",
+}
 _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogged")
 # Of the process that shares lessons: whether the log answers, records of the log that were not
 # read yet, lessons that wait for it, records that were read, and records that were not lessons.
@@ -160,15 +164,6 @@ _SLOTS = (
 )
 _PLACE = {name: number for number, name in enumerate(_SLOTS)}
 _FIRST_BOUND = _PLACE[f"within {BOUNDS[0]:g}"]
-
-
-_HOW_IT_ENDED = {
-    "killed": "was killed",
-    "crashed": "crashed",
-    "hung": "hung, and was killed",
-    "failing": "ended itself, as message after message failed",
-    "failed": "ended with an error",
-}
 
 
 def what_became(outcome: Outcome) -> str:

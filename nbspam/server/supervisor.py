@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
@@ -47,14 +48,14 @@ _FAULTS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
 
 
+@dataclass
 class SupervisedWorker:
     """A worker process as the supervisor sees it."""
 
-    def __init__(self, pid: int, row: int, born: float) -> None:
-        self.pid = pid
-        self.row = row
-        self.born = born
-        self.is_hung = False  # it gave no sign of life, and was killed
+    pid: int
+    row: int  # of the tally
+    born: float  # monotonic, seconds
+    is_hung: bool = False  # it gave no sign of life, and was killed
 
 
 class Supervisor:
