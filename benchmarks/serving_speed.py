@@ -147,7 +147,7 @@ def main() -> None:
     before = os.getloadavg()
     messages = messages_of(options.corpus)
     random.Random(0).shuffle(messages)
-    del messages[options.messages :]
+    messages = messages[: options.messages]
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.chmod(work, 0o755)  # for a spamd that must not be root

@@ -1,13 +1,11 @@
 """Compare the time and memory of nbspam with another checkout of it, or with other programs.
 
-usage: python benchmarks/speed.py [CORPUS] [--other CHECKOUT] [--reviews TABLE] [--rounds 15]
-           [--only JOB...]
+usage: python benchmarks/speed.py [CORPUS] [--other CHECKOUT] [--rounds 15] [--only JOB...]
 
 CORPUS is a folder with ham/ and spam/, one message per file.  The jobs: train on it, classify all
-of it, classify one message, and answer for all of it as a server.  With --reviews, a table of
-Chinese texts with the columns label and text, separated by a tab, the first two jobs are also
-done on Chinese mail that is made of it.  CHECKOUT is a folder with another version of nbspam
-(`git worktree add`); without it bogofilter and scikit-learn do the same jobs, if installed.
+of it, classify one message, and answer for all of it as a server.  CHECKOUT is a folder with
+another version of nbspam (`git worktree add`); without it bogofilter and scikit-learn do the same
+jobs, if installed.
 
 In every round each program does each job once, in turn.  Printed are the shortest seconds of all
 rounds, and the ratio to nbspam: the median of the ratios within each round, because a machine's
@@ -24,9 +22,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from email.headerregistry import Address
-from email.message import EmailMessage
-from itertools import islice
 from operator import truediv
 from pathlib import Path
 from statistics import median
@@ -34,10 +29,9 @@ from typing import NamedTuple
 
 import serving_client as client
 import serving_servers as servers
-from common import CLASSES, HERE, corpus_parser, files_of, messages_of
+from common import HERE, corpus_parser, files_of, messages_of
 
 JOBS = ("train", "classify", "message", "server")
-CHINESE_MAILS = 2000
 SKLEARN = """
 import sys
 from pathlib import Path
@@ -109,27 +103,6 @@ def commands(
     return work
 
 
-def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
-    """Write mails of Chinese texts to ham/ and spam/ of a new folder; return it.
-
-    Half of them are in 8bit and half in base64.  Of two labels the first is ham.
-    """
-    with reviews.open(encoding="utf-8") as lines:
-        rows = [line.rstrip("\n").split("\t", 1) for line in islice(lines, 1, 1 + CHINESE_MAILS)]
-    labels = list(dict.fromkeys(label for label, _ in rows))
-    for name in CLASSES:
-        (folder / name).mkdir(parents=True)
-    for number, (label, text) in enumerate(rows):
-        mail = EmailMessage()
-        text = text.encode(charset, "ignore").decode(charset)
-        mail["From"] = Address(text[-3:], f"writer{number % 60}", "lists.example")
-        mail["Subject"] = text[:20]
-        mail["Message-ID"] = f"<{number}@lists.example>"
-        mail.set_content(text, charset=charset, cte=("8bit", "base64")[number % 2])
-        (folder / CLASSES[label != labels[0]] / f"{number}.eml").write_bytes(mail.as_bytes())
-    return folder
-
-
 # --- programs -----------------------------------------------------------------------------
 
 
@@ -199,24 +172,19 @@ def contenders(
 ) -> dict[str, list[Contender]]:
     """Return the programs that do each job; nbspam comes first."""
     checkouts = {"nbspam": HERE, **({"other": options.other} if options.other else {})}
-    found: dict[str, list[Contender]] = {}
-    corpora = {"": options.corpus}
-    if options.reviews:
-        corpora["Chinese, "] = write_chinese(options.reviews, work / "mails")
-    for kind, corpus in corpora.items():
-        place = work / f"work{len(found)}"
-        place.mkdir()
-        programs = [nbspam(name, path, corpus, place) for name, path in checkouts.items()]
-        others = {} if options.other else peers(corpus, place)
-        for job in ("train", "classify", "message")[: 2 if kind else 3]:
-            if job in options.only:
-                found[kind + job] = [each[job] for each in programs] + others.get(job, [])
-        for each in programs:
-            each["train"].work()  # the model for jobs that need one
-        if not kind and "server" in options.only:
-            found["server"] = [
-                served(name, path, corpus, place, stack) for name, path in checkouts.items()
-            ]
+    programs = [nbspam(name, path, options.corpus, work) for name, path in checkouts.items()]
+    others = {} if options.other else peers(options.corpus, work)
+    found = {
+        job: [each[job] for each in programs] + others.get(job, [])
+        for job in ("train", "classify", "message")
+        if job in options.only
+    }
+    for each in programs:
+        each["train"].work()  # the model for jobs that need one
+    if "server" in options.only:
+        found["server"] = [
+            served(name, path, options.corpus, work, stack) for name, path in checkouts.items()
+        ]
     return found
 
 
@@ -240,7 +208,6 @@ def table(measured: dict[str, list[Contender]]) -> str:
 def main() -> None:
     parser = corpus_parser(__doc__)
     parser.add_argument("--other", type=Path, metavar="CHECKOUT")
-    parser.add_argument("--reviews", type=Path, metavar="TABLE")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=JOBS, default=JOBS)
     options = parser.parse_args()
