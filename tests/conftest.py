@@ -76,14 +76,24 @@ class CommandLine:
         return out
 
     def json(self, *arguments, stdin=b""):
-        """Return what a command prints with --json."""
-        return json.loads(self(*arguments, "--json", stdin=stdin)[1])
+        """Return what a command that succeeds prints with --json."""
+        status, out, err = self(*arguments, "--json", stdin=stdin)
+        assert status == 0, err
+        return json.loads(out)
 
 
 @pytest.fixture
 def nbspam(monkeypatch, capsys):
     """Run a command line of `nbspam`."""
     return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Where the user's configuration file is: it does not exist yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "nbspam").mkdir(parents=True)
+    return tmp_path / "config" / "nbspam" / "config.toml"
 
 
 @pytest.fixture

@@ -164,6 +164,12 @@ def write_misfiled(folder):
     return folder
 
 
+def reviews(language):
+    """Return the embedded reviews in a language."""
+    rows = (CORPORA / "reviews.tsv").read_text("utf-8").splitlines()
+    return [row.partition("\t")[2] for row in rows if row.startswith(language)]
+
+
 def texts(n, seed, length=3, topics=TOPICS):
     """Return n labelled items a topic: a few of its words among words of everyday."""
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.alphabets import from_beyond_ascii, likely_charset
-from support import ROOT, examples
+from support import examples, reviews
 
 WRITTEN = {
     "chinese": "gbk", "taiwanese": "big5", "japanese": "cp932 euc_jp", "korean": "euc_kr",
@@ -17,11 +17,6 @@ WRITTEN = {
     "turkish": "cp1254", "german": "cp1252", "french": "cp1252", "spanish": "cp1252",
 }  # fmt: skip
 PAIRS = [(name, charset) for name, each in WRITTEN.items() for charset in each.split()]
-
-
-def reviews(language):
-    rows = (ROOT / "corpora" / "reviews.tsv").read_text("utf-8").splitlines()
-    return [row.partition("\t")[2] for row in rows if row.startswith(language)]
 
 
 @pytest.mark.parametrize(("language", "charset"), PAIRS)

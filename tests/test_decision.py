@@ -285,9 +285,7 @@ def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model,
     assert shifts.min() == pytest.approx(shifts.max())
     # All of it is spam, so the estimate is far above one half.
     assert shifts[0] > 1
-    status, out, _ = nbspam("eval", mails, "--prior", "estimated", "--json")
-    assert status == 0
-    shares = json.loads(out)["shares"]
+    shares = nbspam.json("eval", mails, "--prior", "estimated")["shares"]
     assert shares["estimated"]["spam"] == pytest.approx(shares["assumed"]["spam"], abs=1e-5)
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "1.eml.gz").write_bytes(b"not gzip")
@@ -296,10 +294,9 @@ def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model,
 
 def test_eval_follows_the_prior_and_reports_the_shares(nbspam, trained, folder):
     for how in ((), ("--cv", 2), ("--online",), ("--test", folder)):
-        status, out, _ = nbspam("eval", folder, "--json", "--prior", "spam=0.2", *how)
-        assert status == 0
-        assert json.loads(out)["shares"]["assumed"] == {"ham": 0.8, "spam": 0.2}
-        assert json.loads(out)["shares"]["observed"] == {"ham": 0.5, "spam": 0.5}
+        shares = nbspam.json("eval", folder, "--prior", "spam=0.2", *how)["shares"]
+        assert shares["assumed"] == {"ham": 0.8, "spam": 0.2}
+        assert shares["observed"] == {"ham": 0.5, "spam": 0.5}
 
 
 @pytest.mark.parametrize(

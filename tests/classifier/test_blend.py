@@ -1,7 +1,5 @@
 """Blending against the plain models, numbers worked by hand and models trained again."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -258,7 +256,7 @@ def test_many_classes_are_blended_unasked(nbspam, model, tmp_path):
 
     facts = nbspam.json("info")["settings"]
     assert (facts["weighting"], facts["combine"]) == ("log-length", True)
-    values = json.loads(nbspam("explain", "--json", stdin=b"tulip and seed, a wave")[1])
+    values = nbspam.json("explain", stdin=b"tulip and seed, a wave")
     assert values["label"] == "soil"
     shares = sum(row["contribution"] for row in values["tokens"])
     assert shares + values["constant"] == pytest.approx(values["score"])

@@ -1,6 +1,7 @@
 """`nbspam eval` reports every number in every way of judging, under the stated costs."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,13 +31,7 @@ def some(tmp_path, mails):
 @pytest.fixture
 def judged(nbspam, some):
     """Run eval: (*arguments) -> its JSON."""
-
-    def run(*arguments):
-        status, out, err = nbspam("eval", some, "--json", *arguments)
-        assert status == 0, err
-        return json.loads(out)
-
-    return run
+    return partial(nbspam.json, "eval", some)
 
 
 @pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
@@ -58,10 +53,7 @@ def test_many_classes_lack_only_the_numbers_of_two_classes(nbspam, tmp_path, few
     table = tmp_path / "t.csv"
     rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
     table.write_text("label,text\n" + "\n".join(rows))
-    status, out, _ = nbspam("eval", table, "--cv", 3, "--intervals", "--json")
-
-    assert status == 0
-    answer = json.loads(out)
+    answer = nbspam.json("eval", table, "--cv", 3, "--intervals")
     assert {name for name in NAMES if answer[name] is not None} == NAMES - OF_TWO_CLASSES
     assert set(answer["intervals"]) == NAMES - OF_TWO_CLASSES
 
@@ -87,12 +79,14 @@ def test_costs_decide_and_are_counted(judged, tmp_path):
 def test_one_document_at_a_time_can_be_left_out(nbspam, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("label,text\n" + "a,x y\na,x z\na,x w\nb,q\nb,q r\n")
-    by_name = nbspam("eval", table, "--cv", "loo", "--model", "multinomial", "--json")
-    assert (by_name[0], by_name[2]) == (0, "")
-    assert json.loads(by_name[1])["n_docs"] == 5
-    assert nbspam("eval", table, "--cv", "5", "--model", "multinomial", "--json") == by_name
-    other = ("compare", table, "--cv", "loo", "--against", "--model multinomial", "--json")
-    assert json.loads(nbspam(*other)[1])["n_folds"] == 5
+    by_name, by_number = (
+        nbspam.out("eval", table, "--cv", n, "--model", "multinomial", "--json")
+        for n in ("loo", "5")
+    )
+    assert json.loads(by_name)["n_docs"] == 5
+    assert by_name == by_number
+    other = ("compare", table, "--cv", "loo", "--against", "--model multinomial")
+    assert nbspam.json(*other)["n_folds"] == 5
 
 
 # --- what was wrong ------------------------------------------------------------------------------
@@ -125,8 +119,7 @@ def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path
 
 
 def test_the_text_fits_eighty_columns_and_has_the_shares(nbspam, some):
-    status, out, _ = nbspam("eval", some, "--cv", 3)
-    assert status == 0
+    out = nbspam.out("eval", some, "--cv", 3)
     assert "share of documents, %   assumed      here  estimated\n" in out
     assert max(map(len, out.splitlines())) <= 80
 
@@ -146,8 +139,7 @@ def test_rows_of_a_table_are_not_called_messages_nor_ham(nbspam, model, tmp_path
         ["compare", table, *target, "--cv", 3, *against],
         ["info"],
     ):
-        status, out, err = nbspam("table", *command)
-        assert (status, err) == (0, "")
+        out = nbspam.out("table", *command)
         assert "rows" in out or command[0] == "eval"
         assert not {"messages", "documents,"} & set(out.replace("share of documents,", "").split())
         assert "positives" not in out
@@ -185,7 +177,7 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
         f"nbspam: the model has learned {n} of these {n} messages, so this says nothing of"
         f" others; nbspam eval {some} --cv 10 judges models by what they do not know\n"
     )
-    answer = json.loads(nbspam("eval", mails, "--json")[1])
+    answer = nbspam.json("eval", mails)
     wrong = round((1 - answer["accuracy_of_unknown"]) * (answer["n_docs"] - n))
     assert (answer["known"], answer["n_docs"] > n) == (n, True)
     assert 0 < wrong <= answer["errors"]

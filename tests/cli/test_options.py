@@ -123,14 +123,6 @@ def test_labels_come_in_a_fixed_order():
 # ---- the configuration file: defaults of options ----
 
 
-@pytest.fixture
-def config(tmp_path, monkeypatch):
-    """Where the configuration file is: it does not exist yet."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "config" / "nbspam").mkdir(parents=True)
-    return tmp_path / "config" / "nbspam" / "config.toml"
-
-
 def test_the_file_is_where_each_system_keeps_them(monkeypatch):
     for platform, variables, folder in [
         ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x"),
@@ -340,10 +332,9 @@ def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, grou
 
 def test_the_whole_help_lists_every_option_once_and_each_in_a_sentence(nbspam):
     for name in LEAVES:
-        status, out, _ = nbspam("help", *name.split())
+        out = nbspam.out("help", *name.split())
         command = LEAVES[name]
 
-        assert status == 0
         assert f"nbspam {name}" in command.help  # an example
         assert TITLE.findall(out)[-1] == COMMON
         listed = re.findall(r"^  (-[^\s,]+)", out.split(":\n", 1)[1], re.MULTILINE)
@@ -358,11 +349,10 @@ def test_the_whole_help_lists_every_option_once_and_each_in_a_sentence(nbspam):
 
 def test_help_begins_with_the_options_that_users_need_most(nbspam):
     for name in LEAVES:
-        status, out, _ = nbspam(*name.split(), "--help")
+        out = nbspam.out(*name.split(), "--help")
         command = LEAVES[name]
         names = [each for option in options(command) for each in option.opts]
 
-        assert status == 0
         assert len(command.first) <= 4
         assert set(command.first) <= set(names)
         assert bool(command.first) == (FIRST in TITLE.findall(out))

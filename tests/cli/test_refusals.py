@@ -263,30 +263,27 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
     assert complains(found, 1, f"--spamd 127.0.0.1:{port}: Address already in use")
 
 
+NO_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at once"
+NO_FILES = "too many open files; allow more (ulimit -n)"
+
+
 @pytest.mark.parametrize(
-    "error",
+    ("error", "said"),
     [
-        MemoryError(),
-        OSError(errno.ENOMEM, "Cannot allocate memory"),
-        ImportError("numpy: libx.so: failed to map segment from shared object"),
+        (MemoryError(), NO_MEMORY),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
+        (ImportError("numpy: libx.so: failed to map segment from shared object"), NO_MEMORY),
+        (OSError(errno.EMFILE, "Too many open files"), NO_FILES),
     ],
 )
-def test_a_machine_out_of_memory_is_told_in_one_line(nbspam, trained, monkeypatch, error):
+def test_a_system_that_grants_too_little_is_told_in_one_line(
+    nbspam, trained, monkeypatch, error, said
+):
     def run(_):
         raise error
 
     monkeypatch.setattr(supervisor.Supervisor, "run", run)
-    found = nbspam("serve", "-m", trained, "--spamd", "0")
-    assert complains(found, 1, "out of memory; allow more (ulimit -v), or give less mail at once")
-
-
-def test_a_system_that_grants_too_few_files_is_told_in_one_line(nbspam, trained, monkeypatch):
-    def run(_):
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(supervisor.Supervisor, "run", run)
-    found = nbspam("serve", "-m", trained, "--spamd", "0")
-    assert complains(found, 1, "too many open files; allow more (ulimit -n)")
+    assert complains(nbspam("serve", "-m", trained, "--spamd", "0"), 1, said)
 
 
 @pytest.mark.parametrize("megabytes", [70, 80, 90])

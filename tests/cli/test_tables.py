@@ -21,33 +21,27 @@ def test_every_model_trains_classifies_explains_and_is_judged(table, model, tmp_
     path.write_text(NUMBERS if name == "gaussian" else MELONS.read_text("utf-8"))
     target = "y" if name == "gaussian" else "好瓜"
     how = ("--target", target, "--model", name)
-    status, out, err = table("train", path, *how)
-    assert (status, err) == (0, "")
+    out = table.out("train", path, *how)
     assert f"by {name}" in out
 
     rows = path.read_text().splitlines()
-    status, out, err = table("classify", path)
-    assert (status, err) == (0, "")
+    out = table.out("classify", path)
     assert len(out.splitlines()) == len(rows) - 1
     assert out.splitlines()[0].split("\t")[2] == f"{path}#1"
     labels = [line.split("\t")[0] for line in out.splitlines()]
     assert table("predict", path)[1].splitlines() == labels
     # A row alone, with and without column names, gets the same verdict as in the table.
     for stdin in (rows[0] + "\n" + rows[1], rows[1], rows[1].rpartition(",")[0]):
-        status, alone, _ = table("classify", "--json", stdin=stdin.encode())
-        assert json.loads(alone)["label"] == labels[0]
-    status, text, _ = table("eval", path)
-    assert status == 0
+        assert table.json("classify", stdin=stdin.encode())["label"] == labels[0]
+    text = table.out("eval", path)
     assert " right (" in text
     assert table("eval", path, *how, "--cv", "3")[0] == 0
     assert table("eval", path, *how, "--test", path)[1] == text
-    status, out, err = table("info")
-    assert (status, err) == (0, "")
+    out = table.out("info")
     assert name in out
-    assert json.loads(table("info", "--json")[1])["kind"] == name
+    assert table.json("info")["kind"] == name
 
-    status, out, err = table("explain", "--json", "-n", "100", path)
-    assert (status, err) == (0, "")
+    out = table.out("explain", "--json", "-n", "100", path)
     for line, label in zip(out.splitlines(), labels, strict=True):
         values = json.loads(line)
         assert values["label"] == label
@@ -199,8 +193,7 @@ def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path
     status, _, err = table(*train, "--numeric", "z")
     assert status == 0
     assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in err
-    status, out, _ = table("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
-    assert status == 0
+    out = table.out("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
     for verdict in json_lines(out):
         assert np.isfinite(list(verdict["posterior"].values())).all()
     # Intervals need no variance.
@@ -211,8 +204,7 @@ def test_a_number_far_from_all_others_is_explained_without_overflow(table, model
     table("train", MELONS, "--target", "好瓜")
     far = MELONS.read_text("utf-8").splitlines()[1].replace("0.697", "1e200")
     assert table("classify", stdin=far.encode()) == (0, "否\t1.000000\t-#1\n", "")
-    status, out, err = table("explain", stdin=far.encode())
-    assert (status, err) == (0, "")
+    out = table.out("explain", stdin=far.encode())
     assert "score +1.68e+201" in out
     assert max(map(columns, out.splitlines())) <= 80
     *_, density, after = factors(table, far)
@@ -293,8 +285,7 @@ def trained(table, path, *how):
 def products(table, *rows):
     """Return the product of all factors of each row, by class."""
     stdin = "\n".join([NAMES, *rows]).encode()
-    status, out, err = table("explain", "--factors", "--json", stdin=stdin)
-    assert (status, err) == (0, "")
+    out = table.out("explain", "--factors", "--json", stdin=stdin)
     return [json.loads(line)["factors"][-1]["product"] for line in out.splitlines()]
 
 
@@ -370,9 +361,7 @@ def test_a_row_of_thousands_of_words_is_explained(table, model, tmp_path):
     (tmp_path / "wide.csv").write_text("\n".join([",".join([*names, "y"]), *rows]))
     out = trained(table, tmp_path / "wide.csv", "multinomial")
     assert "  … and 1,480 more columns\nlearned y" in out
-    status, out, err = table("explain", "--json", "-n", "2000", stdin=rows[0].encode())
-    assert (status, err) == (0, "")
-    values = json.loads(out)
+    values = json.loads(table.out("explain", "--json", "-n", "2000", stdin=rows[0].encode()))
     shares = [row["contribution"] for row in values["tokens"]]
     assert values["constant"] + sum(shares) == pytest.approx(values["score"])
 

@@ -33,17 +33,14 @@ def row(page, subject):
     return page.locator("ol.mail > li").filter(has_text=subject)
 
 
-def test_a_click_on_a_named_account_teaches_and_moves(account, browser, tmp_path):
+def test_a_click_on_a_named_account_teaches_and_moves(account, browser, config, tmp_path):
     server, port = account.server, free_port()
-    place = tmp_path / "config" / "nbspam" / "config.toml"
-    place.parent.mkdir(parents=True)
-    place.write_text(
+    config.write_text(
         f'[account.home]\nurl = "{account.url()}"\npassword-command = "printf %s $SECRET"\n'
         f'model-file = "{account.model}"\nspam-folder = "Junk"\n'
     )
-    env = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "SECRET": PASSWORD}
     options = ("--jobs", "1", "--web", str(port), "--review", "home", "--move")
-    with serving(str(tmp_path / "other"), tmp_path, *options, env=env) as served:
+    with serving(str(tmp_path / "other"), tmp_path, *options, env={"SECRET": PASSWORD}) as served:
         first = next(x for x in served.errors.read_text().splitlines() if "token=" in x)
         with visited(browser, first) as (page, heard):
             for width, scheme in ((PHONE, "dark"), (SCREEN, "light")):

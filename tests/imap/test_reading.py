@@ -150,13 +150,6 @@ def test_the_first_of_five_ways_gives_the_secret(tmp_path, monkeypatch):
     assert "typed" not in repr(book.secret_of(url))
 
 
-@pytest.fixture
-def config(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "config" / "nbspam").mkdir(parents=True)
-    return tmp_path / "config" / "nbspam" / "config.toml"
-
-
 def test_the_configuration_file_knows_the_secrets_of_accounts(
     filled, nbspam, trained, config, tmp_path, monkeypatch
 ):

@@ -432,11 +432,9 @@ def test_damaged_notes_are_one_line(box, nbspam):
 
 
 def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
-    box, nbspam, tmp_path, monkeypatch
+    box, nbspam, tmp_path, config
 ):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "config" / "nbspam").mkdir(parents=True)
-    (tmp_path / "config" / "nbspam" / "config.toml").write_text(
+    config.write_text(
         f'[account.home]\nurl = "{box.server.url()}"\n'
         f'[account.work]\nurl = "{box.server.url("bob")}"\nmodel-file = "{tmp_path / "other"}"\n'
     )

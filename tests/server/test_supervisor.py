@@ -278,16 +278,6 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
 TELL = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
 
 
-@pytest.fixture
-def config(tmp_path, monkeypatch):
-    """The user's configuration file, for `nbspam serve` in another process."""
-    path = tmp_path / "config" / "nbspam" / "config.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return path
-
-
 @pytest.mark.slow
 def test_sighup_reads_the_configuration_again_and_nobody_waits(tmp_path, own_model, config):
     with serving(own_model, tmp_path) as served, ExitStack() as open_:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nbspam.charsets import check_encoding, decoded_lines
 from nbspam.errors import UsageError
 from nbspam.sources.items import SourceOptions, read_items
-from support import ROOT
+from support import reviews
 
 # How spreadsheets and databases of a country write its language.
 WRITTEN = {
@@ -31,11 +31,6 @@ WRITTEN = {
     "german": "cp1252 latin-1 utf-8-sig utf-32",
     "english": "cp1252",
 }
-
-
-def reviews(language):
-    rows = (ROOT / "corpora" / "reviews.tsv").read_text("utf-8").splitlines()
-    return [row.partition("\t")[2] for row in rows if row.startswith(language)]
 
 
 def read(data, encoding=None, most=1 << 20):

@@ -59,8 +59,7 @@ def test_update_unlearn_and_merge_give_the_answers_of_training_at_once(
         f"added 2 models: 17 rows (9 否, 8 是)\nlearned 好瓜; model in {both}\n",
     )
     assert answers(both) == whole
-    status, out, _ = table("merge", model, tmp_path / "other", "-o", both, "--json")
-    assert json.loads(out)["read"] == {"否": 9, "是": 8}
+    assert table.json("merge", model, tmp_path / "other", "-o", both)["read"] == {"否": 9, "是": 8}
 
 
 def test_rows_without_names_are_learned_in_the_order_of_training(table, model, tmp_path):
@@ -161,8 +160,8 @@ def run(nbspam, table):
 @pytest.mark.parametrize("kind", KINDS)
 def test_doctor_and_info_know_every_kind(nbspam, run, make, model, kind):
     make(kind)
-    out = nbspam.out("doctor", "--json")
-    assert [each["what"] for each in json.loads(out)["findings"]] == ["file", "rights", "model"]
+    found = json.loads(nbspam.out("doctor", "--json"))["findings"]
+    assert [each["what"] for each in found] == ["file", "rights", "model"]
     assert run(kind, "info")[0] == run(kind, "info", "--json")[0] == 0
 
     save_state(str(model), {**load_state(str(model)), "learnt": {}})
@@ -258,8 +257,7 @@ def test_compare_on_a_table_is_eval_twice(table):
         errors = comparison["differences"][0]
         assert errors["name"] == "errors"
         for which, how in (("first", ""), ("second", options)):
-            arguments = (*TARGET, "--cv", 4, *how.split(), "--json")
-            judged = json.loads(table("eval", MELONS, *arguments)[1])
+            judged = table.json("eval", MELONS, *TARGET, "--cv", 4, *how.split())
             assert errors[which] == round(judged["n_docs"] * (1 - judged["accuracy"]))
 
     out = table("compare", MELONS, *TARGET, "--cv", 4, *others[:2])[1]
