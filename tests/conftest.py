@@ -152,7 +152,7 @@ def quick_disk(monkeypatch):
 @pytest.fixture
 def few_resamples(monkeypatch):
     """Draw 20 resamples for an interval: what its ends are is tested where intervals are."""
-    monkeypatch.setattr(bootstrap_interval, "__defaults__", (20, 0.95))
+    monkeypatch.setattr(bootstrap_interval, "__defaults__", (20,))
 
 
 @pytest.fixture(scope="session")

@@ -94,9 +94,13 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
 @click.option("--binary", is_flag=True, help="Whether a token occurs, and not how often.")
 @training_options.vocabulary_option
 @training_options.min_df_option
-@training_options.preset_option
-@training_options.pairs_option
-@training_options.characters_option
+@options.filling(
+    SettingsChoices,
+    "choices",
+    training_options.preset_option,
+    training_options.pairs_option,
+    training_options.characters_option,
+)
 @options.jobs_option
 @options.strict_option
 def vectorize_command(
@@ -105,9 +109,7 @@ def vectorize_command(
     binary: bool,
     vocabulary: list[str] | None,
     min_df: int | None,
-    preset: str | None,
-    pairs: bool | None,
-    characters: bool | None,
+    choices: SettingsChoices,
     jobs: int,
     strict: bool,
 ) -> None:
@@ -123,7 +125,6 @@ def vectorize_command(
     from nbspam.store.library import vectors_of, write_vectors
 
     output.check_place("--output", output_path)
-    choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
     items = inputs.items_of_sources(*corpus)
     found = vectors_of(items, choices, binary, vocabulary, min_df or 1, jobs)
     output.report_skipped(found.skipped, strict)

@@ -181,9 +181,23 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
     asked = inputs.asked_model(question, jobs)
     if exit_code:
         return _exit_code(asked, jobs, strict)
+    return print_answers(asked, jobs, as_json, strict, null)
+
+
+def print_answers(
+    question: inputs.AskedModel, jobs: int, as_json: bool, strict: bool = False, null: bool = False
+) -> int:
+    """Print a line for each answer; return the exit status.
+
+    null: end a line in NUL, and leave the name as it is.  A terminal gets no raw names.
+    """
     successes = output.Successes(strict)
-    verdicts = successes.of(asked.classifier.classify(asked.inputs, jobs, asked.rule))
-    output.echo_verdicts(verdicts, as_json, asked.costs, null)
+    verdicts = successes.of(question.classifier.classify(question.inputs, jobs, question.rule))
+    if as_json:
+        values = (output.verdict_json(verdict, question.costs) for verdict in verdicts)
+        output.echo_rows((output.json_line(each),) for each in values)
+    else:
+        output.echo_named(((v.label, f"{v.probability:.6f}", v.name) for v in verdicts), null)
     return successes.status
 
 

@@ -36,24 +36,29 @@ def info_command(model_path: str, as_json: bool) -> None:
     nbspam info -m mail.nbspam --json
     """
     classifier = cast("Classifier", inputs.loaded_model(model_path))
-    _show_model(classifier, model_path, os.path.getsize(model_path), as_json)
-
-
-def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool) -> None:
-    """Print the training data and settings of a model of mail or text."""
-    table, settings = classifier.table, classifier.settings.to_dict()
+    n_bytes = os.path.getsize(model_path)
+    table, sent = classifier.table, classifier.settings.sent_mail
+    settings = classifier.settings.to_dict()
     n_docs = output.class_counts_of(table.classes, table.class_count)
     n_tokens = len(table.vocabulary)
     if as_json:
-        facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
-        facts["forgotten"] = output.loss_json(table.loss)
-        sent = classifier.settings.sent_mail
-        facts["sent_mail"] = sent and {
+        known = sent and {
             "messages": len(sent.messages),
             "correspondents": sent.n_correspondents,
         }
         cutoffs = getattr(classifier, "cutoffs", None)
-        output.echo_json({**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()})
+        output.echo_json(
+            {
+                "model": model_path,
+                "bytes": n_bytes,
+                "read": n_docs,
+                "tokens": n_tokens,
+                "forgotten": output.loss_json(table.loss),
+                "sent_mail": known,
+                "settings": settings,
+                "cutoffs": cutoffs and cutoffs._asdict(),
+            }
+        )
         return
     settings |= settings.pop("parameters", {})
     settings |= settings.pop("tokens")
@@ -65,7 +70,7 @@ def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json
             ("trained", f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"),
             ("tokens", f"{n_tokens:,}"),
             *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
-            *([("people", sent.in_words)] if (sent := classifier.settings.sent_mail) else []),
+            *([("people", sent.in_words)] if sent else []),
             ("decision", _decision(classifier)),
             *((name, _shown(value)) for name, value in settings.items()),
             *_probability_rows(classifier),
@@ -149,14 +154,12 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
 @click.command("tokens", cls=Command, first=("--preset", "--pairs", "--json"))
 @inputs.sources_argument
 @inputs.reading_options
-@preset_option
-@pairs_option
+@options.filling(SettingsChoices, "choices", preset_option, pairs_option)
 @options.json_option
 def tokens_command(
     sources: tuple[str, ...],
     reading: SourceOptions,
-    preset: str | None,
-    pairs: bool | None,
+    choices: SettingsChoices,
     as_json: bool,
 ) -> None:
     """Print the tokens of messages, and how often each occurs in its message.
@@ -170,7 +173,6 @@ def tokens_command(
     """
     from nbspam.classifier.classifier import token_counts
 
-    choices = SettingsChoices(preset=preset, pairs=pairs)
     is_text, items = first_is_text(inputs.items_of_sources(sources, reading))
     counts = token_counts(items, chosen_settings(choices, is_text))
     if as_json:

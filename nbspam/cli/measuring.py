@@ -195,13 +195,13 @@ def print_trial(
     how = JudgingOptions(way, form.seed, bool(form.plot or form.report), witness)
     trial = options.trial_under(judged(how), prior, decision)
     output.report_skipped(trial.skipped, strict)
-    _show(trial, form, form.seed if form.intervals else None)
+    interval_seed = form.seed if form.intervals else None
+    _show(trial, form, interval_seed)
     if draw is not None:
         draw(trial)
     if form.report is not None and witness is not None:
         from nbspam.evaluation.pages.quality import quality_page
 
-        interval_seed = form.seed if form.intervals else None
         page = quality_page(trial, witness, what, form.per_week, interval_seed)
         output.write_page(form.report, page)
 
@@ -253,15 +253,16 @@ def trial_of_model(
     model_path: str, corpus: inputs.LabelledSources, how: JudgingOptions, jobs: "Workers"
 ) -> "Trial":
     """Return the trial of the model in a file."""
-    from nbspam.evaluation.judging import judge_classifier
+    from nbspam.evaluation.judging import judge_classifier, smaller_models
     from nbspam.store.open import load_classifier
 
     classifier = inputs.loaded_model(model_path)
     output.report_lack(classifier)
     items = how.watched(inputs.inputs_of(classifier, *corpus))
-    remembering = load_classifier(model_path, whole=True) if how.with_curve else None
+    whole = load_classifier(model_path, whole=True) if how.with_curve else None
+    smaller = () if whole is None else smaller_models(whole)
     knows = _memory_of(model_path, classifier)
-    trial = judge_classifier(classifier, items, jobs, remembering, how.witness, knows)
+    trial = judge_classifier(classifier, items, jobs, smaller, how.witness, knows)
     if trial.n_known:
         output.warn(_known_text(trial, corpus.sources))
     return trial
@@ -339,12 +340,12 @@ def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
         from nbspam.evaluation.figures import sketch
 
         return lambda trial: click.echo(sketch(views_of(trial)))
-    from nbspam.evaluation.pictures import check_picture_path, draw
+    from nbspam.evaluation.pictures import check_picture_path, sheet, write
 
     check_picture_path(path)
 
     def to_file(trial: "Trial") -> None:
-        if note := draw(views_of(trial), path, what):
+        if note := write(sheet(views_of(trial), what), path):
             output.warn(note)
 
     return to_file

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nbspam.counts.counting import Outcome
     from nbspam.counts.table import Loss
     from nbspam.decision import Rule
-    from nbspam.settings import Settings
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import AnyClassifier, Evidence, Skipped, Verdict
 
@@ -91,12 +90,6 @@ def echo_summary(rows: Iterable[Iterable[str]]) -> None:
         echo_rows(rows)
 
 
-def sent_mail_rows(settings: "Settings") -> list[tuple[str]]:
-    """Return the line about known sent mail, if any."""
-    sent = settings.sent_mail
-    return [] if sent is None else [(f"learned {sent.in_words}",)]
-
-
 def warn(line: str) -> None:
     """Print one line of diagnosis on standard error, unless -q forbids it."""
     if is_quiet():
@@ -147,19 +140,6 @@ def evidence_json(evidence: "Evidence", classes: Sequence[str]) -> dict[str, obj
     """Return evidence for JSON; text that is not a token of the model has null as counts."""
     counts = dict(zip(classes, evidence.counts, strict=True)) if evidence.counts else None
     return {**evidence._asdict(), "counts": counts}
-
-
-def echo_verdicts(
-    verdicts: "Iterable[Verdict]", as_json: bool, costs: "Rule | None", null: bool = False
-) -> None:
-    """Print a line for each verdict; with `null` end it in NUL, and leave names as they are.
-
-    costs: the rule, if its costs were stated.  A terminal gets no raw names.
-    """
-    if as_json:
-        echo_rows((json_line(verdict_json(verdict, costs)),) for verdict in verdicts)
-        return
-    echo_named(((v.label, f"{v.probability:.6f}", v.name) for v in verdicts), null)
 
 
 def echo_named(rows: Iterable[Sequence[str]], null: bool) -> None:

@@ -15,19 +15,18 @@ import click
 from nbspam import printing
 from nbspam.cli import inputs, looking, measuring, options, output
 from nbspam.cli.frame import Command
-from nbspam.cli.inputs import loaded_model
 from nbspam.cli.judging import (
     ExplanationForm,
     VerdictForm,
     explained_as_json,
     explained_as_text,
     explanation_options,
+    print_answers,
     print_explanations,
     print_labels,
     print_verdicts,
     verdict_options,
 )
-from nbspam.cli.options import json_option, model_option, picture_option
 from nbspam.cli.table_training import labelled_table
 from nbspam.cli.training_options import columns_options, table_training_options
 from nbspam.errors import UsageError
@@ -114,11 +113,7 @@ def table_lazy_command(
     settings = table_settings(training, columns)
     data = labelled_table(inputs.Rows((corpus,), rows.reading), settings)
     classifier = train_table(data.table, settings)
-    question = inputs.asked_of(classifier, *rows, decision)
-    successes = output.Successes()
-    verdicts = classifier.classify(question.inputs, jobs, question.rule)
-    output.echo_verdicts(successes.of(verdicts), as_json, question.costs)
-    return successes.status
+    return print_answers(inputs.asked_of(classifier, *rows, decision), jobs, as_json)
 
 
 # --- explanations ----------------------------------------------------------------------------
@@ -287,8 +282,7 @@ def _trial_of_table(
     return judging.judge_table_split(data.table, settings, test_records, with_curve, witness)
 
 
-# ---- what is in a model of a table ----
-
+# --- what is in a model of a table -----------------------------------------------------------
 
 _WIDTH = 80
 _LABEL = 28  # columns for the values, which are cut
@@ -297,9 +291,9 @@ _MAX_LINES, _MAX_ROWS = 60, 12  # of all distributions, and rows of each
 
 
 @click.command("info", cls=Command, group="table", first=("--model-file", "--plot", "--json"))
-@model_option
-@picture_option("Draw the graph of the columns, and the normal distributions.")
-@json_option
+@options.model_option
+@options.picture_option("Draw the graph of the columns, and the normal distributions.")
+@options.json_option
 def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None:
     """Verify the model of a table, and show its training data and its estimates.
 
@@ -310,7 +304,7 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
     nbspam table info
     nbspam table info -m iris.nbspam --plot iris.svg
     """
-    classifier = cast("TableClassifier", loaded_model(model_path))
+    classifier = cast("TableClassifier", inputs.loaded_model(model_path))
     if plot is not None:
         from nbspam.evaluation.pictures import model_picture
 
@@ -330,7 +324,7 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
     group="table",
     first=("--target", "--evidence", "--model-file", "--json"),
 )
-@model_option
+@options.model_option
 @looking.question_options
 def table_query_command(model_path: str, question: looking.NetworkQuestion) -> None:
     """Ask a Bayesian network of columns, or print its structure.
@@ -349,7 +343,7 @@ def table_query_command(model_path: str, question: looking.NetworkQuestion) -> N
 
 
 @click.command("export", cls=Command, group="table", first=("--format", "--model-file"))
-@model_option
+@options.model_option
 @click.option(
     "--format",
     "form",
@@ -367,7 +361,7 @@ def table_export_command(model_path: str, form: str) -> None:
     \b
     nbspam table export -m iris.nbspam --format csv > estimates.csv
     """
-    classifier = cast("TableClassifier", loaded_model(model_path))
+    classifier = cast("TableClassifier", inputs.loaded_model(model_path))
     if form == "csv":
         printing.write_lines(_csv_lines(classifier), sys.stdout)
     else:

@@ -126,9 +126,16 @@ def _show_table(
     schema = classifier.schema
     n_rows = output.class_counts_of(schema.classes, classifier.model.class_count_)
     if as_json:
-        facts = {"model": model_path, "kept": kept, "kind": classifier.name, "read": n_rows}
-        columns = output.columns_json(schema)
-        output.echo_json({**facts, "columns": columns, "skipped": output.skipped_json(skipped)})
+        output.echo_json(
+            {
+                "model": model_path,
+                "kept": kept,
+                "kind": classifier.name,
+                "read": n_rows,
+                "columns": output.columns_json(schema),
+                "skipped": output.skipped_json(skipped),
+            }
+        )
         return
     failed = f", skipped {len(skipped):,}" if skipped else ""
     output.echo_summary(
@@ -146,12 +153,14 @@ def _show_em(
     """Print how many rows were read, and each round of EM."""
     classifier, schema = found.classifier, found.classifier.schema
     if as_json:
-        facts = {"model": model_path, "kept": kept, "kind": classifier.name}
-        read = {"labelled": found.n_labelled, "unlabelled": found.n_unlabelled, "weight": weight}
         output.echo_json(
             {
-                **facts,
-                **read,
+                "model": model_path,
+                "kept": kept,
+                "kind": classifier.name,
+                "labelled": found.n_labelled,
+                "unlabelled": found.n_unlabelled,
+                "weight": weight,
                 **rounds_json(found.fit.steps),
                 "columns": output.columns_json(schema),
             }

@@ -10,6 +10,7 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command
+from nbspam.cli.judging import print_answers
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.settings import (
     FEATURES,
@@ -144,21 +145,20 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
     table = learned.classifier.table
     n_docs = output.class_counts_of(table.classes, table.class_count)
     if as_json:
-        facts = {"read": n_docs, "tokens": len(table.vocabulary)}
-        facts["forgotten"] = output.loss_json(table.loss)
-        facts |= inputs.columns_read_json(learned.classifier.settings.columns)
-        skipped = output.skipped_json(learned.skipped)
         output.echo_json(
             {
                 "model": model_path,
                 "kept": kept,
-                **facts,
-                "skipped": skipped,
+                "read": n_docs,
+                "tokens": len(table.vocabulary),
+                "forgotten": output.loss_json(table.loss),
+                **inputs.columns_read_json(learned.classifier.settings.columns),
+                "skipped": output.skipped_json(learned.skipped),
                 "repeated": learned.repeated,
             }
         )
         return
-    noun = learned.classifier.noun
+    noun, sent = learned.classifier.noun, learned.classifier.settings.sent_mail
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     output.echo_summary(
@@ -166,7 +166,7 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
             (f"read {table.n_docs:,} {noun} ({output.counts_text(n_docs)}){again}{failed}",),
             *inputs.columns_read_rows(learned.classifier.settings.columns),
             *([(f"forgot {output.loss_text(table.loss)}",)] if table.loss else []),
-            *output.sent_mail_rows(learned.classifier.settings),
+            *([(f"learned {sent.in_words}",)] if sent else []),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )
@@ -282,10 +282,18 @@ def _show_part(
     table, n_items = share.table, share.census.n_items
     n_docs = output.class_counts_of(table.classes, table.class_count)
     if as_json:
-        facts = {"shard": list(share.shard), "items": n_items, "read": n_docs}
-        facts |= {"tokens": len(table.vocabulary), **inputs.columns_read_json(settings.columns)}
-        facts["skipped"] = output.skipped_json(skipped)
-        output.echo_json({"model": path, "kept": kept, **facts})
+        output.echo_json(
+            {
+                "model": path,
+                "kept": kept,
+                "shard": list(share.shard),
+                "items": n_items,
+                "read": n_docs,
+                "tokens": len(table.vocabulary),
+                **inputs.columns_read_json(settings.columns),
+                "skipped": output.skipped_json(skipped),
+            }
+        )
         return
     failed = f", skipped {len(skipped):,}" if skipped else ""
     classes = f" ({output.counts_text(n_docs)})" if n_docs else ""
@@ -329,8 +337,4 @@ def lazy_command(
     """
     learned = inputs.LabelledSources((corpus,), reading, inputs.NO_LABELS)
     classifier = learn_sources(learned, training, jobs).classifier
-    question = inputs.asked_of(classifier, sources, reading, decision)
-    successes = output.Successes()
-    verdicts = classifier.classify(question.inputs, jobs, question.rule)
-    output.echo_verdicts(successes.of(verdicts), as_json, question.costs)
-    return successes.status
+    return print_answers(inputs.asked_of(classifier, sources, reading, decision), jobs, as_json)

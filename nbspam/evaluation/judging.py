@@ -386,40 +386,35 @@ def _parts(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
 # --- halves, and a single model -------------------------------------------------------------
 
 
+class _JudgedInput(NamedTuple):
+    """An input whose class is known, and the answers to it."""
+
+    name: str
+    truth: int
+    joint: Floats  # (n_classes,)
+    beside: Floats  # of smaller models, (n_smaller, n_classes)
+    is_known: bool  # the model had learned it
+
+
 def judge_classifier(
     classifier: AnyClassifier,
-    items: Iterable[Any],
+    inputs: Iterable[Any],
     jobs: Workers = 1,
-    remembering: AnyClassifier | None = None,
+    smaller: Sequence[SmallerModel] = (),
     witness: Witness | None = None,
     knows: Callable[[Any], bool] | None = None,
 ) -> Trial:
     """Return a classifier's answers to labelled inputs of its kind; raises InputError.
 
-    remembering: the same model with the messages that it remembers, so that smaller models can
-    learn parts of them (see `smaller_models`); None: the trial has no learning curve.  knows:
-    tells whether the model has learned an input.
+    smaller: models that answer, too, for a learning curve.  knows: tells whether the model has
+    learned an input.
     """
-    smaller = () if remembering is None else smaller_models(remembering)
-    return _judged(classifier, items, jobs, smaller, witness, knows)
-
-
-def _judged(
-    classifier: AnyClassifier,
-    inputs: Iterable[Any],
-    jobs: Workers,
-    smaller: Sequence[SmallerModel],
-    witness: Witness | None,
-    knows: Callable[[Any], bool] | None = None,
-) -> Trial:
-    """Return the answers of a classifier, and of smaller ones, to inputs with a known class."""
     number = {name: k for k, name in enumerate(classifier.classes)}
-    # Name, class, answer, answers of smaller models, and whether it is known, of each input.
-    found: list[tuple[str, int, Floats, Floats, bool]] = []
+    found: list[_JudgedInput] = []
     skipped: list[Skipped] = []
     unknown: set[str] = set()  # classes that the model does not have
-    answered = classifier.answered(inputs, jobs, [each.classifier for each in smaller])
-    for given, answer, of_others in answered:
+    others = [each.classifier for each in smaller]
+    for given, answer, of_others in classifier.answered(inputs, jobs, others):
         if isinstance(answer, Skipped):
             skipped.append(answer)
         elif answer.truth is None:
@@ -428,18 +423,25 @@ def _judged(
             unknown.add(answer.truth)
             skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
         else:
+            truth, is_known = number[answer.truth], knows is not None and knows(given)
             if witness is not None:
-                reasons = partial(_reasons, classifier, given)
-                row, truth = np.array([len(found)]), np.array([number[answer.truth]])
-                witness.hear(row, truth, answer.joint[None], reasons)
-            is_known = knows is not None and knows(given)
-            found.append((answer.name, number[answer.truth], answer.joint, of_others, is_known))
+                reasons = partial(classifier.reasons_for, given)
+                witness.hear_one(len(found), truth, answer.joint, reasons)
+            judged = _JudgedInput(answer.name, truth, answer.joint, of_others, is_known)
+            found.append(judged)
     if not found:
         raise nothing_judged(skipped, classifier.noun, unknown, classifier.classes)
     if witness is not None:
         witness.meet(classifier)
+    trial = _trial_of(classifier, found, [each.n_learned for each in smaller])
+    return replace(trial, skipped=tuple(skipped), is_known=trial.is_known if knows else None)
+
+
+def _trial_of(
+    classifier: AnyClassifier, found: Sequence[_JudgedInput], n_learned: Sequence[int]
+) -> Trial:
+    """Return the trial of some answers; n_learned: by each of the smaller models."""
     names, y, joint, beside, known = zip(*found, strict=True)
-    of_smaller = zip(smaller, np.stack(beside, axis=1), strict=True)
     return Trial(
         classifier.classes,
         np.array(y),
@@ -450,14 +452,9 @@ def _judged(
         names,
         classifier.noun,
         n_learned=n_learned_by(classifier),
-        smaller=tuple(SmallerModelResult(each.n_learned, of) for each, of in of_smaller),
-        skipped=tuple(skipped),
-        is_known=None if knows is None else np.array(known),
+        smaller=tuple(map(SmallerModelResult, n_learned, np.stack(beside, axis=1))),
+        is_known=np.array(known),
     )
-
-
-def _reasons(classifier: AnyClassifier, given: Any, _: int, towards: int, against: int) -> Weighed:
-    return classifier.reasons_for(given, towards, against)
 
 
 def judge_split(
@@ -473,8 +470,8 @@ def judge_split(
     with_smaller: also the answers of models of parts of the items, see `smaller_models`.
     """
     learned = learn_items(items, settings, jobs)
-    remembering = learned.classifier if with_smaller else None
-    trial = judge_classifier(learned.classifier, test_items, jobs, remembering, witness)
+    smaller = smaller_models(learned.classifier) if with_smaller else ()
+    trial = judge_classifier(learned.classifier, test_items, jobs, smaller, witness)
     return replace(trial, skipped=learned.skipped + trial.skipped)
 
 
@@ -491,7 +488,8 @@ def judge_table_split(
     """
     classifier = train_table(table, settings)
     smaller = smaller_of_table(table, settings) if with_smaller else ()
-    trial = _judged(classifier, test_records(classifier.schema), 1, smaller, witness)
+    records = test_records(classifier.schema)
+    trial = judge_classifier(classifier, records, smaller=smaller, witness=witness)
     return replace(trial, n_learned=len(table.y))
 
 

@@ -17,6 +17,7 @@ from nbspam.errors import UsageError
 
 NAN = float("nan")
 N_BINS = 15
+_TAIL = (1 - 0.95) / 2  # of the resamples that a 95 % interval leaves out at either end
 HM = 0.001  # TREC's operating point: one ham in a thousand is lost
 
 
@@ -215,11 +216,9 @@ def reliability_bins(
     return ReliabilityBins(count[used].astype(np.int64), mean_confidence, frequency)
 
 
-def expected_calibration_error(
-    y_true: ArrayLike, probability: ArrayLike, n_bins: int = N_BINS
-) -> float:
+def expected_calibration_error(y_true: ArrayLike, probability: ArrayLike) -> float:
     """Return the mean of |confidence - frequency| over `reliability_bins`, 0 to 1."""
-    bins = reliability_bins(y_true, probability, n_bins)
+    bins = reliability_bins(y_true, probability)
     return float(np.average(np.abs(bins.confidence - bins.frequency), weights=bins.n_docs))
 
 
@@ -279,9 +278,8 @@ def bootstrap_interval(
     arrays: Sequence[Any],
     rng: np.random.Generator,
     n_resamples: int = 1000,
-    level: float = 0.95,
 ) -> Floats:
-    """Return [low, high], the percentile interval of statistic(*arrays) over documents.
+    """Return [low, high], the 95 % percentile interval of statistic(*arrays) over documents.
 
     If the statistic returns an array, so do low and high.  Resamples for which it is NaN (for
     example because only one class was drawn) are left out.  A resample keeps the order of the
@@ -293,14 +291,13 @@ def bootstrap_interval(
         times = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
         rows = np.repeat(np.arange(n_docs), times)
         values.append(np.asarray(statistic(*(array[rows] for array in arrays)), np.float64))
-    tail = (1 - level) / 2
-    return np.apply_along_axis(_quantiles, 0, np.stack(values), [tail, 1 - tail])
+    return np.apply_along_axis(_percentile_interval, 0, np.stack(values))
 
 
-def _quantiles(values: Floats, levels: Sequence[float]) -> Floats:
-    """Return the quantiles of the values that are not NaN, or NaN if there are none."""
+def _percentile_interval(values: Floats) -> Floats:
+    """Return the 95 % interval of the values that are not NaN, or NaN if there are none."""
     known = values[~np.isnan(values)]
-    return np.quantile(known, levels) if len(known) else np.full(len(levels), np.nan)
+    return np.quantile(known, [_TAIL, 1 - _TAIL]) if len(known) else np.full(2, np.nan)
 
 
 def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:

@@ -53,8 +53,7 @@ def progress(
         if model.learner is not None:
             joint[row] = model.answer(row)
             if witness is not None:
-                at = np.array([row])
-                witness.hear(at, data.y[at], joint[at], partial(model.reasons, row))
+                witness.hear_one(row, truth, joint[row], partial(model.reasons, row))
             if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
                 continue
         learned[row] = True
@@ -101,7 +100,7 @@ class _StreamModel:
         joint[self._places()] = known
         return joint
 
-    def reasons(self, row: int, _place: int, towards: int, against: int) -> Weighed:
+    def reasons(self, row: int, towards: int, against: int) -> Weighed:
         """Return the evidence for one class against another, see `HeldOut`."""
         places = self._places()
         if self.learner is None or not {towards, against} <= set(places):

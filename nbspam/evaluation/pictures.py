@@ -77,11 +77,6 @@ def check_picture_path(path: str) -> None:
         ) from None
 
 
-def draw(views: Views, path: str, what: str) -> str | None:
-    """Write the picture of a trial; what: the judged sources, for the title.  See `write`."""
-    return write(sheet(views, what), path)
-
-
 def write(picture: ElementTree.Element, path: str) -> str | None:
     """Write a picture, PNG or SVG by the ending of its path; raises InputError.
 
@@ -104,7 +99,10 @@ def write(picture: ElementTree.Element, path: str) -> str | None:
 
 
 def sheet(views: Views, what: str) -> ElementTree.Element:
-    """Return the picture of a trial: titles, two panels a row, the matrix of many classes."""
+    """Return the picture of a trial: titles, two panels a row, the matrix of many classes.
+
+    what: the judged sources, for the title.
+    """
     n_right = int(np.trace(views.confusion))
     first, second = (shortened(printable(name), _NAMES) for name in views.histogram.names)
     panels = [

@@ -23,17 +23,17 @@ _SHORT = 8  # columns of a class name at least in the matrix of many classes
 N_SHARES = 10  # with more classes, their shares are not shown
 
 
-def classification_report_text(report: ClassificationReport, digits: int = 2) -> str:
+def classification_report_text(report: ClassificationReport) -> str:
     """Return the report as scikit-learn's classification_report prints it."""
     names = [printable(name) for name in report.classes]
-    width = max(len("weighted avg"), digits, *map(display_width, names))
+    width = max(len("weighted avg"), *map(display_width, names))
     n_docs = report.macro.support
 
     def line(name: str, *cells: object) -> str:
         return right(name, width) + " " + "".join(f" {cell:>9}" for cell in cells) + "\n"
 
     def scores(name: str, row: ClassScores) -> str:
-        return line(name, *(f"{value:.{digits}f}" for value in row[:3]), row.support)
+        return line(name, *(f"{value:.2f}" for value in row[:3]), row.support)
 
     return "".join(
         [
@@ -41,7 +41,7 @@ def classification_report_text(report: ClassificationReport, digits: int = 2) ->
             "\n",
             *map(scores, names, report.rows),
             "\n",
-            line("accuracy", "", "", f"{report.accuracy:.{digits}f}", n_docs),
+            line("accuracy", "", "", f"{report.accuracy:.2f}", n_docs),
             scores("macro avg", report.macro),
             scores("weighted avg", report.weighted),
         ]

@@ -107,6 +107,13 @@ class Witness:
                 said = Reasons(*pair, reasons(place, *pair)[0])
             self._keep(truth, (*rank, said))
 
+    def hear_one(
+        self, row: int, truth: int, joint: Floats, reasons: Callable[[int, int], Weighed]
+    ) -> None:
+        """Hear one answer, as in `hear`; reasons: for one class against another."""
+        rows, y = np.array([row]), np.array([truth])
+        self.hear(rows, y, joint[None], lambda _, *pair: reasons(*pair))
+
     def join(self, other: "Witness") -> None:
         """Add the wrong answers and words of another witness, which heard other rows."""
         for truth, worst in other._worst.items():

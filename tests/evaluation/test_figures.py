@@ -309,7 +309,7 @@ def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, four, t
     pytest.importorskip("matplotlib")
     for each in (views, views_of(four)):
         for name in ("one.png", "two.png"):
-            pictures.draw(each, str(tmp_path / name), "mails")
+            pictures.write(pictures.sheet(each, "mails"), str(tmp_path / name))
         data = (tmp_path / "one.png").read_bytes()
         assert data == (tmp_path / "two.png").read_bytes()
         width, height = struct.unpack(">II", data[16:24])
@@ -318,14 +318,14 @@ def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, four, t
         assert height == pytest.approx(1200 * float(root.get("height")) / 740, abs=1)
     for name in ("a.svg", "a.png"):
         with pytest.raises(InputError, match=rf"none/{name}: No such file.*; give another name"):
-            pictures.draw(views, str(tmp_path / "none" / name), "mails")
+            pictures.write(root, str(tmp_path / "none" / name))
 
 
 def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
     pytest.importorskip("matplotlib")
     from matplotlib.image import imread
 
-    pictures.draw(views, str(tmp_path / "a.png"), "mails")
+    pictures.write(pictures.sheet(views, "mails"), str(tmp_path / "a.png"))
     pixels = np.round(255 * imread(tmp_path / "a.png")[..., :3]).astype(int)
     painted = {"#{:02x}{:02x}{:02x}".format(*p) for p in np.unique(pixels.reshape(-1, 3), axis=0)}
     forms = [

@@ -218,8 +218,8 @@ def answered(explanation: Explanation, other: str) -> Answered:
     """
     verdict = explanation.verdict
     pair = verdict.label, other
-    sign = {(explanation.towards, explanation.against): 1}.get(pair, 0)
-    sign = {(explanation.against, explanation.towards): -1}.get(pair, sign)
+    towards, against = explanation.towards, explanation.against
+    sign = {(towards, against): 1, (against, towards): -1}.get(pair, 0)
     evidence = tuple(
         each._replace(contribution=sign * each.contribution) for each in explanation.evidence
     )

@@ -279,7 +279,7 @@ def test_lessons_of_the_journal_are_remembered(halves, tmp_path):
     assert smaller_models(whole)[-1].n_learned > 0
     assert len(whole.memory.ledger.digests) == len(items) + 2
 
-    trial = judge_classifier(classifier, others, remembering=whole)
+    trial = judge_classifier(classifier, others, smaller=smaller_models(whole))
     assert (trial.joint == judge_classifier(classifier, others).joint).all()
     assert views_of(trial).learning.n_learned[-1] == len(items) + 2
     assert len(trial.smaller) == len(SHARES)
