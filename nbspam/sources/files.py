@@ -12,6 +12,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from itertools import islice
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -20,6 +21,7 @@ from nbspam.errors import InputError, UsageError
 
 _PACKERS = (".gz", ".bz2", ".xz", ".zst")
 COMPRESSED = (*_PACKERS, ".tgz")  # files with these endings are decompressed
+_LIBRARIES = {".gz": "gzip", ".tgz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # by which module
 MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", *_PACKERS))
 # Files that hold many messages each, by the endings of their names.
 PACKED = {
@@ -384,24 +386,13 @@ def is_implausible(n_expanded: int, n_packed: int) -> bool:
 def _opener(path: str) -> Callable[..., Any] | None:
     """Return the function that decompresses a file with this ending; None: there is no need."""
     path = named(path)
-    if path.endswith((".gz", ".tgz")):
-        import gzip
-
-        return gzip.open
-    if path.endswith(".bz2"):
-        import bz2
-
-        return bz2.open
-    if path.endswith(".xz"):
-        import lzma
-
-        return lzma.open
     if path.endswith(".zst"):
-        return open_zstd
-    return None
+        return _open_zstd
+    module = next((name for end, name in _LIBRARIES.items() if path.endswith(end)), None)
+    return None if module is None else import_module(module).open
 
 
-def open_zstd(source: BinaryIO, _: str) -> Any:
+def _open_zstd(source: BinaryIO, _: str) -> Any:
     """Return the contents of a stream of zstd, as `gzip.open` does; raises UsageError."""
     try:
         from pyarrow import CompressedInputStream, PythonFile

@@ -127,12 +127,11 @@ def _is_bytes(kind: Any) -> bool:
     from pyarrow import types
 
     return any(
-        is_kind(kind)
-        for is_kind in (
-            types.is_binary,
-            types.is_large_binary,
-            types.is_fixed_size_binary,
-            types.is_binary_view,
+        (
+            types.is_binary(kind),
+            types.is_large_binary(kind),
+            types.is_fixed_size_binary(kind),
+            types.is_binary_view(kind),
         )
     )
 
@@ -140,9 +139,7 @@ def _is_bytes(kind: Any) -> bool:
 def _is_string(kind: Any) -> bool:
     from pyarrow import types
 
-    return any(
-        is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_string_view)
-    )
+    return any((types.is_string(kind), types.is_large_string(kind), types.is_string_view(kind)))
 
 
 def _rows(
