@@ -253,7 +253,7 @@ def _tell(mailbox: str, report: "SortingReport", is_dry: bool, as_json: bool) ->
     else:
         if is_dry:
             output.echo_rows(map(_row, (*report.learned, *report.judged)))
-        output.echo_summary([(_summary(report, is_dry),)])
+        output.echo_summary(_summary(report, is_dry))
     return 1 if report.skipped else 0
 
 

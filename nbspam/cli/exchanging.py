@@ -83,7 +83,7 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
         output.echo_json({"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens})
         return
     n_read = f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"
-    output.echo_summary([(f"imported {n_tokens:,} tokens of {n_read}; model in {model_path}",)])
+    output.echo_summary(f"imported {n_tokens:,} tokens of {n_read}; model in {model_path}")
 
 
 @click.command(
@@ -190,10 +190,10 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
     read = f"{sum(n_docs.values()):,} {classifier.noun} ({output.counts_text(n_docs)})"
     if not merged.is_training:
         both = f"{merged.repeated:,} known to several, {merged.disputed:,} as different classes"
-        rows = [(f"added {merged.n_added} models: {read}",), (both,)]
+        lines = [f"added {merged.n_added} models: {read}", both]
     else:
         again = f", {merged.repeated:,} more than once" if merged.repeated else ""
-        rows = [(f"added {merged.n_added} parts: {read}{again}",)]
+        lines = [f"added {merged.n_added} parts: {read}{again}"]
     if loss:
-        rows.append((f"forgot {output.loss_text(loss)}",))
-    output.echo_summary([*rows, (f"learned {n_tokens:,} tokens; model in {path}",)])
+        lines.append(f"forgot {output.loss_text(loss)}")
+    output.echo_summary(*lines, f"learned {n_tokens:,} tokens; model in {path}")

@@ -8,8 +8,8 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
-from nbspam.cli.learning import living_model, sharing_options
-from nbspam.cli.sharing import with_sharing
+from nbspam.cli.learning import living_model
+from nbspam.cli.sharing import sharing_options, with_sharing
 from nbspam.errors import UsageError
 from nbspam.sources.items import Item
 

@@ -267,12 +267,12 @@ def check_label_column(reading: SourceOptions) -> None:
         )
 
 
-def columns_read_rows(columns: TextColumns) -> list[tuple[str]]:
+def columns_read_lines(columns: TextColumns) -> list[str]:
     """Return the line, if any, that says which columns a model of text has learned from."""
     if not columns.text:
         return []
     text = f"  text in {', '.join(map(repr, columns.text))}"
-    return [(text if columns.label is None else f"{text}; class in {columns.label!r}",)]
+    return [text if columns.label is None else f"{text}; class in {columns.label!r}"]
 
 
 def columns_read_json(columns: TextColumns) -> dict[str, object]:

@@ -12,7 +12,7 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.frame import Command
 from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
-from nbspam.cli.sharing import share_choices, share_options, with_sharing
+from nbspam.cli.sharing import sharing_options, with_sharing
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
@@ -21,8 +21,6 @@ from nbspam.sources.items import Item, SourceOptions, read_items
 if TYPE_CHECKING:
     from nbspam.server.choices import ShareChoices
     from nbspam.store.model import StoredModel
-
-sharing_options = options.filling(share_choices, "sharing", share_options)
 
 
 @click.command("update", cls=Command, first=("--spam", "--ham", "--policy", "--model-file"))
@@ -268,10 +266,8 @@ def prune_command(
         echo_json({"model": model_path, **facts})
         return
     echo_summary(
-        [
-            (f"tokens {before.tokens:,} before, {after.tokens:,} after",),
-            (f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",),
-        ]
+        f"tokens {before.tokens:,} before, {after.tokens:,} after",
+        f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",
     )
 
 

@@ -508,7 +508,7 @@ def cluster_command(
     nbspam cluster tickets.csv -k 8 --assignments
     """
     from nbspam.classifier.unlabelled import cluster_documents, read_starts, typical_tokens
-    from nbspam.cli.training import items_for_em, rounds_rows
+    from nbspam.cli.training import items_for_em, show_rounds
     from nbspam.models.em import stopping
     from nbspam.sources.files import read_json
 
@@ -520,7 +520,7 @@ def cluster_command(
     )
     output.report_skipped(found.skipped, strict)
     if form.trace:
-        output.echo_rows(rounds_rows(found.fit.steps))
+        show_rounds(found.fit.steps, is_asked_for=True)
     if form.assignments:
         show_assignments(found.classifier.classes, found.share, found.names, form.as_json)
     else:

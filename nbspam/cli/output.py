@@ -84,10 +84,10 @@ def json_line(values: Mapping[str, object]) -> str:
     )
 
 
-def echo_summary(rows: Iterable[Iterable[str]]) -> None:
-    """Print a note on the command's work, unless -q forbids it."""
+def echo_summary(*lines: str) -> None:
+    """Print lines on the command's work, unless -q forbids it."""
     if not is_quiet():
-        echo_rows(rows)
+        echo_rows((line,) for line in lines)
 
 
 def warn(line: str) -> None:
@@ -306,8 +306,7 @@ def report_outcome(
     else:
         remarks = {"learned": of_learned}
         said = ", ".join(f"{name} {n:,}{remarks.get(name, '')}" for name, n in counts.items() if n)
-        lines = [line for line in (besides, said) if line]
-        echo_summary([(line,) for line in lines or ["nothing to do"]])
+        echo_summary(*([line for line in (besides, said) if line] or ["nothing to do"]))
     return 1 if outcome.skipped else 0
 
 

@@ -64,6 +64,9 @@ def share_choices(
     return ShareChoices(share, password, bool(share_sync))
 
 
+sharing_options = options.filling(share_choices, "sharing", share_options)
+
+
 def with_sharing(
     choices: "ShareChoices | None",
     model: "StoredModel",
@@ -146,7 +149,7 @@ def share_command(
 
         assert folder is not None
         place = join_log(folder, model_path, users)
-        echo_summary([(f"joined at record {place.n_read:,}; model in {model_path}",)])
+        echo_summary(f"joined at record {place.n_read:,}; model in {model_path}")
         return
     choices = share_choices(share, share_password_command)
     if choices is None:
@@ -164,7 +167,7 @@ def _write_snapshot(sharer: "Sharer", folder: str) -> None:
 
     users = sharer.outbox.users_folder()
     place = snapshot(sharer, folder, users_in(users) if users else [])
-    echo_summary([(f"{folder}: the models as of record {place.n_read:,} of the log",)])
+    echo_summary(f"{folder}: the models as of record {place.n_read:,} of the log")
 
 
 def _print_status(sharer: "Sharer", as_json: bool) -> None:
@@ -184,4 +187,4 @@ def _print_status(sharer: "Sharer", as_json: bool) -> None:
     echo_rows(rows)
     models = {facts.get("model") for facts in hosts.values()} - {None}
     equal = "equal" if len(models) == 1 else "not equal now"
-    echo_summary([(f"{sharer.log.name}: {end.n_records:,} records; models {equal}",)])
+    echo_summary(f"{sharer.log.name}: {end.n_records:,} records; models {equal}")

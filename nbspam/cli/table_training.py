@@ -9,7 +9,7 @@ import click
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command, say
 from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
-from nbspam.cli.training import rounds_json, rounds_rows
+from nbspam.cli.training import rounds_json, show_rounds
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, TableChoices
 
@@ -139,11 +139,9 @@ def _show_table(
         return
     failed = f", skipped {len(skipped):,}" if skipped else ""
     output.echo_summary(
-        [
-            (f"read {sum(n_rows.values()):,} rows ({output.counts_text(n_rows)}){failed}",),
-            *((f"  {line}",) for line in output.columns_text(schema)),
-            (f"learned {schema.target} by {classifier.name}; model in {model_path}",),
-        ]
+        f"read {sum(n_rows.values()):,} rows ({output.counts_text(n_rows)}){failed}",
+        *(f"  {line}" for line in output.columns_text(schema)),
+        f"learned {schema.target} by {classifier.name}; model in {model_path}",
     )
 
 
@@ -166,13 +164,11 @@ def _show_em(
             }
         )
         return
-    output.echo_summary(rounds_rows(found.fit.steps))
+    show_rounds(found.fit.steps)
     output.echo_summary(
-        [
-            (f"read {found.n_labelled:,} rows with a class, {found.n_unlabelled:,} without",),
-            *((f"  {line}",) for line in output.columns_text(schema)),
-            (f"learned {schema.target} by {classifier.name} and EM; model in {model_path}",),
-        ]
+        f"read {found.n_labelled:,} rows with a class, {found.n_unlabelled:,} without",
+        *(f"  {line}" for line in output.columns_text(schema)),
+        f"learned {schema.target} by {classifier.name} and EM; model in {model_path}",
     )
 
 
@@ -265,7 +261,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
         return
     read = f"{sum(n_rows.values()):,} {classifier.noun} ({output.counts_text(n_rows)})"
     learned = f"learned {classifier.schema.target}; model in {output_path}"
-    output.echo_summary([(f"added {merged.n_added} models: {read}",), (learned,)])
+    output.echo_summary(f"added {merged.n_added} models: {read}", learned)
 
 
 # --- clusters --------------------------------------------------------------------------------
@@ -313,7 +309,7 @@ def table_cluster_command(
 
         output.write_picture(plot, lambda: clusters_picture(found))
     if form.trace:
-        output.echo_rows(rounds_rows(found.fit.steps))
+        show_rounds(found.fit.steps, is_asked_for=True)
     if form.assignments:
         show_assignments(found.clusters, found.share, found.names, form.as_json)
     else:

@@ -9,7 +9,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import Command, is_quiet
 from nbspam.cli.judging import print_answers
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.settings import (
@@ -162,13 +162,11 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     output.echo_summary(
-        [
-            (f"read {table.n_docs:,} {noun} ({output.counts_text(n_docs)}){again}{failed}",),
-            *inputs.columns_read_rows(learned.classifier.settings.columns),
-            *([(f"forgot {output.loss_text(table.loss)}",)] if table.loss else []),
-            *([(f"learned {sent.in_words}",)] if sent else []),
-            (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
-        ]
+        f"read {table.n_docs:,} {noun} ({output.counts_text(n_docs)}){again}{failed}",
+        *inputs.columns_read_lines(learned.classifier.settings.columns),
+        *([f"forgot {output.loss_text(table.loss)}"] if table.loss else []),
+        *([f"learned {sent.in_words}"] if sent else []),
+        f"learned {len(table.vocabulary):,} tokens; model in {model_path}",
     )
 
 
@@ -177,18 +175,22 @@ def rounds_json(steps: "Iterable[Step]") -> dict[str, object]:
     return {"rounds": [asdict(step) for step in steps]}
 
 
-def rounds_rows(steps: "Iterable[Step]") -> list[tuple[str, ...]]:
-    """Return the rounds of EM as rows, under a row of headings."""
-    return [
-        ("round", "log-likelihood", "log-posterior", "gain of Q", "largest change"),
-        *(
-            (
-                *(str(n), f"{s.log_likelihood:.1f}", f"{s.log_posterior:.1f}"),
-                *(f"{s.gain:.1f}", f"{s.change:.6f}"),
-            )
-            for n, s in enumerate(steps)
-        ),
-    ]
+def show_rounds(steps: "Iterable[Step]", is_asked_for: bool = False) -> None:
+    """Print the rounds of EM under a row of headings; with -q only if they are asked for."""
+    if is_quiet() and not is_asked_for:
+        return
+    output.echo_rows(
+        [
+            ("round", "log-likelihood", "log-posterior", "gain of Q", "largest change"),
+            *(
+                (
+                    *(str(n), f"{s.log_likelihood:.1f}", f"{s.log_posterior:.1f}"),
+                    *(f"{s.gain:.1f}", f"{s.change:.6f}"),
+                )
+                for n, s in enumerate(steps)
+            ),
+        ]
+    )
 
 
 def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json: bool) -> None:
@@ -212,14 +214,12 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
         return
     tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
     chosen = f" (held-out accuracy by weight {tried})" if tried else ""
-    output.echo_summary(rounds_rows(steps))
+    show_rounds(steps)
     output.echo_summary(
-        [
-            (f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",),
-            *inputs.columns_read_rows(report.classifier.settings.columns),
-            (f"an unlabelled document counts {report.weight:g}{chosen}",),
-            (f"learned {n_tokens:,} tokens; model in {model_path}",),
-        ]
+        f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",
+        *inputs.columns_read_lines(report.classifier.settings.columns),
+        f"an unlabelled document counts {report.weight:g}{chosen}",
+        f"learned {n_tokens:,} tokens; model in {model_path}",
     )
 
 
@@ -298,11 +298,9 @@ def _show_part(
     failed = f", skipped {len(skipped):,}" if skipped else ""
     classes = f" ({output.counts_text(n_docs)})" if n_docs else ""
     output.echo_summary(
-        [
-            (f"read {table.n_docs:,} of {n_items:,} {settings.noun}{classes}{failed}",),
-            *inputs.columns_read_rows(settings.columns),
-            (f"counted {len(table.vocabulary):,} tokens; part {share.shard} in {path}",),
-        ]
+        f"read {table.n_docs:,} of {n_items:,} {settings.noun}{classes}{failed}",
+        *inputs.columns_read_lines(settings.columns),
+        f"counted {len(table.vocabulary):,} tokens; part {share.shard} in {path}",
     )
 
 
