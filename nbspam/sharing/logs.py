@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
 from uuid import uuid4
 
 from nbspam.errors import SharedLogError, UsageError
@@ -77,15 +78,17 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
 
     url: redis://[USER@]HOST[:PORT]/KEY, rediss:// for TLS, or postgresql://…/DATABASE/TABLE.
     """
-    scheme = url.partition("://")[0]
-    kind = {"redis": RedisLog, "rediss": RedisLog, "postgresql": PostgresLog}.get(scheme)
-    if kind is None:
-        raise UsageError(
-            f"--share {url}: not the address of a log; give redis://HOST/KEY or"
-            " postgresql://HOST/DATABASE/TABLE"
-        )
+    how = "give redis://HOST/KEY or postgresql://HOST/DATABASE/TABLE"
     try:
-        return kind(url, password)
+        parts = urlsplit(url)
+        if parts.password is not None:  # which no other error may repeat
+            raise UsageError("--share: a password in an address; give --share-password-command")
+        kinds = {"redis": RedisLog, "rediss": RedisLog, "postgresql": PostgresLog}
+        if parts.scheme not in kinds:
+            raise UsageError(f"--share {url}: not the address of a log; {how}")
+        return kinds[parts.scheme](parts, password)
+    except ValueError:  # no port, or half an address of IPv6; perhaps with a password
+        raise UsageError(f"--share: not the address of a log; {how}") from None
     except ImportError as error:
         raise UsageError(
             f"--share: needs {error.name}; install it with: pip install 'nbspam[share]'"
@@ -104,21 +107,17 @@ def _facts(text: str | bytes) -> dict[str, Any]:
 class RedisLog(SharedLog):
     """A stream KEY; KEY:log has its identifier, and KEY:hosts what hosts report."""
 
-    def __init__(self, url: str, password: str | None = None) -> None:
-        """See `open_log`."""
-        from urllib.parse import unquote, urlsplit
-
+    def __init__(self, parts: SplitResult, password: str | None) -> None:
         import redis
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
-        parts = urlsplit(url)
+        self.name = parts.geturl()
         self._key = unquote(parts.path.strip("/"))
         if not parts.hostname or not self._key:
-            raise UsageError(f"--share {url}: no host, or no key; give redis://HOST:PORT/KEY")
-        if parts.password is not None:
-            raise UsageError("--share: a password in an address; give --share-password-command")
-        self.name = url
+            raise UsageError(
+                f"--share {self.name}: no host, or no key; give redis://HOST:PORT/KEY"
+            )
         self._failure = redis.RedisError
         self._redis: Any = redis.Redis(
             parts.hostname,
@@ -212,22 +211,16 @@ class PostgresLog(SharedLog):
     numbers of a SEQUENCE do not.
     """
 
-    def __init__(self, url: str, password: str | None = None) -> None:
-        """See `open_log`."""
-        from urllib.parse import urlsplit
-
+    def __init__(self, parts: SplitResult, password: str | None) -> None:
         import psycopg
 
-        parts = urlsplit(url)
+        self.name = parts.geturl()
         database, _, self._table = parts.path.rpartition("/")
         if not database.strip("/") or not _TABLE.fullmatch(self._table):
             raise UsageError(
-                f"--share {url}: no database, or a table of other signs than a-z, 0-9 and _;"
+                f"--share {self.name}: no database, or a table of other signs than a-z, 0-9 and _;"
                 " give postgresql://HOST/DATABASE/TABLE"
             )
-        if parts.password is not None:
-            raise UsageError("--share: a password in an address; give --share-password-command")
-        self.name = url
         self._address = parts._replace(path=database).geturl()
         self._password = password
         self._psycopg: Any = psycopg

@@ -99,7 +99,7 @@ class Outbox:
                 self._base.executescript(_SCHEMA)
                 origin = [uuid4().hex]
                 self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", origin)
-                self.origin: str = self._fact("origin", "")
+                self.origin = self._fact("origin")
             except BaseException:  # not a file of SQLite
                 self._base.close()
                 raise
@@ -126,9 +126,10 @@ class Outbox:
                 raise
             self._base.execute("COMMIT")
 
-    def _fact(self, name: str, default: str) -> str:
+    def _fact(self, name: str) -> str:
+        """Return a fact, "" if nobody has noted it."""
         found = self._base.execute("SELECT value FROM fact WHERE name = ?", [name]).fetchone()
-        return default if found is None else str(found[0])
+        return "" if found is None else str(found[0])
 
     def keep_users(self, folder: str) -> None:
         """Remember the folder of users' models, for other commands."""
@@ -138,7 +139,7 @@ class Outbox:
     def users_folder(self) -> str | None:
         """Return the folder of users' models, if there is one."""
         with self._used():
-            return self._fact("users", "") or None
+            return self._fact("users") or None
 
     def close(self) -> None:
         """Close the database."""
@@ -150,11 +151,8 @@ class Outbox:
         """Return how far this host has read."""
         with self._used():
             found = dict(self._base.execute("SELECT name, value FROM fact").fetchall())
-        log, *numbers = LogPosition()
-        given = [
-            int(found.get(name, numbers[k])) for k, name in enumerate(LogPosition._fields[1:])
-        ]
-        return LogPosition(found.get("log", log), *given)
+        numbers = (int(found.get(name, 0)) for name in LogPosition._fields[1:])
+        return LogPosition(found.get("log", ""), *numbers)
 
     def seen(self) -> dict[str, int]:
         """Return the number of the last lesson of each origin."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from nbspam import __version__
 from nbspam.counts.ledger import LabelChange, LogProgress, respelt
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.disk import locked, make_folder, resolved
+from nbspam.disk import locked, make_folder, parent_folder, resolved
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.sharing.logs import LogEnd, SharedLog
 from nbspam.sharing.order import (
@@ -160,14 +160,14 @@ class Sharer:
         self.path, self.log = resolved(path), log
         self.outbox = Outbox(self.path)
         self.host = f"{host}-{self.outbox.origin[:6]}"  # one host may serve several models
-        self._opened = opened
+        self.model_of = opened
         self._digest: tuple[int, str] = (-1, "")
 
     # ---- sending ----
 
     def send(self) -> int:
         """Append the next lessons of the outbox to the log; return how many there were."""
-        with self._alone("sending"):
+        with self.alone("sending"):
             waiting = self.outbox.unsent(_AT_ONCE)
             if waiting:
                 self.log.append([self._record(each) for each in waiting])
@@ -178,25 +178,15 @@ class Sharer:
         head = (self.outbox.origin, pending.number, self.host, pending.user, pending.settings)
         return encode_lesson(head, pending.lesson)
 
-    @contextmanager
-    def _alone(self, what: str) -> Iterator[None]:
-        """Keep other processes of this host out of the block."""
-        with locked(f"{self.outbox.path}.{what}", like=self.path):
-            yield
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """Return the lock for "sending" or "reading", which one process of a host has."""
+        return locked(f"{self.outbox.path}.{what}", like=self.path)
 
     # ---- reading ----
 
-    def at_rest(self) -> AbstractContextManager[None]:
-        """Let no process of this host read the log in the block."""
-        return self._alone("reading")
-
-    def model_of(self, user: str) -> StoredModel:
-        """Return a user's model, or the site's for ""; raises NbspamError."""
-        return self._opened(user)
-
     def receive(self) -> int:
         """Learn the next lessons of the log; return the number of records that were read."""
-        with self._alone("reading"):
+        with self.alone("reading"):
             place = self.outbox.place()
             records = self.log.read(place.position, _AT_ONCE)
             end = self._checked(place)
@@ -232,7 +222,7 @@ class Sharer:
         seen: dict[str, int] = {}
         lessons: dict[str, list[SharedLesson]] = {}
         refusal: SharedLogError | None = None
-        settings = cache(lambda user: fingerprint(self._opened(user).settings))
+        settings = cache(lambda user: fingerprint(self.model_of(user).settings))
         for position, record in records:
             try:
                 lesson = decode_lesson(record)
@@ -256,7 +246,7 @@ class Sharer:
     def _check(self, lesson: SharedLesson, settings: Callable[[str], str]) -> None:
         """Raise for a lesson that the models here cannot learn; settings: of a user's model."""
         try:
-            model, expected = self._opened(lesson.user), settings(lesson.user)
+            model, expected = self.model_of(lesson.user), settings(lesson.user)
         except UsageError as error:  # a name that no user has here
             raise ForeignRecordError(str(error)) from error
         if lesson.settings != expected:
@@ -280,7 +270,7 @@ class Sharer:
             found = in_order(filing, lessons, self.outbox, user, log)
             return respelt(found.changes, known, known), found.progress
 
-        model = self._opened(user)
+        model = self.model_of(user)
         while found is None:
             model.take(changes_of)
         synchronize(model.path)  # before they leave the outbox, which alone has them on disk
@@ -295,11 +285,14 @@ class Sharer:
 
     # ---- what others see ----
 
-    def facts(self) -> dict[str, Any]:
-        """Return this host's report to the others."""
+    def report(self, is_quiet: bool = True) -> dict[str, Any]:
+        """Report on this host to the others, and return the report.
+
+        is_quiet: add the digest of its model, if everything was read and sent.
+        """
         # Others trim the log by the position: a crash must not take it back.
         place, end = self.outbox.sync(), self.log.end()
-        return {
+        facts: dict[str, Any] = {
             "version": __version__,
             "position": str(place.position),
             "read": place.n_read,
@@ -308,13 +301,6 @@ class Sharer:
             "skipped": place.skipped,
             "time": int(time.time()),
         }
-
-    def report(self, is_quiet: bool = True) -> dict[str, Any]:
-        """Report on this host to the others, and return the report.
-
-        is_quiet: add the digest of its model, if everything was read and sent.
-        """
-        facts = self.facts()
         if is_quiet and not facts["lag"] and not facts["outbox"]:
             facts["model"] = self.digest()
         self.log.report(self.host, facts)
@@ -324,7 +310,7 @@ class Sharer:
         """Return a digest of the lessons of the site's model, which determine its export."""
         place = self.outbox.place().n_read
         if self._digest[0] != place:
-            state = self._opened("").whole().to_state()
+            state = self.model_of("").whole().to_state()
             state["memory"].pop("shared")  # it is this host's
             with TemporaryFile() as file:  # in memory, it would stay with the process
                 write_plain(file, plain({name: state.get(name) for name in _LEARNED}))
@@ -362,7 +348,7 @@ def snapshot(sharer: Sharer, folder: str, users: list[str]) -> LogPosition:
         raise UsageError(f"{folder}: is there already; give a new folder")
     for _ in range(_TRIES):
         sharer.exchange()
-        with sharer.at_rest():
+        with sharer.alone("reading"):
             place = _copy_models(sharer, folder, users)
         if place is not None:
             return place
@@ -376,26 +362,26 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
     path: of the site's model, which must not be there.  users: the folder of users' models.
     """
     path = resolved(path)
-    taken = [f"{path}.share", path, *([users] if users is not None else [])]
-    for name in taken:
-        if os.path.exists(name):
+    site, of_users = os.path.join(folder, MODEL), os.path.join(folder, USERS)
+    for name in (f"{path}.share", path, users):
+        if name is not None and os.path.exists(name):
             raise UsageError(f"{name}: is there already; move it away first, or give another name")
-    if not os.path.exists(os.path.join(folder, MODEL + ".share")):
+    if not os.path.exists(f"{site}.share"):
         raise InputError(f"{folder}: not a snapshot; make one with nbspam share snapshot")
-    if users is None and os.path.exists(os.path.join(folder, USERS)):
+    if users is None and os.path.exists(of_users):
         raise UsageError(f"{folder}: has models of users; say with --users where they go")
     try:
-        make_folder(os.path.dirname(path) or os.curdir)
-        if users is not None and os.path.exists(os.path.join(folder, USERS)):
-            shutil.copytree(os.path.join(folder, USERS), users)
-        if os.path.exists(os.path.join(folder, MODEL)):
-            shutil.copyfile(os.path.join(folder, MODEL), path)
+        make_folder(parent_folder(path))
+        if users is not None and os.path.exists(of_users):
+            shutil.copytree(of_users, users)
+        if os.path.exists(site):
+            shutil.copyfile(site, path)
             os.chmod(path, 0o600)
     except OSError as error:
         raise ModelFileError(
             f"{path}: {error.strerror or error}; make room, and join again"
         ) from error
-    with closing(Outbox(os.path.join(folder, MODEL))) as old, closing(Outbox(path)) as outbox:
+    with closing(Outbox(site)) as old, closing(Outbox(path)) as outbox:
         outbox.move(old.place(), old.seen())
         if users is not None:
             outbox.keep_users(os.path.abspath(users))
@@ -416,11 +402,8 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
             # The new host has an outbox of its own.
             memory = memory._replace(progress=memory.progress._replace(origin=0, own=0))
             whole = replace(whole, memory=memory)
-        inside = os.path.basename(os.path.dirname(model.path))
-        target = (
-            os.path.join(folder, USERS, inside, MODEL) if user else os.path.join(folder, MODEL)
-        )
-        save_classifier(target, whole)
+        inside = [USERS, os.path.basename(os.path.dirname(model.path))] if user else []
+        save_classifier(os.path.join(folder, *inside, MODEL), whole)
     with closing(Outbox(resolved(os.path.join(folder, MODEL)))) as outbox:
         outbox.move(place, sharer.outbox.seen())
     return place

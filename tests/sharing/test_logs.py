@@ -90,8 +90,8 @@ def test_lessons_survive_a_killed_log_killed_hosts_and_rubbish(server, tmp_path)
     assert len(exports) == 1
     for n, label in taught.items():
         assert hosts[0].opened("").filed(message(n)).label == label  # none was lost
-    assert {host.sharer.facts()["lag"] for host in hosts} == {0}
-    assert all(host.sharer.facts()["skipped"] == rubbish for host in hosts)
+    assert {host.sharer.report(False)["lag"] for host in hosts} == {0}
+    assert all(host.sharer.report(False)["skipped"] == rubbish for host in hosts)
     for host in hosts:
         host.stop()
         host.log.close()
@@ -184,11 +184,17 @@ def test_lessons_of_users_are_shared(tmp_path):
         ("postgresql://h/table", "no database, or a table of other signs"),
         ("postgresql://h/db/Drop;", "no database, or a table of other signs"),
         ("postgresql://u:secret@h/db/t", "give --share-password-command"),
+        ("http://u:secret@h/k", "give --share-password-command"),
+        ("redis://u:secret@h", "give --share-password-command"),
+        ("redis://h:99999/k", "not the address of a log"),
+        ("redis://u:secret/@h/k", "not the address of a log"),
+        ("redis://u:secret@[::1/k", "not the address of a log"),
     ],
 )
-def test_addresses_that_are_none_are_refused(url, why):
-    with pytest.raises(UsageError, match=why):
+def test_addresses_that_are_none_are_refused_without_their_passwords(url, why):
+    with pytest.raises(UsageError, match=why) as refused:
         open_log(url)
+    assert "secret" not in str(refused.value)
 
 
 def test_the_same_lesson_sent_twice_is_one(tmp_path):
