@@ -297,12 +297,29 @@ def make_folder(folder: str) -> None:
         make_folder(parent)
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.mkdir(folder, 0o700)
-            if sys.platform != "win32":
-                descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
-                try:
-                    adopt(descriptor, parent)
-                finally:
-                    os.close(descriptor)
+            adopt_folder(folder, parent)
+
+
+def adopt_folder(folder: str, like: str) -> None:
+    """Give a new folder the owner of another, as far as the system allows it."""
+    if sys.platform != "win32":
+        descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
+        try:
+            adopt(descriptor, like)
+        finally:
+            os.close(descriptor)
+
+
+def make_file(name: str, like: str) -> None:
+    """Make an empty file, only for the owner of another; raises FileExistsError.
+
+    like: as in `adopt`.
+    """
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        adopt(descriptor, like)
+    finally:
+        os.close(descriptor)
 
 
 def adopt(descriptor: int, like: str) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.disk import adopt, locked, make_folder, open_own, parent_folder, resolved
+from nbspam.disk import locked, make_file, make_folder, open_own, parent_folder, resolved
 from nbspam.errors import ModelFileError
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
@@ -115,9 +115,7 @@ class AccountMemory:
             os.close(open_own(self.path, beside))  # SQLite would follow a link
         elif self._writes:
             make_folder(parent_folder(self.path))
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            adopt(descriptor, parent_folder(self.path))
-            os.close(descriptor)
+            make_file(self.path, like=parent_folder(self.path))
         place = self.path if self._writes else ":memory:"
         connection = sqlite3.connect(place, timeout=_WAIT, isolation_level="IMMEDIATE")
         try:

@@ -9,25 +9,24 @@ left.  After a crash, the next run finishes the work, and does not mistake our o
 the user's.
 """
 
-import contextlib
 import os
 import stat
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
-from nbspam.disk import adopt, locked, read_own, replace_file
+from nbspam.disk import adopt_folder, locked, make_file, read_own, replace_file
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.settings import PRESETS
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.items import Item
+from nbspam.sources.mailboxes import is_maildir
 from nbspam.store.assembly import begun, check_ledger
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens, with_lists
@@ -81,7 +80,7 @@ class MaildirNote(NamedTuple):
 
 def check_maildir(root: str) -> None:
     """Raise InputError unless the folder is a Maildir."""
-    if not all(os.path.isdir(os.path.join(root, part)) for part in PARTS):
+    if not is_maildir(root):
         raise InputError(
             f"{root}: not a Maildir (no cur/ and new/); give the folder that holds both"
         )
@@ -168,25 +167,11 @@ def _make_folder(root: str, folder: str) -> None:
     if all(os.path.isdir(os.path.join(path, part)) for part in _SUBFOLDERS):
         return
     for part in ("", *_SUBFOLDERS):
-        with contextlib.suppress(FileExistsError):
+        with suppress(FileExistsError):
             os.mkdir(os.path.join(path, part), 0o700)
-            _give(os.path.join(path, part), root)
-    # This file marks a Maildir++ folder.
-    mark = os.path.join(path, "maildirfolder")
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL, 0o600))
-        _give(mark, root)
-
-
-def _give(path: str, root: str) -> None:
-    """Give a new file the owner of the Maildir, if the system lets us."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        adopt(descriptor, root)
-    finally:
-        os.close(descriptor)
+            adopt_folder(os.path.join(path, part), root)
+    with suppress(FileExistsError):  # the mark of a Maildir++ folder
+        make_file(os.path.join(path, "maildirfolder"), like=root)
 
 
 def read_note(root: str) -> dict[str, MaildirNote]:
@@ -286,10 +271,7 @@ def sort_maildir(
     check_maildir(root)
     if not choices.dry_run:
         check_writable(root)
-    lock: AbstractContextManager[None] = nullcontext()
-    if not choices.dry_run:
-        lock = locked(os.path.join(root, NOTE), like=root)
-    with lock:
+    with nullcontext() if choices.dry_run else locked(os.path.join(root, NOTE), like=root):
         sorter = _Sorter(root, model_path, choices, rule_of)
         try:
             sorter.look()

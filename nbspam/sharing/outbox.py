@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from nbspam.disk import adopt, make_folder, parent_folder, resolved
+from nbspam.disk import make_file, make_folder, parent_folder, resolved
 from nbspam.errors import ModelFileError, SharedLogError
 from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
@@ -78,11 +78,8 @@ class Outbox:
         self.path = f"{path}.share"
         try:
             make_folder(parent_folder(path))
-            with suppress(FileExistsError):  # it has words of mail
-                descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-                with suppress(FileNotFoundError):
-                    adopt(descriptor, path)
-                os.close(descriptor)
+            with suppress(FileExistsError):
+                make_file(self.path, like=path)  # it has words of mail
         except OSError as error:
             raise ModelFileError(
                 f"{self.path}: {error.strerror}; make its folder writable"

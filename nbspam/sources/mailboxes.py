@@ -232,17 +232,18 @@ def sent_folders(paths: Iterable[str]) -> list[str]:
         above, name = os.path.split(os.path.abspath(path))
         path = above if name in ("cur", "new") else path
         # A folder called Sent among folders of classes is a class.
-        is_maildir = _is_maildir(path)
+        is_mailbox = is_maildir(path)
         beside = os.path.dirname(os.path.abspath(path))
-        for place in (path, beside) if is_maildir else (path,):
-            for own in SENT_FOLDERS if is_maildir else SENT_FOLDERS[:1]:
+        for place in (path, beside) if is_mailbox else (path,):
+            for own in SENT_FOLDERS if is_mailbox else SENT_FOLDERS[:1]:
                 folder = os.path.join(place, own)
-                if _is_maildir(folder):
+                if is_maildir(folder):
                     found.setdefault(os.path.realpath(folder), folder)
     return list(found.values())
 
 
-def _is_maildir(path: str) -> bool:
+def is_maildir(path: str) -> bool:
+    """Return whether a folder is a Maildir now."""
     return all(os.path.isdir(os.path.join(path, part)) for part in ("cur", "new"))
 
 
