@@ -322,7 +322,7 @@ def _check_page(
     elif users is not None:
         check_mailboxes(review)  # whose mailbox is no Maildir moves nothing
     else:
-        with closing(review_mailbox(review, model_path, book=book)) as mailbox:
+        with closing(review_mailbox(review, model_path, book)) as mailbox:
             mailbox.check(move)
 
 

@@ -9,7 +9,7 @@ account to a command or a watcher, from one look to the next.
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import attrgetter
@@ -38,12 +38,11 @@ from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped, Verdict
 
-# Keywords that mail programs set (Thunderbird, Apple Mail, RFC 9051), in small letters.
-KEYWORDS = {
-    "spam": frozenset({"$junk", "junk"}),
-    "ham": frozenset({"$notjunk", "nonjunk", "notjunk"}),
-}
 JUNK, NOT_JUNK = "$Junk", "$NotJunk"
+# Keywords that mail programs set (Thunderbird, Apple Mail, RFC 9051), as these write them.
+_KEYWORDS = {"spam": (JUNK, "Junk"), "ham": (NOT_JUNK, "NonJunk", "NotJunk")}
+# As flags of messages, which are in small letters.
+_FLAGS = {name: frozenset(map(str.lower, words)) for name, words in _KEYWORDS.items()}
 _SEEN = "\\seen"
 _BATCH = 100  # messages that are moved at once
 _AT_ONCE = 5000  # messages of which is noted at once that they stay
@@ -75,28 +74,45 @@ class PlacedMessage(NamedTuple):
     is_read: bool
 
 
+class SortedAccount(NamedTuple):
+    """An account, and how it is sorted."""
+
+    url: ImapUrl  # its folder is where new mail arrives; "": INBOX
+    book: AccessBook
+    model_path: str
+    choices: AccountChoices
+    rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
+
+    def sort_by(self, session: AccountSession, day: int) -> SortingReport:
+        """Look at the account once, by a session; raises NbspamError.
+
+        day: today, in days since 1970-01-01.
+        """
+        writes = not self.choices.dry_run
+        with closing(AccountMemory(self.model_path, self.url.account, writes)) as memory:
+            return AccountSorter(self, session, memory, day).sort()
+
+
+def sort_account(account: SortedAccount, day: int) -> SortingReport:
+    """Look at an account once; raises NbspamError."""
+    with AccountSession(account.url, account.book) as session:
+        return account.sort_by(session, day)
+
+
 class AccountSorter:
     """One look at an account.
 
-    session: to the account; its URL may name the folder in which new mail arrives.  day: today,
-    in days since 1970-01-01.  rule_of: returns the rule by which a classifier's probabilities
-    become labels.
+    session: to the account.  day: today, in days since 1970-01-01.
     """
 
     def __init__(
-        self,
-        session: AccountSession,
-        memory: AccountMemory,
-        model_path: str,
-        choices: AccountChoices,
-        day: int,
-        rule_of: Callable[[Classifier], Rule] = lambda classifier: classifier.rule,
+        self, account: SortedAccount, session: AccountSession, memory: AccountMemory, day: int
     ) -> None:
+        self.account, self.choices = account, account.choices
         self.session, self.memory = session, memory
-        self.model_path, self.choices, self.rule_of = model_path, choices, rule_of
         self._day = day
         self.report = SortingReport()
-        self.inbox = session.url.folder or INBOX
+        self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._found: list[PlacedMessage] = []  # new here, or with another keyword
         # Folder, UIDVALIDITY, UIDs and digests of messages that are new here and need nothing.
@@ -148,15 +164,12 @@ class AccountSorter:
         """Find the folders that stand for spam, unsure and ham; the last one stays open."""
         folders = self.session.folders()
         names = {each.name for each in folders}
-        used = {each.name: each.use for each in folders}
-        self.spam, self.unsure = (
-            name and self.session.name_of(name, names)
-            for name in (self.choices.spam_folder, self.choices.unsure_folder)
-        )
-        self.spam = self.spam or next((n for n in used if used[n] == "junk"), None)
+        self.spam = self.session.junk_folder(folders, self.choices.spam_folder)
+        unsure = self.choices.unsure_folder
+        self.unsure = unsure and self.session.name_of(unsure, names)
         if self.spam is None and not self.choices.tags:
             raise InputError(
-                f"{self.session.url.account}: no junk folder; name one by --spam-folder, or give"
+                f"{self.account.url.account}: no junk folder; name one by --spam-folder, or give"
                 " --tag"
             )
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
@@ -250,10 +263,10 @@ class AccountSorter:
         """
         before = self.memory.with_keyword()
         now: dict[int, str] = {}
-        for name, words in KEYWORDS.items():
-            if words & opened.keywords:
-                either = [w for word in words for w in ("OR", "KEYWORD", _spelt(word))]
-                for uid in self.session.uids(*either, "KEYWORD", _spelt(min(words))):
+        for name, (first, *others) in _KEYWORDS.items():
+            if _FLAGS[name] & opened.keywords:
+                either = [part for word in others for part in ("OR", "KEYWORD", word)]
+                for uid in self.session.uids(*either, "KEYWORD", first):
                     now[uid] = "" if uid in now else name
         if not before and not now:
             return
@@ -324,7 +337,7 @@ class AccountSorter:
         if not self.choices.learns:
             agreed = [(e, LeftMessage(e.place, e.keyword)) for e in self._put_there]
         elif self._put_there:
-            model = sorting_model(self.model_path)
+            model = sorting_model(self.account.model_path)
             for each, verdict, data in self._verdicts(self._put_there):
                 if verdict.label == "spam" or model.filed(data).told:
                     label, p = verdict.label, verdict.probability
@@ -354,7 +367,7 @@ class AccountSorter:
                         taught.append((each, label))
                         yield Item(self._name(each), label, data, told=True)
 
-        with shared_lessons(sorting_model(self.model_path)) as model:
+        with shared_lessons(sorting_model(self.account.model_path)) as model:
             outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
@@ -405,13 +418,13 @@ class AccountSorter:
         if tags:
             if not self.choices.tags:
                 self.report.notes.append(
-                    f"{self.session.url.account}: the server cannot move a message alone, so spam"
+                    f"{self.account.url.account}: the server cannot move a message alone, so spam"
                     f" gets the keyword {JUNK}"
                 )
             assert self.session.folder is not None
             if not self.session.folder.takes_keywords:
                 raise AccountRefusedError(
-                    f"{self.session.url.account}: {self.inbox} takes no keywords; sort without"
+                    f"{self.account.url.account}: {self.inbox} takes no keywords; sort without"
                     " --tag"
                 )
             self.session.mark(uids, JUNK, NOT_JUNK)
@@ -447,7 +460,7 @@ class AccountSorter:
         """Yield messages with their verdicts and bytes; reports unreadable ones."""
         if not messages:
             return
-        classifier, rule = sorting_classifier(self.model_path, self.rule_of)
+        classifier, rule = sorting_classifier(self.account.model_path, self.account.rule_of)
         self.report.lack = classifier.lack
         for folder, group in groupby(messages, attrgetter("folder")):
             by_uid = {each.uid: each for each in group}
@@ -488,37 +501,8 @@ class AccountSorter:
             self.memory.note(folder, validity, some.tolist())
 
     def _name(self, each: PlacedMessage) -> str:
-        url = self.session.url.of_folder(each.folder)
+        url = self.account.url.of_folder(each.folder)
         return str(url.of_message(each.validity, each.uid))
-
-
-class SortedAccount(NamedTuple):
-    """An account, and how it is sorted."""
-
-    url: ImapUrl  # its folder is where new mail arrives; "": INBOX
-    book: AccessBook
-    model_path: str
-    choices: AccountChoices
-    rule_of: Callable[[Classifier], Rule]
-
-    def sort_by(self, session: AccountSession, day: int) -> SortingReport:
-        """Look at the account once, by a session; raises NbspamError.
-
-        day: today, in days since 1970-01-01.
-        """
-        memory = AccountMemory(self.model_path, self.url.account, writes=not self.choices.dry_run)
-        try:
-            return AccountSorter(
-                session, memory, self.model_path, self.choices, day, self.rule_of
-            ).sort()
-        finally:
-            memory.close()
-
-
-def sort_account(account: SortedAccount, day: int) -> SortingReport:
-    """Look at an account once; raises NbspamError."""
-    with AccountSession(account.url, account.book) as session:
-        return account.sort_by(session, day)
 
 
 def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
@@ -530,7 +514,7 @@ def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
 
 def keyword_of(flags: frozenset[str]) -> str:
     """Return the class that the keywords of a message state: ham, spam, or "" for none."""
-    said = [name for name, words in KEYWORDS.items() if words & flags]
+    said = [name for name, words in _FLAGS.items() if words & flags]
     return said[0] if len(said) == 1 else ""
 
 
@@ -567,10 +551,3 @@ def move_noted(
     for validity, number in placed.values():
         memory.note(folder, validity, [(number, digest)])
     return message.folder != folder
-
-
-def _spelt(word: str) -> str:
-    """Return a keyword as programs write it; servers compare without case."""
-    return {"$junk": JUNK, "junk": "Junk", "$notjunk": NOT_JUNK, "nonjunk": "NonJunk"}.get(
-        word, "NotJunk"
-    )

@@ -76,16 +76,15 @@ def surveyed(session: AccountSession, spam_folder: str | None = None) -> Account
     spam_folder: its name; None: found by its use or usual name.
     """
     folders = session.folders()
-    uses = {each.use: each.name for each in reversed(folders) if each.use}
+    uses: dict[str, str | None] = {each.use: each.name for each in folders}
     uses["inbox"] = session.url.folder or INBOX
-    if spam_folder is not None:
-        uses["junk"] = session.name_of(spam_folder, [each.name for each in folders])
+    uses["junk"] = session.junk_folder(folders, spam_folder)
     found = []
     for use in ("inbox", "junk", "archive", "sent"):
-        if use in uses:
-            n_messages = session.open(uses[use]).n_messages
+        if (name := uses.get(use)) is not None:
+            n_messages = session.open(name).n_messages
             n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
-            found.append(SurveyedFolder(use, uses[use], n_messages, n_unread))
+            found.append(SurveyedFolder(use, name, n_messages, n_unread))
     survey = AccountSurvey(session.url, tuple(found))
     where, junk, inbox = session.url.account, survey.of_use("junk"), survey.of_use("inbox")
     if junk is None:

@@ -87,7 +87,6 @@ class AccountSession:
             ) from None
         self.url = url
         access = book.access_to(url)
-        self._spam_folder = access.spam_folder
         secret = book.secret_of(url)
         # Made only where it is needed: reading the system's certificates takes a while.
         context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
@@ -112,10 +111,6 @@ class AccountSession:
         with suppress(Exception):
             self._client.socket().settimeout(2)
             self._client.logout()
-        self.cut()
-
-    def cut(self) -> None:
-        """End the connection at once; another thread that waits for it gets a LostError."""
         with suppress(Exception):
             self._client.socket().shutdown(socket.SHUT_RDWR)
         with suppress(Exception):
@@ -205,11 +200,13 @@ class AccountSession:
                 uses.setdefault(name, use)
         return [AccountFolder(name, uses.get(name, "")) for _, _, name in held]
 
-    def junk_folder(self) -> str | None:
-        """Return the folder for spam: stated, or found by its use; None: none."""
-        folders = self.folders()
-        if self._spam_folder is not None:
-            return self.name_of(self._spam_folder, [each.name for each in folders])
+    def junk_folder(self, folders: Collection[AccountFolder], named: str | None) -> str | None:
+        """Return the folder for spam: the one that its user has named, or by its use, or None.
+
+        folders: all of the account.
+        """
+        if named:
+            return self.name_of(named, [each.name for each in folders])
         return next((each.name for each in folders if each.use == "junk"), None)
 
     def name_of(self, folder: str, there: Collection[str]) -> str:
@@ -224,21 +221,14 @@ class AccountSession:
             prefix = str(own[0][0])
         return folder if folder.startswith(prefix) else prefix + folder
 
-    def status(self, folder: str) -> tuple[int, int, int]:
-        """Return how many messages a folder has, its UIDVALIDITY and its UIDNEXT."""
-        wanted = ("MESSAGES", "UIDVALIDITY", "UIDNEXT")
-        with asking(self.url, "STATUS", folder):
-            found = self._client.folder_status(folder, wanted)
-            messages, validity, following = (int(found.get(w.encode(), 0)) for w in wanted)
-        return messages, validity, following
-
     def numbers(self, folders: Collection[str]) -> dict[str, tuple[int, int]]:
         """Return UIDVALIDITY and UIDNEXT of folders; missing folders are left out."""
+        found: dict[str, tuple[int, int]] = {}
         if "LIST-STATUS" not in self.abilities:
-            found = {}
             for folder in folders:
-                with suppress(AccountRefusedError):
-                    found[folder] = self.status(folder)[1:]
+                with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
+                    said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
+                    found[folder] = int(said.get(b"UIDVALIDITY", 0)), int(said.get(b"UIDNEXT", 0))
             return found
         from imapclient.imap_utf7 import decode
         from imapclient.response_parser import parse_response
@@ -249,7 +239,6 @@ class AccountSession:
             words = '""', "*", "RETURN (STATUS (UIDVALIDITY UIDNEXT))"
             imap._untagged_response(*imap._simple_command("LIST", *words), "LIST")
             parsed = list(parse_response(imap.untagged_responses.pop("STATUS", [])))
-            found = {}
             for name, pairs in zip(parsed[::2], parsed[1::2], strict=True):
                 values = dict(zip(pairs[::2], pairs[1::2], strict=True))
                 folder = decode(str(name).encode() if isinstance(name, int) else name)

@@ -388,10 +388,10 @@ class Courier:
                 self._tell(error)
                 self._ended.wait(_PAUSE)
 
-    def _put(self, facts: dict[str, object]) -> None:
+    def _put(self, facts: dict[str, Any]) -> None:
         if self._said:
             self._said = ""
             self._log.told("lessons are shared again")
         self._tally.put("share_connected", 1)
         for name in ("lag", "outbox", "read", "skipped"):
-            self._tally.put(f"share_{name}", float(str(facts[name])))
+            self._tally.put(f"share_{name}", float(facts[name]))

@@ -26,16 +26,8 @@ _NO_REPLY = 0x80 | 0x1000 | 0x4000 | 0x8000 | 0x40000 | 0x80000
 _SPACE = 0x100000  # header values come with the space before them
 _PROTOCOL = _NO_HELO | _NO_UNKNOWN | _NO_DATA | _NO_REPLY | _SPACE
 _CONNECT, _HELO, _MAIL, _RCPT, _HEADER, _END_OF_HEAD = b"C", b"H", b"M", b"R", b"L", b"N"
-_BODY, _END, _ABORT, _MACROS, _NEGOTIATE, _QUIT, _QUIT_NEW = (
-    b"B",
-    b"E",
-    b"A",
-    b"D",
-    b"O",
-    b"Q",
-    b"K",
-)
-_DATA, _UNKNOWN = b"T", b"U"
+_BODY, _END, _ABORT, _DATA, _UNKNOWN = b"B", b"E", b"A", b"T", b"U"
+_MACROS, _NEGOTIATE, _QUIT, _QUIT_NEW = b"D", b"O", b"Q", b"K"
 _CONTINUE, _ACCEPT, _TEMPFAIL = b"c", b"a", b"t"
 _REPLY, _INSERT, _CHANGE, _HOLD = b"y", b"i", b"m", b"q"
 # Commands that a mail system expects an answer to, and the flag by which it agrees to none.

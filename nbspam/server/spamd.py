@@ -101,7 +101,7 @@ class TellRequest(NamedTuple):
 _TAKEN = {True: "DidSet: local,remote", False: "DidSet: local\r\nDidRemove: remote"}
 
 
-def lesson_of(request: Request, reports_teach: bool = False) -> TellRequest | None:
+def lesson_of(request: Request, reports_teach: bool) -> TellRequest | None:
     """Return the lesson of a TELL, None if it asks for something else; raises RequestError.
 
     reports_teach: whether a report to a network (spamc -C, target `remote`) is also a lesson;

@@ -319,7 +319,7 @@ def test_folders_are_found_by_their_use_or_usual_names(server):
     server.after = AFTER.replace("SPECIAL-USE", "")
     server.folders["Junk"].use = ""
     with opened(server) as found:
-        assert found.junk_folder() == "Junk"
+        assert found.junk_folder(found.folders(), None) == "Junk"
 
 
 def test_too_many_folders_are_refused(server, monkeypatch):

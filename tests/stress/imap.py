@@ -103,7 +103,6 @@ def visit(url, book):
     with AccountSession(url, book) as found:
         found.folders()
         found.numbers(["INBOX", "Junk"])
-        found.status("Junk")
         folder = found.open("INBOX", writes=True)
         uids = found.uids()
         list(found.heads(uids, ("MESSAGE-ID",)))

@@ -17,7 +17,7 @@ from nbspam.delivery.account_memory import FIELDS, AccountMemory, bytes_digest, 
 from nbspam.errors import LostError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
-from nbspam.server.page.mailbox import MOST, PATIENCE, MailboxLetter, ReviewMailbox
+from nbspam.server.page.mailbox import PATIENCE, MailboxLetter, ReviewMailbox
 from nbspam.sources.files import MAX_MESSAGE, is_account
 
 _MOST_IN_FOLDER = 1000  # messages that are shown
@@ -77,14 +77,14 @@ class AccountMailbox(ReviewMailbox):
         """Return True; a move that the server cannot do says so."""
         return True
 
-    def newest(self, most: int = MOST) -> list[MailboxLetter]:
+    def newest(self) -> list[MailboxLetter]:
         """Return the newest messages of both folders, newest first."""
         self._asked(self._find_all)
         letters = [
             MailboxLetter(key, places[0].arrived, places[0].uid)
             for key, places in self._at.items()
         ]
-        return sorted(letters, key=lambda letter: letter[1:], reverse=True)[:most]
+        return sorted(letters, key=lambda letter: letter[1:], reverse=True)
 
     def read(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the messages that are still there."""
@@ -116,7 +116,8 @@ class AccountMailbox(ReviewMailbox):
             try:
                 if self._session is None:
                     self._session = AccountSession(self._url, self.book)
-                    self._junk = self._session.junk_folder()
+                    named = self.book.access_to(self._url).spam_folder
+                    self._junk = self._session.junk_folder(self._session.folders(), named)
                 return question(self._session)
             except LostError:
                 self.close()
@@ -165,11 +166,8 @@ class AccountMailbox(ReviewMailbox):
 
     # ---- moving ----
 
-    def check_movable(self) -> None:
-        """Raise UsageError if no message can be moved."""
-        self._asked(self._check_moves)
-
     def _check_moves(self, session: AccountSession) -> None:
+        """Raise UsageError if no message can be moved."""
         account = self._url.account
         if not session.can_move:
             raise UsageError(
@@ -233,13 +231,11 @@ def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str,
             yield f"{bytes_digest(data):016x}", without[uid]
 
 
-def review_mailbox(
-    path: str, model: str, user: str = "", book: AccessBook | None = None
-) -> ReviewMailbox:
-    """Return the mailbox at a path, or of an account; raises InputError and UsageError.
+def review_mailbox(path: str, model: str, book: AccessBook | None) -> ReviewMailbox:
+    """Return the site's mailbox at a path, or of an account; raises InputError and UsageError.
 
     book: the ways to accounts; None: those without options.
     """
     if is_account(path):
         return AccountMailbox(path, model, book or AccessBook())
-    return ReviewMailbox(path, model, user)
+    return ReviewMailbox(path, model)

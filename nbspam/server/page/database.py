@@ -13,9 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nbspam.counts.counting import Outcome
-from nbspam.disk import adopt, locked, open_own, parent_folder, resolved
+from nbspam.disk import locked, make_file, open_own, parent_folder, resolved
 from nbspam.errors import ModelFileError
+from nbspam.verdicts import Evidence
 
+N_REASONS = 3  # tokens that are shown in a list of messages
 _GROWN = 1.1  # times as much learned as before: verdicts are new, ever more rarely
 _WAIT = 10.0  # seconds for another worker that writes
 _VERSION = 1
@@ -56,7 +58,7 @@ class SeenMessage(NamedTuple):
     subject: str
     label: str
     probability: float  # of spam
-    reasons: tuple[tuple[str, float], ...]  # tokens and their contributions
+    reasons: tuple[tuple[str, float], ...]  # from `reasons_of`
     judged: float  # seconds since 1970
     learned: float = 0.0  # messages that the model had learned then
     is_known: bool = False  # whether this one was among them
@@ -84,6 +86,15 @@ class RememberedVerdict(NamedTuple):
     told: str | None  # the last label that a person gave it
     at: float | None  # when
     is_known: bool  # the model had learned the message before, or before a person marked it
+
+
+def reasons_of(evidence: Sequence[Evidence], towards: str) -> tuple[tuple[str, float], ...]:
+    """Return the first tokens and their nats; evidence of spam is positive.
+
+    evidence: the strongest first.  towards: the class that it favours.
+    """
+    sign = 1.0 if towards == "spam" else -1.0
+    return tuple((each.token, sign * each.contribution) for each in evidence[:N_REASONS])
 
 
 class MessageFilter(NamedTuple):
@@ -153,10 +164,8 @@ class Database:
         for left in (begun, f"{self.path}-wal", f"{self.path}-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(left)
-        descriptor = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        # The mode of the model itself may let others read.
-        adopt(descriptor, parent_folder(begun))
-        os.close(descriptor)
+        # Not like the model itself, whose mode may let others read.
+        make_file(begun, like=parent_folder(begun))
         with contextlib.closing(_connection(begun)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")  # it stays so
             connection.executescript(_TABLES)

@@ -28,7 +28,7 @@ from nbspam.mail.correspondence import heading
 from nbspam.mail.digest import digest_of
 from nbspam.server.metrics import Log
 from nbspam.server.page.account_mailbox import review_mailbox
-from nbspam.server.page.database import Database
+from nbspam.server.page.database import Database, reasons_of
 from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.files import is_account
@@ -37,7 +37,6 @@ from nbspam.store.journal import journal_path
 from nbspam.store.model import StoredModel
 
 LEAST = 2  # messages of each class, without which nothing contradicts anything
-_N_REASONS = 3
 _REST = 10.0  # times as long as a search took, the next one waits
 _LOST = 900.0  # seconds after which a search counts as dead
 _NICE = 10
@@ -53,7 +52,7 @@ class Doubtful(NamedTuple):
     filed: str  # the class in which the model has learned it
     label: str  # the class that the other messages give it
     wrong: float  # the probability that `filed` is wrong
-    reasons: tuple[tuple[str, float], ...]  # tokens and their nats; evidence of spam is positive
+    reasons: tuple[tuple[str, float], ...]  # from `reasons_of`
 
 
 class DoubtfulMessages(NamedTuple):
@@ -111,9 +110,7 @@ def doubtful_messages(
 
 
 def _doubtful(doubt: Doubt, sender: str, subject: str) -> Doubtful:
-    sign = 1.0 if doubt.label == "spam" else -1.0
-    strongest = doubt.evidence[:_N_REASONS]
-    reasons = tuple((each.token, sign * each.contribution) for each in strongest)
+    reasons = reasons_of(doubt.evidence, doubt.label)
     return Doubtful(
         doubt.name, sender, subject, doubt.filed, doubt.label, doubt.probability, reasons
     )
@@ -183,14 +180,14 @@ def settle(database: Database, key: str, label: str, now: float) -> None:
 
 
 def look_for_doubtful(
-    mailbox: str, model: str, clock: Callable[[], float], book: AccessBook | None = None
+    mailbox: str, model: str, clock: Callable[[], float], book: AccessBook | None
 ) -> None:
     """Look through a mailbox, and note the doubtful messages; raises NbspamError.
 
     clock: tells the seconds since 1970.  book: the ways to a mail account.
     """
     begun = clock()
-    with contextlib.closing(review_mailbox(mailbox, model, book=book)) as box:
+    with contextlib.closing(review_mailbox(mailbox, model, book)) as box:
         database = box.database
         of = _fingerprint([letter.key for letter in box.newest()], model)
         settled = dict(database.run("SELECT key, label FROM settled"))

@@ -12,7 +12,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import islice
 from time import time
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
@@ -40,7 +39,7 @@ from nbspam.server.judge import model_in, user_folder_name, users_in
 from nbspam.server.page.database import Database
 from nbspam.sources import files
 from nbspam.sources.items import Item, SourceOptions, read_items
-from nbspam.sources.mailboxes import SENT_FOLDERS
+from nbspam.sources.mailboxes import SENT_FOLDERS, is_maildir
 from nbspam.store.model import StoredModel
 
 MOST = 10_000  # messages of a mailbox that are shown
@@ -88,8 +87,8 @@ class ReviewMailbox:
         self._check()
         self._below = os.path.join(path, "")  # the prefix of all paths in it
         self._paths: dict[str, str] = {}  # where the newest were, by key
-        # The file of an mbox, how many messages were wanted, and the newest, at the last look.
-        self._last: tuple[Stamp | None, int, list[MailboxLetter]] = (None, 0, [])
+        # The file of an mbox, and the newest messages, at the last look.
+        self._last: tuple[Stamp | None, list[MailboxLetter]] = (None, [])
 
     def _check(self) -> None:
         """Raise InputError if nothing is there any more."""
@@ -101,19 +100,18 @@ class ReviewMailbox:
     def check(self, moves: bool) -> None:
         """Raise InputError if nothing is there, UsageError if messages are to move and cannot."""
         self._check()
-        if moves:
-            self.check_movable()
+        if moves and not is_maildir(self.path):
+            raise UsageError(
+                f"--move: --review {self.path} is no Maildir, and only in one can messages be"
+                " moved; give a Maildir, or leave --move out"
+            )
 
     def close(self) -> None:
         """Do nothing: files are closed when they have been read."""
 
     def can_move(self) -> bool:
-        """Return whether messages can be moved now."""
-        return self.is_maildir()
-
-    def is_maildir(self) -> bool:
-        """Return whether it is a Maildir now."""
-        return all(os.path.isdir(os.path.join(self.path, part)) for part in PARTS)
+        """Return whether messages can be moved now: in a Maildir."""
+        return is_maildir(self.path)
 
     @property
     def folders(self) -> list[str]:
@@ -126,19 +124,16 @@ class ReviewMailbox:
         places = [part if folder == INBOX else os.path.join(folder, part) for part in PARTS]
         return any(os.path.islink(os.path.join(self.path, place)) for place in (folder, *places))
 
-    def newest(self, most: int = MOST) -> list[MailboxLetter]:
+    def newest(self) -> list[MailboxLetter]:
         """Return the newest messages, newest first; raises InputError."""
         stamp = stamp_of(self.path) if os.path.isfile(self.path) else None
-        if stamp is None or (stamp, most) != self._last[:2]:
+        if stamp is None or stamp != self._last[0]:
             # Before the look: messages written during it show at the next one.
-            self._last = stamp, most, self._look(most)
-        return self._last[2]
+            self._last = stamp, self._look()
+        return self._last[1]
 
-    def _look(self, most: int) -> list[MailboxLetter]:
-        newest: list[tuple[float, int, str, str | None]] = []
-        dated = self._dated()
-        while some := list(islice(dated, most)):
-            newest = sorted([*newest, *some], reverse=True)[:most]
+    def _look(self) -> list[MailboxLetter]:
+        newest = heapq.nlargest(MOST, self._dated())
         letters: dict[str, MailboxLetter] = {}
         self._paths = {}
         for arrived, place, key, path in newest:
@@ -151,7 +146,7 @@ class ReviewMailbox:
     def _dated(self) -> Iterator[tuple[float, int, str, str | None]]:
         """Yield when each message arrived, its place, its key, and its file if alone there."""
         # The files of a Maildir are renamed, but never written again.
-        known = {each.key: each.arrived for each in self._last[2]} if self.is_maildir() else {}
+        known = {each.key: each.arrived for each in self._last[1]} if is_maildir(self.path) else {}
         for place, (key, file, data) in enumerate(self._found()):
             arrived = known.get(key)
             if arrived is None:
@@ -163,7 +158,7 @@ class ReviewMailbox:
 
     def folder_of(self, key: str) -> str:
         """Return the folder where a message was at the last look, "" if it was in none."""
-        if key not in self._paths or not self.is_maildir():
+        if key not in self._paths or not is_maildir(self.path):
             return ""
         *folder, _, _ = self._paths[key].removeprefix(self._below).split(os.sep)
         return folder[0] if folder else "INBOX"
@@ -213,7 +208,7 @@ class ReviewMailbox:
         """Yield all messages that are mail."""
         self._check()
         with files.Blaming(self.path):
-            if self.is_maildir():
+            if is_maildir(self.path):
                 for folder in self.folders:
                     below = {part: os.path.join(self._below, folder, part, "") for part in PARTS}
                     for entry in maildir_entries(self.path, folder):
@@ -300,14 +295,6 @@ class ReviewMailbox:
     # It is done beside `nbspam sort`, under the same lock, and the note of `sort` is kept true: it
     # says `moving` of a message before the move, and the new place after it.  So `sort` takes
     # neither our moves, nor one that a crash has interrupted, for a lesson of the user.
-
-    def check_movable(self) -> None:
-        """Raise UsageError if the mailbox is no Maildir."""
-        if not self.is_maildir():
-            raise UsageError(
-                f"--move: --review {self.path} is no Maildir, and only in one can messages be"
-                " moved; give a Maildir, or leave --move out"
-            )
 
     def leaves(self, key: str, label: str) -> str | None:
         """Return the folder from which `file` would move a message; None: it would not."""
@@ -422,8 +409,8 @@ class Mailboxes:
 
     review: the mailbox; with users, the folder of their mailboxes, each named as the folder with
     its user's model; None: there is none.  model: the path of the model that the mailbox teaches.
-    users: the folder of users' models; None: all share the model and the mailbox.  opened: makes a
-    mailbox of a path, a model and a user.
+    users: the folder of users' models; None: all share the model and the mailbox.  opened: makes
+    the site's mailbox of its path and model.
     """
 
     def __init__(
@@ -431,7 +418,7 @@ class Mailboxes:
         review: str | None,
         model: str,
         users: str | None = None,
-        opened: Callable[[str, str, str], ReviewMailbox] = ReviewMailbox,
+        opened: Callable[[str, str], ReviewMailbox] = ReviewMailbox,
     ) -> None:
         self._opened = opened
         self._review = os.devnull if review is None else review  # in which there is nothing
@@ -457,7 +444,7 @@ class Mailboxes:
         Raises UserError, RemovedError, NoMailError and InputError.
         """
         if self._users is None:
-            return self._opened(self._review, self._model, "")
+            return self._opened(self._review, self._model)
         mailbox, model = self._places(user)
         if os.path.exists(mailbox):
             return ReviewMailbox(mailbox, model, user)
@@ -479,11 +466,10 @@ class Mailboxes:
                 box = ReviewMailbox(maildir, model, user)
                 entries = () if box.is_linked(folder) else maildir_entries(maildir, folder)
                 for entry in entries:
-                    path = os.path.join(folder, entry.part, entry.file)
-                    changed = os.lstat(os.path.join(maildir, path)).st_ctime
+                    changed = os.lstat(os.path.join(maildir, entry.path)).st_ctime
                     # The clock of a file system may be some milliseconds late.
                     if changed >= since - 1:
-                        found.append((changed, path))
+                        found.append((changed, entry.path))
             for _, path in heapq.nlargest(MOST, found):
                 with suppress(InputError, OSError), files.open_inside(maildir, path) as stream:
                     yield Item(path, None, files.read_raw_message(stream))

@@ -171,7 +171,6 @@ def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:
     return filled(
         "counts.html",
         bar=bar,
-        has_mail=bar.has_mail,
         verdicts=_counts(tally, VERDICTS),
         lessons=_counts(tally, [f"lesson {name}" for name in LESSONS]),
         troubles=_counts(tally, [f"trouble {name}" for name in TROUBLES]),
@@ -254,7 +253,7 @@ def _ago(seconds: float) -> str:
     return "just now"
 
 
-def _counts(tally: ServerTally, names: "tuple[str, ...] | list[str]") -> list[tuple[str, int]]:
+def _counts(tally: ServerTally, names: Sequence[str]) -> list[tuple[str, int]]:
     return [(_COUNTED.get(name, name), int(tally.total(name))) for name in names]
 
 

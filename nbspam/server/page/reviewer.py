@@ -22,14 +22,20 @@ from nbspam.server.judge import Judge, Judgement
 from nbspam.server.lessons import Teacher
 from nbspam.server.metrics import Log
 from nbspam.server.page.course import Course, course
-from nbspam.server.page.database import MessageFilter, PersonLabel, SeenMessage, class_before
+from nbspam.server.page.database import (
+    N_REASONS,
+    MessageFilter,
+    PersonLabel,
+    SeenMessage,
+    class_before,
+    reasons_of,
+)
 from nbspam.server.page.doubtful import Doubting, State, settle, state
 from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 
 UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
-N_REASONS = 3
 _AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
 _MAILBOXES = 16  # of which is known where their messages were
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
@@ -337,21 +343,15 @@ def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
 
 
 def _seen(letter: MailboxLetter, data: bytes, judgement: Judgement | None) -> SeenMessage:
-    """Return the row of a message for the page's memory."""
-    label, spam, reasons, is_known = UNJUDGED, 0.5, [], False
-    if judgement is not None:
-        label, spam = judgement.verdict.label, judgement.verdict.posterior["spam"]
-        reasons, is_known = _reasons(judgement.explanation), judgement.is_known
-    seen = SeenMessage(*letter, *heading(data), label, spam, tuple(reasons), time())
-    return seen._replace(is_known=is_known)
-
-
-def _reasons(explanation: Explanation | None) -> list[tuple[str, float]]:
-    """Return the strongest tokens; evidence of spam is positive."""
-    if explanation is None:
-        return []
-    sign = 1.0 if explanation.towards == "spam" else -1.0
-    return [(each.token, sign * each.contribution) for each in explanation.strongest(N_REASONS)]
+    """Return the row of a message for the page's memory; None: it could not be judged."""
+    if judgement is None:
+        return SeenMessage(*letter, *heading(data), UNJUDGED, 0.5, (), time())
+    verdict, explanation = judgement.verdict, judgement.explanation
+    assert explanation is not None
+    reasons = reasons_of(explanation.strongest(N_REASONS), explanation.towards)
+    spam = verdict.posterior["spam"]
+    seen = SeenMessage(*letter, *heading(data), verdict.label, spam, reasons, time())
+    return seen._replace(is_known=judgement.is_known)
 
 
 def _note_told(box: ReviewMailbox, moves: bool, key: str, label: str, outcome: Outcome) -> None:

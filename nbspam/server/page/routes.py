@@ -190,7 +190,7 @@ def led_to(address: str) -> Response:
     return RedirectResponse(address, HTTPStatus.SEE_OTHER, guards())
 
 
-def asked_to_log_in(request: Request, why: str = "") -> Response:
+def asked_to_log_in(request: Request, why: str) -> Response:
     """Return the page that asks for the token, then redirects to the requested page."""
     if why:
         desk_of(request).tally.add("trouble forbidden")

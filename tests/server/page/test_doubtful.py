@@ -88,7 +88,7 @@ def state(box, path, now=NOW):
 
 
 def look(box, path, seconds=1):
-    doubtful.look_for_doubtful(str(box), path, iter((NOW, NOW + seconds)).__next__)
+    doubtful.look_for_doubtful(str(box), path, iter((NOW, NOW + seconds)).__next__, None)
 
 
 # ---- what is found ----

@@ -171,7 +171,7 @@ def test_only_a_maildir_can_be_moved_in(tmp_path):
     (tmp_path / "1.eml").write_bytes(ham(1))
     why = r"no Maildir, and only in one can messages be moved; give"
     with pytest.raises(UsageError, match=why):
-        ReviewMailbox(str(tmp_path), "m").check_movable()
+        ReviewMailbox(str(tmp_path), "m").check(moves=True)
 
 
 # ---- what sort makes of it ----
