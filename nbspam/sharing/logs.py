@@ -122,7 +122,7 @@ class RedisLog(SharedLog):
         self._redis: Any = redis.Redis(
             parts.hostname,
             parts.port or 6379,
-            username=parts.username,
+            username=unquote(parts.username or "") or None,
             password=password,
             ssl=parts.scheme == "rediss",
             ssl_check_hostname=True,  # the default of redis since 6

@@ -41,6 +41,20 @@ def test_records_come_back_in_order_with_growing_positions(server):
     log.close()
 
 
+@pytest.mark.parametrize("server", ["redis"], indirect=True)
+def test_a_user_of_redis_may_have_any_name(server):
+    import redis
+
+    with redis.Redis(port=server.port) as other:
+        other.acl_setuser(
+            "ann@x", enabled=True, passwords=["+secret"], keys=["*"], categories=["+@all"]
+        )
+    log = open_log(f"redis://ann%40x@127.0.0.1:{server.port}/lessons", "secret")
+    log.append([b"one"])
+    assert log.end().n_records == 1
+    log.close()
+
+
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
     import psycopg
