@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _streams() -> tuple[BinaryIO, BinaryIO]:
-    # `main` gives other commands a place for what they print to a closed stream.
+    # Other commands fail when they print; this one before it reads a message that it would lose.
     if sys.stdin is None or sys.__stdout__ is None:
         raise InputError("-: standard input or output is closed; pipe a message through")
     return sys.stdin.buffer, sys.stdout.buffer

@@ -202,9 +202,9 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    # A closed stream (`>&-`) gets nothing.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  open to the end
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    # A closed standard output (`>&-`) refuses results; a closed standard error gets nothing.
+    sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
     status = exit_status(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # full, which is reported
@@ -281,6 +281,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = _OUT_OF_MEMORY
     elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         text = "too many open files; allow more (ulimit -n)"
+    elif isinstance(error, OSError) and error.errno == errno.EBADF:
+        text = "standard output: closed; send it to a file, a pipe or /dev/null"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     click.echo(f"nbspam: {printable(text)}", err=True)
