@@ -34,6 +34,10 @@ class BusyError(Exception):
     """There is no room for another message."""
 
 
+class EndlessError(Exception):
+    """A client announces a message that is longer than any mail."""
+
+
 class Desk:
     """The state that all connections of one worker share.
 
@@ -368,6 +372,14 @@ class Connection(asyncio.BufferedProtocol):
         piece = data[:room]
         self.desk.charge(self, len(piece))
         self.kept.append(piece)
+
+    def check_length(self, length: int) -> None:
+        """Raise EndlessError if a message is to be longer than all messages together may be.
+
+        Only the beginning of a long message is kept, but all of it is waited for.
+        """
+        if length > self.desk.limits.bytes_held:
+            raise EndlessError(f"a message of {length} bytes; send its beginning")
 
     def give_way(self) -> None:
         """Refuse the message that is received: there is no room for it."""

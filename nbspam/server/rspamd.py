@@ -72,8 +72,13 @@ class HttpConnection(connection.Connection):
         except (HttpParserError, HttpParserUpgrade, ValueError) as error:
             self.stays = False
             if not self.whole:
-                busy = isinstance(error.__context__, connection.BusyError | MemoryError)
-                self.trouble("busy") if busy else self.trouble("malformed", "not HTTP")
+                cause = error.__context__
+                if isinstance(cause, connection.BusyError | MemoryError):
+                    self.trouble("busy")
+                elif isinstance(cause, connection.EndlessError):
+                    self.trouble("large", str(cause))
+                else:
+                    self.trouble("malformed", "not HTTP")
         if self.whole and not self.closes:
             self.answer()
 
@@ -121,7 +126,8 @@ class HttpConnection(connection.Connection):
             raise ValueError("the head is too large")
 
     def on_headers_complete(self) -> None:
-        """Wait for the body."""
+        """Wait for the body, unless it is longer than any mail."""
+        self.check_length(int(self.headers.get("content-length", 0)))
         self.expect(self.desk.limits.body_seconds)
         if self.headers.get("expect", "").lower() == "100-continue":
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -194,7 +200,7 @@ _JSON = "application/json"
 _METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
 _CHECKED = {"/checkv2", "/symbols", "/check"}
-_POSTED = {*_CHECKED, "/explain", "/relabel", *_LESSONS}
+_POSTED = {"/explain", "/relabel", *_LESSONS}
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
 # The answer where there is no message, as rspamd gives it.
@@ -223,14 +229,16 @@ class RspamdConnection(HttpConnection):
         """Answer a whole request by its method and path."""
         if path in _POSTED and method != "POST":
             self.fail(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
-        elif path in _POSTED and "compression" in self.headers:
+        elif path in _POSTED | _CHECKED and "compression" in self.headers:
             error = "Compression is not known here; send the message as it is"
             self.fail(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
             self.say(HTTPStatus.OK, _UNJUDGED)
         elif path in _LESSONS or path == "/relabel":
             self.learn(path)
-        elif path in _POSTED:
+        elif path == "/explain" and not self.size:
+            self.fail(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
+        elif path in _CHECKED or path == "/explain":
             data, explains = self.message(), path == "/explain"
             answer = self.explained if explains else partial(self.checked, message_id(data))
             queue = self.headers.get("queue-id")

@@ -172,6 +172,8 @@ class SpamdConnection(connection.Connection):
             self._refuse(wrong)
         except connection.BusyError:
             self.trouble("busy")
+        except connection.EndlessError as wrong:
+            self.trouble("large", str(wrong))
 
     def heard(self) -> None:
         """Take the end of the client's writing for the end of the message."""
@@ -211,6 +213,7 @@ class SpamdConnection(connection.Connection):
         self.request = request
         self.head = b""
         self.expect(self.desk.limits.body_seconds)
+        self.check_length(request.length or 0)
         if request.is_compressed and request.length is None:
             raise RequestError(Status.PROTOCOL, "Compress needs Content-length")
         if request.command in {"PING", "SKIP"} or request.length == 0:

@@ -65,7 +65,12 @@ def test_the_answer_names_the_message_as_it_names_itself():
 def test_without_a_body_nothing_is_judged():
     # As rspamd 3.4 answers.
     expected = {"is_skipped": False, "score": 0.0, "required_score": 5.0, "action": "no action"}
-    for request in (post("/checkv2", b""), post("/symbols", b""), post("/check?all=1", b"")):
+    for request in (
+        post("/checkv2", b""),
+        post("/symbols", b""),
+        post("/check?all=1", b""),
+        get("/checkv2"),
+    ):
         client = talk(request)
         [(status, _, body)] = parsed(client.answer)
         found = json.loads(body)
@@ -77,7 +82,9 @@ def test_without_a_body_nothing_is_judged():
     assert talk(post("/checkv2", b"\r\n")).desk.judge.seen == [b"\r\n"]
 
 
-def test_a_lesson_without_a_body_is_refused():
+def test_a_lesson_or_an_explanation_without_a_body_is_refused():
+    refusal = 400, {"error": "/explain: no body; POST the message"}
+    assert values(post("/explain", b"")) == refusal
     # As by rspamd 3.4.
     for path, *lines in (["/learnspam"], ["/learnham"], ["/forget"], ["/relabel", "Class: ham"]):
         refusal = 400, {"error": f"{path}: no body; POST the message"}
@@ -159,7 +166,7 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
         (post("/checkv2", b"our bug"), 503, "internal error"),
         (lesson("/relabel", SPAM, "Class: eggs"), 400, "header Class: neither ham nor spam"),
         (lesson("/learnspam", b"failure"), 503, "[Errno 28] No space left on device"),
-        (get("/checkv2"), 405, "/checkv2: POST the message"),
+        (get("/explain"), 405, "/explain: POST the message"),
         (get("/learnspam"), 405, "/learnspam: POST the message"),
         (get("/secrets"), 404, "/secrets: not known here"),
         (get(f"/?token={scripted.ACCESS.token_of('')}"), 404, "/: not known here"),  # of --web
@@ -264,11 +271,25 @@ def test_a_head_or_trailer_that_does_not_end_is_refused_before_it_fills_memory()
 
 
 def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
-    client = talk(post("/checkv2", bytes(5000))[:3000], limits={"bytes_held": 1000})
+    client = talk(CHUNKED + b"1388\r\n" + bytes(3000), limits={"bytes_held": 1000})
 
     assert client.answer.startswith(b"HTTP/1.1 503 ")
     assert (client.wire.is_ended, client.wire.is_closed) == (True, False)
     assert client.desk.tally.total("trouble busy") == 1
+
+
+def test_a_message_longer_than_any_mail_is_refused_before_it_comes():
+    head = f"POST /checkv2 HTTP/1.1\r\nContent-Length: {1 << 40}\r\nExpect: 100-continue\r\n\r\n"
+    for more in b"", b"Subject: a\n\nb":
+        client = talk(head.encode() + more)
+
+        [(status, _, body)] = parsed(client.answer)
+        assert status == 413
+        assert json.loads(body) == {
+            "error": "a message of 1099511627776 bytes; send its beginning"
+        }
+        assert (client.wire.is_ended, client.desk.judge.seen) == (True, [])
+        assert client.desk.tally.total("trouble large") == 1
 
 
 async def test_a_connection_beyond_the_limit_is_answered_and_closed():

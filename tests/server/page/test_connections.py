@@ -88,7 +88,7 @@ async def test_visitors_of_the_page_take_no_place_of_mails():
 
 
 async def test_what_is_larger_than_a_form_takes_no_room_from_mail():
-    at = desk(limits={"bytes_held": 20_000})
+    at = desk(limits={"bytes_held": 2_000_000})
     head = asked("POST", "/login", f"Origin: {OURS}").replace(b": 0\r\n", b": 1000000\r\n")
     client = await sent(at, head, *[b"a" * 1000] * 900)
     assert at.held == 10_001
