@@ -198,7 +198,7 @@ class ColumnModel(SmoothedModel):
         return levels.astype(np.intp)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
-        _ = self.added_, self.class_added(len(learnt.classes))  # raises, if the prior does not fit
+        _ = self.added_  # raises DataError, if the prior does not fit
         return super()._become(learnt, n_features)
 
     def with_levels(self, levels: Codes, codes: Sequence[Codes]) -> Self:

@@ -86,6 +86,25 @@ def log_shares(
         return np.log(np.where(everything > 0, share, 1.0 / np.asarray(values)))
 
 
+def log_shares_of_classes(
+    count: Array, total: Array, outcomes: int, added: float, added_to_all: float
+) -> Array:
+    """Return `log_shares` of large tables, with few arrays beside the result, shape of count.
+
+    count: (n_classes, n); total: (n_classes, 1); outcomes: how many share each total.
+    """
+    total = total + added_to_all
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = count + added
+        np.log(log, out=log)
+        log -= np.log(total)
+        log[total[:, 0] <= 0] = -np.log(outcomes)
+    return log
+
+
+# --- the prior of the classes, smoothed like the other counts ---------------------------------
+
+
 class SmoothedModel(Estimator):
     """An estimator that can smooth the shares of its classes as it smooths its other counts."""
 
@@ -116,22 +135,6 @@ class SmoothedModel(Estimator):
                 " leave out one"
             )
         return super()._log_prior(class_count)
-
-
-def log_shares_of_classes(
-    count: Array, total: Array, outcomes: int, added: float, added_to_all: float
-) -> Array:
-    """Return `log_shares` of large tables, with few arrays beside the result, shape of count.
-
-    count: (n_classes, n); total: (n_classes, 1); outcomes: how many share each total.
-    """
-    total = total + added_to_all
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = count + added
-        np.log(log, out=log)
-        log -= np.log(total)
-        log[total[:, 0] <= 0] = -np.log(outcomes)
-    return log
 
 
 # --- the choice of alpha, the number added to every count -----------------------------------
