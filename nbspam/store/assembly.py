@@ -134,9 +134,11 @@ def assembled(
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
         table = add_tables([table, no_counts(HAM_AND_SPAM)])
+    names = np.concatenate([part.names for part in parts])
+    table = _with_classes(table, set(names.tolist()))
     ledger = ledger_of(
         np.concatenate([part.digests for part in parts]),
-        np.concatenate([part.names for part in parts]),
+        names,
         np.concatenate([part.days for part in parts]),
         table.classes,
         np.concatenate([part.told for part in parts]),
@@ -150,6 +152,18 @@ def assembled(
     owes = None if owed is None else _in_classes(owed, table.classes)
     memory = Memory(ledger, sample, last_seen, decayed, has_ledger, owes, progress)
     return derive(table, memory, settings)
+
+
+def _with_classes(table: CountTable, names: set[str]) -> CountTable:
+    """Return the table with these classes, all of which have messages.
+
+    A class whose counts have faded loses its last count before its last message.
+    """
+    lost = names.difference(table.classes)
+    if not lost:
+        return table
+    table = add_tables([table, no_counts(tuple(sorted(lost)))])
+    return table._replace(class_count=table.class_count + [name in lost for name in table.classes])
 
 
 def sampled_parts(

@@ -218,6 +218,29 @@ def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(aged):
     assert StoredModel(aged).whole().table.class_count.tolist() == [1, 1]
 
 
+def test_a_class_that_faded_stays_as_long_as_one_of_its_messages_does(tmp_path):
+    path = str(tmp_path / "m.nbspam")
+    given = [item(n, "abc"[n % 3], b"common word%d" % n) for n in range(9)]
+    train_on(given, path, day=OLD)
+    prune_model(path, PruningRule(half_life=1), NEW)
+
+    for gone, classes in zip(given[::3], ["abc", "abc", "bc"], strict=True):
+        StoredModel(path).unlearn([gone], day=NEW)
+        StoredModel(path).compact()
+        left = StoredModel(path).whole().table
+        assert (left.classes, left.class_count.tolist()) == (tuple(classes), [1] * len(classes))
+
+
+@pytest.mark.parametrize("labels", [("ham", "spam"), ("a", "b", "c")])
+def test_a_model_can_lose_all_tokens(tmp_path, labels):
+    path = str(tmp_path / "m.nbspam")
+    train_on([item(n, label, b"word") for n, label in enumerate(labels)], path, day=OLD)
+    prune_model(path, PruningRule(min_df=100), NEW)
+
+    (answer,) = load_classifier(path).classify([Item("new", None, b"\n\nword")])
+    assert list(answer.posterior.values()) == pytest.approx([1 / len(labels)] * len(labels))
+
+
 def test_what_cannot_be_pruned_is_refused(tmp_path):
     for values in ({"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}):
         with pytest.raises(UsageError, match=next(iter(values))):
