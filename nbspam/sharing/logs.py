@@ -95,6 +95,12 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
         ) from error
 
 
+def _address(parts: SplitResult) -> str:
+    """Return the address with these parts; geturl() drops slashes before a host that is ""."""
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}{parts.path}{query}"
+
+
 def _facts(text: str | bytes) -> dict[str, Any]:
     """Return a host's report, without facts if they are not a host's."""
     try:
@@ -112,7 +118,7 @@ class RedisLog(SharedLog):
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
-        self.name = parts.geturl()
+        self.name = _address(parts)
         self._key = unquote(parts.path.strip("/"))
         if not parts.hostname or not self._key:
             raise UsageError(
@@ -214,14 +220,14 @@ class PostgresLog(SharedLog):
     def __init__(self, parts: SplitResult, password: str | None) -> None:
         import psycopg
 
-        self.name = parts.geturl()
+        self.name = _address(parts)
         database, _, self._table = parts.path.rpartition("/")
         if not database.strip("/") or not _TABLE.fullmatch(self._table):
             raise UsageError(
                 f"--share {self.name}: no database, or a table of other signs than a-z, 0-9 and _;"
                 " give postgresql://HOST/DATABASE/TABLE"
             )
-        self._address = parts._replace(path=database).geturl()
+        self._address = _address(parts._replace(path=database))
         self._password = password
         self._psycopg: Any = psycopg
         self._open: Any = None  # the connection, once there is one

@@ -56,6 +56,15 @@ def test_a_user_of_redis_may_have_any_name(server):
 
 
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+def test_the_host_of_postgresql_may_come_last(server):
+    address = f"postgresql:///postgres/lessons?host=127.0.0.1&port={server.port}&user=log"
+    log = open_log(address)
+    log.append([b"one"])
+    assert (log.name, log.end().n_records) == (address, 1)
+    log.close()
+
+
+@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
     import psycopg
 
