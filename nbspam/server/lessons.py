@@ -204,9 +204,10 @@ class Teacher:
 
     def _work(self, user: str) -> None:
         while cases := self._next(user):
-            lessons = [case.lesson for case in cases]
-            results = self._results([each for each in lessons if each is not None], user)
-            here = [case for case, each in zip(cases, lessons, strict=True) if each is not None]
+            # A case loses its lesson, at any time, when its client goes.
+            lessons = [(case, lesson) for case in cases if (lesson := case.lesson) is not None]
+            results = self._results([lesson for _, lesson in lessons], user)
+            here = [case for case, _ in lessons]
             loop = cases[0].done.get_loop()
             loop.call_soon_threadsafe(self._settle, len(cases), here, results)
 

@@ -20,7 +20,7 @@ _VERSION = 6
 _ADD_HEADERS, _CHANGE_HEADERS, _QUARANTINE = 0x01, 0x10, 0x20
 _ACTIONS = _ADD_HEADERS | _CHANGE_HEADERS | _QUARANTINE
 # Commands that the mail system need not send: HELO, unknown commands, DATA; and commands that need
-# no reply: connections, HELO, senders, recipients, headers, their end, the body.
+# no reply: connections, senders, recipients, headers, their end, the body.
 _NO_HELO, _NO_UNKNOWN, _NO_DATA = 0x02, 0x100, 0x200
 _NO_REPLY = 0x80 | 0x1000 | 0x4000 | 0x8000 | 0x40000 | 0x80000
 _SPACE = 0x100000  # header values come with the space before them
@@ -59,7 +59,9 @@ class MilterConnection(Connection):
         self.buffer = bytearray()
         self.actions = 0
         self.unanswered = 0  # flags of commands to which no answer is expected
-        self.ours: list[bytes] = []  # names in lower case of headers that only filters write
+        # Headers that only filters write, by names in lower case; and those of the message.
+        self.filters = {each.lower().encode() for each in desk.choices.headers.names}
+        self.ours: list[bytes] = []
         self.subject = b""
         self.queue = ""
         self.is_refused = False  # there was no room for the message; the answer at its end says so
@@ -184,8 +186,7 @@ class MilterConnection(Connection):
             space = b"" if self.unanswered & _SPACE else b" "
             self.add(name + b":" + space + value + b"\n")
             name = name.lower()
-            filters = {each.lower().encode() for each in self.desk.choices.headers.names}
-            if name in filters or name.startswith(_FORGED):
+            if name in self.filters or name.startswith(_FORGED):
                 self.ours.append(name)
             if name == b"subject" and not self.subject:
                 self.subject = value.strip()

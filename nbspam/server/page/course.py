@@ -189,24 +189,18 @@ def _interval(part: int, whole: int) -> tuple[float, float]:
 _KINDS = "first", "third", "second"  # in the style: of ham or right, of unsure, of spam or wrong
 
 
-class Drawings(NamedTuple):
-    """Pictures of a course, as markup; None where there is nothing to draw."""
-
-    verdicts: str | None
-    said: str | None
-    calibration: str | None
-
-
-def drawings(course: Course) -> Drawings:
-    """Return the pictures of a course."""
+def drawings(course: Course) -> dict[str, str | None]:
+    """Return the pictures of a course, as markup; None where there is nothing to draw."""
     days = course.days
     verdicts = [(day.ham, day.unsure, day.spam) for day in days]
     said = [(day.confirmed, day.settled, day.corrected) for day in days]
-    return Drawings(
-        _of_days(course, verdicts, "Verdicts a day: ham, unsure and spam"),
-        _of_days(course, said, "Messages you marked a day: confirmed, decided and corrected"),
-        _calibration(course),
-    )
+    return {
+        "verdicts": _of_days(course, verdicts, "Verdicts a day: ham, unsure and spam"),
+        "said": _of_days(
+            course, said, "Messages you marked a day: confirmed, decided and corrected"
+        ),
+        "calibration": _calibration(course),
+    }
 
 
 def _of_days(course: Course, rows: list[tuple[int, int, int]], label: str) -> str | None:
