@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,8 +45,6 @@ class Answers(NamedTuple):
 
 # Learns some messages and returns labels and scores of others; both are given by number.
 Peer = Callable[[Messages, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-
 Split = tuple[np.ndarray, np.ndarray]  # numbers of the messages that are learned, and judged
 
 
@@ -186,31 +183,25 @@ def every_other(y: np.ndarray) -> Split:
     return np.concatenate([n[::2] for n in of_class]), np.concatenate([n[1::2] for n in of_class])
 
 
-def contenders(mail: Messages, folds: int | None, halves: Split | None) -> dict[str, Any]:
-    """Return the programs to compare: for each name a function that returns its answers."""
-    online = {"bogofilter": bogofilter_online, "scikit-learn NB": naive_bayes_online}
-    batch = {
-        "bogofilter": bogofilter,
-        "scikit-learn NB": scikit_learn(naive_bayes),
-        "scikit-learn SVM": scikit_learn(support_vectors),
-    }
-    is_stream = folds is None and halves is None
+def answers_by(name: str, mail: Messages, folds: int | None, halves: Split | None) -> Answers:
+    """Return a program's answers."""
+    if name == "nbspam":
+        return nbspam(mail, folds, halves)
+    if halves is not None:
+        label, score = BATCH[name](mail, *halves)
+    elif folds is not None:
+        label, score = by_folds(BATCH[name], mail, folds)
+    else:
+        label, score = ONLINE[name](mail)
+    return Answers(label, score, None if "SVM" in name else np.clip(score, 0, 1))
 
-    def answers(name: str, peer: Any) -> Answers:
-        if halves is not None:
-            label, score = peer(mail, *halves)
-        else:
-            label, score = peer(mail) if folds is None else by_folds(peer, mail, folds)
-        return Answers(label, score, None if "SVM" in name else np.clip(score, 0, 1))
 
-    return {
-        "nbspam": lambda: nbspam(mail, folds, halves),
-        **{
-            name: partial(answers, name, peer)
-            for name, peer in (online if is_stream else batch).items()
-            if name != "bogofilter" or shutil.which(name)
-        },
-    }
+BATCH: dict[str, Peer] = {
+    "bogofilter": bogofilter,
+    "scikit-learn NB": scikit_learn(naive_bayes),
+    "scikit-learn SVM": scikit_learn(support_vectors),
+}
+ONLINE = {"bogofilter": bogofilter_online, "scikit-learn NB": naive_bayes_online}
 
 
 def row(name: str, y: np.ndarray, answers: Answers, seconds: float) -> str:
@@ -253,9 +244,11 @@ def main() -> None:
         f"{'':24}{'accuracy %':>10}{'fp':>6}{'fn':>6}{'unsure':>8}{'(1-ROCA) %':>12}"
         f"{'lam %':>8}{'ECE':>9}{'s':>8}"
     )
-    for name, judge in contenders(mail, folds, halves).items():
+    for name in ["nbspam", *(ONLINE if options.online else BATCH)]:
+        if name == "bogofilter" and not shutil.which(name):
+            continue
         start = time.perf_counter()
-        answers = judge()
+        answers = answers_by(name, mail, folds, halves)
         seconds = time.perf_counter() - start
         print(row(name, y, answers, seconds), flush=True)
         if name == "bogofilter":

@@ -16,6 +16,7 @@ the 99th percentile; and the memory of all processes at the end.  Programs that 
 are left out.
 """
 
+import argparse
 import os
 import random
 import shutil
@@ -24,7 +25,6 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 import serving_client as client
@@ -90,49 +90,35 @@ def ratio(ours: list[float], others: list[float]) -> float:
     return median(a / b for a, b in zip(ours, others, strict=True))
 
 
-class Bench(NamedTuple):
-    """The common conditions: all servers judge `messages`, the slow ones the first `few`."""
+def subjects(
+    options: argparse.Namespace, messages: list[bytes], work: Path, stack: ExitStack
+) -> list[Subject]:
+    """Start all servers, which have learned the corpus; return nbspam in two protocols first.
 
-    corpus: Path
-    messages: list[bytes]
-    few: int
-    workers: int
-    work: Path  # a folder for whatever they write
-    stack: ExitStack  # ends them
-
-
-def of_nbspam(bench: Bench) -> list[Subject]:
-    """Start nbspam; return it in two protocols: spamd, HTTP."""
-    model, path = bench.work / "m.nbspam", str(bench.work / "nbspam.sock")
-    train(bench.corpus, model)
-    http = free_port()
-    options = ["--spamd", path, "--http", str(http)]
-    server = bench.stack.enter_context(
-        servers.nbspam(bench.work / "nbspam", model, bench.workers, *options)
+    work: a folder for all that they write.
+    """
+    model, path, http = work / "m.nbspam", str(work / "nbspam.sock"), free_port()
+    train(options.corpus, model)
+    addresses = ["--spamd", path, "--http", str(http)]
+    nbspam = stack.enter_context(
+        servers.nbspam(work / "nbspam", model, options.workers, *addresses)
     )
-    calls = {
-        "spamd": client.verdicts(bench.messages, path, client.spamd),
-        "HTTP": client.verdicts(bench.messages, http, client.http),
-    }
-    return [Subject(f"nbspam, {name}", server, each) for name, each in calls.items()]
-
-
-def subjects(bench: Bench, alone: bool) -> list[Subject]:
-    """Start all servers, and teach them."""
-    found, few = of_nbspam(bench), bench.messages[: bench.few]
+    calls = client.verdicts(messages, path, client.spamd)
+    found = [Subject("nbspam, spamd", nbspam, calls)]
+    found.append(Subject("nbspam, HTTP", nbspam, client.verdicts(messages, http, client.http)))
 
     def add(server: servers.Server, name: str, address: client.Address, beside: Subject) -> None:
-        calls = client.verdicts(few, address, beside.calls[0].talk)
+        calls = client.verdicts(messages[: options.few], address, beside.calls[0].talk)
         found.append(Subject(f"{name}, {server.taught}", server, calls, beside))
 
-    if not alone and shutil.which("spamd"):
-        path, folder = str(bench.work / "spamassassin.sock"), bench.work / "spamassassin"
-        started = servers.spamassassin(folder, bench.corpus, bench.workers, path)
-        add(bench.stack.enter_context(started), "spamd -L", path, found[0])
-    if not alone and shutil.which("rspamd"):
+    if not options.alone and shutil.which("spamd"):
+        path, folder = str(work / "spamassassin.sock"), work / "spamassassin"
+        started = servers.spamassassin(folder, options.corpus, options.workers, path)
+        add(stack.enter_context(started), "spamd -L", path, found[0])
+    if not options.alone and shutil.which("rspamd"):
         port = free_port()
-        started = servers.rspamd(bench.work / "rspamd", bench.corpus, bench.workers, port)
-        add(bench.stack.enter_context(started), "rspamd", port, found[1])
+        started = servers.rspamd(work / "rspamd", options.corpus, options.workers, port)
+        add(stack.enter_context(started), "rspamd", port, found[1])
     return found
 
 
@@ -151,8 +137,7 @@ def main() -> None:
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.chmod(work, 0o755)  # for a spamd that must not be root
-        bench = Bench(options.corpus, messages, options.few, options.workers, work, stack)
-        measured = subjects(bench, options.alone)
+        measured = subjects(options, messages, work, stack)
         for each in measured:
             client.load(each.calls[:200], _AT_ONCE)  # what is read once, and filled once
         for _ in range(options.rounds):
