@@ -17,7 +17,7 @@ from pathlib import Path
 import serving_client as client
 from common import CLASSES
 
-from serving import ended, free_port  # type: ignore[import-not-found]
+from serving import children, ended, free_port  # type: ignore[import-not-found]
 
 _PATIENCE = 600  # seconds until a server answers: rspamd compiles its expressions first
 # Modules of rspamd that ask the network, or want to remember mail.
@@ -58,7 +58,8 @@ class Server:
     @property
     def workers(self) -> list[int]:
         """The processes that it has started."""
-        return children(self.process.pid)
+        found: list[int] = children(self.process.pid)
+        return found
 
     def processor_seconds(self) -> float:
         """Return the processor time that all its processes have taken so far."""
@@ -67,11 +68,6 @@ class Server:
     def megabytes(self) -> float:
         """Return the memory of all its processes; what they share is divided among them."""
         return sum(map(megabytes, (self.process.pid, *self.workers, *self.others)))
-
-
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def processor_seconds(pid: int) -> float:

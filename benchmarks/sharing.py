@@ -24,9 +24,8 @@ from statistics import median, quantiles
 
 import serving_client as client
 import serving_servers as servers
-from common import corpus_parser
+from common import corpus_parser, train
 
-from nbspam.settings import PRESETS
 from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
@@ -37,12 +36,6 @@ _LAGS = 100  # lessons, one after another
 _TOLD = {1: 50, 8: 200, 64: 800}  # lessons, by clients at once
 _PASSWORD = "teach"  # of clients of rspamd's protocol
 _BATCH = 1000  # lessons that a host learns between two looks at the log
-
-
-def base_model(corpus: Path, path: Path) -> None:
-    """Train a model that has enough messages not to be fitted at every lesson."""
-    model = StoredModel(str(path), new=PRESETS["mail"])
-    model.learn(read_items([str(corpus)]), day=DAY, classes=["ham", "spam"])
 
 
 def of_clients(folder: Path, url: str, base: Path) -> None:
@@ -163,7 +156,7 @@ def main() -> None:
         folder = Path(name)
         base = folder / "base"
         if options.only != "hosts":
-            base_model(options.corpus, base)
+            train(options.corpus, base)  # so large that not every lesson fits it
         log = SERVERS[options.log](folder / "log")
         try:
             if options.only in (None, "clients"):

@@ -35,9 +35,7 @@ class Served:
     @property
     def pids(self):
         """The supervisor's children."""
-        parent = self.process.pid
-        path = Path(f"/proc/{parent}/task/{parent}/children")
-        return [int(pid) for pid in path.read_text().split()]
+        return children(self.process.pid)
 
     def stop(self, sent=signal.SIGTERM):
         self.process.send_signal(sent)
@@ -52,6 +50,11 @@ class Served:
         text = ask(self.http, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
         found = re.findall(r"^(nbspam\S+) (\S+)\r?$", text, re.MULTILINE)
         return {name: float(value) for name, value in found}
+
+
+def children(pid):
+    """Return the processes that a process has started."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def ask(address, data, timeout=PATIENCE):
