@@ -7,7 +7,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
-from nbspam.cli.frame import Command, say
+from nbspam.cli.frame import Command
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices
 
@@ -160,12 +160,7 @@ def merge_command(
     nbspam merge home.nbspam office.nbspam -o both.nbspam
     nbspam merge part.* -o model.nbspam
     """
-    from nbspam.store.merging import merge
-
-    for path in models:
-        say(f"model {path}")
-    merged = merge(models, today() if day is None else day)
-    inputs.check_kind(models[0], inputs.schema_of(merged.classifier) is not None)
+    merged = inputs.merged_models(models, today() if day is None else day)
     if day is not None and not merged.is_training:
         raise UsageError("--day: for parts of a training; models know the days of their messages")
     kept = output.save_model(merged.classifier, output_path)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from nbspam.decision import Rule
     from nbspam.imap.accounts import AccessBook
     from nbspam.sources.records import Record
+    from nbspam.store.merging import Merged
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import AnyClassifier
 
@@ -489,6 +490,20 @@ def check_kind(model_path: str, is_table: bool) -> None:
         else "see: nbspam table"
     )
     raise UsageError(f"{model_path}: the model of a table; {use}")
+
+
+def merged_models(paths: Sequence[str], day: int) -> "Merged":
+    """Return the sum of models of the running command's kind; raises NbspamError.
+
+    day: on which the messages of parts are learned.
+    """
+    from nbspam.store.merging import merge
+
+    for path in paths:
+        say(f"model {path}")
+    merged = merge(paths, day)
+    check_kind(paths[0], schema_of(merged.classifier) is not None)
+    return merged
 
 
 class AskedModel(NamedTuple):

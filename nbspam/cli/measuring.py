@@ -35,6 +35,12 @@ class TrainingWay(NamedTuple):
     policy: str | None = None
     order: str | None = None
 
+    @property
+    def stated(self) -> dict[str, str]:
+        """The options that choose a way, and their values; not more than one may be given."""
+        ways = {"--cv": self.cv, "--test": self.test, "--online": "" if self.online else None}
+        return {name: str(value) for name, value in ways.items() if value is not None}
+
 
 class TrialForm(NamedTuple):
     """The form in which a trial is shown, and the files that show it."""
@@ -233,13 +239,11 @@ def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
 
 def is_new(way: TrainingWay) -> bool:
     """Return whether a new model is judged, in one of three ways; raises UsageError."""
-    ways = {"--cv": way.cv is not None, "--test": way.test is not None, "--online": way.online}
-    given = [name for name, is_given in ways.items() if is_given]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)}: two ways to judge; give one of them")
+    if len(way.stated) > 1:
+        raise UsageError(f"{' and '.join(way.stated)}: two ways to judge; give one of them")
     if not way.online and (way.policy or way.order):
         raise UsageError(f"{'--policy' if way.policy else '--order'}: only online; add --online")
-    return bool(given)
+    return bool(way.stated)
 
 
 def refuse_training(given: Iterable[str]) -> None:
@@ -321,12 +325,7 @@ def _trial_of_items(
 
 def _described(sources: tuple[str, ...], way: TrainingWay) -> str:
     """Return the title of a picture: the data, and the way of judging."""
-    ways = {
-        f"--cv {way.cv}": way.cv is not None,
-        f"--test {way.test}": way.test is not None,
-        "--online": way.online,
-    }
-    return " ".join([*sources, *(name for name, is_given in ways.items() if is_given)])
+    return " ".join([*sources, *(f"{name} {value}".strip() for name, value in way.stated.items())])
 
 
 def _drawing(path: str, what: str) -> "Callable[[Trial], None]":

@@ -370,31 +370,26 @@ workers_options = filling(
         "  [default: fork]",
     ),
 )
-prior_option = frame.titled(
-    COSTS,
-    click.option(
-        "--prior",
-        type=SHARE,
-        multiple=True,
-        callback=shares,
-        metavar="NAME=P",
-        help="Share of a class in the mail to be judged, as in spam=0.8.  [default: as in"
-        " training]",
-    ),
-)
-prior_or_estimated_option = frame.titled(
-    COSTS,
-    click.option(
-        "--prior",
-        type=SHARE_OR_ESTIMATED,
-        multiple=True,
-        callback=shares,
-        metavar="NAME=P|estimated",
-        help="Share of a class in the mail to be judged, as in spam=0.8; `estimated` finds the"
-        " shares from that mail.  [default: as in training]",
-    ),
-)
 
+
+def _prior_option(kind: Value, metavar: str, more: str = "") -> frame.Decorator:
+    """Return the option of how common classes are; more: said of it in help."""
+    option = click.option(
+        "--prior",
+        type=kind,
+        multiple=True,
+        callback=shares,
+        metavar=metavar,
+        help=f"Share of a class in the mail to be judged, as in spam=0.8{more}.  [default: as in"
+        " training]",
+    )
+    return frame.titled(COSTS, option)
+
+
+prior_option = _prior_option(SHARE, "NAME=P")
+prior_or_estimated_option = _prior_option(
+    SHARE_OR_ESTIMATED, "NAME=P|estimated", "; `estimated` finds the shares from that mail"
+)
 sent_option = frame.titled(
     SOURCES,
     click.option(

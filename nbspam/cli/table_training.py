@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from nbspam.cli import inputs, options, output, training_options
-from nbspam.cli.frame import Command, say
+from nbspam.cli.frame import Command
 from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
 from nbspam.cli.training import rounds_json, show_rounds
 from nbspam.errors import UsageError
@@ -247,12 +247,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     \b
     nbspam table merge one.nbspam two.nbspam -o both.nbspam
     """
-    from nbspam.store.merging import merge
-
-    for path in models:
-        say(f"model {path}")
-    merged = merge(models, day=0)
-    inputs.check_kind(models[0], inputs.schema_of(merged.classifier) is not None)
+    merged = inputs.merged_models(models, day=0)
     classifier = cast("TableClassifier", merged.classifier)
     kept = output.save_model(classifier, output_path)
     n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)

@@ -118,30 +118,28 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
 
     "report" has the form of scikit-learn's classification_report(output_dict=True).
     """
-    report = evaluation.scores
-    names = dict.fromkeys(measure.name for measure in MEASURES)
-    answer: dict[str, Any] = {
+    report, confusion = evaluation.scores, evaluation.confusion
+    is_binary = len(report.classes) == 2
+    keys = ("precision", "recall", "f1-score")
+    return {
         "classes": list(report.classes),
         "n_docs": evaluation.n_docs,
         "errors": evaluation.errors,
         "undecided": evaluation.undecided,
         "answers": list(evaluation.answers),
-        "confusion": evaluation.confusion.tolist(),
+        "confusion": confusion.tolist(),
         "report": _report_json(report),
+        "false_positives": int(confusion[0, 1]) if is_binary else None,
+        "false_negatives": int(confusion[1, 0]) if is_binary else None,
+        **{name: finite(getattr(evaluation, name)) for _, name, _ in MEASURES},
+        "intervals": {
+            name: [finite(low), finite(high)] for name, (low, high) in evaluation.intervals.items()
+        },
+        "class_intervals": {
+            name: dict(zip(keys, map(list, bounds), strict=True))
+            for name, bounds in evaluation.class_intervals.items()
+        },
     }
-    is_binary = len(report.classes) == 2
-    answer["false_positives"] = int(evaluation.confusion[0, 1]) if is_binary else None
-    answer["false_negatives"] = int(evaluation.confusion[1, 0]) if is_binary else None
-    answer |= {name: finite(getattr(evaluation, name)) for name in names}
-    answer["intervals"] = {
-        name: [finite(low), finite(high)] for name, (low, high) in evaluation.intervals.items()
-    }
-    keys = ("precision", "recall", "f1-score")
-    answer["class_intervals"] = {
-        name: dict(zip(keys, map(list, bounds), strict=True))
-        for name, bounds in evaluation.class_intervals.items()
-    }
-    return answer
 
 
 def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:

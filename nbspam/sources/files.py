@@ -109,6 +109,15 @@ def beside(index: str, path: str) -> str:
     return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(place), path))
 
 
+def standard_input(given: BinaryIO | None) -> BinaryIO:
+    """Return the stream to read for the path "-": the given one, else sys.stdin; InputError."""
+    if given is not None:
+        return given
+    if sys.stdin is None:
+        raise InputError("-: standard input is closed; give a path")
+    return sys.stdin.buffer
+
+
 def file_names_in(path: str) -> list[str]:
     """Return the file names in a file, each of which ends in NUL; raises InputError.
 

@@ -37,7 +37,6 @@ order; hidden files are skipped; a folder is read once, even if several links le
 import marshal
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -230,9 +229,7 @@ def _items_of(
 ) -> Iterator[Item]:
     """Yield the items of one path; raises EmptyError if there are none."""
     if path == "-":
-        if stdin is None and sys.stdin is None:
-            raise InputError("-: standard input is closed; give a path")
-        items = _stdin_items(stdin or sys.stdin.buffer, label, options)
+        items = _stdin_items(files.standard_input(stdin), label, options)
     elif options.keeps_missing and not files.is_url(path) and not os.path.exists(path):
         items = iter([Item(path, label)])
     elif files.is_folder(path):

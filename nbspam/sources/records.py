@@ -1,6 +1,5 @@
 """Records: the rows of tables of typed columns, from files and streams."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -46,12 +45,10 @@ def read_records(
     if options.encoding is not None:
         check_encoding(options.encoding)
     for path in paths:
-        if path != "-":
-            yield from _file_records(path, options, names)
-        elif stdin is None and sys.stdin is None:
-            raise InputError("-: standard input is closed; give a path")
+        if path == "-":
+            yield from _records("-", files.standard_input(stdin), options, names)
         else:
-            yield from _records("-", stdin or sys.stdin.buffer, options, names)
+            yield from _file_records(path, options, names)
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
