@@ -17,13 +17,13 @@ from nbspam.server import connection
 from nbspam.server.judge import Judgement
 from nbspam.server.metrics import what_became
 
-REWRITING = {"PROCESS", "HEADERS"}
-EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
-JUDGING = {"CHECK", "SYMBOLS"} | EXPLAINED  # without the message in the answer
-_COMMANDS = {"TELL", "PING", "SKIP"} | REWRITING | JUDGING
+_REWRITING = {"PROCESS", "HEADERS"}
+_EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
+_JUDGING = {"CHECK", "SYMBOLS"} | _EXPLAINED  # without the message in the answer
+_COMMANDS = {"TELL", "PING", "SKIP"} | _REWRITING | _JUDGING
 _LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
 _HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
-NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
+_NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
 
 
 class Status(IntEnum):
@@ -77,7 +77,7 @@ def parse_head(head: bytes) -> Request:
     first, *lines = head.split(b"\n")
     match = _LINE.match(first.rstrip(b"\r"))
     if match is None:
-        raise RequestError(Status.PROTOCOL, NO_REQUEST)
+        raise RequestError(Status.PROTOCOL, _NO_REQUEST)
     command = match[1].decode()
     if command not in _COMMANDS:
         raise RequestError(Status.PROTOCOL, f"unknown command {command}")
@@ -191,7 +191,7 @@ class SpamdConnection(connection.Connection):
         self.head += data
         if not self.head[:1].isupper():
             # A client that speaks TLS, say, whose greeting has no end of a head to wait for.
-            raise RequestError(Status.PROTOCOL, NO_REQUEST)
+            raise RequestError(Status.PROTOCOL, _NO_REQUEST)
         if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
             # Before version 1.5 nothing follows the line; anything that does is ignored.
             line, newline, _ = self.head.partition(b"\n")
@@ -239,7 +239,7 @@ class SpamdConnection(connection.Connection):
                 self._safely(lambda: self._write(reply(request, judgement, data, whole, wanted)))
 
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
-            explains = request.command in EXPLAINED
+            explains = request.command in _EXPLAINED
             self.ask(data, explains, answer, user, queue=queue, asked=request.command)
 
     def _tell(self, request: Request) -> None:
@@ -296,7 +296,7 @@ class SpamdConnection(connection.Connection):
         """Answer with a status of sysexits.h, or let the message pass."""
         request = self.request
         passes = self.desk.choices.passes and kind in {"busy", "late"}
-        if passes and request is not None and request.command in JUDGING:
+        if passes and request is not None and request.command in _JUDGING:
             self._write(told(request, False, 0.0, [], []))
             return
         self._fail(_STATUS[kind], why or connection.REASONS[kind])
@@ -341,7 +341,7 @@ def told(
             f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
             f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
         ]
-    rewrites = request.command in REWRITING
+    rewrites = request.command in _REWRITING
     line = f"Spam: {spam} ; {points:.1f} / {REQUIRED:.1f}\r\n"
     # Which headers clients of each version can read: see the protocol's history.
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
@@ -359,7 +359,7 @@ def _body(
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
         return [(",".join(connection.rules(judgement)) + end).encode()]
-    if request.command in REWRITING:
+    if request.command in _REWRITING:
         if request.command == "PROCESS" and not whole:
             raise RequestError(Status.DATAERR, "the message is too large to be sent back")
         pieces = with_verdict(data, judgement.verdict, judgement.rule, wanted, whole=whole)
