@@ -1,5 +1,6 @@
 """Sorting a Maildir: verdicts move new mail, and what its user moves is learned."""
 
+import json
 import os
 import subprocess
 import sys
@@ -305,8 +306,10 @@ def test_the_command_speaks_json(maildir, nbspam):
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.gz", b"neither mail nor gzip")
 
-    said = nbspam.json("sort", maildir.root)
+    status, out, _ = nbspam("sort", maildir.root, "--json")
+    assert status == 1  # a message was skipped
 
+    said = json.loads(out)
     (judged,) = said["judged"]
     assert judged["moved_to"] == ".Spam/new/1.h"
     assert judged["probability"] > 0.5
