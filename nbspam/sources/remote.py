@@ -182,27 +182,27 @@ def _meant(error: Exception) -> Exception:
 
 def _raise_if_final(url: str, error: Exception) -> None:
     """Raise an error that another attempt would meet again, in our words."""
-    kind = type(error)
     status = getattr(error, "status", None)  # of HTTP
     if isinstance(error, NbspamError):
         raise error
     is_missing = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
     if is_missing or status == 404:
         raise InputError(f"{url}: no such file or folder; check the URL") from error
-    if _is_of_rights(error, kind, status):
+    if _is_of_rights(error, status):
         raise UsageError(
             f"{url}: refused, or no credentials ({_reason(error)}); give them as its library"
             f" asks for them: {_HOW}"
         ) from error
     if isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
         raise InputError(f"{url}: cannot be read ({_reason(error)}); check the URL") from error
-    is_own = kind.__module__ != "builtins"
-    if not is_own and not isinstance(error, OSError | EOFError):
+    is_builtin = type(error).__module__ == "builtins"
+    if is_builtin and not isinstance(error, OSError | EOFError):
         raise InputError(f"{url}: cannot be read ({_reason(error)}); check the URL") from error
 
 
-def _is_of_rights(error: Exception, kind: type[Exception], status: object) -> bool:
+def _is_of_rights(error: Exception, status: object) -> bool:
     """Return whether an error says that credentials are missing or not accepted."""
+    kind = type(error)
     names = f"{kind.__module__}.{kind.__name__}".lower()
     return (
         isinstance(error, PermissionError)
