@@ -105,7 +105,7 @@ def test_bytes_that_a_stated_encoding_lacks_are_refused_by_their_line(encoding, 
         read(b"".join(lines), encoding)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "gbk"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gbk"])
 def test_an_endless_line_is_refused_in_any_encoding(encoding):
     text = "label,text\n" + "好" * 300_000
     with pytest.raises(ValueError, match="line 2: over 1,000 bytes"):
