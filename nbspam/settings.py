@@ -103,6 +103,14 @@ class Settings:
         return "messages" if self.reading == "mail" else "texts"
 
     @property
+    def has_beginnings(self) -> bool:
+        """Whether mail is also judged by the beginning of its text.
+
+        Pairs of words, and runs of characters, would depend on where the text is cut.
+        """
+        return self.is_mail_combined and not (self.tokens.pairs or self.tokens.characters)
+
+    @property
     def is_mail_combined(self) -> bool:
         """Whether the model combines the evidence of mail, so that costs decide by default.
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from nbspam.mail.message import Field, Message
 from nbspam.settings import TokenSettings
 
-ORIGINS = st.sampled_from(["body", "hidden", "alt", "url", "html"])
+ORIGINS = st.sampled_from(["body", "rest", "hidden", "alt", "url", "html"])
 HEADS = st.lists(
     st.sampled_from(
         ["Subject: free", "to:", "\n", "\n ", "\n\t", "X-Mailer", " : a:b", ":", "X-Spam: y", "é"]

@@ -180,9 +180,10 @@ class Classifier(AnyClassifier):
 
         (document,) = self.documents([message])
         joint = self.joint_of(document)[0] + self.shift
-        towards, against, kept = 1, 0, 1.0
+        towards, against, kept, by_beginning = 1, 0, 1.0, False
         if isinstance(self.fit, Combination):
-            kept = self.fit.kept(self.fit.weighed(self.table, document))
+            weighed = self.fit.weighed(self.table, document)
+            kept, by_beginning = self.fit.kept(weighed), self.fit.is_by_beginning(weighed)
         else:
             towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
         tokens, constant = self.reasons(document, towards, against)
@@ -196,6 +197,7 @@ class Classifier(AnyClassifier):
             by_words(message, self.settings.tokens, tokens),
             tokens,
             kept,
+            by_beginning,
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:

@@ -36,7 +36,7 @@ from nbspam.counts.table import CountTable
 from nbspam.decision import FP_COST, HAM_AND_SPAM
 from nbspam.settings import Settings
 from nbspam.tokens.definition import GROUPS, IS_STRUCTURE, UNVOUCHED, Token, reference_key
-from nbspam.tokens.sparse import Documents
+from nbspam.tokens.sparse import Documents, offsets_of, places_in
 from nbspam.verdicts import joint_of_log_odds
 
 # E-002 chose the constants of groups and corrections, the same for all corpora; E-119 STRONGEST.
@@ -73,6 +73,7 @@ DOUBT, MOST_DOUBT = 40.0, 19.0  # the divisor's growth with the share above the 
 # anybody can add headers that nobody knows, and a third of spams stuffed with words would pass.
 UNCERTAIN = 0.0, log(FP_COST)
 NEUTRAL = 20.0  # messages that are assumed to say of each word that it leans to neither class
+CERTAIN = -10.0  # nats; no beginning turns a message below into spam, and most ham is below: E-321
 RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
 
@@ -119,8 +120,9 @@ class Combination(NamedTuple):
 
         documents: one document, over columns of the table.  They add up to its score.
         """
-        sign, weighed = 1 if towards == 1 else -1, self.weighed(table, documents)
-        return sign * self.parts(weighed), sign * float(self.worth[-1]) * self.kept(weighed)
+        sign = 1 if towards == 1 else -1
+        shares, constant = self.parts(self.weighed(table, documents))
+        return sign * shares, sign * constant
 
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
         """Return documents over columns of the table with the log-odds of their tokens."""
@@ -139,7 +141,19 @@ class Combination(NamedTuple):
         )
 
     def scores(self, weighed: "WeighedEvidence") -> Floats:
-        """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
+        """Return the log-odds of class 1 for each document, nats, shape (n_docs,).
+
+        A document scores as its beginning alone does if that is more (`mail/message.py`).  As the
+        beginning of unlike mail says less, doubt divides the difference.
+        """
+        score = self._drawn_and_raised(weighed)
+        if (own := beginnings(weighed, score)) is not None:
+            more = self._drawn_and_raised(own.weighed) - score[own.rows]
+            score[own.rows] += np.maximum(more, 0.0) / doubt(own.weighed.unfamiliar, self.usual)
+        return score
+
+    def _drawn_and_raised(self, weighed: "WeighedEvidence") -> Floats:
+        """Return the log-odds of class 1 by this evidence, drawn and raised, (n_docs,) nats."""
         drawn = tempered(self._whole_scores(weighed), weighed.unfamiliar, self.usual)
         return np.asarray(drawn + self._raised(weighed))
 
@@ -165,8 +179,29 @@ class Combination(NamedTuple):
         drawn = tempered(whole, weighed.unfamiliar, self.usual)
         return float(drawn[0] / whole[0]) if whole[0] else 1.0
 
-    def parts(self, weighed: "WeighedEvidence") -> Floats:
-        """Return each entry's share of the log-odds of class 1 of one document, nats, (nnz,)."""
+    def is_by_beginning(self, weighed: "WeighedEvidence") -> bool:
+        """Return whether the beginning of one document scores more than all of it."""
+        score = self._drawn_and_raised(weighed)
+        own = beginnings(weighed, score)
+        return own is not None and bool(self._drawn_and_raised(own.weighed)[0] > score[0])
+
+    def parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
+        """Return the share of each entry (nnz,) and of the constant in one document's score, nats.
+
+        They add up to the log-odds of class 1 from `scores`.
+        """
+        shares, constant = self._parts(weighed)
+        if self.is_by_beginning(weighed):
+            own = beginnings(weighed)
+            assert own is not None
+            of_own, own_constant = self._parts(own.weighed)
+            part = 1 / doubt(own.weighed.unfamiliar, self.usual)[0]
+            shares *= 1 - part
+            shares[own.entry] += part * of_own
+            constant += part * (own_constant - constant)
+        return shares, constant
+
+    def _parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
         documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
         layer, shares = documents.only(in_layer), np.zeros(len(odds))
         values = counting(correction.take(layer.columns), layer, limits)
@@ -176,11 +211,12 @@ class Combination(NamedTuple):
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        shares *= self.kept(weighed)
+        kept = self.kept(weighed)
+        shares *= kept
         if leaning is not None and (raised := self._raised(weighed)[0]):
             to_spam = np.maximum(leaning, 0.0)
             shares += raised * to_spam / to_spam.sum()
-        return shares
+        return shares, float(self.worth[-1]) * kept
 
     def recounted(self, table: CountTable, settings: Settings) -> "Combination":
         """Return the combination for a table with more columns, which get no corrections."""
@@ -190,6 +226,46 @@ class Combination(NamedTuple):
     def counted(self, groups: Octets, weights: Floats, appeared: Integers) -> "Combination":
         """Return the combination unchanged: it holds no sums of counts (see `Blend.counted`)."""
         return self
+
+
+class Beginnings(NamedTuple):
+    """Documents that have a rest, without it."""
+
+    rows: Integers  # (n,) their numbers among all
+    entry: Integers  # the numbers of their entries among all
+    weighed: WeighedEvidence
+
+
+def beginnings(weighed: WeighedEvidence, score: Floats | None = None) -> Beginnings | None:
+    """Return the documents whose text has a rest, without the tokens that only the rest has.
+
+    score: (n_docs,) nats; documents below CERTAIN are left out.  None: no document has a rest, or
+    the classes are others than ham and spam.
+    """
+    documents, limits = weighed.documents, weighed.limits
+    if documents.in_rest is None or limits is None:
+        return None
+    offsets = documents.offsets
+    has_rest = differences(offsets_of(documents.in_rest).take(offsets)) > 0
+    if score is not None:
+        has_rest &= score > CERTAIN
+    rows = positions_of(has_rest)
+    if not len(rows):
+        return None
+    lengths = differences(offsets).take(rows)
+    entry = places_in(offsets.take(rows), lengths)
+    is_own = ~documents.in_rest.take(entry)
+    lengths = np.bincount(np.arange(len(rows)).repeat(lengths), is_own, len(rows))
+    entry = entry[is_own]
+    columns = documents.columns.take(entry)
+    own = weighed._replace(
+        documents=Documents(documents.tokens, offsets_of(lengths), columns, None),
+        odds=weighed.odds.take(entry),
+        limits=limits if limits.ndim == 2 else limits.take(rows, axis=0),
+        unfamiliar=weighed.unfamiliar.take(rows),
+        leaning=None if weighed.leaning is None else weighed.leaning.take(entry),
+    )
+    return Beginnings(rows, entry, own)
 
 
 def log_odds(
@@ -397,8 +473,12 @@ def tempered(score: Floats, share: Floats, usual: float) -> Floats:
     if not len(share) or share.max() <= usual:
         return score
     nearest = np.clip(score, *UNCERTAIN)
-    divisor = 1 + np.clip(DOUBT * (share - usual), 0.0, MOST_DOUBT)
-    return np.asarray(nearest + (score - nearest) / divisor)
+    return np.asarray(nearest + (score - nearest) / doubt(share, usual))
+
+
+def doubt(share: Floats, usual: float) -> Floats:
+    """Return the divisor of evidence about unlike mail, at least 1; arguments: see `tempered`."""
+    return np.asarray(1 + np.clip(DOUBT * (share - usual), 0.0, MOST_DOUBT))
 
 
 def probability(log_odds: Any) -> Any:

@@ -177,6 +177,7 @@ def corrected(shared: KnownTokens, documents: Documents, own: TokenEntries) -> C
     wanted = own.is_met | shared.is_met.take(columns)
     wanted &= own.is_own.take(rows)
     wanted &= IN_LAYER[groups_of(documents.tokens)].take(columns)
+    wanted &= ~documents.are_in_rest()
     entry = np.flatnonzero(wanted)
     row, value = rows.take(entry), shared.rarity.take(columns.take(entry))
     length = np.sqrt(np.bincount(row, value**2, documents.n_docs))
@@ -300,7 +301,7 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     documents = batch.documents
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
     evidence = weighed(known, documents, own)
-    shares, kept = known.combination.parts(evidence), known.combination.kept(evidence)
+    shares, constant = known.combination.parts(evidence)
     entry, _, value = corrected(known, documents, own)
     more = own.values[entry, 2] * value
     if abs(total := float(more.sum())) > MOST:
@@ -324,10 +325,11 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
         shared.classes[1],
         shared.classes[0],
         float(joint[1] - joint[0]),
-        float(known.combination.worth[-1] * kept + shift[1] - shift[0]),
+        constant + float(shift[1] - shift[0]),
         by_words(message, settings, tokens),
         tokens,
-        kept,
+        known.combination.kept(evidence),
+        known.combination.is_by_beginning(evidence),
     )
 
 

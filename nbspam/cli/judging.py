@@ -407,6 +407,8 @@ def explanation_lines(
             "unlike the mail that was learned (headers, links, markup):"
             f" evidence counts {explanation.kept:.0%}"
         )
+    if explanation.by_beginning:
+        yield "judged by its beginning: quoted words, or words far below, would lower its score"
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
     rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", "token")]
     strongest = explanation.strongest(number)
@@ -448,5 +450,6 @@ def explanation_json(explanation: "Explanation", number: int) -> dict[str, objec
         "score": finite(explanation.score),
         "constant": explanation.constant,
         "kept": explanation.kept,
+        "by_beginning": explanation.by_beginning,
         "tokens": tokens,
     }

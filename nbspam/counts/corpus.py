@@ -151,7 +151,7 @@ def remembered(table: CountTable, memory: Memory) -> Corpus:
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[TokenizedLesson, list[Skipped]]:
     """Return one chunk of items as a single lesson; this runs in a worker process."""
-    lessons, skipped = read_lessons(settings, items)
+    lessons, skipped = read_lessons(settings, items, to_judge=True)
     return _joined(lessons), skipped
 
 

@@ -27,7 +27,7 @@ from nbspam.counts.table import (
     without_empty,
 )
 from nbspam.mail.digest import Copies
-from nbspam.mail.message import Message
+from nbspam.mail.message import Message, with_beginning
 from nbspam.settings import PRESENCE, UNBOUNDED, Bounds, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, read_to_learn
@@ -507,17 +507,20 @@ class TokenizedLesson(NamedTuple):
 
 
 def read_lessons(
-    settings: Settings, items: list[Item]
+    settings: Settings, items: list[Item], to_judge: bool = False
 ) -> tuple[list[TokenizedLesson], list[Skipped]]:
     """Return the lessons in one chunk of items, and the items that were skipped.
 
-    Worker processes of `nbspam update` and of `read_corpus` run this.
+    to_judge: whether models judge the messages, too.  Worker processes of `nbspam update` and of
+    `read_corpus` run this.
     """
     read = read_to_learn(items, settings)
-    names, labels = [item.name for item in read.items], read.labels
+    names, labels, messages_read = [item.name for item in read.items], read.labels, read.messages
+    if to_judge and settings.has_beginnings:
+        messages_read = list(map(with_beginning, messages_read))
     lessons = []
     done = 0
-    for group in batches(read.messages, settings.tokens):
+    for group in batches(messages_read, settings.tokens):
         own = slice(done, done + len(group))
         batch = tokenize(group, settings.tokens)
         messages = _messages(batch, labels[own], read.digests[own])

@@ -104,7 +104,19 @@ _OF_MESSAGE = {
 }
 # All origins; first the ones that are not from headers.
 ORIGINS = (
-    *("body", "hidden", "alt", "url", "html", "filename", "defect", "file", "attached", "header"),
+    *(
+        "body",
+        "rest",
+        "hidden",
+        "alt",
+        "url",
+        "html",
+        "filename",
+        "defect",
+        "file",
+        "attached",
+        "header",
+    ),
     *("people", "auth"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )

@@ -5,7 +5,7 @@ raises.  Errors in a message are noted as defects, which are evidence, too.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +58,17 @@ _LETTERS = bytes(c if c > 127 or bytes([c]).isalpha() else ord(" ") for c in _LE
 _MIN_LETTERS = 3  # of a word that is compared
 # Alternatives may differ by this many words, such as "your mail program cannot show HTML".
 _FEW_WORDS = 10
+# Bytes of a writer's own text that are its beginning; if it has fewer than a few, then what it
+# quotes is all that it says: E-321.
+_BEGINNING, _FEW_BYTES = 2000, 20
+# Words in lines that introduce another message, such as "On 3 September 2002, Sam wrote:".
+_INTRODUCTION = re.compile(
+    "|".join(
+        ("wrote", "writes", "orwarded message", "schrieb", "écrit", "escribió", "scritto", "写道")
+    ).encode()
+)
+_RULE = b"-----"  # on both sides of a title: "-----Original Message-----"
+_QUOTED_LINES = re.compile(rb"(?:[ \t]*>[^\n]*(?:\n|\Z))++")
 
 
 class Message(NamedTuple):
@@ -277,3 +288,106 @@ def _words(text: bytes) -> set[bytes]:
         words.difference_update(beyond)
         words.update(_WORD.findall(b" ".join(beyond)))
     return words
+
+
+# --- the beginning of a writer's own text -----------------------------------------------------
+
+# A spammer may add any ham text: quoted below a reply, forwarded, or just appended.  People judge
+# such a message by its beginning, and so does the classifier: see `combine.beginnings`.  Nothing
+# depends on who really wrote what, because the whole text is judged, too.
+
+
+def with_beginning(message: Message) -> Message:
+    """Return a message with the rest of its texts, behind its beginning, in a field of its own."""
+    fields = message.fields
+    places = [place for place, field in enumerate(fields) if field.origin == "body"]
+    if places and fields[places[0]].text.find(b"\n") < 0:
+        del places[0]  # the subject
+    beginnings, rest = own_beginnings([fields[place].text for place in places])
+    if not rest:
+        return message
+    apart = list(fields)
+    for place, text in zip(places, beginnings, strict=True):
+        apart[place] = Field("body", text)
+    return Message((*apart, Field("rest", rest)), message.defects)
+
+
+def own_beginnings(texts: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+    """Return the beginning of each of a message's texts, and the rest of all of them.
+
+    The beginnings have about _BEGINNING bytes together, and nothing that seems to be quoted.
+    """
+    apart = [_without_quotes(text) for text in texts]
+    if sum([len(own.strip()) for own, _ in apart]) < _FEW_BYTES:
+        apart = [(text, b"") for text in texts]
+    beginnings: list[bytes] = []
+    rest: list[bytes] = []
+    room = _BEGINNING
+    for own, quoted in apart:
+        end = _end_before(own, room)
+        beginnings.append(own[:end])
+        rest += [part for part in (own[end:], quoted) if part]
+        room -= end
+    return beginnings, b"\n".join(rest)
+
+
+def _without_quotes(text: bytes) -> tuple[bytes, bytes]:
+    """Return the part of a text that its writer seems to have written, and the other part."""
+    own, quoted = text, b""
+    if text.find(b">") >= 0 and (text.startswith(b">") or text.find(b"\n>") >= 0):
+        own, quoted = _without_quoted_lines(text)
+    end = min(_introduction(own), _titled_rule(own))
+    return (own, quoted) if end == len(own) else (own[:end], own[end:] + quoted)
+
+
+def _without_quoted_lines(text: bytes) -> tuple[bytes, bytes]:
+    """Return the lines of a text that are not quoted, and the quoted ones; it has some."""
+    own: list[bytes] = []
+    quoted: list[bytes] = []
+    done, start = 0, 0 if text.startswith(b">") else text.find(b"\n>") + 1
+    while start >= done:
+        lines = _QUOTED_LINES.match(text, start)
+        assert lines is not None
+        before = start
+        if text[done:start].rstrip().endswith(b":"):  # an introduction
+            before = max(text.rfind(b"\n", done, start - 1) + 1, done)
+        own.append(text[done:before])
+        quoted.append(text[before : lines.end()])
+        done = lines.end()
+        start = text.find(b"\n>", done) + 1
+    own.append(text[done:])
+    return b"".join(own), b"".join(quoted)
+
+
+def _introduction(text: bytes) -> int:
+    """Return where the first line starts that introduces another message; else the end.
+
+    Only lines near the beginning are looked at.
+    """
+    place = text.find(b":\n", 0, _BEGINNING)
+    while place >= 0:
+        start = text.rfind(b"\n", 0, place) + 1
+        if _INTRODUCTION.search(text, start, place):
+            return start
+        place = text.find(b":\n", place + 1, _BEGINNING)
+    return len(text)
+
+
+def _titled_rule(text: bytes) -> int:
+    """Return where the first line starts that is a title between rules; else the end."""
+    place = text.find(_RULE, 0, _BEGINNING)
+    while place >= 0:
+        start, stop = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
+        line = text[start : stop if stop >= 0 else len(text)].strip()
+        if line.startswith(_RULE) and line.endswith(_RULE) and line.strip(b"- "):
+            return start
+        place = text.find(_RULE, stop, _BEGINNING) if stop >= 0 else -1
+    return len(text)
+
+
+def _end_before(text: bytes, room: int) -> int:
+    """Return where a text is cut, before white space, so that it has about `room` bytes."""
+    if room <= 0 or len(text) <= room:
+        return min(len(text), max(room, 0))
+    ends = [end for end in (text.find(b" ", room), text.find(b"\n", room)) if end >= 0]
+    return min(ends, default=len(text))

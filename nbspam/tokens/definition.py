@@ -155,6 +155,8 @@ WORD_BIT = 1 << RIDER_BITS  # the lowest bit of the kind: 0 for pairs
 HASH_SHIFT = RIDER_BITS + KIND_BITS
 
 BODY = "body"
+REST = "rest"  # of the text, apart from its writer's own beginning (`mail/message.py`)
+IN_TEXT = (BODY, REST)  # the origins of one kind of tokens
 PAIR = "2g"
 CHARACTERS = "char"
 # Groups of tokens, which are added up apart: the text that the writer wrote, the route of the
@@ -185,7 +187,7 @@ _KINDS = {
     "people": _PEOPLE,
 }
 N_KINDS = 2 * len(_KINDS)  # of words and of pairs
-_KIND_OF = {BODY: "text", CHARACTERS: "characters"}
+_KIND_OF = {BODY: "text", REST: "text", CHARACTERS: "characters"}
 _KIND_OF |= {"nested": "subject", "subject": "subject", "hidden": "hidden"}
 _KIND_OF |= dict.fromkeys(("people", "auth"), "people")
 _KIND_OF |= dict.fromkeys(("file", "attached"), "attached")
@@ -289,8 +291,10 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
         words = text.translate(table).split(b"\0")
         if not settings.raw:
             words = [part for word in words for part in in_pairs(word)]
-        if origin == BODY and not settings.raw:
-            words = [without_disguise(word) for word in words]
+        if origin in IN_TEXT:
+            origin = BODY
+            if not settings.raw:
+                words = [without_disguise(word) for word in words]
         words = [word for word in words if _fits(word, settings)]
         yield from (Token(origin, word) for word in words)
         if settings.pairs:
@@ -369,7 +373,7 @@ def _origin_of_words(origin: str) -> str:
 
 def pair_origin(origin: str) -> str:
     """Return the origin of a field's pairs of words, for example `2g` or `2g:subject`."""
-    return PAIR if origin == BODY else f"{PAIR}:{origin}"
+    return PAIR if origin in IN_TEXT else f"{PAIR}:{origin}"
 
 
 def reference_key(token: Token) -> int:
@@ -385,5 +389,5 @@ def reference_key(token: Token) -> int:
 
 @lru_cache(maxsize=64)
 def salt_of(origin: str) -> int:
-    """Return the number that the hashes of an origin's words start from; 0 for the body."""
-    return 0 if origin == BODY else reference_hash(1, origin.encode())
+    """Return the number that the hashes of an origin's words start from; 0 for the text."""
+    return 0 if origin in IN_TEXT else reference_hash(1, origin.encode())

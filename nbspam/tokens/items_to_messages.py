@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
-from nbspam.mail.message import Message, parse_opened, plain_text
+from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning
 from nbspam.settings import Settings
 from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, chunks, oddity
@@ -111,12 +111,13 @@ def chunk_by_chunk(
 
 
 def message_of_item(item: Item, settings: Settings) -> Message:
-    """Return the message that an item holds; raises InputError."""
-    return _message(_opened(item, item.read(), settings), settings)
+    """Return the message that an item holds, to be judged; raises InputError."""
+    message = _message(_opened(item, item.read(), settings), settings)
+    return with_beginning(message) if settings.has_beginnings else message
 
 
 def read(items: Iterable[Item], settings: Settings) -> Read:
-    """Return the messages that items hold, and why some items could not be read."""
+    """Return the messages that items hold, to be judged, and why some could not be read."""
     found: list[Item] = []
     failures: dict[int, Skipped] = {}
     notes: dict[int, str] = {}
@@ -128,6 +129,8 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
             notes[place] = odd
 
     messages = _messages(enumerate(items), settings, note, failures)
+    if settings.has_beginnings:
+        messages = list(map(with_beginning, messages))
     return Read(found, messages, failures, notes)
 
 

@@ -55,6 +55,9 @@ class Documents(NamedTuple):
     # (n_docs,) tokens of structure (`definition.IS_STRUCTURE`) before unknown ones were dropped;
     # None: nobody asked
     structure: Integers | None = None
+    # (nnz,) whether the token occurs only in the rest of the text (`definition.REST`); None: no
+    # document has one, or nobody asked
+    in_rest: Booleans | None = None
 
     @property
     def n_docs(self) -> int:
@@ -79,22 +82,26 @@ class Documents(NamedTuple):
             return np.broadcast_to(np.uint8(1), len(self.columns))
         return self.counts
 
+    def are_in_rest(self) -> Booleans:
+        """Return whether each entry's token occurs only in the rest of the text, shape (nnz,)."""
+        return np.zeros(len(self.columns), np.bool_) if self.in_rest is None else self.in_rest
+
     def part(self, start: int, end: int) -> "Documents":
         """Return the documents start to end - 1, without copying."""
         offsets = self.offsets[start : end + 1]
         some = slice(int(offsets[0]), int(offsets[-1]))
-        counts = None if self.counts is None else self.counts[some]
-        structure = None if self.structure is None else self.structure[start:end]
-        return Documents(self.tokens, offsets - offsets[0], self.columns[some], counts, structure)
+        counts, in_rest = _some(self.counts, some), _some(self.in_rest, some)
+        structure, offsets = _some(self.structure, slice(start, end)), offsets - offsets[0]
+        return Documents(self.tokens, offsets, self.columns[some], counts, structure, in_rest)
 
     def one(self, row: int) -> "Documents":
         """Return one document over its own tokens only."""
         some = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
-        own = self.columns[some]
-        counts = None if self.counts is None else self.counts[some]
-        bounds = np.array([0, len(own)])
-        structure = None if self.structure is None else self.structure[row : row + 1]
-        return Documents(self.tokens.take(own), bounds, np.arange(len(own)), counts, structure)
+        tokens = self.tokens.take(self.columns[some])
+        bounds, columns = np.array([0, len(tokens)]), np.arange(len(tokens))
+        counts, in_rest = _some(self.counts, some), _some(self.in_rest, some)
+        structure = _some(self.structure, slice(row, row + 1))
+        return Documents(tokens, bounds, columns, counts, structure, in_rest)
 
     def take(self, chosen: Integers | Booleans) -> "Documents":
         """Return some documents; chosen: row numbers, in this order, or a mask (n_docs,)."""
@@ -104,35 +111,36 @@ class Documents(NamedTuple):
             chosen = positions_of(chosen)
         offsets = self.offsets.tolist()
         places = [slice(offsets[row], offsets[row + 1]) for row in chosen.tolist()]
-        return Documents(
-            self.tokens,
-            offsets_of(differences(self.offsets)[chosen]),
-            together([self.columns[place] for place in places], self.columns.dtype),
-            None
-            if self.counts is None
-            else together([self.counts[place] for place in places], self.counts.dtype),
-            None if self.structure is None else self.structure[chosen],
-        )
+
+        def gathered(values: Any) -> Any:
+            if values is None:
+                return None
+            return together([values[place] for place in places], values.dtype)
+
+        bounds, structure = offsets_of(differences(self.offsets)[chosen]), self.structure
+        columns, counts, in_rest = map(gathered, (self.columns, self.counts, self.in_rest))
+        return Documents(self.tokens, bounds, columns, counts, _some(structure, chosen), in_rest)
 
     def only(self, wanted: Booleans) -> "Documents":
         """Return the same documents with the entries of some tokens; wanted: mask (n_tokens,)."""
         if wanted.all():
             return self
-        offsets, columns = np.empty_like(self.offsets), np.empty_like(self.columns)
-        counts = None if self.counts is None else np.empty_like(self.counts)
+        offsets = np.empty_like(self.offsets)
+        arrays = [self.columns, self.counts, self.in_rest]
+        fewer = [None if values is None else np.empty_like(values) for values in arrays]
         # In parts, because the places of all entries would take more memory than the documents.
-        end, bounds = 0, [*range(0, len(columns) or 1, _AT_ONCE), len(columns) + 1]
+        end, bounds = 0, [*range(0, self.offsets[-1] or 1, _AT_ONCE), self.offsets[-1] + 1]
         rows = self.offsets.searchsorted(bounds).tolist()
         for (start, stop), (row, next_row) in zip(pairwise(bounds), pairwise(rows), strict=True):
             some = slice(start, stop)
             kept = positions_of(wanted.take(self.columns[some]))
             offsets[row:next_row] = end + kept.searchsorted(self.offsets[row:next_row] - start)
             own, end = slice(end, end + len(kept)), end + len(kept)
-            columns[own] = self.columns[some].take(kept)
-            if self.counts is not None and counts is not None:
-                counts[own] = self.counts[some].take(kept)
-        counts = None if counts is None else counts[:end]
-        return self._replace(offsets=offsets, columns=columns[:end], counts=counts)
+            for values, left in zip(arrays, fewer, strict=True):
+                if values is not None and left is not None:
+                    left[own] = values[some].take(kept)
+        columns, counts, in_rest = (_some(left, slice(end)) for left in fewer)
+        return self._replace(offsets=offsets, columns=columns, counts=counts, in_rest=in_rest)
 
     def on(self, numbers: Integers) -> "Documents":
         """Return the documents with other numbers for their tokens, such as columns for keys.
@@ -161,6 +169,11 @@ class Documents(NamedTuple):
         return self.on(np.where(used, np.arange(len(used)), -1))._replace(tokens=self.tokens[used])
 
 
+def _some(values: Any, chosen: Any) -> Any:
+    """Return some elements of an array, None if there is none."""
+    return None if values is None else values[chosen]
+
+
 def offsets_of(lengths: Any) -> Integers:
     """Return the offsets of consecutive pieces of these lengths, shape (n_pieces + 1,)."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -184,10 +197,12 @@ def stacked(parts: Sequence[Documents]) -> Documents:
     first = parts[0]
     lengths = np.concatenate([differences(part.offsets) for part in parts])
     columns = np.concatenate([part.columns for part in parts])
-    counts = None
+    counts = in_rest = None
     if first.counts is not None:
         counts = np.concatenate([part.times() for part in parts])
-    return Documents(first.tokens, offsets_of(lengths), columns, counts)
+    if any(part.in_rest is not None for part in parts):
+        in_rest = np.concatenate([part.are_in_rest() for part in parts])
+    return Documents(first.tokens, offsets_of(lengths), columns, counts, in_rest=in_rest)
 
 
 def united(parts: Sequence[Documents]) -> Documents:

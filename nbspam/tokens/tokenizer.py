@@ -16,13 +16,14 @@ from nbspam.mail.headers import HEADS, ORIGINS
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
 from nbspam.tokens.definition import (
-    BODY,
     CHARACTERS,
     HASH_SHIFT,
+    IN_TEXT,
     IS_STRUCTURE,
     KIND_BITS,
     MAX_RUN,
     N_KINDS,
+    REST,
     WORD_BIT,
     WORD_BYTES,
     find_runs,
@@ -74,10 +75,11 @@ SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
 # Their kinds as the keys of their words have them.
 KINDS = np.array([*map(kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
 _HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
+_IS_TEXT = np.array([*(origin in IN_TEXT for origin in _ORIGINS), False])
 _LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
 # The prefixes of token texts, at index 2 * origin for words and 2 * origin + 1 for pairs.
 _TAGS = [
-    b"" if name == BODY else name.encode() + b":"
+    b"" if name in IN_TEXT else name.encode() + b":"
     for origin in _ORIGINS
     for name in (origin, pair_origin(origin))
 ]
@@ -135,7 +137,7 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
     fields = _behind(of_heads, behind)
     words = joined.translate(word_table(settings.punctuation))
     if not settings.raw:
-        words = remove_disguises(words, behind.start, behind.origin == _NUMBER[BODY])
+        words = remove_disguises(words, behind.start, _IS_TEXT.take(behind.origin))
     runs = b""
     if settings.characters:
         runs, more = _runs(joined, fields)
@@ -499,11 +501,17 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     order = of_entry.argsort(kind="stable")
     column = smallest(np.arange(len(first)), len(first)).repeat(frequency)
     times = _lengths(entry, len(key))
+    is_rest = layout.origin == _NUMBER[REST]
+    in_rest = None
+    if is_rest.any():
+        # The first occurrence decides, because a document's rest follows its other text.
+        in_rest = is_rest.take(words.field_of).take(rider.take(entry)).take(order)
     documents = Documents(
         token,
         offsets_of(np.bincount(of_entry, minlength=layout.n_docs)),
         column.take(order),
         smallest(times, times.max(initial=0)).take(order),
+        in_rest=in_rest,
     )
     return TokenBatch(documents, groups_of(token), rider.take(first), layout, words)
 

@@ -113,7 +113,7 @@ def test_the_rows_and_the_numbers_of_json_add_up_to_the_score(nbspam, trained):
     (values,) = json_lines(nbspam("explain", "--json", "-n", "1000", stdin=SPAM)[1])
     assert set(values) == {
         *("name", "label", "posterior", "probability", "score", "towards", "against"),
-        *("constant", "kept", "tokens", "risk"),
+        *("constant", "kept", "by_beginning", "tokens", "risk"),
     }
     added = math.fsum(token["contribution"] for token in values["tokens"])
     assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)

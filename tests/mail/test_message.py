@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail.headers import open_part, unfold
+from nbspam.mail.headers import Field, open_part, unfold
 from nbspam.mail.message import (
     LIMITS,
     Message,
     ReadingLimits,
     by_header,
+    own_beginnings,
     parse_message,
     plain_text,
+    with_beginning,
 )
 from nbspam.mail.parts import Parts
 from support import examples
@@ -447,3 +449,70 @@ def test_the_text_of_html_stands_where_the_html_stood():
     assert texts == [b"x", b"one", b"t", b"two", b"three", b"t", b"four"]
     links = ["://b.example", "c", "://d.example", "://e.example", "c", "://d.example"]
     assert found(message, "url").split() == links
+
+
+# --- beginnings -------------------------------------------------------------------------------
+
+OFFER = b"Cheap pills, without a prescription: http://a.example/\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "rest"),
+    [
+        (b"", b"> Lunch on Monday?\n>> Yes\n"),
+        (b"", b"On 3 Sep 2002, Sam wrote:\n> Lunch on Monday?\n"),
+        (b"", b"Lunch, for Sam:\n> on Monday?\n  > Yes"),
+        (b"", b"Am 3.9.2002 schrieb Sam:\nMittagessen am Montag?\n"),
+        (b"", "Le 3 septembre, Sam a écrit :\nDéjeuner lundi ?\n".encode()),
+        (b"", b"-----Original Message-----\nFrom: Sam\n\nLunch on Monday?\n"),
+        (b"", b"---------- Forwarded message ----------\nLunch on Monday?\n"),
+        (b"", b"Begin forwarded message:\n\nLunch on Monday?\n"),
+        # Neither a list's rule, nor a sentence, nor a sign within a line begins another message.
+        (b"\n-----------\nA list\n", b""),
+        (b"He wrote: buy\n----- no title\n", b""),
+        (b"a > b\n", b""),
+    ],
+)
+def test_a_writers_own_text_is_apart_from_what_it_quotes(own, rest):
+    assert own_beginnings([OFFER + own + rest]) == ([OFFER + own], rest)
+    if rest.strip().startswith(b">"):  # quoted lines may stand anywhere
+        assert own_beginnings([rest + OFFER]) == ([OFFER], rest)
+    # Where nothing else is written, the quoted text is what the message says.
+    assert own_beginnings([rest]) == ([rest], b"")
+    assert own_beginnings([b"See:\n" + rest]) == ([b"See:\n" + rest], b"")
+
+
+def test_a_beginning_has_two_thousand_bytes_of_all_texts():
+    long = b"lunch " * 400
+    (begin,), rest = own_beginnings([long])
+    assert (len(begin), begin + rest) == (2003, long)
+    beginnings, rest = own_beginnings([OFFER, long, b"more"])
+    assert beginnings == [OFFER, long[: len(beginnings[1])], b""]
+    assert 2000 <= sum(map(len, beginnings)) < 2000 + len("lunch ")
+    assert rest == long[len(beginnings[1]) :] + b"\nmore"
+    assert own_beginnings([b"x" * 9000]) == ([b"x" * 9000], b"")  # one word
+
+    plain = parse_message(b"Subject: hi\n\n" + OFFER)
+    assert with_beginning(plain) is plain
+    whole = parse_message(b"Subject: hi\n\n" + OFFER + b"> quoted http://b.example/\n")
+    apart = with_beginning(whole)
+    head, subject, text, links = whole.fields
+    text = Field("body", OFFER)
+    rest = Field("rest", b"> quoted http://b.example/\n")
+    assert apart == Message((head, subject, text, links, rest), whole.defects)
+
+
+PIECES = st.lists(
+    st.sampled_from([b"> ", b"\n", b"----", b" title", b"wrote:", b":", b"\r\n", b"word " * 99])
+)
+
+
+@given(st.lists(PIECES.map(b"".join), max_size=4))
+def test_no_byte_of_a_text_is_lost(texts):
+    beginnings, rest = own_beginnings(texts)
+    assert sorted(b"".join([*beginnings, rest]).replace(b"\n", b"")) == sorted(
+        b"".join(texts).replace(b"\n", b"")
+    )
+    for text, own in zip(texts, beginnings, strict=True):
+        lines = iter(text.splitlines())
+        assert all(any(line.startswith(part) for line in lines) for part in own.splitlines())

@@ -38,6 +38,37 @@ def plain(documents):
     return found
 
 
+def in_rest(documents):
+    """Return the tokens of each document that only the rest of its text has."""
+    of_entry = documents.are_in_rest()
+    assert len(of_entry) == len(documents.columns)
+    bounds = pairwise(documents.offsets.tolist())
+    names = documents.tokens[documents.columns]
+    return [names[i:j][of_entry[i:j]].tolist() for i, j in bounds]
+
+
+@given(DICTS, st.data())
+def test_tokens_of_the_rest_stay_so_in_documents_made_of_others(dicts, data):
+    documents = documents_of(dicts)
+    mask = data.draw(
+        st.lists(st.booleans(), min_size=len(documents.columns), max_size=len(documents.columns))
+    )
+    assert in_rest(documents) == [[] for _ in dicts]
+    marked = documents._replace(in_rest=np.array(mask, np.bool_))
+    rows = in_rest(marked)
+    chosen = data.draw(st.lists(st.integers(0, len(dicts) - 1)) if dicts else st.just([]))
+    start = data.draw(st.integers(0, len(dicts)))
+
+    assert in_rest(marked.take(np.array(chosen, np.int64))) == [rows[row] for row in chosen]
+    assert in_rest(marked.part(start, len(dicts))) == rows[start:]
+    assert [in_rest(marked.one(row)) for row in range(len(dicts))] == [[row] for row in rows]
+    assert in_rest(marked.without_unused()) == rows
+    fewer = marked.only(np.arange(len(TOKENS)) % 2 == 0)
+    assert in_rest(fewer) == [[token for token in row if token % 20 == 0] for row in rows]
+    assert in_rest(sparse.stacked([documents, marked])) == [*in_rest(documents), *rows]
+    assert in_rest(sparse.united([marked, documents])) == [*rows, *in_rest(documents)]
+
+
 def keyed(dicts):
     return [{TOKENS[column]: n for column, n in each.items()} for each in dicts]
 

@@ -30,7 +30,7 @@ from nbspam.tokens.definition import (
 )
 from nbspam.tokens.normalize import normalize
 from nbspam.tokens.sparse import RIDER_MASK
-from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
+from nbspam.tokens.tokenizer import batch_vocabulary, batches, named_vocabulary, tokenize
 from strategies import MESSAGES, TOKEN_SETTINGS
 
 
@@ -233,6 +233,22 @@ def test_a_text_has_a_run_of_every_length_at_every_character(text):
 POSES_AS_LOCALHOST = "yujlzvsmx3sogsfc"  # the first 44 bits of `received:localhost`
 SHARES_ALL_BITS = b"piqvclcu^*T[![Xj"  # all 64 bits of the header name `Received`
 
+
+def test_the_rest_of_a_text_has_tokens_of_the_body_and_marks_those_it_alone_has():
+    how = TokenSettings(pairs=True)
+    fields = Field("body", b"cheap pills"), Field("rest", b"meeting on monday pills cheap pills")
+    documents = tokenize([Message(fields[:1], ()), Message(fields, ())], how).documents
+    whole = Message((Field("body", b"cheap pills"), Field("body", fields[1].text)), ())
+
+    assert documents.one(1).tokens.tolist() == tokenize([whole], how).keys.tolist()
+    alone = {"meeting", "on", "monday"}
+    pairs = {"2g:meeting on", "2g:on monday", "2g:monday pills", "2g:pills cheap"}
+    names = named_vocabulary(alone | pairs).keys.tolist()
+    of_rest = documents.tokens[documents.columns][documents.are_in_rest()]
+    assert set(of_rest.tolist()) == set(names)
+    assert tokenize([whole], how).documents.in_rest is None
+
+
 ALL_ORIGINS = (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS))
 
 
@@ -248,7 +264,7 @@ def test_a_kind_is_in_one_part_of_the_buffer():
 
     assert heads > {"received", "subject", "nested", "header"}
     web = {"alt", "url", "html", "filename", "defect"}
-    assert others == {"body", "hidden", *web, "people", "auth", "file", "attached"}
+    assert others == {"body", "rest", "hidden", *web, "people", "auth", "file", "attached"}
     assert not parts[0] & parts[1]
     assert kind_of(CHARACTERS) not in parts[0] | parts[1]
 

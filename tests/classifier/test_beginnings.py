@@ -1,0 +1,130 @@
+"""The beginning of a message may raise its score: numbers by hand, laws, and what users see."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.combine import Combination, beginnings, doubt
+from nbspam.classifier.personal import joint_of, own_of
+from nbspam.classifier.training import count_items, train_classifier
+from nbspam.counts.corpus import read_corpus
+from nbspam.evaluation.judging import answers_of
+from nbspam.settings import PRESENCE, PRESETS
+from nbspam.sources.items import Item
+from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.sparse import united
+from nbspam.tokens.tokenizer import tokenize
+from support import count_batch, examples, message
+
+MAIL = PRESETS["mail"]
+SPAM_TEXT = b"Subject: offer\n\ncheap pills without prescription, order now\n"
+HAM_LINES = [b"meeting on monday", b"the report is attached", b"see you at lunch", b"thanks"]
+QUOTED = st.lists(st.sampled_from(HAM_LINES), min_size=1, max_size=40).map(
+    lambda lines: b"On Monday, Sam wrote:\n" + b"".join(b"> " + line + b"\n" for line in lines)
+)
+
+
+def learned() -> Iterator[Item]:
+    for n in range(20):
+        ham = b"Subject: lunch %d\n\n%b %b\n" % (n, HAM_LINES[n % 4], HAM_LINES[n % 3])
+        yield Item(f"h{n}", "ham", ham)
+        yield Item(f"s{n}", "spam", SPAM_TEXT + b"reply %d\n" % n)
+
+
+@pytest.fixture(scope="module")
+def model() -> Classifier:
+    return train_classifier(count_items(learned(), MAIL), MAIL)
+
+
+def score(model: Classifier, data: bytes) -> float:
+    (verdict,) = model.classify([Item("-", None, data)])
+    assert verdict.score is not None
+    return verdict.score
+
+
+def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
+    # The words of class spam are worth +, those of ham -; only `pills` begins the first message.
+    batch = tokenize(
+        [message(body="pills", rest="lunch report"), message(body="lunch", rest="pills")],
+        MAIL.tokens,
+    )
+    counted = tokenize([message(body="pills"), message(body="lunch report")], MAIL.tokens)
+    table = count_batch(counted, ["spam", "ham"], PRESENCE)
+    documents = table.known(batch.documents)
+    names = [table.vocabulary.text(j) for j in range(len(table.vocabulary))]
+    correction = np.array([{"pills": 2, "lunch": -3, "report": -1}.get(n, 0) for n in names])
+    fit = Combination(np.zeros(len(GROUPS) + 1), correction.astype(np.float32))
+
+    weighed = fit.weighed(table, documents)
+    own = beginnings(weighed)
+    assert own.rows.tolist() == [0, 1]
+    whole = fit._whole_scores(weighed)
+    first, second = (fit._whole_scores(own.weighed) for _ in "ab")
+    assert (first == second).all()
+    assert first[0] > whole[0]
+    assert first[1] < whole[1]
+    assert fit.scores(weighed) == pytest.approx([first[0], whole[1]])
+
+    unlike = weighed._replace(unfamiliar=np.array([0.6, 0.6]))
+    doubting = fit._replace(usual=0.5)
+    assert doubt(unlike.unfamiliar, 0.5) == pytest.approx([5, 5])
+    drawn = doubting._drawn_and_raised(unlike)[0]
+    of_own = doubting._drawn_and_raised(beginnings(unlike).weighed)[0]
+    assert doubting.scores(unlike)[0] == pytest.approx(drawn + (of_own - drawn) / 5)
+    # Other classes have no attackers.
+    assert beginnings(weighed._replace(limits=None)) is None
+    assert beginnings(fit.weighed(table, documents._replace(in_rest=None))) is None
+
+
+@given(QUOTED)
+@examples(30)
+def test_quoted_ham_never_lowers_a_score(model, quoted):
+    assert score(model, SPAM_TEXT + quoted) >= score(model, SPAM_TEXT) - 1e-9
+
+
+@given(QUOTED)
+@examples(30)
+def test_a_reason_is_given_for_every_part_of_a_score(model, quoted):
+    for data in (SPAM_TEXT + quoted, quoted, b"Subject: lunch\n\nthanks, see you\n" + quoted):
+        explanation = model.explain(Item("-", None, data))
+        assert explanation.by_beginning == (data.startswith(SPAM_TEXT))
+        total = explanation.constant + sum(each.contribution for each in explanation.evidence)
+        assert total == pytest.approx(score(model, data))
+
+
+def test_spam_that_is_quoted_is_spam(model):
+    lines = SPAM_TEXT.partition(b"\n\n")[2].splitlines(keepends=True)
+    quoted = b"Subject: offer\n\n" + b"".join(b"> " + line for line in lines)
+    assert score(model, quoted) == pytest.approx(score(model, SPAM_TEXT))
+
+
+def test_evaluation_and_a_user_get_the_same_scores(model):
+    items = [
+        Item("a", "spam", SPAM_TEXT + b"On Monday, Sam wrote:\n" + b"> meeting on monday\n" * 9),
+        Item("b", "ham", b"Subject: lunch\n\nsee you at lunch, thanks\n> pills?\n"),
+    ]
+    expected = [score(model, item.data) for item in items]
+    corpus, _ = read_corpus(items, MAIL)
+    joint = answers_of(model, corpus, np.arange(2)).joint
+    assert joint[:, 1] - joint[:, 0] == pytest.approx(expected)
+
+    documents = corpus.over_keys(np.arange(2))
+    joint = joint_of(model, documents, [None, None])
+    assert joint[:, 1] - joint[:, 0] == pytest.approx(expected)
+    # What a user has taught of quoted words does not lower the score of a beginning either.
+    taught = [
+        Item("c", "ham", b"Subject: lunch\n\nmeeting on monday\n"),
+        Item("d", "spam", b"Subject: watches\n\nwatches for all\n"),
+    ]
+    table = train_classifier(count_items(taught, MAIL), MAIL).table
+    corpus, _ = read_corpus(taught, MAIL)
+    own = own_of(model, table, corpus.over_keys(np.arange(2)), corpus.y)
+    spam = Item("e", "spam", SPAM_TEXT)
+    alone = read_corpus([spam], MAIL)[0].over_keys(np.arange(1))
+    joint = joint_of(model, united([alone, documents]), [own] * 3)
+    of_spam, of_both, _ = (joint[:, 1] - joint[:, 0]).tolist()
+    assert of_both >= of_spam - 1e-9
