@@ -53,6 +53,11 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
+def amount_text(n: int, noun: str) -> str:
+    """Return a number of things, such as `1 message` or `1,024 messages`; noun: in the plural."""
+    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}"
+
+
 def raw_name(name: str) -> bytes:
     """Return a file name as the bytes that the system knows it by.
 

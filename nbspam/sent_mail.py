@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Integers, Keys, distinct
+from nbspam.printing import amount_text
 
 ID, ADDRESS, NAME, OWN = range(4)  # kinds of facts, in their lowest two bits
 _KIND_BITS = np.uint64(3)
@@ -111,8 +112,8 @@ class SentMail:
     @property
     def in_words(self) -> str:
         """How much is known."""
-        counts = {"sent message": len(self.messages), "correspondent": self.n_correspondents}
-        return ", ".join(f"{n:,} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+        counts = {"sent messages": len(self.messages), "correspondents": self.n_correspondents}
+        return ", ".join(amount_text(n, noun) for noun, n in counts.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file; the inverse is `SentMail(**values)`."""

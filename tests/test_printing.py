@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nbspam.printing import (
     Extent,
+    amount_text,
     clipped,
     display_width,
     left,
@@ -115,6 +116,17 @@ def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp
     starts = [tokens[0].removesuffix("token"), tokens[1].removesuffix("大小=小")]
     assert starts != tokens
     assert len({display_width(start) for start in starts}) == 1
+
+
+def test_one_thing_is_told_in_the_singular():
+    said = [amount_text(n, "messages") for n in (0, 1, 2, 1024)]
+    assert said == ["0 messages", "1 message", "2 messages", "1,024 messages"]
+
+
+def test_a_model_of_one_message_and_one_row_is_told_in_the_singular(nbspam, tmp_path):
+    (tmp_path / "a.csv").write_text("colour,size,class\nred,1,x\n")
+    train = "table", "train", tmp_path / "a.csv", "--target", "class", "-m", tmp_path / "m"
+    assert "read 1 row (1 x)" in nbspam(*train)[1]
 
 
 def test_whoever_watches_gets_the_things_their_name_and_their_number():

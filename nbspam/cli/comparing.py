@@ -11,6 +11,7 @@ from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import Command, titled
 from nbspam.cli.training_options import columns_options, table_training_options, training_options
 from nbspam.errors import UsageError
+from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _show(
         return
     pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"
     for other, comparison in zip(form.others, compared.comparisons, strict=True):
-        judged = f"{comparison.n_docs:,} {compared.noun}, {comparison.n_folds} {pieces}"
+        judged = f"{amount_text(comparison.n_docs, compared.noun)}, {comparison.n_folds} {pieces}"
         click.echo(_comparison_text([f"A  {first}", f"B  {other}", judged], comparison, compared))
 
 

@@ -9,6 +9,7 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command
 from nbspam.errors import UsageError
+from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices
 
 if TYPE_CHECKING:
@@ -82,8 +83,10 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
     if as_json:
         output.echo_json({"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens})
         return
-    n_read = f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"
-    output.echo_summary(f"imported {n_tokens:,} tokens of {n_read}; model in {model_path}")
+    n_read = output.total_text(table.n_docs, classifier.noun, n_docs)
+    output.echo_summary(
+        f"imported {amount_text(n_tokens, 'tokens')} of {n_read}; model in {model_path}"
+    )
 
 
 @click.command(
@@ -182,7 +185,7 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
             facts |= {"in_both": merged.repeated, "disputed": merged.disputed}
         output.echo_json({"model": path, "kept": kept, "read": n_docs, **facts})
         return
-    read = f"{sum(n_docs.values()):,} {classifier.noun} ({output.counts_text(n_docs)})"
+    read = output.total_text(sum(n_docs.values()), classifier.noun, n_docs)
     if not merged.is_training:
         both = f"{merged.repeated:,} known to several, {merged.disputed:,} as different classes"
         lines = [f"added {merged.n_added} models: {read}", both]
@@ -191,4 +194,4 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
         lines = [f"added {merged.n_added} parts: {read}{again}"]
     if loss:
         lines.append(f"forgot {output.loss_text(loss)}")
-    output.echo_summary(*lines, f"learned {n_tokens:,} tokens; model in {path}")
+    output.echo_summary(*lines, f"learned {amount_text(n_tokens, 'tokens')}; model in {path}")

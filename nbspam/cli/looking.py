@@ -67,7 +67,7 @@ def info_command(model_path: str, as_json: bool) -> None:
     output.echo_rows(
         [
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
-            ("trained", f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"),
+            ("trained", output.total_text(table.n_docs, classifier.noun, n_docs)),
             ("tokens", f"{n_tokens:,}"),
             *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
             *([("people", sent.in_words)] if sent else []),
@@ -435,7 +435,7 @@ cluster_options = options.filling(
     ),
     click.option(
         "--restarts",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, options.MAX_RESTARTS),
         metavar="N",
         default=5,
         show_default=True,

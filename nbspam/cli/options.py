@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nbspam.workers import Workers
 
 _MAX_LOSS_BYTES = 1 << 20
+MAX_RESTARTS = 10_000  # random starts of EM; a larger number is a slip of the keyboard
 _LARGEST_SEED = (1 << 32) - 1  # that NumPy's older generators take
 AUTO, ESTIMATED = "auto", "estimated"
 

@@ -13,6 +13,7 @@ import click
 
 from nbspam.cli.frame import is_quiet
 from nbspam.errors import InputError, UsageError
+from nbspam.printing import amount_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,6 +260,11 @@ def counts_text(n_docs: dict[str, int]) -> str:
     return f"{shown} and {more:,} more classes" if more > 0 else shown
 
 
+def total_text(n: int, noun: str, n_docs: dict[str, int]) -> str:
+    """Return how many documents there are, in all and in each class: `3 rows (2 ham, 1 spam)`."""
+    return f"{amount_text(n, noun)} ({counts_text(n_docs)})"
+
+
 def class_counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:
     """Return how many documents or rows of each class a model has learned."""
     return {name: round(n) for name, n in zip(classes, class_count, strict=True)}
@@ -313,10 +319,9 @@ def report_outcome(
 def loss_text(loss: "Loss") -> str:
     """Return in words which tokens a model has forgotten."""
     most = int(loss.of_each.max(initial=0))
-    plural = "" if loss.of_others == 1 else "s"
     lacks = f", each of the others lacks up to {most:,}" if most else ""
     known = f"of those kept {loss.n_exact:,} are exact{lacks}"
-    return f"tokens of up to {loss.of_others:,} message{plural} each; {known}"
+    return f"tokens of up to {amount_text(loss.of_others, 'messages')} each; {known}"
 
 
 def loss_json(loss: "Loss | None") -> dict[str, int] | None:

@@ -11,6 +11,7 @@ from nbspam.cli.frame import Command
 from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
 from nbspam.cli.training import rounds_json, show_rounds
 from nbspam.errors import UsageError
+from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _show_table(
         return
     failed = f", skipped {len(skipped):,}" if skipped else ""
     output.echo_summary(
-        f"read {sum(n_rows.values()):,} rows ({output.counts_text(n_rows)}){failed}",
+        f"read {output.total_text(sum(n_rows.values()), 'rows', n_rows)}{failed}",
         *(f"  {line}" for line in output.columns_text(schema)),
         f"learned {schema.target} by {classifier.name}; model in {model_path}",
     )
@@ -166,7 +167,8 @@ def _show_em(
         return
     show_rounds(found.fit.steps)
     output.echo_summary(
-        f"read {found.n_labelled:,} rows with a class, {found.n_unlabelled:,} without",
+        f"read {amount_text(found.n_labelled, 'rows')} with a class,"
+        f" {found.n_unlabelled:,} without",
         *(f"  {line}" for line in output.columns_text(schema)),
         f"learned {schema.target} by {classifier.name} and EM; model in {model_path}",
     )
@@ -254,7 +256,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     if as_json:
         output.echo_json({"model": output_path, "kept": kept, "read": n_rows})
         return
-    read = f"{sum(n_rows.values()):,} {classifier.noun} ({output.counts_text(n_rows)})"
+    read = output.total_text(sum(n_rows.values()), classifier.noun, n_rows)
     learned = f"learned {classifier.schema.target}; model in {output_path}"
     output.echo_summary(f"added {merged.n_added} models: {read}", learned)
 

@@ -12,6 +12,7 @@ from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import Command, is_quiet
 from nbspam.cli.judging import print_answers
 from nbspam.errors import NotTrainedError, UsageError
+from nbspam.printing import amount_text
 from nbspam.settings import (
     FEATURES,
     UNBOUNDED,
@@ -162,11 +163,11 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     output.echo_summary(
-        f"read {table.n_docs:,} {noun} ({output.counts_text(n_docs)}){again}{failed}",
+        f"read {output.total_text(table.n_docs, noun, n_docs)}{again}{failed}",
         *inputs.columns_read_lines(learned.classifier.settings.columns),
         *([f"forgot {output.loss_text(table.loss)}"] if table.loss else []),
         *([f"learned {sent.in_words}"] if sent else []),
-        f"learned {len(table.vocabulary):,} tokens; model in {model_path}",
+        f"learned {amount_text(len(table.vocabulary), 'tokens')}; model in {model_path}",
     )
 
 
@@ -219,7 +220,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
         f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",
         *inputs.columns_read_lines(report.classifier.settings.columns),
         f"an unlabelled document counts {report.weight:g}{chosen}",
-        f"learned {n_tokens:,} tokens; model in {model_path}",
+        f"learned {amount_text(n_tokens, 'tokens')}; model in {model_path}",
     )
 
 
@@ -298,9 +299,9 @@ def _show_part(
     failed = f", skipped {len(skipped):,}" if skipped else ""
     classes = f" ({output.counts_text(n_docs)})" if n_docs else ""
     output.echo_summary(
-        f"read {table.n_docs:,} of {n_items:,} {settings.noun}{classes}{failed}",
+        f"read {table.n_docs:,} of {amount_text(n_items, settings.noun)}{classes}{failed}",
         *inputs.columns_read_lines(settings.columns),
-        f"counted {len(table.vocabulary):,} tokens; part {share.shard} in {path}",
+        f"counted {amount_text(len(table.vocabulary), 'tokens')}; part {share.shard} in {path}",
     )
 
 

@@ -327,7 +327,7 @@ _column_options: tuple[Decorator, ...] = (
     ),
     click.option(
         "--order",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, 100),
         metavar="K",
         help="For akde: how many parents a column has.  [default: 3]",
     ),
@@ -380,7 +380,7 @@ table_unlabelled_options = options.filling(
     *rounds_options,
     click.option(
         "--restarts",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, options.MAX_RESTARTS),
         metavar="N",
         help="Random starts of EM beside the known values.  The most likely result is kept."
         "  [default: 5 for a network with a column that is never known, else 0]",

@@ -23,6 +23,7 @@ from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import parent_folder, resolved, unwritable
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.models import DAMAGE
+from nbspam.printing import amount_text
 from nbspam.settings import PRESENCE
 from nbspam.store.assembly import (
     ModelMessages,
@@ -162,7 +163,7 @@ def findings(path: str) -> Iterator[Finding]:
     else:
         yield _ledger(classifier.memory, classifier)
         n_sampled = len(classifier.memory.sample.digests)
-        yield Finding(GOOD, "sample", f"{n_sampled:,} messages kept for fitting")
+        yield Finding(GOOD, "sample", f"{amount_text(n_sampled, 'messages')} kept for fitting")
     yield _journal(path, snapshot.identity, journal, classifier)
 
 
@@ -181,7 +182,9 @@ def _rights(path: str) -> Finding:
 
 def _counts(classifier: Classifier) -> Finding:
     table = classifier.table
-    text = f"{table.n_docs:,} messages, {len(table.vocabulary):,} tokens"
+    text = (
+        f"{amount_text(table.n_docs, 'messages')}, {amount_text(len(table.vocabulary), 'tokens')}"
+    )
     if classifier.settings.weighting == PRESENCE and (
         (np.asarray(table.feature_count, np.float64) > table.class_count).any()
     ):
@@ -195,9 +198,9 @@ def _ledger(memory: Memory, classifier: Classifier) -> Finding:
         return Finding(NOTE, "ledger", text)
     n_told = int(memory.ledger.told.sum())
     told = f", {n_told:,} of them told one at a time" if n_told else ""
-    text = f"{len(memory.ledger.digests):,} messages{told}"
-    counted = np.bincount(memory.ledger.labels, minlength=len(classifier.classes))
-    if (counted != classifier.table.class_count).any():
+    text = f"{amount_text(len(memory.ledger.digests), 'messages')}{told}"
+    of_class = np.bincount(memory.ledger.labels, minlength=len(classifier.classes))
+    if (of_class != classifier.table.class_count).any():
         note = "the counts differ from it, as after fading or importing counts"
         return Finding(NOTE, "ledger", f"{text}; {note}")
     return Finding(GOOD, "ledger", text)

@@ -17,6 +17,7 @@ import numpy as np
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
 from nbspam.models.columns import Levels
+from nbspam.printing import amount_text
 from nbspam.sources.records import Record, is_number_cell
 from nbspam.sources.rows import no_column
 
@@ -71,7 +72,7 @@ class Column:
             return f"{self.name} numeric, cut at {cut}" if cut else f"{self.name} numeric, not cut"
         if self.levels is None:
             return f"{self.name} numeric"
-        return f"{self.name} categorical, {len(self.levels)} values"
+        return f"{self.name} categorical, {amount_text(len(self.levels), 'values')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, fold
     # A filter that learns what it is sure of learns nothing.
     nbspam("filter", "--learn", "confident", "--sure", "0.6", stdin=HAM)
     out = nbspam("info")[1]
-    assert "trained\t1 messages (0 ham, 1 spam)" in out
+    assert "trained\t1 message (0 ham, 1 spam)" in out
     assert f"decision\t{ONLY_SPAM[8:]}" in out
 
     words = b".MSG_COUNT 3 0 20260101\npills 3 0 20260101\n"

@@ -26,6 +26,10 @@ cluster | Missing
 classify --fp-cost x | nbspam: --fp-cost x: not a number above 0; a miss costs 1
 classify --jobs 0 | nbspam: --jobs 0 is not in the range x>=1; see `nbspam classify --help`
 classify --jobs x | nbspam: --jobs 'x' is not a whole number; see `nbspam classify --help`
+cluster -k 2 --restarts 10001 | nbspam: --restarts 10001 is not in the range 1<=x<=10000
+table cluster -k 2 --restarts 10001 | --restarts 10001 is not in the range 1<=x<=10000
+table train --restarts 10001 | --restarts 10001 is not in the range 0<=x<=10000
+table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
 shard 1/2 $FOLDER -o $OTHER --unlabelled . | No such option '--unlabelled'

@@ -22,6 +22,7 @@ from nbspam.models import BayesianNetwork
 from nbspam.models.network import structure
 from nbspam.models.network.network import Network, from_json, infer, to_json
 from nbspam.models.network.questions import gibbs, network_of_tokens
+from nbspam.printing import watched
 from support import examples
 
 # --- the oracle ------------------------------------------------------------------------------
@@ -388,6 +389,21 @@ def test_huge_tables_are_avoided_unless_max_parents_asks_for_them():
     assert max(map(len, found)) == 1
     with pytest.raises(UsageError, match=r"a table of 3 parents would need 11.9 GiB"):
         structure.hill_climb(scores, structure.empty_start(5), max_parents=3)
+
+
+def test_the_columns_of_a_wide_table_are_watched():
+    watched_loops = []
+
+    def watch(things, what, extent):
+        passed = [*things]
+        weights = map(extent.weight or (lambda _: 1), passed)
+        watched_loops.append((what, sum(weights), extent.total()))
+        yield from passed
+
+    scores = structure.FamilyScores(np.zeros((4, 5), np.int64), [2] * 5, "likelihood")
+    with watched(watch):
+        structure.hill_climb(scores, structure.tree_start(scores))
+    assert watched_loops == [("columns", 10, 10), ("columns", 5, 5)]
 
 
 @given(seeds)

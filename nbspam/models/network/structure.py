@@ -15,6 +15,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
+from nbspam.printing import Extent, tracked
 
 Parents = tuple[tuple[int, ...], ...]
 
@@ -310,7 +311,7 @@ class _Climber:
         self.arrows = arrows_of(start)
         # [parent, child]: the gain of adding the arrow, or removing it if it exists, nats.
         self._toggle: Floats = np.zeros(self.arrows.shape)
-        for child in range(len(start)):
+        for child in tracked(range(len(start)), "columns"):
             self._update_gains(child)
 
     def _update_gains(self, child: int) -> None:
@@ -413,7 +414,9 @@ def tree_start(scores: FamilyScores, target: int | None = None) -> Parents:
     if not nodes:
         return tuple(parents)
     weight = np.zeros((len(nodes), len(nodes)))
-    for b, j in enumerate(nodes):
+    n_pairs = len(nodes) * (len(nodes) - 1) // 2
+    for b in tracked(range(len(nodes)), "columns", Extent(lambda: n_pairs, lambda b: b)):
+        j = nodes[b]
         alone = scores.log_likelihood(j, given)
         for a, i in enumerate(nodes[:b]):
             gain = scores.log_likelihood(j, tuple(sorted((*given, i)))) - alone
