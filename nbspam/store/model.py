@@ -129,6 +129,12 @@ class StoredModel:
         self.is_due = False  # a fit, which could not be written or is left to another process
         self._current = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to rebuild the model: from its path, or from the classifier in memory."""
+        if self.is_on_disk:
+            return StoredModel, (self.name, None, self._new, self._served)
+        return StoredModel.in_memory, (self.whole(),)
+
     @property
     def is_there(self) -> bool:
         """Whether there is a model file."""

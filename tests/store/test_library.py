@@ -1,6 +1,8 @@
 """The library's face, as its users see it."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 import time
@@ -126,6 +128,25 @@ def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(s
     nbspam.load(tmp_path / "copy.nbspam").update([(b"Subject: x\n\ny", "ham")])
     copies = [load_tokens(str(tmp_path / f"{name}.nbspam")) for name in ("m", "copy")]
     assert [each.table.n_docs for each in copies] == [7, 8]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_a_model_is_copied_and_pickled_a_stored_one_by_its_path(folder, tmp_path, copied):
+    in_memory = nbspam.train(folder)
+    lesson = [(b"Subject: seed catalogue\n\ntulips\n", "ham")]
+    in_memory.update(lesson)
+    in_memory.save(tmp_path / "m.nbspam")
+    stored = nbspam.load(tmp_path / "m.nbspam")
+    another, same = copied(in_memory), copied(stored)
+
+    for model in another, same:
+        assert model.classify(SPAM) == in_memory.classify(SPAM)
+        assert model.update(lesson).already_known == 1
+        assert model.unlearn([lesson[0][0]]).unlearned == 1
+    assert in_memory.update(lesson).already_known == 1
+    assert stored.update(lesson).learned == 1  # the copy un-learned it in the file of both
 
 
 def test_texts_come_as_pairs_and_classes_are_whatever_their_labels_are():
