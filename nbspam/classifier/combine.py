@@ -73,6 +73,7 @@ DOUBT, MOST_DOUBT = 40.0, 19.0  # the divisor's growth with the share above the 
 # anybody can add headers that nobody knows, and a third of spams stuffed with words would pass.
 UNCERTAIN = 0.0, log(FP_COST)
 NEUTRAL = 20.0  # messages that are assumed to say of each word that it leans to neither class
+FEWEST_WITH_BEGINNING = 20  # learned messages; scores by fewer are too uncertain for a second one
 CERTAIN = -10.0  # nats; no beginning turns a message below into spam, and most ham is below: E-321
 RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
@@ -126,6 +127,8 @@ class Combination(NamedTuple):
 
     def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
         """Return documents over columns of the table with the log-odds of their tokens."""
+        if table.n_docs < FEWEST_WITH_BEGINNING:
+            documents = documents._replace(in_rest=None)
         groups = table.vocabulary.groups.take(documents.tokens)
         counts = table.feature_count.take(documents.tokens, axis=0), table.class_count, groups
         leaning = leanings(*counts).take(documents.columns) if self.leaning < 1 else None

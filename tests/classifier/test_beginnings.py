@@ -52,8 +52,8 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
         [message(body="pills", rest="lunch report"), message(body="lunch", rest="pills")],
         MAIL.tokens,
     )
-    counted = tokenize([message(body="pills"), message(body="lunch report")], MAIL.tokens)
-    table = count_batch(counted, ["spam", "ham"], PRESENCE)
+    counted = tokenize(10 * [message(body="pills"), message(body="lunch report")], MAIL.tokens)
+    table = count_batch(counted, 10 * ["spam", "ham"], PRESENCE)
     documents = table.known(batch.documents)
     names = [table.vocabulary.text(j) for j in range(len(table.vocabulary))]
     correction = np.array([{"pills": 2, "lunch": -3, "report": -1}.get(n, 0) for n in names])
@@ -78,6 +78,8 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
     # Other classes have no attackers.
     assert beginnings(weighed._replace(limits=None)) is None
     assert beginnings(fit.weighed(table, documents._replace(in_rest=None))) is None
+    few = table._replace(class_count=np.array([10.0, 9]))  # of 19 messages
+    assert beginnings(fit.weighed(few, documents)) is None
 
 
 @given(QUOTED)
