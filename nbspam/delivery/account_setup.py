@@ -18,6 +18,7 @@ from nbspam.evaluation.judging import fold_trial, labelled_corpus
 from nbspam.imap.accounts import ImapUrl
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.mail.correspondence import Heading, heading
+from nbspam.printing import amount_text
 from nbspam.settings import PRESETS
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
@@ -91,14 +92,14 @@ def surveyed(session: AccountSession, spam_folder: str | None = None) -> Account
         raise InputError(f"{where}: no junk folder; name one by --spam-folder")
     if junk.n_messages < _FEWEST:
         raise InputError(
-            f"{where}: {junk.name} has {junk.n_messages} messages, too few to learn from; put"
-            f" {_FEWEST} or more there, or begin with: nbspam sort {session.url}"
+            f"{where}: {junk.name} has {amount_text(junk.n_messages, 'messages')}, too few to"
+            f" learn from; put {_FEWEST} or more there, or begin with: nbspam sort {session.url}"
         )
     assert inbox is not None
     if inbox.n_messages < 2 * _FEWEST:
         raise InputError(
-            f"{where}: {inbox.name} has {inbox.n_messages} messages, too few to learn from; begin"
-            f" with: nbspam sort {session.url}"
+            f"{where}: {inbox.name} has {amount_text(inbox.n_messages, 'messages')}, too few to"
+            f" learn from; begin with: nbspam sort {session.url}"
         )
     return survey
 
