@@ -355,8 +355,10 @@ def sync_folder(folder: str) -> None:
 
 def unwritable(path: str, error: OSError) -> ModelFileError:
     """Return the error to raise for a model that the system does not let us write."""
-    room = "free some space or " if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
-    return ModelFileError(
-        f"{path}: cannot write the model: {error.strerror or error}; "
-        f"{room}give another place with -m"
-    )
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS} and os.path.exists(path):
+        # A model that is there is to learn on; another place would have another model.
+        advice = "let this user write to it and to its folder"
+    else:
+        room = "free some space or " if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+        advice = f"{room}give another place with -m"
+    return ModelFileError(f"{path}: cannot write the model: {error.strerror or error}; {advice}")

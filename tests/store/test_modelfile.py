@@ -539,6 +539,16 @@ def test_a_full_disk_or_an_interrupt_leaves_the_old_model(model, monkeypatch, st
     assert same(load_state(str(model)), STATE)
 
 
+def test_a_model_that_may_not_be_written_is_to_stay_where_it_is(model, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", forbidden)
+    reason = "cannot write the model: Permission denied"
+    assert failure(model) == f"{reason}; let this user write to it and to its folder"
+    assert failure(model.parent / "new") == f"{reason}; give another place with -m"
+
+
 def test_a_write_that_fails_halfway_leaves_the_old_model(model):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
