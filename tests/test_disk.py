@@ -300,7 +300,7 @@ def test_a_backup_of_hard_links_keeps_what_it_has(nbspam, trained, tmp_path):
 
     assert (tmp_path / "backup" / "m.nbspam.journal").read_bytes() == before
     assert "2 changes" in nbspam("doctor")[1]
-    assert "1 changes" in nbspam("doctor", "-m", tmp_path / "backup" / "m.nbspam")[1]
+    assert "1 change, " in nbspam("doctor", "-m", tmp_path / "backup" / "m.nbspam")[1]
 
 
 # ---- temporary files ----

@@ -10,6 +10,7 @@ from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import Command, Decorator, titled
 from nbspam.cli.training_options import training_options
 from nbspam.errors import UsageError
+from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices, option_name
 from nbspam.sources.items import Item
 
@@ -418,7 +419,8 @@ def _tuning_text(tuning: "Tuning", noun: str) -> str:
     costs = tuning.derived.cutoffs
     priced = "" if costs.unsure_cost is None else f", unsure {costs.unsure_cost:g}"
     lines = [
-        f"{tuning.n_docs:,} {noun}; a miss costs 1, ham called spam {costs.fp_cost:g}{priced}",
+        f"{amount_text(tuning.n_docs, noun)}; a miss costs 1, ham called spam"
+        f" {costs.fp_cost:g}{priced}",
         "",
         f"{'spam from':>10}{'ham up to':>11}{'fp':>8}{'fn':>8}{'unsure':>8}{'cost':>12}",
     ]

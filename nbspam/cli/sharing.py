@@ -11,6 +11,7 @@ from nbspam.cli import options
 from nbspam.cli.frame import Command, titled
 from nbspam.cli.output import echo_json, echo_rows, echo_summary
 from nbspam.errors import UsageError
+from nbspam.printing import amount_text
 
 if TYPE_CHECKING:
     from nbspam.server.choices import ShareChoices
@@ -187,4 +188,4 @@ def _print_status(sharer: "Sharer", as_json: bool) -> None:
     echo_rows(rows)
     models = {facts.get("model") for facts in hosts.values()} - {None}
     equal = "equal" if len(models) == 1 else "not equal now"
-    echo_summary(f"{sharer.log.name}: {end.n_records:,} records; models {equal}")
+    echo_summary(f"{sharer.log.name}: {amount_text(end.n_records, 'records')}; models {equal}")

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from nbspam.disk import make_file, make_folder, parent_folder, resolved
 from nbspam.errors import ModelFileError, SharedLogError
+from nbspam.printing import amount_text
 from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
 MOST = 100_000  # lessons in an outbox; about 1 GB
@@ -65,8 +66,9 @@ def share_findings(path: str) -> list[Finding]:
             place, n_waiting = outbox.place(), outbox.size()
     except ModelFileError as error:
         return [Finding(BAD, "share", str(error))]
-    text = f"{place.n_read:,} records of the log read, {n_waiting:,} lessons in the outbox"
-    skipped = f", {place.skipped:,} records were no lessons" if place.skipped else ""
+    n_read, waiting = amount_text(place.n_read, "records"), amount_text(n_waiting, "lessons")
+    text = f"{n_read} of the log read, {waiting} in the outbox"
+    skipped = f", {amount_text(place.skipped, 'records')} skipped" if place.skipped else ""
     return [Finding(NOTE if n_waiting or skipped else GOOD, "share", text + skipped)]
 
 

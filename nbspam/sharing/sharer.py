@@ -20,6 +20,7 @@ from nbspam.counts.ledger import LabelChange, LogProgress, respelt
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import locked, make_folder, parent_folder, resolved
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
+from nbspam.printing import amount_text
 from nbspam.sharing.logs import LogEnd, SharedLog
 from nbspam.sharing.order import (
     OrderedLessons,
@@ -211,9 +212,10 @@ class Sharer:
             self.outbox.send_again()
             raise SharedLogError(f"{self.log.name}: not the log that this host has read; {again}")
         if place.n_read < end.n_trimmed:
+            n_missed = amount_text(end.n_trimmed - place.n_read, "records")
             raise SharedLogError(
-                f"{self.log.name}: {end.n_trimmed - place.n_read:,} records that this host has not"
-                f" read were removed; {again}"
+                f"{self.log.name}: this host has not read {n_missed} that the log has removed;"
+                f" {again}"
             )
         return end
 

@@ -214,11 +214,11 @@ def _journal(path: str, owner: Identity, journal: Journal, classifier: Classifie
     if journal.owner != owner:
         text = problem or f"{name} is one that this model has taken in; the next update removes it"
         if journal.changes:
-            text += f"; it holds {len(journal.changes):,} changes"
+            text += f"; it holds {amount_text(len(journal.changes), 'changes')}"
         return Finding(NOTE, "journal", text)
     if problem:
         return Finding(BAD, "journal", f"{problem}; save them with: nbspam doctor --repair")
-    text = f"{len(journal.changes):,} changes, {journal.size:,} bytes"
+    text = f"{amount_text(len(journal.changes), 'changes')}, {journal.size:,} bytes"
     if journal.changes:
         change = signed_table(
             journal.changes, classifier.table.vocabulary, classifier.settings.weighting
@@ -277,7 +277,7 @@ def _repair(path: str) -> Finding:
     return Finding(
         NOTE,
         "repair",
-        f"{len(journal.changes):,} changes saved in a new journal, {lost};"
+        f"{amount_text(len(journal.changes), 'changes')} saved in a new journal, {lost};"
         f" the damaged one is kept as {aside}",
     )
 

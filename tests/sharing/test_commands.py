@@ -76,7 +76,7 @@ def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_
     status, said = nbspam(
         "share", "status", "-m", tmp_path / "model", "--share", secured.url, *known
     )
-    assert ": 1 records; models equal" in said
+    assert ": 1 record; models equal" in said
 
 
 def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(tmp_path):

@@ -140,7 +140,7 @@ def test_a_host_that_missed_trimmed_records_is_told_to_join(tmp_path):
     hosts[0].sharer.report()
     hosts[0].sharer.trim()
 
-    with pytest.raises(SharedLogError, match="1 records that this host has not read were removed"):
+    with pytest.raises(SharedLogError, match="has not read 1 record that the log has removed"):
         hosts[1].sharer.receive()
     for host in hosts:
         host.stop()

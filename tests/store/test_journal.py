@@ -577,7 +577,7 @@ def test_doctor_repairs_and_says_what_was_saved(nbspam, changed, journal):
     assert "save them with: nbspam doctor --repair" in out
     out = nbspam.out("doctor", "-m", changed, "--repair")
     saved = out.splitlines()[0]
-    assert saved.startswith("note\trepair\t1 changes saved in a new journal, 3 are lost;")
+    assert saved.startswith("note\trepair\t1 change saved in a new journal, 3 are lost;")
     assert Path(saved.partition("kept as ")[2]).read_bytes() == damaged
     assert known(changed) == [0]
     assert nbspam("doctor", "-m", changed, "--repair")[1].startswith("good\trepair\tthere was not")

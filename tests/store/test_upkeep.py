@@ -51,7 +51,7 @@ def test_of_a_whole_model_everything_is_good(nbspam, model, tmp_path):
     nbspam("update", "--spam", "-", stdin=SPAM)
     out = nbspam.out("doctor", "-m", model)
     assert {line.split("\t")[0] for line in out.splitlines()} == {GOOD}
-    assert "1 changes" in out
+    assert "1 change, " in out
     found = nbspam.json("doctor")["findings"]
     assert [each["state"] for each in found] == [GOOD] * 6
 
