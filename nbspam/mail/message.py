@@ -319,25 +319,25 @@ def own_beginnings(texts: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     """
     apart = [_without_quotes(text) for text in texts]
     if sum([len(own.strip()) for own, _ in apart]) < _FEW_BYTES:
-        apart = [(text, b"") for text in texts]
+        apart = [(text, ()) for text in texts]
     beginnings: list[bytes] = []
     rest: list[bytes] = []
     room = _BEGINNING
     for own, quoted in apart:
         end = _end_before(own, room)
         beginnings.append(own[:end])
-        rest += [part for part in (own[end:], quoted) if part]
+        rest += [part for part in (own[end:], *quoted) if part]
         room -= end
     return beginnings, b"\n".join(rest)
 
 
-def _without_quotes(text: bytes) -> tuple[bytes, bytes]:
-    """Return the part of a text that its writer seems to have written, and the other part."""
+def _without_quotes(text: bytes) -> tuple[bytes, Sequence[bytes]]:
+    """Return the part of a text that its writer seems to have written, and the other parts."""
     own, quoted = text, b""
     if text.find(b">") >= 0 and (text.startswith(b">") or text.find(b"\n>") >= 0):
         own, quoted = _without_quoted_lines(text)
     end = min(_introduction(own), _titled_rule(own))
-    return (own, quoted) if end == len(own) else (own[:end], own[end:] + quoted)
+    return own[:end], (own[end:], quoted)
 
 
 def _without_quoted_lines(text: bytes) -> tuple[bytes, bytes]:

@@ -502,6 +502,11 @@ def test_a_beginning_has_two_thousand_bytes_of_all_texts():
     assert apart == Message((head, subject, text, links, rest), whole.defects)
 
 
+def test_parts_of_a_rest_are_apart():
+    quoted, forwarded = b"Sam asked:\n> Lunch?\n", b"Ann wrote:\nOn Monday"
+    assert own_beginnings([quoted + OFFER + forwarded]) == ([OFFER], forwarded + b"\n" + quoted)
+
+
 PIECES = st.lists(
     st.sampled_from([b"> ", b"\n", b"----", b" title", b"wrote:", b":", b"\r\n", b"word " * 99])
 )
