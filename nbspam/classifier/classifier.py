@@ -26,7 +26,7 @@ from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import CHARACTERS, group_of, reference_tokens
-from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read
+from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read, whole_message
 from nbspam.tokens.sparse import Documents, Vocabulary
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, Verdict, Weighed
@@ -321,7 +321,7 @@ def judge_and_mark(
 def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[str, int]]:
     """Yield each token of each item as a string, and how often it occurs there."""
     for item in items:
-        message = message_of_item(item, settings)
+        message = whole_message(item, settings)
         counts = Counter(map(str, reference_tokens(message, settings.tokens)))
         yield from counts.items()
 

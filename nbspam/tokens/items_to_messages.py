@@ -112,8 +112,13 @@ def chunk_by_chunk(
 
 def message_of_item(item: Item, settings: Settings) -> Message:
     """Return the message that an item holds, to be judged; raises InputError."""
-    message = _message(_opened(item, item.read(), settings), settings)
+    message = whole_message(item, settings)
     return with_beginning(message) if settings.has_beginnings else message
+
+
+def whole_message(item: Item, settings: Settings) -> Message:
+    """Return the message that an item holds, each text in one piece; raises InputError."""
+    return _message(_opened(item, item.read(), settings), settings)
 
 
 def read(items: Iterable[Item], settings: Settings) -> Read:

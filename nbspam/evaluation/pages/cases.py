@@ -21,8 +21,8 @@ from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
 from nbspam.settings import FEATURES, Settings, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.tokens.definition import BODY, IN_TEXT, Token, pair_origin, reference_tokens
-from nbspam.tokens.items_to_messages import message_of_item
+from nbspam.tokens.definition import BODY, Token, pair_origin, reference_tokens
+from nbspam.tokens.items_to_messages import whole_message
 from nbspam.verdicts import Evidence, Explanation
 
 # --- words of a text, marked by the class that they spoke for -----------------------------
@@ -83,7 +83,7 @@ def marked(item: Item, settings: Settings, evidence: tuple[Evidence, ...]) -> Ma
     except InputError as error:
         return Marked("", (), 0, False, 0, 0, str(error).removeprefix(f"{item.name}: "))
     is_cut = len(data) >= KEPT_BYTES
-    message = message_of_item(item._replace(data=data[:KEPT_BYTES]), settings)
+    message = whole_message(item._replace(data=data[:KEPT_BYTES]), settings)
     nats = {each.token: each.contribution for each in evidence}
     strongest = max(map(abs, nats.values()), default=0.0) or 1.0
     mark = partial(_passage, settings=settings.tokens, nats=nats, strongest=strongest)
@@ -96,7 +96,7 @@ def marked(item: Item, settings: Settings, evidence: tuple[Evidence, ...]) -> Ma
         left_out += max(len(text) - limit, 0)
         room -= min(len(text), limit)
     of_text = tuple(
-        each for each in by_header(message.fields) if each.origin in (*IN_TEXT, "subject")
+        each for each in by_header(message.fields) if each.origin in ("body", "subject")
     )
     single = settings.tokens._replace(pairs=False, characters=False)
     words = set(map(str, reference_tokens(Message(of_text, ()), single)))
@@ -112,7 +112,6 @@ def _fields(message: Message) -> Iterator[tuple[str, str]]:
     """
     found: dict[str, list[str]] = {origin: [] for origin in _SHOWN}
     for origin, data in by_header(message.fields):
-        origin = BODY if origin in IN_TEXT else origin
         if origin in found:
             text = _BLANKS.sub(" ", data.decode("utf-8", "replace"))
             text = _EMPTY_LINES.sub("\n\n", text).strip()

@@ -252,6 +252,12 @@ def test_words_are_marked_as_they_are_written(data, token, piece):
     assert levels(cases.marked(Item("m", None, data, is_text=True), TEXT, said)) == [piece]
 
 
+def test_text_is_shown_in_the_order_in_which_it_is_written():
+    text = "> Do you sell pills?\nYes, we do, and they are cheap.\n> And lunch?\nNo."
+    found = cases.marked(Item("m", None, b"\n" + text.encode()), MAIL, evidence(cheap=2.0))
+    assert whole(found) == text
+
+
 def test_what_readers_do_not_see_is_named_so():
     html = b"Content-Type: text/html\n\n<p>seen</p><p style='display:none'>unseen words</p>"
     found = cases.marked(Item("m", None, html), MAIL, evidence(seen=1.0))
