@@ -80,9 +80,7 @@ class Explanation:
     evidence: tuple[Evidence, ...]  # strongest first; runs of characters are summed by words
     tokens: tuple[Evidence, ...] | None = None  # all known tokens; None: they are the evidence
     kept: float = 1.0  # factor, at most 1, of all this, because the input is unlike what is known
-    by_beginning: bool = (
-        False  # whether the beginning alone scores more, so that the rest is left out
-    )
+    by_beginning: bool = False  # whether it is judged by its beginning, which alone scores more
 
     def strongest(self, number: int) -> list[Evidence]:
         """Return the first `number` tokens, without tokens that contribute nothing."""

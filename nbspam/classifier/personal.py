@@ -16,6 +16,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Floats, Floats32, Integers, Integers32, Keys, find
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.combine import (
+    FEWEST_WITH_BEGINNING,
     IN_LAYER,
     MOST,
     Combination,
@@ -149,6 +150,10 @@ def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> Toke
 
 def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> WeighedEvidence:
     """Return documents over keys with their log-odds by the shared and the users' counts."""
+    if documents.in_rest is not None:  # see `Combination.weighed`
+        learned = shared.class_count.sum() + own.class_count.sum(axis=1)
+        is_judged_twice = (learned >= FEWEST_WITH_BEGINNING).take(documents.rows())
+        documents = documents._replace(in_rest=documents.in_rest & is_judged_twice)
     groups = groups_of(documents.tokens)
     columns, rows = documents.columns, documents.rows()
     of_all = shared.counts, shared.class_count, groups
@@ -192,9 +197,10 @@ def joint_of(
     documents: over keys.  owners: (n_docs,) what each document's user has taught; None: nothing.
     """
     known, own = known_of(shared, documents.tokens), entries_of(documents, owners)
-    score = known.combination.scores(weighed(known, documents, own))
+    evidence = weighed(known, documents, own)
+    score = known.combination.scores(evidence)
     if own.is_own.any():
-        entry, row, value = corrected(known, documents, own)
+        entry, row, value = corrected(known, evidence.documents, own)
         score += bounded(np.bincount(row, own.values[entry, 2] * value, len(score)))
     return joint_of_log_odds(score) + shared.shift
 
@@ -302,7 +308,7 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
     evidence = weighed(known, documents, own)
     shares, constant = known.combination.parts(evidence)
-    entry, _, value = corrected(known, documents, own)
+    entry, _, value = corrected(known, evidence.documents, own)
     more = own.values[entry, 2] * value
     if abs(total := float(more.sum())) > MOST:
         more *= MOST / abs(total)
@@ -375,8 +381,9 @@ def _corrections(
     for counts, of_class in ((others.values, y.take(documents.rows())), (others.class_count, y)):
         counts[np.arange(len(counts)), of_class] -= 1
         np.maximum(counts, 0, out=counts)
-    score = known.combination.scores(weighed(known, documents, others))
-    entry, row, value = corrected(known, documents, others)
+    evidence = weighed(known, documents, others)
+    score = known.combination.scores(evidence)
+    entry, row, value = corrected(known, evidence.documents, others)
     kept = met.take(entry)
     row, value, column = row[kept], value[kept], column.take(entry[kept])
     bounds = np.searchsorted(row, np.arange(len(y) + 1)).tolist()

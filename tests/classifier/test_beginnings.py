@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.classifier import Classifier
+from nbspam.classifier import personal
+from nbspam.classifier.classifier import Classifier, token_counts
 from nbspam.classifier.combine import Combination, beginnings, doubt
 from nbspam.classifier.personal import joint_of, own_of
 from nbspam.classifier.training import count_items, train_classifier
@@ -82,6 +83,20 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
     assert beginnings(fit.weighed(few, documents)) is None
 
 
+def test_users_get_a_beginning_judged_from_20_messages_on():
+    few = train_classifier(count_items(list(learned())[:18], MAIL), MAIL)
+    spam = Item("-", "spam", SPAM_TEXT + b"On Monday, Sam wrote:\n" + b"> lunch, thanks\n" * 9)
+    taught = [Item("a", "ham", b"Subject: hi\n\nwhere\n"), Item("b", "spam", b"\nwatches\n")]
+    table = train_classifier(count_items(taught, MAIL), MAIL).table
+    corpus, _ = read_corpus(taught, MAIL)
+    own = own_of(few, table, corpus.over_keys(np.arange(2)), corpus.y)
+
+    (verdict,) = personal.classify(few, [spam], [None], few.rule)
+    assert verdict.score == pytest.approx(score(few, spam.data))
+    explained = [personal.explain(few, spam, owner, few.rule) for owner in (None, own)]
+    assert [each.by_beginning for each in explained] == [False, True]
+
+
 @given(QUOTED)
 @examples(30)
 def test_quoted_ham_never_lowers_a_score(model, quoted):
@@ -96,6 +111,13 @@ def test_a_reason_is_given_for_every_part_of_a_score(model, quoted):
         assert explanation.by_beginning == (data.startswith(SPAM_TEXT))
         total = explanation.constant + sum(each.contribution for each in explanation.evidence)
         assert total == pytest.approx(score(model, data))
+
+
+def test_tokens_are_listed_in_the_order_of_the_whole_text():
+    mail = Item("-", None, b"\n> meeting on monday\ncheap pills without prescription\n")
+    names = [name for name, _ in token_counts([mail], MAIL)]
+    own = ["cheap", "pills", "without", "prescription"]
+    assert [name for name in names if ":" not in name] == ["meeting", "on", "monday", *own]
 
 
 def test_spam_that_is_quoted_is_spam(model):
