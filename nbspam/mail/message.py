@@ -68,6 +68,7 @@ _INTRODUCTION = re.compile(
     ).encode()
 )
 _RULE = b"-----"  # on both sides of a title: "-----Original Message-----"
+_BLANK = re.compile(rb"[ \n]")
 _QUOTED_LINES = re.compile(rb"(?:[ \t]*>[^\n]*(?:\n|\Z))++")
 
 
@@ -324,10 +325,11 @@ def own_beginnings(texts: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     rest: list[bytes] = []
     room = _BEGINNING
     for own, quoted in apart:
-        end = _end_before(own, room)
+        blank = _BLANK.search(own, room) if len(own) > room else None
+        end = blank.start() if blank else len(own)
         beginnings.append(own[:end])
         rest += [part for part in (own[end:], *quoted) if part]
-        room -= end
+        room = max(room - end, 0)
     return beginnings, b"\n".join(rest)
 
 
@@ -383,11 +385,3 @@ def _titled_rule(text: bytes) -> int:
             return start
         place = text.find(_RULE, stop, _BEGINNING) if stop >= 0 else -1
     return len(text)
-
-
-def _end_before(text: bytes, room: int) -> int:
-    """Return where a text is cut, before white space, so that it has about `room` bytes."""
-    if room <= 0 or len(text) <= room:
-        return min(len(text), max(room, 0))
-    ends = [end for end in (text.find(b" ", room), text.find(b"\n", room)) if end >= 0]
-    return min(ends, default=len(text))

@@ -486,10 +486,10 @@ def test_a_beginning_has_two_thousand_bytes_of_all_texts():
     long = b"lunch " * 400
     (begin,), rest = own_beginnings([long])
     assert (len(begin), begin + rest) == (2003, long)
-    beginnings, rest = own_beginnings([OFFER, long, b"more"])
+    beginnings, rest = own_beginnings([OFFER, long, b" more"])
     assert beginnings == [OFFER, long[: len(beginnings[1])], b""]
     assert 2000 <= sum(map(len, beginnings)) < 2000 + len("lunch ")
-    assert rest == long[len(beginnings[1]) :] + b"\nmore"
+    assert rest == long[len(beginnings[1]) :] + b"\n more"
     assert own_beginnings([b"x" * 9000]) == ([b"x" * 9000], b"")  # one word
 
     plain = parse_message(b"Subject: hi\n\n" + OFFER)

@@ -59,8 +59,8 @@ def test_a_client_that_is_refused_while_it_writes_reads_why(tmp_path, own_model)
     data = bytes(3_000_000)
     with serving(own_model, tmp_path, limits={"bytes_held": 1_000_000}) as served:
         for address, request, answer in (
-            (served.spamd, check(data), b"SPAMD/1.0 75 EX_TEMPFAIL"),
-            (served.http, post("/checkv2", data), b"HTTP/1.1 503 "),
+            (served.spamd, check(data), b"SPAMD/1.0 65 EX_DATAERR"),
+            (served.http, post("/checkv2", data), b"HTTP/1.1 413 "),
         ):
             with connected(address) as client:
                 client.sendall(request)  # all of it, though nobody wants it
