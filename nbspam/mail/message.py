@@ -302,8 +302,8 @@ def with_beginning(message: Message) -> Message:
     """Return a message with the rest of its texts, behind its beginning, in a field of its own."""
     fields = message.fields
     places = [place for place, field in enumerate(fields) if field.origin == "body"]
-    if places and fields[places[0]].text.find(b"\n") < 0:
-        del places[0]  # the subject
+    if places[:1] == [1] and fields[0].text.lower().find(b"\nsubject:") >= 0:
+        del places[0]  # the subject, which follows its head and may be folded
     beginnings, rest = own_beginnings([fields[place].text for place in places])
     if not rest:
         return message

@@ -502,6 +502,19 @@ def test_a_beginning_has_two_thousand_bytes_of_all_texts():
     assert apart == Message((head, subject, text, links, rest), whole.defects)
 
 
+@pytest.mark.parametrize("subject", ["x " * 1500, "x\n -----Lunch-----", "=?utf-8?q?a=0A>b?="])
+def test_a_subject_stays_in_one_piece_and_takes_no_room_of_the_beginning(subject):
+    quoted = b"> Lunch on Monday?\n"
+    head = f"Subject: {subject}\n {subject}\n\n".encode()
+    whole = parse_message(head + OFFER + quoted)
+    fields = with_beginning(whole).fields
+    assert fields[:2] == whole.fields[:2]
+    assert fields[2:] == (Field("body", OFFER), *whole.fields[3:], Field("rest", quoted))
+    # A text of one line is no subject.
+    line = parse_message(b"From: a@b.example\n\n" + b"lunch " * 400)
+    assert with_beginning(line).fields[-1].origin == "rest"
+
+
 def test_parts_of_a_rest_are_apart():
     quoted, forwarded = b"Sam asked:\n> Lunch?\n", b"Ann wrote:\nOn Monday"
     assert own_beginnings([quoted + OFFER + forwarded]) == ([OFFER], forwarded + b"\n" + quoted)
