@@ -242,8 +242,8 @@ class Beginnings(NamedTuple):
 def beginnings(weighed: WeighedEvidence, score: Floats | None = None) -> Beginnings | None:
     """Return the documents whose text has a rest, without the tokens that only the rest has.
 
-    score: (n_docs,) nats; documents below CERTAIN are left out.  None: no document has a rest, or
-    the classes are others than ham and spam.
+    score: (n_docs,) nats, if documents that score at most CERTAIN are to be left out.  Returns
+    None if no document is left, or if the classes are others than ham and spam.
     """
     documents, limits = weighed.documents, weighed.limits
     if documents.in_rest is None or limits is None:
