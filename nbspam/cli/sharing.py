@@ -186,6 +186,9 @@ def _print_status(sharer: "Sharer", as_json: bool) -> None:
         outbox, skipped, model = (str(value)[:20] for value in shown)
         rows.append((name, str(lag), outbox, skipped, model, heard))
     echo_rows(rows)
-    models = {facts.get("model") for facts in hosts.values()} - {None}
-    equal = "equal" if len(models) == 1 else "not equal now"
+    models = {facts.get("model") for facts in hosts.values()}  # None: lessons to read or send
+    if len(models - {None}) > 1:
+        equal = "not equal now"
+    else:
+        equal = "equal" if models and None not in models else "not compared yet"
     echo_summary(f"{sharer.log.name}: {amount_text(end.n_records, 'records')}; models {equal}")

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
+from nbspam.cli.sharing import _print_status
 from nbspam.sharing.outbox import Outbox
-from shared_logs import SERVERS, message
+from shared_logs import SERVERS, MemoryLog, message
 from support import ROOT
 
 PASSWORD = "correct horse"
@@ -77,6 +79,23 @@ def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_
         "share", "status", "-m", tmp_path / "model", "--share", secured.url, *known
     )
     assert ": 1 record; models equal" in said
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        ((), "not compared yet"),
+        (("a", None), "not compared yet"),
+        (("a", "b", None), "not equal now"),
+        (("a", "a"), "equal"),
+    ],
+)
+def test_models_are_called_equal_once_every_host_has_told_its_digest(models, words, capsys):
+    log = MemoryLog()
+    for number, model in enumerate(models):
+        log.report(f"host{number}", {"read": 0, **({"model": model} if model else {})})
+    _print_status(SimpleNamespace(log=log), False)
+    assert f"memory://log: 0 records; models {words}\n" in "".join(capsys.readouterr())
 
 
 def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(tmp_path):
