@@ -116,9 +116,10 @@ class AccountWatcher(threading.Thread):
         """Write a line for each message that was judged or learned, and count it."""
         name, ms = self.name, round(seconds * 1000, 1)
         for one in report.judged:
-            place = one.moved_to
+            place, p = one.moved_to, one.probability
+            shown = None if p is None else round(p, 6)
             self._log.answered(
-                account=name, verdict=one.label, probability=one.probability, moved=place, ms=ms
+                account=name, verdict=one.label, probability=shown, moved=place, ms=ms
             )
             self._tally.add(one.label if one.label in VERDICTS else "unsure")
         for one in report.learned:

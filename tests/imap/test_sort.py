@@ -400,8 +400,13 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     monkeypatch.setattr(socket, "getaddrinfo", no_network_at_first)
     monkeypatch.setattr(watch, "_PAUSES", (0.001, 0.001))
     box.put("INBOX", S[0])
-    told, ended = [], threading.Event()
-    log = SimpleNamespace(told=told.append, answered=lambda **facts: watcher.end())
+    told, judged, ended = [], [], threading.Event()
+
+    def answered(**facts):
+        judged.append(facts)
+        watcher.end()
+
+    log = SimpleNamespace(told=told.append, answered=answered)
     watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
     watcher.start()
     watcher.join(PATIENCE)
@@ -410,6 +415,8 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     assert watcher.error is None
     assert len(told) == 2
     assert all(each.startswith("ann@127.0.0.1: 127.0.0.1: no such host") for each in told)
+    assert [each["verdict"] for each in judged] == ["spam"]
+    assert judged[0]["probability"] == round(judged[0]["probability"], 6)
     assert box.where()["Junk"] == [S[0]]
 
 
