@@ -183,7 +183,8 @@ class Classifier(AnyClassifier):
         towards, against, kept, by_beginning = 1, 0, 1.0, False
         if isinstance(self.fit, Combination):
             weighed = self.fit.weighed(self.table, document)
-            kept, by_beginning = self.fit.kept(weighed), self.fit.is_by_beginning(weighed)
+            kept = self.fit.kept(weighed)
+            by_beginning = self.fit.deciding_beginning(weighed) is not None
         else:
             towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
         tokens, constant = self.reasons(document, towards, against)

@@ -15,6 +15,9 @@ knows few tokens of its headers, links and markup.  The evidence of its other to
 learned from another kind of mail, so its score is drawn towards even odds.  Its words alone
 may raise the score again, the more, the fewer of the other tokens are known.  They never lower
 it, so a sender gains nothing by adding words of ham.
+
+The beginning of a writer's own text may raise a score, too: ham that is quoted, forwarded or
+appended below a spam does not hide it.
 """
 
 from math import log
@@ -74,7 +77,7 @@ DOUBT, MOST_DOUBT = 40.0, 19.0  # the divisor's growth with the share above the 
 UNCERTAIN = 0.0, log(FP_COST)
 NEUTRAL = 20.0  # messages that are assumed to say of each word that it leans to neither class
 FEWEST_WITH_BEGINNING = 20  # learned messages; scores by fewer are too uncertain for a second one
-CERTAIN = -10.0  # nats; no beginning turns a message below into spam, and most ham is below: E-321
+SURELY_HAM = -10.0  # nats; no beginning turns mail below into spam, and most ham is below: E-321
 RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
 
@@ -182,11 +185,13 @@ class Combination(NamedTuple):
         drawn = tempered(whole, weighed.unfamiliar, self.usual)
         return float(drawn[0] / whole[0]) if whole[0] else 1.0
 
-    def is_by_beginning(self, weighed: "WeighedEvidence") -> bool:
-        """Return whether the beginning of one document scores more than all of it."""
+    def deciding_beginning(self, weighed: "WeighedEvidence") -> "Beginnings | None":
+        """Return the beginning of one document if it scores more than all of it, else None."""
         score = self._drawn_and_raised(weighed)
         own = beginnings(weighed, score)
-        return own is not None and bool(self._drawn_and_raised(own.weighed)[0] > score[0])
+        if own is None or self._drawn_and_raised(own.weighed)[0] <= score[0]:
+            return None
+        return own
 
     def parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
         """Return the share of each entry (nnz,) and of the constant in one document's score, nats.
@@ -194,9 +199,7 @@ class Combination(NamedTuple):
         They add up to the log-odds of class 1 from `scores`.
         """
         shares, constant = self._parts(weighed)
-        if self.is_by_beginning(weighed):
-            own = beginnings(weighed)
-            assert own is not None
+        if (own := self.deciding_beginning(weighed)) is not None:
             of_own, own_constant = self._parts(own.weighed)
             part = 1 / doubt(own.weighed.unfamiliar, self.usual)[0]
             shares *= 1 - part
@@ -239,20 +242,18 @@ class Beginnings(NamedTuple):
     weighed: WeighedEvidence
 
 
-def beginnings(weighed: WeighedEvidence, score: Floats | None = None) -> Beginnings | None:
+def beginnings(weighed: WeighedEvidence, score: Floats) -> Beginnings | None:
     """Return the documents whose text has a rest, without the tokens that only the rest has.
 
-    score: (n_docs,) nats, if documents that score at most CERTAIN are to be left out.  Returns
-    None if no document is left, or if the classes are others than ham and spam.
+    score: (n_docs,) nats; documents at or below SURELY_HAM are left out.  Returns None if no
+    document is left, or if the classes are others than ham and spam.
     """
     documents, limits = weighed.documents, weighed.limits
     if documents.in_rest is None or limits is None:
         return None
     offsets = documents.offsets
     has_rest = differences(offsets_of(documents.in_rest).take(offsets)) > 0
-    if score is not None:
-        has_rest &= score > CERTAIN
-    rows = positions_of(has_rest)
+    rows = positions_of(has_rest & (score > SURELY_HAM))
     if not len(rows):
         return None
     lengths = differences(offsets).take(rows)

@@ -335,7 +335,7 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
         by_words(message, settings, tokens),
         tokens,
         known.combination.kept(evidence),
-        known.combination.is_by_beginning(evidence),
+        known.combination.deciding_beginning(evidence) is not None,
     )
 
 

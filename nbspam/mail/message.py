@@ -63,9 +63,7 @@ _FEW_WORDS = 10
 _BEGINNING, _FEW_BYTES = 2000, 20
 # Words in lines that introduce another message, such as "On 3 September 2002, Sam wrote:".
 _INTRODUCTION = re.compile(
-    "|".join(
-        ("wrote", "writes", "orwarded message", "schrieb", "écrit", "escribió", "scritto", "写道")
-    ).encode()
+    "wrote|writes|[Ff]orwarded message|schrieb|écrit|escribió|scritto|写道".encode()
 )
 _RULE = b"-----"  # on both sides of a title: "-----Original Message-----"
 _BLANK = re.compile(rb"[ \n]")

@@ -505,7 +505,7 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     in_rest = None
     if is_rest.any():
         # The first occurrence decides, because a document's rest follows its other text.
-        in_rest = is_rest.take(words.field_of).take(rider.take(entry)).take(order)
+        in_rest = is_rest.take(words.field_of.take(rider.take(entry).take(order)))
     documents = Documents(
         token,
         offsets_of(np.bincount(of_entry, minlength=layout.n_docs)),
