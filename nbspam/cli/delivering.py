@@ -11,7 +11,7 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
-from nbspam.delivery.filter import Additions
+from nbspam.delivery.filter import Additions, copy_message, filter_message
 from nbspam.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ class PassThrough(Command):
                 )
             return context
         except click.ClickException:
-            from nbspam.mail.head import copy_message
-
             copy_message(*_streams(), lambda data, whole: [data])
             raise
 
@@ -110,8 +108,6 @@ def filter_command(
     nbspam filter < message.eml
     nbspam filter --bogosity --subject-tag '***SPAM*** ' < message.eml
     """
-    from nbspam.delivery.filter import filter_message
-
     output.tell_waiting(["-"])
     confidence = sure if learn == "confident" else None
     rule = partial(options.rule_of, decision)

@@ -272,8 +272,7 @@ def service_options(
     **more: Any,
 ) -> "ServerChoices":
     """Return the choices for the service; raises NbspamError."""
-    from nbspam.mail.head import checked_tag
-    from nbspam.mail.verdict_headers import HeaderChoices
+    from nbspam.mail.verdict_headers import HeaderChoices, checked_tag
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
 

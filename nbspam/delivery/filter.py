@@ -4,15 +4,18 @@ Mail passes even if anything fails, so the classifier is imported only when the 
 read, and nothing is learned before the message has passed.
 """
 
+import shutil
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nbspam.errors import NbspamError
-from nbspam.mail.head import copy_message
+from nbspam.mail.headers import MAX_BYTES
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
     from nbspam.decision import Rule
+
+_READ_BYTES = 1 << 16
 
 
 class Additions(NamedTuple):
@@ -22,6 +25,41 @@ class Additions(NamedTuple):
     spam_status: bool = False
     subject_tag: str | None = None
     explain: bool = False
+
+
+def copy_message(
+    source: BinaryIO, sink: BinaryIO, rewrite: Callable[[bytes, bool], Iterable[bytes]]
+) -> None:
+    """Copy a message with its beginning rewritten; unchanged if that fails.
+
+    rewrite: takes the first bytes, MAX_BYTES or a little more, and whether they are the whole
+    message; returns the pieces to write instead.  If it fails, the message is copied first,
+    and then NbspamErrors and OSErrors are raised again; others become NbspamErrors.
+    """
+    beginning: list[bytes] = []
+    failure: Exception | None = None
+    size = 0
+    try:
+        # Read all of it before writing: the program at both ends may write before it reads.
+        while size < MAX_BYTES and (chunk := source.read(_READ_BYTES)):
+            beginning.append(chunk)
+            size += len(chunk)
+        written = list(rewrite(b"".join(beginning), size < MAX_BYTES))
+    except Exception as error:  # even bugs and MemoryError must not keep mail from passing
+        # The frames of the traceback would keep a second copy of the message in memory.
+        written, failure = beginning, error.with_traceback(None)
+    try:
+        sink.writelines(written)
+        shutil.copyfileobj(source, sink)
+        sink.flush()
+    except BrokenPipeError:
+        raise NbspamError("-: nobody reads standard output; the message was not written") from None
+    except MemoryError:
+        raise NbspamError("-: no memory left; only part of the message was written") from None
+    if isinstance(failure, NbspamError | OSError):
+        raise failure
+    if failure is not None:
+        raise NbspamError(f"-: {failure!r}; the message passed unchanged") from failure
 
 
 def filter_message(

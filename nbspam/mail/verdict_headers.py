@@ -1,14 +1,25 @@
-"""Verdicts as mail headers: our own, bogofilter's and SpamAssassin's."""
+"""Verdicts as mail headers: our own, bogofilter's and SpamAssassin's; and how they are added.
 
+Headers are added at the top of a message, where every mail reader finds them.  Headers of the same
+names that the sender wrote are removed first; all other bytes stay as they are.  Mail readers
+disagree on line ends (LF only, or CR too), so the head is parsed both ways, and a header found in
+either way is removed.
+"""
+
+import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 
 from nbspam import __version__
 from nbspam.decision import HAM_AND_SPAM, UNSURE, Cutoffs, Rule
 from nbspam.errors import UsageError
-from nbspam.mail.head import Header, checked_tag, with_headers
+from nbspam.mail.headers import looks_like_header
+from nbspam.printing import printable
 from nbspam.verdicts import Explanation, Verdict
+
+Header = tuple[str, str]  # name and value
 
 VERDICT, EXPLANATION = "X-Nbspam", "X-Nbspam-Explanation"
 BOGOSITY = "X-Bogosity"
@@ -147,3 +158,114 @@ def check_labels(option: str, labels: tuple[str, ...]) -> None:
             f"{option}: it is for ham, spam and unsure, but the labels are {', '.join(labels)};"
             " leave it out"
         )
+
+
+# --- in a message -----------------------------------------------------------------------------
+
+# Marks a message that had no head: the empty line after this one was added, too.
+_NO_HEAD = "X-Nbspam-Head"
+_NO_HEAD_LINE = b"X-Nbspam-Head: none; this line and the next are added"
+
+_EOL = rb"(?:\r\n|\n|\r)"
+_ENVELOPE = re.compile(rb"(?:>?From [^\r\n]*+" + _EOL + rb"){0,100}")
+# The end of the last line of the head, if CR ends lines too, and if only LF does.
+_LAST_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?=[\r\n])")
+_LAST_LF_LINE = re.compile(rb"\n(?=\r?\n)")
+_SUBJECT = re.compile(rb"(?:\A|(?<=[\r\n]))subject[ \t]*+:[ \t]*+", re.IGNORECASE)
+
+
+def with_headers(
+    data: bytes,
+    headers: Iterable[Header],
+    names: Iterable[str],
+    tag: bytes = b"",
+    whole: bool = True,
+) -> list[bytes]:
+    """Return the pieces of a message with headers added on top.
+
+    names: headers of these names in the message are removed.  tag: put before the subject,
+    unless it is there already.  whole: data is all of the message.
+    """
+    match = _ENVELOPE.match(data)
+    end = match.end() if match else 0
+    envelope, rest, eol = data[:end], data[end:], _line_end(data)
+    added = list(headers)
+    has_head = _has_head(rest)
+    # If no end of the head is in sight, an empty line is added before it: then no reader takes
+    # any line of it for a header.
+    if has_head and (whole or _LAST_LF_LINE.search(rest)):
+        rest = _cleaned(rest, names)
+        has_head = _has_head(rest)
+        subject = _SUBJECT.search(rest, 0, _head_ends(rest)[0])
+        if tag and subject and not rest.startswith(tag, subject.end()):
+            rest = rest[: subject.end()] + tag + rest[subject.end() :]
+        elif tag and not subject:
+            added.append(("Subject", tag.decode("ascii")))
+    else:
+        has_head = False
+    lines = (f"{name}: {printable(value)}" for name, value in added)
+    head = b"".join(line.encode("ascii", "backslashreplace") + eol for line in lines)
+    return [envelope, head if has_head else head + _NO_HEAD_LINE + eol + eol, rest]
+
+
+def checked_tag(text: str) -> bytes:
+    """Return a subject tag as bytes; raises UsageError unless it is printable ASCII."""
+    if not (text.isascii() and text.isprintable() and text.strip()):
+        raise UsageError(f"--subject-tag {text!r}: not printable ASCII; write it as '[SPAM] '")
+    return text.encode("ascii")
+
+
+def _has_head(data: bytes) -> bool:
+    """Return whether data begin with a header or with the empty line that ends the head."""
+    return data.startswith((b"\n", b"\r\n")) or looks_like_header(data)
+
+
+def _line_end(data: bytes) -> bytes:
+    """Return the line end of a message; CR only if there is no LF."""
+    at = data.find(b"\n")
+    if at < 0:
+        return b"\r" if b"\r" in data else b"\n"
+    return b"\r\n" if data[at - 1 : at] == b"\r" else b"\n"
+
+
+def _pattern(names: Iterable[str], only_lf: bool = False) -> re.Pattern[bytes]:
+    """Return the pattern of a header of these names with its folds; group 1 is its line end.
+
+    only_lf: only LF ends lines, and CR is an ordinary character; then the pattern does not
+    match at the start of the data.
+    """
+    any_of = "|".join(map(re.escape, sorted({*names, _NO_HEAD}))).encode()
+    before, eol, inside = rb"(?:\A|(?<=[\r\n]))", _EOL, rb"[^\r\n]*+"
+    if only_lf:
+        before, eol, inside = rb"(?<=\n)", rb"\n", rb"[^\n]*+"
+    folds = rb"(?:" + eol + rb"[ \t]" + inside + rb")*+"
+    header = rb"(?:" + any_of + rb")[ \t]*+:" + inside + folds
+    return re.compile(before + header + rb"(" + eol + rb"|\Z)", re.IGNORECASE)
+
+
+def _head_ends(data: bytes) -> tuple[int, int]:
+    """Return where the head ends if CR ends lines too, and where if only LF does."""
+    if data.startswith((b"\r", b"\n")):
+        return 0, 0
+    ends = (pattern.search(data) for pattern in (_LAST_LINE, _LAST_LF_LINE))
+    nearer, farther = (len(data) if end is None else end.end() for end in ends)
+    return nearer, farther
+
+
+def _cleaned(data: bytes, names: Iterable[str]) -> bytes:
+    """Return a message (without From_ lines) without headers of these names."""
+    if not looks_like_header(data):
+        return data
+    nearer, farther = _head_ends(data)
+    names = list(names)
+
+    def replacement(match: re.Match[bytes]) -> bytes:
+        # If the line before ends in CR and this one in LF, the LF stays: joining the lines
+        # around could make a header of them, or remove an empty line.
+        joins = data[match.start() - 1 : match.start()] == b"\r"
+        return b"\n" if joins and match[1].endswith(b"\n") else b""
+
+    head = _pattern(names).sub(replacement, data[:nearer])
+    # Beyond `nearer`, the head goes on only for readers to whom CR is an ordinary character.
+    more = _pattern(names, only_lf=True).sub(b"", data[nearer:farther])
+    return head + more + data[farther:]

@@ -7,8 +7,7 @@ several messages; the server gathers head and body of each, judges it at its end
 import struct
 from collections.abc import Callable, Iterator
 
-from nbspam.mail.head import checked_tag
-from nbspam.mail.verdict_headers import headers_of
+from nbspam.mail.verdict_headers import checked_tag, headers_of
 from nbspam.server.connection import BusyError, Connection, Desk
 from nbspam.server.judge import Judgement, known_as, user_of
 

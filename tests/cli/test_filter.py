@@ -1,5 +1,6 @@
 """The filter as mail systems call it: a process between two pipes; recipes of the guide."""
 
+import io
 import os
 import re
 import shutil
@@ -11,8 +12,10 @@ import pytest
 from nbspam import __version__
 from nbspam.classifier.classifier import judge_and_mark
 from nbspam.cli.main import COMMANDS
-from nbspam.mail.head import without_headers
-from nbspam.mail.verdict_headers import HeaderChoices
+from nbspam.delivery.filter import copy_message
+from nbspam.errors import InputError, NbspamError
+from nbspam.mail.headers import MAX_BYTES
+from nbspam.mail.verdict_headers import HeaderChoices, with_headers
 from nbspam.store.open import load_tokens as load
 from support import HAM, ROOT, SPAM
 
@@ -35,13 +38,75 @@ def run(*arguments, stdin=b"", **options):
     return subprocess.run(command, input=stdin, check=False, **streams)
 
 
+def unmarked(data):
+    """Return a message without the header of the filter, and without a head that it added."""
+    pattern = rb"(?m)^X-Nbspam: .*\n(?:X-Nbspam-Head: .*\n\r?\n)?"
+    return re.sub(pattern, b"", data, count=1)
+
+
+class Recorder(io.BytesIO):
+    """A stream of bytes that remembers the largest read."""
+
+    largest = 0
+
+    def read(self, size=-1):
+        self.largest = max(self.largest, size)
+        return super().read(size)
+
+
+@pytest.mark.parametrize(
+    "error", [InputError("x: no"), OSError(5, "no"), MemoryError(), KeyError()]
+)
+@pytest.mark.parametrize("data", [b"", b"A: b\n\nbody", b"x" * 200_000])
+def test_the_message_passes_whatever_fails(error, data):
+    def rewrite(data, whole):
+        raise error
+
+    sink = io.BytesIO()
+    told = r"x: no|\[Errno 5\] no|-: (MemoryError|KeyError)\(\); the message passed unchanged"
+    with pytest.raises((NbspamError, OSError), match=f"^({told})$"):
+        copy_message(io.BytesIO(data), sink, rewrite)
+    assert sink.getvalue() == data
+
+
+def test_a_large_message_is_never_held_whole():
+    source, sink = Recorder(b"A: b\n\n" + b"x" * (2 * MAX_BYTES)), io.BytesIO()
+    seen = []
+
+    def rewrite(data, whole):
+        seen.append((len(data), whole))
+        return with_headers(data, [("X-Nbspam", "ham")], ["X-Nbspam"], whole=whole)
+
+    copy_message(source, sink, rewrite)
+
+    assert seen == [(MAX_BYTES, False)]
+    assert source.largest < MAX_BYTES
+    assert sink.getvalue() == b"X-Nbspam: ham\n" + source.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (BrokenPipeError, "nobody reads standard output"),
+        (MemoryError, "only part of the message was written"),
+    ],
+)
+def test_a_message_that_cannot_be_written_is_an_error(error, words):
+    class Failing(io.BytesIO):
+        def writelines(self, lines):
+            raise error
+
+    with pytest.raises(NbspamError, match=words):
+        copy_message(io.BytesIO(b"A: b\n\n"), Failing(), lambda data, whole: [data])
+
+
 @pytest.mark.parametrize("data", MESSAGES)
 def test_a_message_comes_through_with_a_verdict(trained, data):
     done = run(stdin=data)
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"X-Nbspam: ")
-    assert without_headers(done.stdout, ["X-Nbspam"]) == data
+    assert unmarked(done.stdout) == data
 
 
 def test_on_any_failure_the_message_passes_unchanged(nbspam, trained):
@@ -137,7 +202,7 @@ def test_confident_verdicts_are_learned(nbspam, trained):
 
 
 def test_of_a_message_too_large_to_be_read_whole_nothing_is_learned(nbspam, trained, monkeypatch):
-    monkeypatch.setattr("nbspam.mail.head.MAX_BYTES", 1000)
+    monkeypatch.setattr("nbspam.delivery.filter.MAX_BYTES", 1000)
     message = SPAM + b"cheap pills " * 1000
     _, out, _ = nbspam(
         *("filter", "--learn", "confident", "--sure", ".6", "--spam-status"), stdin=message
@@ -249,8 +314,8 @@ def test_spam_and_ham_go_where_they_belong(home, name):
     assert b"X-Nbspam: ham, probability=0." in ham
     assert b"X-Nbspam: spam, probability=0." in spam
     # procmail adds an empty line to the output of a filter.
-    assert without_headers(ham, ["X-Nbspam"]).removesuffix(b"\n") in (HAM, HAM[:-1])
-    assert without_headers(spam, ["X-Nbspam"]).removesuffix(b"\n") in (SPAM, SPAM[:-1])
+    assert unmarked(ham).removesuffix(b"\n") in (HAM, HAM[:-1])
+    assert unmarked(spam).removesuffix(b"\n") in (SPAM, SPAM[:-1])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -273,7 +338,7 @@ def test_no_mail_is_lost_when_the_folder_is_missing(home, name):
 
     folder = ".Spam" if (home.path / "Maildir" / ".Spam").exists() else ""
     (message,) = home.mail(folder)
-    assert without_headers(message, ["X-Nbspam"]).rstrip() == SPAM.rstrip()
+    assert unmarked(message).rstrip() == SPAM.rstrip()
 
 
 @pytest.mark.parametrize("name", [program("procmail")])
