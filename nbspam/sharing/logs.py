@@ -38,7 +38,7 @@ class LogEnd(NamedTuple):
 class SharedLog(ABC):
     """A log that several hosts append to and read.  Methods raise SharedLogError."""
 
-    name: str  # its address without a password
+    name: str  # its address without options, which may be long or secret
 
     @abstractmethod
     def append(self, records: Sequence[bytes]) -> None:
@@ -81,7 +81,7 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
     how = "give redis://HOST/KEY or postgresql://HOST/DATABASE/TABLE"
     try:
         parts = urlsplit(url)
-        if parts.password is not None:  # which no other error may repeat
+        if parts.password is not None or "password" in parts.query:  # no error may repeat it
             raise UsageError("--share: a password in an address; give --share-password-command")
         kinds = {"redis": RedisLog, "rediss": RedisLog, "postgresql": PostgresLog}
         if parts.scheme not in kinds:
@@ -118,7 +118,7 @@ class RedisLog(SharedLog):
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
-        self.name = _address(parts)
+        self.name = _address(parts._replace(query=""))
         self._key = unquote(parts.path.strip("/"))
         if not parts.hostname or not self._key:
             raise UsageError(
@@ -220,7 +220,7 @@ class PostgresLog(SharedLog):
     def __init__(self, parts: SplitResult, password: str | None) -> None:
         import psycopg
 
-        self.name = _address(parts)
+        self.name = _address(parts._replace(query=""))
         database, _, self._table = parts.path.rpartition("/")
         if not database.strip("/") or not _TABLE.fullmatch(self._table):
             raise UsageError(
@@ -256,15 +256,15 @@ class PostgresLog(SharedLog):
         self._open, table = connection, self._table
         with connection.transaction():  # several hosts may begin at once
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [table])
-            found = connection.execute("SELECT to_regclass(%s)", [f"{table}_log"]).fetchone()
-            if found[0] is None:
-                for statement in (
-                    f"CREATE TABLE {table} (position bigint PRIMARY KEY, record bytea)",
-                    f"CREATE TABLE {table}_log (id text, last bigint, trimmed bigint)",
-                    f"CREATE TABLE {table}_hosts (host text PRIMARY KEY, facts text)",
-                ):
-                    connection.execute(statement)
-                connection.execute(f"INSERT INTO {table}_log VALUES (%s, 0, 0)", [uuid4().hex])
+            for name, columns in (  # a table that somebody dropped is made again
+                (table, "position bigint PRIMARY KEY, record bytea"),
+                (f"{table}_log", "id text, last bigint"),
+                (f"{table}_hosts", "host text PRIMARY KEY, facts text"),
+            ):
+                if connection.execute("SELECT to_regclass(%s)", [name]).fetchone()[0] is None:
+                    connection.execute(f"CREATE TABLE {name} ({columns})")
+                    if name == f"{table}_log":
+                        connection.execute(f"INSERT INTO {name} VALUES (%s, 0)", [uuid4().hex])
         connection.execute(f"LISTEN {table}")
 
     def append(self, records: Sequence[bytes]) -> None:
@@ -306,17 +306,14 @@ class PostgresLog(SharedLog):
 
     def trim(self, position: int) -> None:
         """Remove the records up to a position."""
-        table = self._table
-        with self._asked() as connection, connection.transaction():
-            connection.execute(f"DELETE FROM {table} WHERE position <= %s", [position])
-            connection.execute(
-                f"UPDATE {table}_log SET trimmed = greatest(trimmed, %s)", [position]
-            )
+        with self._asked() as connection:
+            connection.execute(f"DELETE FROM {self._table} WHERE position <= %s", [position])
 
     def end(self) -> LogEnd:
-        """Return identifier and length; see `SharedLog`."""
+        """Return identifier and length; rows that others removed count as trimmed, too."""
+        trimmed = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
         with self._asked() as connection:
-            found = connection.execute(f"SELECT id, last, trimmed FROM {self._table}_log")
+            found = connection.execute(f"SELECT id, last, {trimmed} FROM {self._table}_log")
         return LogEnd(*self._row(found))
 
     def _row(self, found: Any) -> tuple[Any, ...]:

@@ -282,10 +282,12 @@ class Outbox:
             found = self._base.execute("SELECT DISTINCT user FROM outbox").fetchall()
         return [user for (user,) in found]
 
-    def send_again(self) -> None:
-        """Note that the log may have lost sent lessons."""
+    def send_again(self, log: str) -> None:
+        """Note that a log may have lost sent lessons; the second time it has them."""
         with self._changed() as base:
-            base.execute("UPDATE outbox SET sent = 0")
+            if self._fact("sent again") != log:
+                base.execute("INSERT OR REPLACE INTO fact VALUES ('sent again', ?)", [log])
+                base.execute("UPDATE outbox SET sent = 0")
 
 
 def _signed(digest: int) -> int:
