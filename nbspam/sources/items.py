@@ -185,7 +185,7 @@ def _account_of(path: str) -> "ImapUrl | None":
 def _account_items(paths: list[str], label: str | None, options: SourceOptions) -> Iterator[Item]:
     """Yield the messages at URLs of one account; raises EmptyError if there are none."""
     from nbspam.imap.accounts import AccessBook
-    from nbspam.imap.reading import messages_at
+    from nbspam.imap.session import messages_at
 
     if options.format not in (None, "eml"):
         raise UsageError(f"{paths[0]}: mail, and no {options.format}; leave --format out")

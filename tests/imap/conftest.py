@@ -7,7 +7,7 @@ import pytest
 from accounts import DAY, letter
 from fake_imap import PASSWORD, fake_server
 from maildirs import ham, spam
-from nbspam.imap import reading
+from nbspam.imap import session
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 
@@ -24,7 +24,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(reading, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(session, "PAUSES", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture

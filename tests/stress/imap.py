@@ -12,7 +12,7 @@ import pytest
 from accounts import H, S
 from fake_imap import PASSWORD, FakeServer, fake_server
 from nbspam.errors import NbspamError
-from nbspam.imap import reading, session, wire
+from nbspam.imap import session, wire
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.imap.session import AccountSession
 
@@ -72,7 +72,7 @@ def test_no_answer_raises_anything_but_our_errors_or_takes_memory(seed, monkeypa
     monkeypatch.setattr(fake_imap, "FakeServer", Hostile)
     monkeypatch.setattr(fake_imap._Handler, "send", send)
     monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.05)
-    monkeypatch.setattr(reading, "PAUSES", ())
+    monkeypatch.setattr(session, "PAUSES", ())
     monkeypatch.setattr(session, "BATCH_MESSAGES", 2)
     with fake_server() as server:
         server.rng = random.Random(seed)
