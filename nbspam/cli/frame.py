@@ -330,6 +330,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            from difflib import get_close_matches
+
             root = ctx.find_root().command
             assert isinstance(root, click.Group)
             table = root.get_command(ctx, "table")
@@ -337,6 +339,9 @@ class Command(click.Command):
             place, kind = (root, "mail and text") if self.group else (table, "tables")
             other = place.get_command(ctx, str(self.name))
             if other is None or not any(error.option_name in each.opts for each in other.params):
+                # Click takes --force for a slip of --format.
+                similar = error.possibilities or ()
+                error.possibilities = get_close_matches(error.option_name, similar, cutoff=0.7)
                 raise
             command = f"nbspam {self.name}" if self.group else f"nbspam table {self.name}"
             raise click.UsageError(f"{error.option_name}: for {kind}; use: {command}") from None

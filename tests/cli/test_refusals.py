@@ -22,6 +22,8 @@ USAGE = r"""
 words x | unexpected extra argument
 --pears | No such option
 classify --pears | No such option
+train --force . | No such option '--force'; see `nbspam train --help`
+classify --modle-file x | Did you mean '--model-file'?
 cluster | Missing
 classify --fp-cost x | nbspam: --fp-cost x: not a number above 0; a miss costs 1
 classify --jobs 0 | nbspam: --jobs 0 is not in the range x>=1; see `nbspam classify --help`
