@@ -258,4 +258,5 @@ def _show_quality(found: "FirstDay") -> None:
     moved = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]
     click.echo(f"of the newest {len(found.verdicts):,} in the inbox it would move {len(moved):,}")
     for each, of in moved:
-        click.echo(f"  {of.sender}: {of.subject}\n    {each.brief(_REASONS)}")
+        sender, subject = of.sender or "(no sender)", of.subject or "(no subject)"
+        click.echo(f"  {sender}: {subject}\n    {each.brief(_REASONS)}")

@@ -496,6 +496,12 @@ def test_the_first_day_ends_with_a_model_and_what_to_type_next(filled, nbspam, t
     assert ", 1 spam;" in nbspam("sort", "-m", model, filled.url())[1]
 
 
+def test_mail_without_sender_and_subject_is_named_so(filled, nbspam, tmp_path):
+    filled.put("INBOX", letter(spam, 50).replace(b"From: x@example.com\nSubject: ", b"X-Was: "))
+    out = nbspam.out("setup", "-m", tmp_path / "m.nbspam", filled.url())
+    assert "\n  (no sender): (no subject)\n    spam 0." in out
+
+
 def test_of_much_mail_a_sample_by_date_is_learned(filled, nbspam, tmp_path, monkeypatch):
     monkeypatch.setattr(account_setup, "MOST_OF_CLASS", 11)
     out = nbspam("setup", "-m", tmp_path / "m", filled.url())[1]
