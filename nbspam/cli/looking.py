@@ -71,7 +71,7 @@ def info_command(model_path: str, as_json: bool) -> None:
             ("tokens", f"{n_tokens:,}"),
             *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
             *([("people", sent.in_words)] if sent else []),
-            ("decision", _decision(classifier)),
+            ("decision", _decision(model_path, classifier)),
             *((name, _shown(value)) for name, value in settings.items()),
             *_probability_rows(classifier),
         ]
@@ -104,12 +104,14 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def _decision(classifier: "Classifier") -> str:
-    """Return how the model decides by default."""
+def _decision(path: str, classifier: "Classifier") -> str:
+    """Return how the model at a path decides by default."""
     from nbspam.decision import Cutoffs
 
     if classifier.lack is not None:
-        return classifier.lack
+        # The name of every model in a folder of `serve --users`.
+        of_user = "with serve --users, on top of the site's model; by itself, "
+        return (of_user if os.path.basename(path) == "model" else "") + classifier.lack
     rule = classifier.rule
     if not isinstance(rule, Cutoffs):
         return "the most probable class"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -78,6 +79,10 @@ def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, fold
     out = nbspam("info")[1]
     assert "trained\t1 message (0 ham, 1 spam)" in out
     assert f"decision\t{ONLY_SPAM[8:]}" in out
+    of_user = model.with_name("model")  # as serve --users names it
+    shutil.copy(model, of_user)
+    by_itself = "decision\twith serve --users, on top of the site's model; by itself, "
+    assert f"{by_itself}{ONLY_SPAM[8:]}" in nbspam("info", "-m", of_user)[1]
 
     words = b".MSG_COUNT 3 0 20260101\npills 3 0 20260101\n"
     status, out, err = nbspam("import", "-", stdin=words)
