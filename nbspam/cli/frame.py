@@ -340,9 +340,8 @@ class Command(click.Command):
             other = place.get_command(ctx, str(self.name))
             if other is None or not any(error.option_name in each.opts for each in other.params):
                 # Click takes --force for a slip of --format.
-                similar = error.possibilities or ()
-                error.possibilities = get_close_matches(error.option_name, similar, cutoff=0.7)
-                raise
+                close = get_close_matches(error.option_name, error.possibilities or (), cutoff=0.7)
+                raise click.NoSuchOption(error.option_name, None, close, error.ctx) from None
             command = f"nbspam {self.name}" if self.group else f"nbspam table {self.name}"
             raise click.UsageError(f"{error.option_name}: for {kind}; use: {command}") from None
 
