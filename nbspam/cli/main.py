@@ -53,9 +53,8 @@ TABLE_COMMANDS = tuple(chain.from_iterable(TABLE_GROUPS.values()))
 _MODULES = {
     "judging": ("classify", "predict", "explain"),
     "delivering": ("filter", "sort"),
-    "held": ("held",),
     "accounts": ("setup",),
-    "serving": ("serve",),
+    "serving": ("serve", "held"),
     "sharing": ("share",),
     "training": ("train", "shard", "lazy"),
     "learning": ("update", "unlearn", "relabel", "prune", "allow", "deny"),
