@@ -96,7 +96,7 @@ class WeighedEvidence(NamedTuple):
     groups: Octets  # (n_tokens,)
     odds: Floats  # (nnz,) log-odds of each entry's token, nats
     in_layer: Booleans  # (n_tokens,) whether the token is corrected
-    correction: Floats32  # (n_tokens,) nats
+    correction: Floats32  # (n_tokens,) nats; 0 for tokens outside the layer
     limits: Integers | None  # from `limits_for`
     unfamiliar: Floats  # (n_docs,) share of the structure that is unknown, from `share_unknown`
     leaning: Floats | None  # (nnz,) of each entry's token, from `leanings`; None: not asked
@@ -135,12 +135,13 @@ class Combination(NamedTuple):
         groups = table.vocabulary.groups.take(documents.tokens)
         counts = table.feature_count.take(documents.tokens, axis=0), table.class_count, groups
         leaning = leanings(*counts).take(documents.columns) if self.leaning < 1 else None
+        in_layer = IN_LAYER.take(groups)
         return WeighedEvidence(
             documents,
             groups,
             log_odds(*counts).take(documents.columns),
-            IN_LAYER.take(groups),
-            self.correction.take(documents.tokens),
+            in_layer,
+            self.correction.take(documents.tokens) * in_layer,
             limits_for(limits_of(table), documents, groups, table.vocabulary.keys),
             share_dropped(documents, groups),
             leaning,
@@ -174,9 +175,9 @@ class Combination(NamedTuple):
         """Return the log-odds of class 1 with all evidence, however unfamiliar, (n_docs,) nats."""
         documents, groups, odds, in_layer, correction, limits, *_ = weighed
         means = group_means(documents, groups, odds, limits)
-        layer = documents.only(in_layer)
-        values = counting(correction.take(layer.columns), layer, limits)
-        corrected = np.bincount(layer.rows(), values, layer.n_docs) * layer_scale(layer)
+        number = documents.lengths(in_layer)
+        values = counting(correction.take(documents.columns), documents.offsets, number, limits)
+        corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
         return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
 
     def kept(self, weighed: "WeighedEvidence") -> float:
@@ -209,9 +210,9 @@ class Combination(NamedTuple):
 
     def _parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
         documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
-        layer, shares = documents.only(in_layer), np.zeros(len(odds))
-        values = counting(correction.take(layer.columns), layer, limits)
-        shares[in_layer.take(documents.columns)] = values * layer_scale(layer)[0]
+        number = documents.lengths(in_layer)
+        values = counting(correction.take(documents.columns), documents.offsets, number, limits)
+        shares = values * layer_scale(number)[0]
         if abs(total := float(shares.sum())) > MOST:
             shares *= MOST / abs(total)
         entry, cell, values = strongest(documents, groups, odds, limits)
@@ -383,25 +384,29 @@ def without_evidence(n_features: int) -> Combination:
     return Combination(np.zeros(len(GROUPS) + 1), np.zeros(n_features, np.float32))
 
 
-def layer_scale(layer: Documents) -> Floats:
-    """Return 1 / sqrt(number of tokens) for each document, shape (n_docs,)."""
-    return np.asarray(1 / np.sqrt(np.maximum(differences(layer.offsets), 1)))
+def layer_scale(number: Integers) -> Floats:
+    """Return 1 / sqrt(number of tokens in the layer) for each document, shape (n_docs,)."""
+    return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
-def counting(values: Floats32, layer: Documents, limits: Integers | None) -> Any:
+def counting(
+    values: Floats32, offsets: Integers, number: Integers, limits: Integers | None
+) -> Any:
     """Return the entries' corrections, (nnz,); 0 if too many of the same sign are stronger.
 
-    limits: from `limits_for`; None: the classes are others, and all corrections count, as all do
-    of a message that has no more than the two numbers together.
+    values: (nnz,), 0 for tokens outside the layer.  offsets: of documents, (n_docs + 1,).
+    number: (n_docs,) of their tokens in the layer.  limits: from `limits_for`; None: the classes
+    are others, and all corrections count, as all do of a message that has no more than the two
+    numbers together.
     """
-    number, most = differences(layer.offsets), MOST_FOR_HAM + MOST_FOR_SPAM
+    most = MOST_FOR_HAM + MOST_FOR_SPAM
     if limits is None or number.max(initial=0) <= most:
         return values
     values = np.array(values)
     # Among sorted corrections, the last that may count for ham and the next, and so for spam.
     edges = MOST_FOR_HAM - 1, MOST_FOR_HAM, -MOST_FOR_SPAM - 1, -MOST_FOR_SPAM
     for row in positions_of(number > most).tolist():
-        own = values[layer.offsets[row] : layer.offsets[row + 1]]
+        own = values[offsets[row] : offsets[row + 1]]
         # Sorting numbers takes a twentieth of the time of sorting their places.
         last_ham, ham, spam, last_spam = np.sort(own).take(edges).tolist()
         weakest_ham, weakest_spam = min(ham, 0.0), max(spam, 0.0)
@@ -464,9 +469,9 @@ def mean_leaning(documents: Documents, leaning: Floats) -> Floats:
 
     leaning: (nnz,) of each entry's token.
     """
-    rows, n_docs = documents.rows(), documents.n_docs
-    number = np.bincount(rows, leaning != 0, n_docs)
-    return np.asarray(np.bincount(rows, leaning, n_docs) / (number + DAMPING))
+    number = differences(offsets_of(leaning != 0).take(documents.offsets))
+    total = np.bincount(documents.rows(), leaning, len(number))
+    return np.asarray(total / (number + DAMPING))
 
 
 def tempered(score: Floats, share: Floats, usual: float) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Keys, Octets
+from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Keys, Octets, differences
 from nbspam.classifier.combine import (
     HIDDEN,
     IN_LAYER,
@@ -250,7 +250,7 @@ def corrections(
     Therefore every second pass takes the messages in the opposite order, and the result is the
     mean of the corrections after the last pass and after the one before it: E-019.
     """
-    scale, trusted = layer_scale(layer), trust(score, y, told)
+    scale, trusted = layer_scale(differences(layer.offsets)), trust(score, y, told)
     of_ham, is_eased = ham_step(classes, len(y)), classes == HAM_AND_SPAM
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     number, moved = 0, [0.0] * len(y)

@@ -172,7 +172,7 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
     is_new = is_structure.take(columns) & ~(own.is_met | shared.is_met.take(columns))
     unknown = np.bincount(rows, is_new, documents.n_docs)
     share = share_unknown(unknown, documents.lengths(is_structure))
-    correction = shared.correction
+    correction = shared.correction * in_layer
     return WeighedEvidence(documents, groups, odds, in_layer, correction, limits, share, leaning)
 
 

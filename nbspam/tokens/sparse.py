@@ -74,7 +74,7 @@ class Documents(NamedTuple):
         """Return how many of some tokens each document has, (n_docs,); wanted: (n_tokens,)."""
         if self.n_docs == 1:
             return np.array([np.count_nonzero(wanted.take(self.columns))])
-        return np.asarray(differences(self.only(wanted).offsets))
+        return np.asarray(differences(offsets_of(wanted.take(self.columns)).take(self.offsets)))
 
     def times(self) -> Indices:
         """Return how often each entry's token occurs in its document, shape (nnz,)."""

@@ -521,9 +521,7 @@ def texts(n, share, seed):
 
 
 def log_loss(layer, y, learned):
-    moved = learned.correction[layer.columns].reshape(-1, 20).sum(axis=1) * combine.layer_scale(
-        layer
-    )
+    moved = learned.correction[layer.columns].reshape(-1, 20).sum(axis=1) / np.sqrt(20)
     z = learned.certainty * (learned.constant + combine.bounded(moved))
     return np.logaddexp(0, np.where(y == 1, -z, z)).mean()
 
