@@ -156,13 +156,7 @@ def filter_command(
     is_flag=True,
     help="Stay connected to accounts, and sort whenever something changes, until a signal.",
 )
-@click.option(
-    "--log",
-    type=click.Choice(["text", "json", "none"]),
-    default="text",
-    show_default=True,
-    help="Format of --watch's log lines on standard error.",
-)
+@options.log_option("Format of --watch's log lines on standard error.")
 @click.option(
     "--metrics",
     metavar="ADDRESS",

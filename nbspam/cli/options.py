@@ -436,6 +436,12 @@ def picture_option(text: str) -> frame.Decorator:
     return click.option("--plot", metavar="FILE", help=text + "  FILE ends in .svg or .png.")
 
 
+def log_option(text: str) -> frame.Decorator:
+    """Return the option that chooses the form of log lines; text: its help."""
+    forms = click.Choice(["text", "json", "none"])
+    return click.option("--log", type=forms, default="text", show_default=True, help=text)
+
+
 def seed_option(thing: str) -> frame.Decorator:
     """Return the option that makes another run draw the same random numbers."""
     return click.option(

@@ -25,7 +25,6 @@ from nbspam.cli.sharing import (
     with_sharing,
 )
 from nbspam.errors import ModelFileError, NbspamError, UsageError
-from nbspam.server.metrics import FORMATS
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
@@ -175,13 +174,7 @@ class Serve(Command):
 )
 @share_options
 @options.access_options
-@click.option(
-    "--log",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Format of the log lines on standard error.",
-)
+@options.log_option("Format of the log lines on standard error.")
 @options.decision_options
 @options.jobs_option
 def serve_command(**values: Any) -> None:

@@ -401,7 +401,7 @@ class ServerChoices(NamedTuple):
 
     model_path: str
     rule_of: Callable[[Classifier], Rule] = own_rule
-    log: str = "text"  # one of metrics.FORMATS
+    log: str = "text"  # text, json or none
     peer_users: bool = False  # the user is the one that connects to a socket at a path
     users: str | None = None  # the folder of users' own models; None: all share one model
     allows_tell: bool = False  # clients of spamd may teach

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
-FORMATS = ("text", "json", "none")
 
 
 class Log:

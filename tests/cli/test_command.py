@@ -250,6 +250,7 @@ def test_what_takes_long_to_import_waits_until_it_is_needed(trained):
         (["classify", "--json"], set()),
         (["filter"], {"json"}),
         (["classify", "--help"], {"numpy", "json"}),
+        (["help"], {"numpy"}),  # which imports the module of every command
         (["--version"], {"numpy", "json", "nbspam.settings"}),
     ):
         assert not (slow | more) & imported(*words), words
