@@ -10,9 +10,9 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import inputs, options
+from nbspam.cli.exchanging import sharing_options, with_sharing
 from nbspam.cli.frame import Command
 from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
-from nbspam.cli.sharing import sharing_options, with_sharing
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many

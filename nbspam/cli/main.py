@@ -55,13 +55,12 @@ _MODULES = {
     "delivering": ("filter", "sort"),
     "accounts": ("setup",),
     "serving": ("serve", "held"),
-    "sharing": ("share",),
-    "training": ("train", "shard", "lazy"),
+    "training": ("train", "shard", "vectorize", "lazy"),
     "learning": ("update", "unlearn", "relabel", "prune", "allow", "deny"),
     "measuring": ("eval", "tune", "doubts"),
     "comparing": ("compare",),
     "looking": ("info", "words", "tokens", "doctor", "query", "cluster"),
-    "exchanging": ("export", "import", "vectorize", "merge"),
+    "exchanging": ("export", "import", "merge", "share"),
     "main": ("table", "help"),
 }
 _TABLE_MODULES = {

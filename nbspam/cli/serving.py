@@ -15,15 +15,15 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.accounts import access_book, of_named_account
-from nbspam.cli.frame import Call, Command, titled
-from nbspam.cli.output import at_terminal, warn
-from nbspam.cli.sharing import (
+from nbspam.cli.exchanging import (
     SHARE_OPTIONS,
     share_choices,
     share_options,
     sharing_options,
     with_sharing,
 )
+from nbspam.cli.frame import Call, Command, titled
+from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
 

@@ -1,4 +1,4 @@
-"""nbspam train, shard and lazy: from labelled mail and texts to models, and to parts of one."""
+"""nbspam train, shard, vectorize and lazy: from labelled mail to models, parts and vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -303,6 +303,55 @@ def _show_part(
         *inputs.columns_read_lines(settings.columns),
         f"counted {amount_text(len(table.vocabulary), 'tokens')}; part {share.shard} in {path}",
     )
+
+
+# --- vectors --------------------------------------------------------------------------------
+
+
+@click.command(
+    "vectorize", cls=Command, first=("--output", "--binary", "--vocabulary", "--min-df")
+)
+@inputs.corpus_options
+@options.output_option("The .npz file to write.")
+@click.option("--binary", is_flag=True, help="Whether a token occurs, and not how often.")
+@training_options.vocabulary_option
+@training_options.min_df_option
+@options.filling(
+    SettingsChoices,
+    "choices",
+    training_options.preset_option,
+    training_options.pairs_option,
+    training_options.characters_option,
+)
+@options.jobs_option
+@options.strict_option
+def vectorize_command(
+    corpus: inputs.LabelledSources,
+    output_path: str,
+    binary: bool,
+    vocabulary: list[str] | None,
+    min_df: int | None,
+    choices: SettingsChoices,
+    jobs: int,
+    strict: bool,
+) -> None:
+    """Write messages as vectors of token counts, and print the token of each column.
+
+    The file holds a sparse matrix for `scipy.sparse.load_npz`, with a row for each message and a
+    column for each token, and the array `labels` for `numpy.load`.
+
+    \b
+    nbspam vectorize mails/ -o mails.npz > vocabulary.txt
+    nbspam vectorize more/ -o more.npz --vocabulary vocabulary.txt > /dev/null
+    """
+    from nbspam.store.library import vectors_of, write_vectors
+
+    output.check_place("--output", output_path)
+    items = inputs.items_of_sources(*corpus)
+    found = vectors_of(items, choices, binary, vocabulary, min_df or 1, jobs)
+    output.report_skipped(found.skipped, strict)
+    write_vectors(found, output_path)
+    output.echo_rows((token,) for token in found.vocabulary)
 
 
 # --- without a model file --------------------------------------------------------------------

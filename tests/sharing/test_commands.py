@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbspam.cli.sharing import _print_status
+from nbspam.cli.exchanging import _print_status
 from nbspam.sharing.outbox import Outbox
 from shared_logs import SERVERS, MemoryLog, message
 from support import ROOT
