@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 from hashlib import sha256
+from operator import methodcaller
 from string import ascii_lowercase, ascii_uppercase
 
 from attack_hidden import HIDDEN
@@ -296,10 +297,6 @@ def respelt(mail: Mail, spell: Callable[[str], str], needs_html: bool = False) -
     return mail._replace(is_html=needs_html or mail.is_html).written("".join(pieces))
 
 
-def _translated(word: str, table: dict[int, int]) -> str:
-    return word.translate(table)
-
-
 def _once(word: str, mark: str) -> str:
     return word[: len(word) // 2] + mark + word[len(word) // 2 :]
 
@@ -319,7 +316,7 @@ def _swapped(word: str) -> str:
 
 
 UNICODE: dict[str, Callable[[str], str]] = {
-    **{name: partial(_translated, table=table) for name, table in TRANSLATED.items()},
+    **{name: methodcaller("translate", table) for name, table in TRANSLATED.items()},
     **{name: mark.join for name, mark in _BETWEEN.items()},
     **{name: partial(_once, mark=mark) for name, mark in _ONCE.items()},
     "one Cyrillic letter": partial(_one_letter, name="Cyrillic letters", letters="aeo"),
@@ -367,10 +364,6 @@ def _below(text: Callable[[Mail], str]) -> Form:
 
 def _above(text: Callable[[Mail], str]) -> Form:
     return lambda mail: _stuffed(mail, text(mail), at_the_top=True)
-
-
-def _words(n: int) -> Callable[[Mail], str]:
-    return lambda mail: mail.words(n)
 
 
 def _quoted(mail: Mail) -> bytes:
@@ -456,8 +449,8 @@ def _unknown_heads(form: Form) -> Form:
 
 PLAIN: dict[str, Form] = {
     "fields that nobody knows": _unknown_heads(lambda mail: mail.message(mail.part())),
-    "such fields, 50 words below": _unknown_heads(_below(_words(50))),
-    "such fields, 150 words below": _unknown_heads(_below(_words(150))),
+    "such fields, 50 words below": _unknown_heads(_below(methodcaller("words", 50))),
+    "such fields, 150 words below": _unknown_heads(_below(methodcaller("words", 150))),
     "words between words": _alternating,
     "digest of a list above": _above(_digest),
     "quotes of quotes below": _below(_quotes_of_quotes),
@@ -472,8 +465,8 @@ PLAIN: dict[str, Form] = {
     "words in a quotation": _page("{}", "<blockquote>{}</blockquote>"),
     "ham as a second part": _beside(),
     "ham as an attached text": _beside("notes.txt"),
-    **{f"{n} words below": _below(_words(n)) for n in (50, 150, 500)},
-    **{f"{n} words above": _above(_words(n)) for n in (50, 150, 500)},
+    **{f"{n} words below": _below(methodcaller("words", n)) for n in (50, 150, 500)},
+    **{f"{n} words above": _above(methodcaller("words", n)) for n in (50, 150, 500)},
     "one word, 300 times": _below(lambda mail: lines((mail.good.words[mail.number % 20],) * 300)),
     "words between lines": _sentences,
     "in the subject": _in_subject,
@@ -483,7 +476,7 @@ PLAIN: dict[str, Form] = {
     "quoted ham below": _quoted,
     "60 KB of ham first": partial(_behind, kb=60),
     "forwarded ham, a line of spam": _forwarded,
-    "three hams below": _below(lambda mail: mail.hams(3)),
+    "three hams below": _below(methodcaller("hams", 3)),
     "first lines of twenty hams": _above(
         lambda mail: "\n".join(mail.ham(i)[:80] for i in range(20))
     ),

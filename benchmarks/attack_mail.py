@@ -147,7 +147,7 @@ def read_mail(data: bytes, number: int = 0) -> Mail | None:
     """Return a spam to attack; None if it has no text."""
     parsed = message_from_bytes(data, policy=policy.compat32)
     texts = {kind: text for part in parsed.walk() for kind, text in _text_of(part)}
-    head = b"".join(line for line in _HEADER.findall(_head(data)) if not _ON_CONTENT.match(line))
+    head = _kept_head(data)
     for kind in ("text/html", "text/plain"):
         if texts.get(kind, "").strip():
             return Mail(number, head, texts[kind], kind == "text/html")
@@ -156,18 +156,18 @@ def read_mail(data: bytes, number: int = 0) -> Mail | None:
 
 def thread_head(data: bytes) -> bytes | None:
     """Return a message's headers, except those on content; None if it answers nothing."""
-    head = _head(data)
-    if not _ANSWERS.search(head):
-        return None
-    return b"".join(line for line in _HEADER.findall(head) if not _ON_CONTENT.match(line))
+    head = _kept_head(data)
+    return head if _ANSWERS.search(head) else None
 
 
 def _name(line: bytes) -> bytes:
     return line.partition(b":")[0].strip().lower()
 
 
-def _head(data: bytes) -> bytes:
-    return re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0].replace(b"\r\n", b"\n") + b"\n"
+def _kept_head(data: bytes) -> bytes:
+    """Return the headers, except those on content."""
+    head = re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0].replace(b"\r\n", b"\n") + b"\n"
+    return b"".join(line for line in _HEADER.findall(head) if not _ON_CONTENT.match(line))
 
 
 def _text_of(part: Message) -> list[tuple[str, str]]:

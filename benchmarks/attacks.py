@@ -41,8 +41,6 @@ from nbspam.verdicts import Evidence, Verdict
 N_WORDS = 500  # that the attacker knows
 AT_ONCE = 150
 SEED = 0
-
-
 TITLES = ("passes", "ham", "in hand", "ham", "bogofilter", "at .5")
 Shares = list[float | None]  # per cent, in the order of TITLES; None: not measured
 
@@ -111,10 +109,8 @@ def by_bogofilter(messages: Iterable[bytes], folder: str) -> Shares:
         paths.append(f"{folder}/{number}")
         Path(paths[-1]).write_bytes(data)
     label, score = ask_bogofilter(folder, paths)
-    return [
-        100 * float(np.mean(label != CLASSES.index("spam"))),
-        100 * float(np.mean(score <= 0.5)),
-    ]
+    passed = label != CLASSES.index("spam"), score <= 0.5
+    return [100 * float(np.mean(each)) for each in passed]
 
 
 # --- the run ----------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
-from accuracy import Messages, bogofilter, scikit_learn, support_vectors
-from common import CLASSES, bench_parser
+from accuracy import Messages, Peer, bogofilter, support_vectors
+from common import CLASSES, corpus_parser
 
 from nbspam.classifier.combine import probability
 from nbspam.counts.corpus import Corpus, read_corpus
@@ -103,22 +103,19 @@ def by_nbspam(
     score, y = joint[:, 1] - joint[:, 0], other.corpus.y[judged]
     p = probability(score)
     wrong = 100 * float(np.mean((p > CUTOFF) != y))
-    return Errors(
-        100 * (1 - auc(y, score)), wrong, expected_calibration_error(y, np.stack([1 - p, p], 1))
-    )
+    return Errors(100 * (1 - auc(y, score)), wrong, expected_calibration_error(y, p))
 
 
-def by_peer(peer: Callable[..., tuple[np.ndarray, np.ndarray]], is_probability: bool) -> Judge:
-    """Return the judge that asks another program."""
+def by_peer(peer: Peer, cut: float) -> Judge:
+    """Return the judge that asks another program, whose scores above `cut` mean spam."""
 
     def judge(
         of: Collection, learned: np.ndarray, other: Collection, judged: np.ndarray
     ) -> Errors:
         items = [of.mail.items[i] for i in learned] + [other.mail.items[i] for i in judged]
         y = np.concatenate([of.corpus.y[learned], other.corpus.y[judged]])
-        both = Messages(items, y)
-        n, cut = len(learned), 0.5 if is_probability else 0.0
-        _, score = peer(both, np.arange(n), np.arange(n, len(items)))
+        n = len(learned)
+        _, score = peer(Messages(items, y), np.arange(n), np.arange(n, len(items)))
         wrong = 100 * float(np.mean((score > cut) != y[n:]))
         return Errors(100 * (1 - auc(y[n:], score)), wrong, float("nan"))
 
@@ -190,8 +187,7 @@ def later(mails: list[Collection], judges: dict[str, Judge]) -> None:
 
 
 def main() -> None:
-    parser = bench_parser(__doc__)
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser = corpus_parser(__doc__, "+")
     parser.add_argument("--few", nargs="+", type=int, metavar="N", help="models of N messages")
     parser.add_argument("--draws", type=int, default=20, help="of --few  [default: 20]")
     parser.add_argument("--later", action="store_true", help="a month and a year later")
@@ -199,19 +195,15 @@ def main() -> None:
     options = parser.parse_args()
     judges: dict[str, Judge] = {"nbspam": by_nbspam}
     if options.peers:
-        judges["SVM"] = by_peer(scikit_learn(support_vectors), False)
+        judges["SVM"] = by_peer(support_vectors, 0)
         if shutil.which("bogofilter"):
-            judges["bogofilter"] = by_peer(bogofilter, True)
+            judges["bogofilter"] = by_peer(bogofilter, 0.5)
     with tempfile.TemporaryDirectory() as scratch:
-        mails = list(collections(options.folders, Path(scratch)))
+        mails = list(collections(options.corpus, Path(scratch)))
         print(f"{'':36}{'1-AUC %':>9}{'wrong %':>9}{'ECE':>9}")
         if options.few:
-            few(
-                [mail for mail in mails if mail.name[-1] != "-"],
-                judges,
-                options.few,
-                options.draws,
-            )
+            whole = [mail for mail in mails if mail.name[-1] != "-"]
+            few(whole, judges, options.few, options.draws)
         if options.later:
             later(mails, judges)
         if not options.few and not options.later:

@@ -83,37 +83,30 @@ def answers(address: Address) -> bool:
 
 def spamd(sock: socket.socket, request: bytes) -> Talk:
     """Talk as spamc: it shuts its writing side."""
-    yield from _send(sock, request)
-    sock.shutdown(socket.SHUT_WR)
-    answer = yield from _received(sock)
-    assert answer.startswith(b"SPAMD/1.1 0 EX_OK\r\n"), answer[:200]
-    return answer
+    return _talk(sock, request, b"SPAMD/1.1 0 EX_OK\r\n", is_shut=True)
 
 
 def http(sock: socket.socket, request: bytes) -> Talk:
     """Talk as rspamc."""
-    yield from _send(sock, request)
-    answer = yield from _received(sock)
-    assert answer.startswith(b"HTTP/1.1 20"), answer[:200]  # 204, 208: a lesson it refuses
-    return answer
+    return _talk(sock, request, b"HTTP/1.1 20")  # 204, 208: a lesson it refuses
 
 
-def _send(sock: socket.socket, data: bytes) -> Generator[int, None, None]:
-    rest = memoryview(data)
+def _talk(sock: socket.socket, request: bytes, expected: bytes, is_shut: bool = False) -> Talk:
+    """Send a request, and return the whole answer, which begins as expected."""
+    rest, answer, piece = memoryview(request), b"", b"?"
     while rest:
         try:
             rest = rest[sock.send(rest) :]
         except BlockingIOError:
             yield WRITE
-
-
-def _received(sock: socket.socket) -> Talk:
-    pieces = []
-    while True:
+    if is_shut:
+        sock.shutdown(socket.SHUT_WR)
+    while piece:
         yield READ
-        pieces.append(sock.recv(_CHUNK))
-        if not pieces[-1]:
-            return b"".join(pieces)
+        piece = sock.recv(_CHUNK)
+        answer += piece
+    assert answer.startswith(expected), answer[:200]
+    return answer
 
 
 # ---- requests ----

@@ -38,14 +38,14 @@ def new_words(rng: random.Random, n: int) -> str:
     return " ".join(f"{rng.getrandbits(40):x}" for _ in range(n))
 
 
-def requests(messages: Sequence[bytes], with_words: bool) -> Iterator[bytes]:
+def calls(path: str, messages: Sequence[bytes], with_words: bool) -> Iterator[client.Call]:
     """Yield requests without end."""
     rng = random.Random(0)
     while True:
         data = rng.choice(messages)
         if with_words and rng.random() < 0.5:
             data = data + new_words(rng, _NEW_WORDS).encode() + b"\n"
-        yield client.spamd_request(data)
+        yield client.Call(path, client.spamd, client.spamd_request(data))
 
 
 def curve_of(server: servers.Server, asked: Iterator[client.Call], most: int) -> Curve:
@@ -114,19 +114,17 @@ def main() -> None:
         size = (work / "m.nbspam").stat().st_size / 1e6
         print(f"{options.corpus}: {len(messages):,} messages, a model of {size:.1f} MB")
         path = str(work / "spamd")
-        calls = (client.Call(path, client.spamd, each) for each in requests(messages, False))
         if options.lessons:
             opened = ("--spamd", path, "--allow-tell")
             with servers.nbspam(work / "taught", work / "m.nbspam", 2, *opened) as server:
-                teach(server, calls, options.lessons)
+                teach(server, calls(path, messages, False), options.lessons)
             return
         for trial in ("its mail", "every second message with words of its own"):
             print(f"{trial}\n messages    Rss    Pss")
             folder = work / trial.replace(" ", "-")
             with servers.nbspam(folder, work / "m.nbspam", 1, "--spamd", path) as server:
-                asked = requests(messages, bool(curves))
-                calls = (client.Call(path, client.spamd, each) for each in asked)
-                curves.append(curve_of(server, calls, options.messages))
+                asked = calls(path, messages, bool(curves))
+                curves.append(curve_of(server, asked, options.messages))
     if options.plot is not None:
         draw(curves, options.plot)
 

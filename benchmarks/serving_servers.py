@@ -45,14 +45,10 @@ bayes_auto_expire 0
 
 
 class Server:
-    """A server that runs.
+    """A server that runs; others: processes that it needs beside its own."""
 
-    taught: with what it judges.  others: processes that it needs beside its own.
-    """
-
-    def __init__(self, process: "subprocess.Popen[bytes]", taught: str, *others: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", *others: int) -> None:
         self.process = process
-        self.taught = taught
         self.others = others
 
     @property
@@ -117,7 +113,7 @@ def nbspam(
     ]
     command += ["--log", "none", "--jobs", str(workers)]
     with running(command, folder, *addresses, env=env) as process:
-        server = Server(process, "its model")
+        server = Server(process)
         while len(server.workers) < workers:  # its sockets were there before
             time.sleep(0.1)
         yield server
@@ -147,23 +143,15 @@ def spamassassin(folder: Path, mail: Path, workers: int, path: str) -> Iterator[
             os.chmod(each, 0o666)
         command += ["-u", "nobody"]
     with running(command, folder, path) as process:
-        yield Server(process, "Bayes")
-
-
-@contextmanager
-def redis(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a Redis for rspamd's Bayes, which listens at a path in the folder."""
-    path = f"{folder}/redis.sock"
-    command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""]
-    with running([*command, "--dir", str(folder)], folder, path) as process:
-        yield process
+        yield Server(process)
 
 
 @contextmanager
 def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server]:
-    """Run rspamd: rules that need no network, and Bayes if there is a Redis to keep it."""
-    control, none = free_port(), free_port()
+    """Run rspamd: rules that need no network, and Bayes, which a Redis keeps."""
+    control, none, path = free_port(), free_port(), f"{folder}/redis.sock"
     (folder / "override.d").mkdir(parents=True)
+    (folder / "override.d" / "redis.conf").write_text(f'servers = "{path}";\n')
     for module in _OFF.split():
         (folder / "override.d" / f"{module}.conf").write_text("enabled = false;\n")
     configuration = folder / "rspamd.conf"
@@ -175,16 +163,13 @@ def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server
         command += ["--var", f"{name}={folder}"]
     if os.getuid() == 0:
         command += ["--insecure", "--user", "root", "--group", "root"]
-    if not shutil.which("redis-server"):
-        with running(command, folder, port, control) as process:
-            yield Server(process, "no Bayes: no redis-server")
-        return
-    with redis(folder) as store:
-        servers = f'servers = "{folder}/redis.sock";\n'
-        (folder / "override.d" / "redis.conf").write_text(servers)
-        with running(command, folder, port, control) as process:
-            client.load(lessons(mail, control), 4)
-            yield Server(process, "Bayes in Redis", store.pid)
+    redis = ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""]
+    with (
+        running([*redis, "--dir", str(folder)], folder, path) as store,
+        running(command, folder, port, control) as process,
+    ):
+        client.load(lessons(mail, control), 4)
+        yield Server(process, store.pid)
 
 
 def lessons(mail: Path, port: int) -> Iterator[client.Call]:

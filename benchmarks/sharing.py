@@ -38,12 +38,13 @@ _PASSWORD = "teach"  # of clients of rspamd's protocol
 _BATCH = 1000  # lessons that a host learns between two looks at the log
 
 
-def of_clients(folder: Path, url: str, base: Path) -> None:
+def of_clients(folder: Path, url: str, corpus: Path) -> None:
     """Print the lag of lessons, and lessons a second with and without a log."""
     folders = [folder / f"server{k}" for k in range(4)]
+    train(corpus, folder / "base")  # so large that not every lesson fits it
     for each in folders:
         each.mkdir()
-        shutil.copy(base, each / "model")
+        shutil.copy(folder / "base", each / "model")
     models = [str(each / "model") for each in folders]
     (folder / "password").write_text(_PASSWORD)
     options = ["--allow-tell", "-j", "1", "--log", "none"]
@@ -154,14 +155,11 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        base = folder / "base"
-        if options.only != "hosts":
-            train(options.corpus, base)  # so large that not every lesson fits it
         log = SERVERS[options.log](folder / "log")
         try:
-            if options.only in (None, "clients"):
-                of_clients(folder, log.url, base)
-            if options.only in (None, "hosts"):
+            if options.only != "hosts":
+                of_clients(folder, log.url, options.corpus)
+            if options.only != "clients":
                 small = (Item("-", ("ham", "spam")[k % 2], message(k)) for k in count())
                 items = small if options.small else read_items([str(options.corpus)])
                 some = list(islice(items, options.lessons))

@@ -22,14 +22,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from operator import truediv
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import serving_client as client
 import serving_servers as servers
-from common import HERE, corpus_parser, files_of, messages_of
+from common import HERE, corpus_parser, files_of, messages_of, ratio
 
 JOBS = ("train", "classify", "message", "server")
 SKLEARN = """
@@ -66,10 +64,6 @@ class Contender:
         self.name, self.work = name, work
         self.costs: list[Cost] = []
 
-    def ratio(self, first: "Contender", of: Callable[[Cost], float]) -> float:
-        """Return the median of the ratios to the first program within each round."""
-        return float(median(map(truediv, map(of, self.costs), map(of, first.costs))))
-
 
 def environment(checkout: Path) -> dict[str, str]:
     """Return the environment in which Python imports a checkout, and keeps what it compiles."""
@@ -78,27 +72,23 @@ def environment(checkout: Path) -> dict[str, str]:
     return {**found, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
 
 
-def commands(
-    *lines: list[str], stdin: tuple[bytes, ...] = (), checkout: Path = HERE
-) -> Callable[[], Cost]:
-    """Return a function that runs command lines in turn, with their input."""
+def command(*line: str, stdin: bytes = b"", checkout: Path = HERE) -> Callable[[], Cost]:
+    """Return a function that runs a command line with its input."""
 
     def work() -> Cost:
-        start, processor, peak = time.perf_counter(), 0.0, 0
-        for line, data in zip(lines, stdin or [b""] * len(lines), strict=True):
-            with tempfile.TemporaryFile() as source:
-                source.write(data)
-                source.seek(0)
-                child = subprocess.Popen(
-                    line, stdin=source, stdout=subprocess.DEVNULL, env=environment(checkout)
-                )
-                _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            if child.returncode not in (0, 1, 2):
-                sys.exit(f"{' '.join(line)}: exit {child.returncode}")
-            processor += usage.ru_utime + usage.ru_stime
-            peak = max(peak, usage.ru_maxrss * 1024)
-        return Cost(time.perf_counter() - start, processor, peak)
+        start = time.perf_counter()
+        with tempfile.TemporaryFile() as source:
+            source.write(stdin)
+            source.seek(0)
+            child = subprocess.Popen(
+                line, stdin=source, stdout=subprocess.DEVNULL, env=environment(checkout)
+            )
+            _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in (0, 1, 2):
+            sys.exit(f"{' '.join(line)}: exit {child.returncode}")
+        seconds, processor = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
+        return Cost(seconds, processor, usage.ru_maxrss * 1024)
 
     return work
 
@@ -108,8 +98,7 @@ def commands(
 
 def nbspam(name: str, checkout: Path, corpus: Path, work: Path) -> dict[str, Contender]:
     """Return a checkout of nbspam at each job, but for the server."""
-    line = [sys.executable, "-m", "nbspam"]
-    model = str(work / f"{name}.nbspam")
+    line, model = [sys.executable, "-m", "nbspam"], str(work / f"{name}.nbspam")
     spam = files_of(corpus)["spam"]
     message = Path(spam[len(spam) // 2]).read_bytes()
     jobs = {
@@ -118,7 +107,7 @@ def nbspam(name: str, checkout: Path, corpus: Path, work: Path) -> dict[str, Con
         "message": (["classify", "-m", model], message),
     }
     return {
-        job: Contender(name, commands([*line, *words], stdin=(data,), checkout=checkout))
+        job: Contender(name, command(*line, *words, stdin=data, checkout=checkout))
         for job, (words, data) in jobs.items()
     }
 
@@ -126,11 +115,9 @@ def nbspam(name: str, checkout: Path, corpus: Path, work: Path) -> dict[str, Con
 def served(name: str, checkout: Path, corpus: Path, work: Path, stack: ExitStack) -> Contender:
     """Return a checkout's server, started, which is asked about all messages at once."""
     path, model = str(work / f"{name}.sock"), work / f"{name}.nbspam"
-    server = stack.enter_context(
-        servers.nbspam(
-            work / f"{name}-server", model, 2, "--spamd", path, env=environment(checkout)
-        )
-    )
+    env = environment(checkout)
+    started = servers.nbspam(work / f"{name}-server", model, 2, "--spamd", path, env=env)
+    server = stack.enter_context(started)
     calls = client.verdicts(messages_of(corpus), path, client.spamd)
     client.load(calls[:200], 64)  # what is read once, and filled once
 
@@ -144,26 +131,26 @@ def served(name: str, checkout: Path, corpus: Path, work: Path, stack: ExitStack
 
 def peers(corpus: Path, work: Path) -> dict[str, list[Contender]]:
     """Return other programs by job, and what a start of Python with two imports takes."""
-    lists = {name: ("\n".join(paths) + "\n").encode() for name, paths in files_of(corpus).items()}
-    message = Path(files_of(corpus)["spam"][0]).read_bytes()
     python, model = [sys.executable, "-c"], str(work / "sk.joblib")
-    found: dict[str, list[Contender]] = {"train": [], "classify": [], "message": []}
-    for verb in ("train", "classify"):
-        line = [*python, SKLEARN, verb, model, str(corpus)]
-        found[verb].append(Contender("scikit-learn", commands(line)))
-    start = commands([*python, "import click, numpy"])
-    found["message"].append(Contender("python -c 'import click, numpy'", start))
+    start = command(*python, "import click, numpy")
+    found = {
+        verb: [Contender("scikit-learn", command(*python, SKLEARN, verb, model, str(corpus)))]
+        for verb in ("train", "classify")
+    }
+    found["message"] = [Contender("python -c 'import click, numpy'", start)]
     if shutil.which("bogofilter"):
-        bogo = str(work / "bogo")
+        bogo, paths = str(work / "bogo"), files_of(corpus)
         os.mkdir(bogo)
+        for name, names in paths.items():
+            (work / name).write_text("\n".join(names) + "\n")
+        learn = f"cd {work} && rm -f bogo/* && bogofilter -d bogo -n -b < ham"
+        learn += " && bogofilter -d bogo -s -b < spam"
+        lists = "\n".join([*paths["ham"], *paths["spam"]]).encode()
         judge = ["bogofilter", "-d", bogo, "-T"]
-        learn = [["bogofilter", "-d", bogo, flag, "-b"] for flag in ("-n", "-s")]
-        empty = ["sh", "-c", f"rm -f {bogo}/*"]
-        training = commands(empty, *learn, stdin=(b"", lists["ham"], lists["spam"]))
-        found["train"].append(Contender("bogofilter", training))
-        bulk = commands([*judge, "-b"], stdin=(lists["ham"] + lists["spam"],))
-        found["classify"].append(Contender("bogofilter", bulk))
-        found["message"].append(Contender("bogofilter", commands(judge, stdin=(message,))))
+        message = Path(paths["spam"][len(paths["spam"]) // 2]).read_bytes()
+        found["train"].append(Contender("bogofilter", command("sh", "-c", learn)))
+        found["classify"].append(Contender("bogofilter", command(*judge, "-b", stdin=lists)))
+        found["message"].append(Contender("bogofilter", command(*judge, stdin=message)))
     return found
 
 
@@ -192,15 +179,13 @@ def table(measured: dict[str, list[Contender]]) -> str:
     """Return a line for each program and job: seconds, ratios to nbspam, memory."""
     lines = [f"{'':19}{'':32}{'seconds':>9}{'ratio':>8}{'cpu':>8}{'ratio':>8}{'peak MB':>9}"]
     for job, programs in measured.items():
+        first = list(zip(*programs[0].costs, strict=True))
         for each in programs:
-            least = Cost(*map(min, zip(*each.costs, strict=True)))
-            seconds, processor = (
-                each.ratio(programs[0], of) for of in (lambda c: c.seconds, lambda c: c.processor)
-            )
-            peak = max(cost.peak for cost in each.costs)
+            seconds, processor, peaks = zip(*each.costs, strict=True)
+            peak = f"{max(peaks) / 1e6:.0f}" if any(peaks) else "-"
             lines.append(
-                f"{job:19}{each.name:32}{least.seconds:9.3f}{seconds:8.2f}"
-                f"{least.processor:8.3f}{processor:8.2f}{f'{peak / 1e6:.0f}' if peak else '-':>9}"
+                f"{job:19}{each.name:32}{min(seconds):9.3f}{ratio(seconds, first[0]):8.2f}"
+                f"{min(processor):8.3f}{ratio(processor, first[1]):8.2f}{peak:>9}"
             )
     return "\n".join(lines)
 
