@@ -25,7 +25,7 @@ from nbspam.cli.frame import (
 )
 from nbspam.cli.options import Decision, rule_of
 from nbspam.errors import UsageError
-from nbspam.printing import printable
+from nbspam.printing import amount_text, printable
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
@@ -232,8 +232,8 @@ def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
     for sample in found.samples:
         places = " and ".join(map(printable, sample.folders))
         how = "" if sample.n_learned == sample.n_there else ", evenly by date"
-        n, of = f"{sample.n_learned:,}", f"{sample.n_there:,}"
-        click.echo(f"learned {n} of {of} messages in {places} as {sample.label}{how}")
+        of = f"{sample.n_learned:,} of {amount_text(sample.n_there, 'messages')}"
+        click.echo(f"learned {of} in {places} as {sample.label}{how}")
     junk = survey.of_use("junk")
     if junk is not None and junk.n_unread:
         click.echo(

@@ -153,7 +153,7 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
         lines = [f"added {merged.n_added} models: {read}", both]
     else:
         again = f", {merged.repeated:,} more than once" if merged.repeated else ""
-        lines = [f"added {merged.n_added} parts: {read}{again}"]
+        lines = [f"added {amount_text(merged.n_added, 'parts')}: {read}{again}"]
     if loss:
         lines.append(f"forgot {output.loss_text(loss)}")
     output.echo_summary(*lines, f"learned {amount_text(n_tokens, 'tokens')}; model in {path}")

@@ -404,7 +404,7 @@ def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]
                 )
         yield record
     if n_unseen > _MAX_UNSEEN:
-        warn(f"{n_unseen - _MAX_UNSEEN} more categories that training has not seen")
+        warn(f"{n_unseen - _MAX_UNSEEN:,} more like these")
 
 
 def schema_of(classifier: "AnyClassifier") -> "Schema | None":

@@ -222,7 +222,7 @@ class Successes:
                     warn(f"{result.name}: {result.note}")
             yield result
         if self._n_odd > _MAX_ODD:
-            warn(f"{self._n_odd - _MAX_ODD} more that do not look like mail or text")
+            warn(f"{self._n_odd - _MAX_ODD:,} more like these")
 
     @property
     def status(self) -> int:
@@ -257,7 +257,7 @@ def counts_text(n_docs: dict[str, int]) -> str:
     """Return how many documents each class has, as in `2 ham, 3 spam`, of 20 classes at most."""
     shown = ", ".join(f"{n:,} {name}" for name, n in islice(n_docs.items(), _MAX_CLASSES))
     more = len(n_docs) - _MAX_CLASSES
-    return f"{shown} and {more:,} more classes" if more > 0 else shown
+    return f"{shown} and {more:,} more class{'es' * (more > 1)}" if more > 0 else shown
 
 
 def total_text(n: int, noun: str, n_docs: dict[str, int]) -> str:
@@ -274,7 +274,7 @@ def columns_text(schema: "Schema") -> list[str]:
     """Return a line on each column of a table; a wide table has only its first columns."""
     lines = [str(column) for column in schema.columns[:_MAX_COLUMNS]]
     more = len(schema.columns) - len(lines)
-    return [*lines, f"… and {more:,} more columns"] if more else lines
+    return [*lines, f"… and {amount_text(more, 'more columns')}"] if more else lines
 
 
 def columns_json(schema: "Schema") -> object:

@@ -24,7 +24,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.evaluation import SmallerModelResult, Trial
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.witness import Witness
-from nbspam.printing import tracked
+from nbspam.printing import amount_text, tracked
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item
@@ -119,12 +119,12 @@ def folds(y: Integers, k: int | str, seed: int) -> Integers:
     stratified.  Raises UsageError if a class has fewer than k documents, or is left out whole.
     """
     n_docs, smallest = len(y), int(np.bincount(y).min()) if len(y) else 0
+    if smallest < 2:
+        raise UsageError(
+            f"--cv {k}: a class has fewer than two documents, and without them no model knows the"
+            " class; give two or more of each"
+        )
     if k in (LEAVE_ONE_OUT, n_docs):
-        if smallest < 2:
-            raise UsageError(
-                f"--cv {k}: a class has only {smallest} document, and without it no model knows"
-                " the class; give two or more of each"
-            )
         return np.arange(n_docs)
     if not isinstance(k, int) or k > n_docs:
         raise UsageError(
@@ -525,6 +525,6 @@ def nothing_judged(
     if noun != "rows":
         how = "class folders, a table with a column of classes, or --spam PATH --ham PATH"
     return InputError(
-        f"labels: {len(skipped):,} {noun} ({name}, …), and none has a label to compare answers"
-        f" with; give {how}"
+        f"labels: {amount_text(len(skipped), noun)} ({name}, …), and none has a label to compare"
+        f" answers with; give {how}"
     )

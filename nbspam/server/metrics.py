@@ -49,9 +49,10 @@ class Log:
         if self.has_answers:
             self._write(facts)
 
-    def told(self, text: str) -> None:
-        """Write a note for the server's owner, even if answers are not logged."""
-        self._write({"note": text}, f"nbspam: {_short(text)}")
+    def told(self, text: str, **facts: Any) -> None:
+        """Write a note for the server's owner, with facts, even if answers are not logged."""
+        known = " ".join(f"{name}={value}" for name, value in _shown(facts).items())
+        self._write({"note": text, **facts}, f"nbspam: {_short(text)}{known and f' ({known})'}")
 
     def failed(self, what: str, error: BaseException, **facts: Any) -> None:
         """Write a failure, its reason, and facts about the message.
@@ -63,9 +64,7 @@ class Log:
         else:
             foreseen = isinstance(error, NbspamError | OSError)
             why = str(error) if foreseen else _kind_and_place(error)
-        note = f"{what}: {why}"
-        known = " ".join(f"{name}={value}" for name, value in _shown(facts).items())
-        self._write({"note": note, **facts}, f"nbspam: {_short(note)}{known and f' ({known})'}")
+        self.told(f"{what}: {why}", **facts)
 
     def ended(self, pid: int, cause: str, how: str, seconds: float, messages: int) -> None:
         """Write how a worker ended, after how long, with how many messages in hand.

@@ -80,7 +80,7 @@ class AccountWatcher(threading.Thread):
                         self.error = error
                         return
                     if not self._is_asked_to_end:
-                        self._note(str(error))
+                        self._log.told(str(error), account=self.name)
                         self._tally.add("trouble failed")
                     self._rest()
         except BaseException as error:  # a bug: `watch` raises it
@@ -89,11 +89,6 @@ class AccountWatcher(threading.Thread):
             self._wake.close()
             self._woken.close()
             self._on_end()
-
-    def _note(self, text: str) -> None:
-        """Write a line that names the account; what the server refused names it already."""
-        is_named = text.startswith(f"{self.name}: ")
-        self._log.told(text if is_named else f"{self.name}: {text}")
 
     def _rest(self) -> None:
         """Wait before the next connection, the next time longer; not if it is asked to end."""
@@ -129,7 +124,7 @@ class AccountWatcher(threading.Thread):
             self._log.told(f"skipped {failed.name}: {failed.reason}")
             self._tally.add("trouble failed")
         for note in report.notes:
-            self._note(note)
+            self._log.told(note, account=name)
 
 
 def watch(accounts: Sequence[SortedAccount], log: Log, metrics: socket.socket | None) -> None:

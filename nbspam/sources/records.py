@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
+from nbspam.printing import amount_text
 from nbspam.sources import files
 from nbspam.sources.items import SourceOptions
 from nbspam.sources.rows import as_cell, json_objects, json_text, lines_of, position, split_rows
@@ -122,7 +123,7 @@ def read_cells(
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header):
             raise ValueError(
-                f"row {number}: {len(cells)} cells, but {len(header)} columns; correct the row"
+                f"row {number}: more cells ({len(cells)}) than columns ({len(header)}); correct it"
             )
         listener.row(cells)
         yield dict(zip(header, map(str.strip, cells), strict=False))
@@ -152,8 +153,8 @@ def _standing_in(width: int, names: Sequence[str]) -> list[str]:
         return [str(number) for number in range(1, width + 1)]
     if width not in (len(names), len(names) - 1):
         raise ValueError(
-            f"a first row of {width} cells, none of them the name of a column of the model:"
-            f" {files.listed(list(names))}"
+            f"the first row has {amount_text(width, 'cells')}, and none names a column of the"
+            f" model ({files.listed(list(names))}); add a row of names, or give a cell for each"
         )
     return list(names[:width])
 

@@ -232,8 +232,8 @@ def _pick_cells(
         if len(row) > width and not has_told and any(row[width:]):
             has_told = True
             listener.notice(
-                f"row {number}: {len(row)} cells, but {width} columns; the rest is not read:"
-                " quote texts that hold a separator"
+                f"row {number}: more cells ({len(row)}) than columns ({width}); the rest is not"
+                " read: quote texts that hold a separator"
             )
         yield _text_of(row, positions)
 

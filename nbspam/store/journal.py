@@ -29,6 +29,7 @@ from nbspam.disk import (
     unwritable,
 )
 from nbspam.errors import ModelFileError, ModelWarning
+from nbspam.printing import amount_text
 from nbspam.store.modelfile import (
     Identity,
     Snapshot,
@@ -363,21 +364,21 @@ def problem_of(path: str, model: Identity, journal: Journal) -> str | None:
     if journal.owner != model:
         return f"{name}: the journal of another model, or of this one at another time; not used"
     if journal.is_damaged:
+        used = amount_text(len(journal.changes), "changes")
         lost = f"{journal.lost:,}" if journal.lost else "later ones, if any,"
-        return f"{name}: damaged; {len(journal.changes):,} changes are used, {lost} are lost"
+        return f"{name}: damaged; {used} used, {lost} lost"
     return None
 
 
 def warn_of_loss(path: str, model: Identity | None, before: Journal, now: Journal) -> None:
     """Warn if changes to a model were lost with a removed or replaced journal.
 
-    before, now: the journal of the same model file.  One that was replaced has taken its journal
-    in.
+    before, now: the journal of the same model file.  A replaced one has taken its journal in.
     """
     had = before.n_records if before.owner == model else 0
     if now.n_records < had and not now.is_damaged:
-        text = f"{journal_path(path)}: it has vanished, and {had} changes with it; put it back"
-        warnings.warn(text, ModelWarning, stacklevel=2)
+        lost = f"{journal_path(path)}: it has vanished, and {amount_text(had, 'changes')} with it"
+        warnings.warn(f"{lost}; put it back", ModelWarning, stacklevel=2)
 
 
 def is_taken_in(journal: Journal, model: Identity) -> bool:
@@ -498,10 +499,8 @@ def _written(
     count, end = before.n_records + len(changes), before.end + len(records)
     data = records + end_mark(before.owner, count, progress=progress)
     crc = WORD.unpack(records[-WORD.size :])[0] if records else before.crc
-    written = Journal(
-        changes, before.owner, size=end + END_SIZE, end=end, n_records=count, crc=crc
-    )
-    return data, written._replace(progress=progress)
+    written = Journal(changes, before.owner, end=end, n_records=count, crc=crc)
+    return data, written._replace(size=end + END_SIZE, progress=progress)
 
 
 def _write_at(descriptor: int, data: bytes, at: int) -> None:

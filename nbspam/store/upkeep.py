@@ -223,7 +223,8 @@ def _journal(path: str, owner: Identity, journal: Journal, classifier: Classifie
         change = signed_table(
             journal.changes, classifier.table.vocabulary, classifier.settings.weighting
         )
-        text += f", {int(change.class_count.sum()):+,} messages"
+        grown = int(change.class_count.sum())
+        text += f", {'+' * (grown >= 0)}{amount_text(grown, 'messages')}"
     if journal.condition == Condition.UNFINISHED:
         text += "; the bytes after them are of an unfinished write, never acknowledged"
         return Finding(NOTE, "journal", text)
@@ -273,7 +274,7 @@ def _repair(path: str) -> Finding:
     if journal.owner != snapshot.identity or not isinstance(classifier, Classifier):
         return Finding(NOTE, "repair", f"what was in the journal's place is now {aside}")
     write_journal(path, snapshot.identity, journal.changes, journal.progress)
-    lost = f"{journal.lost:,} are lost" if journal.lost else "none is known to be lost"
+    lost = f"{journal.lost:,} lost" if journal.lost else "none known to be lost"
     return Finding(
         NOTE,
         "repair",

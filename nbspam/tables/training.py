@@ -22,6 +22,7 @@ from nbspam.models import (
     new_column_model,
 )
 from nbspam.models.base import DataError
+from nbspam.printing import amount_text
 from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, option_name
 from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
@@ -73,8 +74,8 @@ def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | 
             raise UsageError(f"--dirichlet {name}: holds numbers; say --categorical {name} too")
         elif n_values[name] != n:
             raise UsageError(
-                f"--dirichlet {name}: it has {n_values[name]} values, and not {n}; give a number"
-                " for each, in the order that `nbspam table info` prints"
+                f"--dirichlet {name}: it has {amount_text(n_values[name], 'values')}, and not {n};"
+                " give a number for each, in the order that `nbspam table info` prints"
             )
         else:
             found[name] = list(parameters)

@@ -172,6 +172,8 @@ def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
     assert out.startswith("added 2 parts: 4 messages (2 ham, 2 spam)\nlearned ")
     assert nbspam("train", mails, "-m", once)[0] == 0
     assert whole.read_bytes() == once.read_bytes()
+    nbspam.out("shard", "1/1", mails, "-o", first)
+    assert nbspam.out("merge", first, "-o", whole).startswith("added 1 part: 4 messages")
 
     # A part that replaces a model keeps it.
     _, _, err = nbspam("shard", "1/2", mails, "-o", once)

@@ -125,11 +125,12 @@ def test_rows_without_a_class_and_empty_columns_are_left_out(table, model, tmp_p
 
 
 def test_of_many_classes_the_first_are_counted_by_name(table, tmp_path):
-    rows = "".join(f"{n}.5,k{n:02}\n" for n in range(23))
-    (tmp_path / "t.csv").write_text("x,y\n" + rows)
-    line = table("train", tmp_path / "t.csv", "--target", "y")[1].split("\n")[0]
-    assert line.startswith("read 23 rows (1 k00, 1 k01,")
-    assert line.endswith("1 k19 and 3 more classes)")
+    for n, more in ((21, "1 more class"), (23, "3 more classes")):
+        rows = "".join(f"{k}.5,k{k:02}\n" for k in range(n))
+        (tmp_path / "t.csv").write_text("x,y\n" + rows)
+        line = table("train", tmp_path / "t.csv", "--target", "y")[1].split("\n")[0]
+        assert line.startswith(f"read {n} rows (1 k00, 1 k01,")
+        assert line.endswith(f"1 k19 and {more})")
 
 
 def test_a_cell_that_is_no_number_skips_its_row(table, model, tmp_path):
@@ -156,6 +157,7 @@ REFUSED = [  # a table, options, the status, and what is said
     (RB, "--target y --dirichlet 1,2,3", 2, ["no column has 3 values"]),
     (RB, "--target y --dirichlet z=1", 2, ["--dirichlet z: no such"]),
     (RB, "--target y --dirichlet x=1", 2, ["2 values, and not 1"]),
+    ("x,y\nr,a\nr,b\n", "--target y --dirichlet x=1,1", 2, ["has 1 value, and not 2"]),
     (RB, "--target y --dirichlet x=1,-1", 2, ["x=1,-1: not", "0 up"]),
     (NUMBERS, "--target y --model mixed --dirichlet x=1,1", 2, ["x: holds numbers"]),
     (NUMBERS, "--target y --dirichlet y=1,2", 2, ["gaussian has no such setting"]),

@@ -165,9 +165,9 @@ def test_expected_names_replace_a_missing_row_of_names():
     [
         (b"a,a\n1,2\n", [], "two columns are called 'a'"),
         (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
-        (b"a,b\n1,2,3\n", [], "row 1: 3 cells, but 2 columns"),
-        (b"1,2,3,4\n", ["a", "b"], "a first row of 4 cells"),
-        (b"1\n", ["a", "b", "y"], "a first row of 1 cells"),
+        (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
+        (b"1,2,3,4\n", ["a", "b"], "the first row has 4 cells, and none names a column"),
+        (b"1\n", ["a", "b", "y"], "the first row has 1 cell, and none names a column"),
         (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
         (b'{"a": [1]}\n', [], "line 1: a list or object"),
     ],
@@ -308,7 +308,8 @@ def test_the_first_row_with_more_cells_than_columns_is_told(tmp_path):
     items = read_items([str(path)], options=SourceOptions(listener=listener))
     assert [item.data for item in items] == [b"a", b"lunch", b"b"]
     assert [line.removeprefix(str(path)) for line in told] == [
-        ": row 2: 3 cells, but 2 columns; the rest is not read: quote texts that hold a separator"
+        ": row 2: more cells (3) than columns (2); the rest is not read: quote texts that hold a"
+        " separator"
     ]
 
 

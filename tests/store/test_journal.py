@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import shutil
 import zlib
@@ -203,6 +204,9 @@ def test_an_open_model_follows_what_others_learn_write_and_delete(model, journal
     with pytest.warns(ModelWarning, match="journal: it has vanished, and 2 changes with it"):
         assert held.learn([item(2)], day=1).learned == 1
     assert known(model) == [1, 2]
+    journal.unlink()
+    with pytest.warns(ModelWarning, match="it has vanished, and 1 change with it"):
+        held.classifier()
 
 
 def test_changes_that_a_writer_takes_back_disappear(model, journal):
@@ -423,7 +427,8 @@ def test_records_that_were_exchanged_or_are_of_another_journal_are_told(
         journal.write_bytes(data[:first] + put + data[third:])
         with told() as texts:
             assert known(changed) == kept
-        assert f"{len(kept)} changes are used, {4 - len(kept)} are lost" in texts[0]
+        used = ("1 change used, 3 lost", "2 changes used, 2 lost")[len(kept) - 1]
+        assert f"damaged; {used}" in texts[0]
 
 
 def beside_a_fit(monkeypatch, act):
@@ -562,7 +567,7 @@ def test_a_record_of_right_checksum_and_wrong_contents_is_damage(changed, journa
     journal.write_bytes(journal.read_bytes()[:-END_SIZE] + record + crc + end_mark(identity, 5))
     with told() as texts:
         assert known(changed) == [0, 1, 2, 3]
-    assert "4 changes are used, 1 are lost" in texts[0]
+    assert "4 changes used, 1 lost" in texts[0]
 
 
 # ---- repair ----
@@ -577,10 +582,12 @@ def test_doctor_repairs_and_says_what_was_saved(nbspam, changed, journal):
     assert "save them with: nbspam doctor --repair" in out
     out = nbspam.out("doctor", "-m", changed, "--repair")
     saved = out.splitlines()[0]
-    assert saved.startswith("note\trepair\t1 change saved in a new journal, 3 are lost;")
+    assert saved.startswith("note\trepair\t1 change saved in a new journal, 3 lost;")
     assert Path(saved.partition("kept as ")[2]).read_bytes() == damaged
     assert known(changed) == [0]
-    assert nbspam("doctor", "-m", changed, "--repair")[1].startswith("good\trepair\tthere was not")
+    out = nbspam.out("doctor", "-m", changed, "--repair")
+    assert out.startswith("good\trepair\tthere was not")
+    assert re.search(r"good\tjournal\t1 change, [\d,]+ bytes, \+1 message\n", out)
 
 
 def test_repair_moves_what_is_not_the_models_away(nbspam, model, journal):

@@ -77,8 +77,8 @@ def test_leaving_one_out_holds_every_document_out_once(table, mails):
         (Y, 1, "the smallest class has 20 documents; give"),
         (Y, 21, "the smallest class has 20 documents; give"),
         (Y, 61, r"--cv 61: more folds than documents \(60\); give up to that, or loo"),
-        ([0, 0, 1], "loo", "--cv loo: a class has only 1 document, and without it no model"),
-        ([0, 0, 1], 3, "--cv 3: a class has only 1 document"),
+        ([0, 0, 1], "loo", "--cv loo: a class has fewer than two documents, and without them"),
+        ([0, 0, 1], 3, "--cv 3: a class has fewer than two documents"),
     ],
 )
 def test_folds_that_cannot_be_are_refused(y, k, words):
