@@ -341,9 +341,8 @@ def check_page(path: str | None, per_week: int | None = None) -> None:
         if per_week is not None:
             raise UsageError("--per-week: for the report; add --report FILE.html")
         return
-    from nbspam.evaluation.pages.rendering import check_page_path
-
-    check_page_path(path)
+    if not path.lower().endswith((".html", ".htm")):
+        raise UsageError(f"--report {path}: not a name of HTML; give one that ends in .html")
     check_place("--report", path)
 
 
@@ -359,6 +358,8 @@ def write_picture(path: str, make: "Callable[[], ElementTree.Element]") -> None:
 
 def write_page(path: str, page: str) -> None:
     """Write a report into a file; raises InputError."""
-    from nbspam.evaluation.pages.rendering import write_report
-
-    write_report(path, page)
+    try:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(page)
+    except OSError as error:
+        raise InputError(f"--report {path}: {error.strerror}; give another name") from error

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from markup import Page, rows_of
+from nbspam.cli.output import check_page, write_page
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.evaluation.report import MEASURES
 from nbspam.models.base import Lazy
@@ -352,3 +353,12 @@ def test_a_page_that_cannot_be_written_is_an_error(nbspam, mails, page):
     page.symlink_to("/proc/no.html")
     words = ["eval", mails, "--cv", 2, "--report", page]
     assert complains(nbspam(*words), 1, f"--report {page}", "give another name")
+
+
+def test_names_of_pages_and_their_bytes(tmp_path):
+    for name in ("page.pdf", "-", "page"):
+        with pytest.raises(UsageError, match=r"ends in \.html"):
+            check_page(name)
+    check_page(str(tmp_path / "Page.HTML"))
+    write_page(str(tmp_path / "page.html"), "lone \udcff")
+    assert (tmp_path / "page.html").read_text() == "lone \\udcff"

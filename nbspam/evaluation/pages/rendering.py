@@ -11,7 +11,6 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.report import short
 from nbspam.printing import printable
 
@@ -19,25 +18,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER = Path(__file__).with_name("templates")
-_ENDINGS = (".html", ".htm")
 _MINUS = "\N{MINUS SIGN}"
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
-
-
-def check_page_path(path: str) -> None:
-    """Raise UsageError if a report cannot be written to a file of this name."""
-    if not path.lower().endswith(_ENDINGS):
-        raise UsageError(f"--report {path}: not a name of HTML; give one that ends in .html")
-
-
-def write_report(path: str, page: str) -> None:
-    """Write a page into a file; raises InputError."""
-    try:
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(page)
-    except OSError as error:
-        reason = error.strerror or "cannot be written"
-        raise InputError(f"--report {path}: {reason}; give another name") from error
 
 
 def render(template: str, **values: Any) -> str:

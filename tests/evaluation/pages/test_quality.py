@@ -11,7 +11,6 @@ import pytest
 import nbspam
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
-from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.choosing import compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
@@ -25,14 +24,7 @@ from nbspam.evaluation.pages.quality import (
     quality_page,
     week_of,
 )
-from nbspam.evaluation.pages.rendering import (
-    check_page_path,
-    cutoff,
-    nats,
-    rate,
-    shown,
-    write_report,
-)
+from nbspam.evaluation.pages.rendering import cutoff, nats, rate, shown
 from nbspam.evaluation.report import short, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import PRESETS, SettingsChoices
@@ -411,14 +403,3 @@ def test_numbers_and_texts_are_shown():
     assert [cutoff(p) for p in (0.5, 2 / 3, 0.995, 0.9999)] == ["0.5", "0.667", "0.995", "0.9999"]
     # Only unprintable characters are escaped.
     assert shown("Grüße\tan 发票\n\x1b[31m\u202e") == "Grüße    an 发票\n\\x1b[31m\\u202e"
-
-
-def test_names_and_places_are_checked(tmp_path):
-    for name in ("page.pdf", "-", "page"):
-        with pytest.raises(UsageError, match=r"ends in \.html"):
-            check_page_path(name)
-    check_page_path("Page.HTML")
-    with pytest.raises(InputError, match="--report"):
-        write_report(str(tmp_path / "no" / "page.html"), "")
-    write_report(str(tmp_path / "page.html"), "lone \udcff")
-    assert (tmp_path / "page.html").read_text() == "lone \\udcff"
