@@ -344,14 +344,14 @@ class AccountSession:
         """
         for begin in range(0, len(uids), HEADS):
             sizes = [(head.uid, head.size) for head in self.heads(uids[begin : begin + HEADS])]
-            for batch in _batches(sizes, most):
-                wanted = [f"BODY.PEEK[]<0.{most}>" if batch.is_large else "BODY.PEEK[]"]
+            for some, is_large in _batches(sizes, most):
+                wanted = [f"BODY.PEEK[]<0.{most}>" if is_large else "BODY.PEEK[]"]
                 found = {
                     uid: parts.get(b"BODY[]", parts.get(b"BODY[]<0>"))
-                    for uid, parts in self._fetch(batch.uids, wanted)
+                    for uid, parts in self._fetch(some, wanted)
                 }
                 data = {uid: each[:most] for uid, each in found.items() if isinstance(each, bytes)}
-                yield FetchedBatch(batch.uids[-1], data, batch.is_large)
+                yield FetchedBatch(some[-1], data, is_large)
 
     def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
         with asking(self.url, "FETCH"):
@@ -458,26 +458,22 @@ def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-class _Batch(NamedTuple):
-    uids: list[int]
-    is_large: bool  # one message of which only the beginning is read
-
-
-def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[_Batch]:
+def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[list[int], bool]]:
+    """Yield UIDs that are fetched together, and whether only a message's beginning is read."""
     batch: list[int] = []
     n_bytes = 0
     for uid, size in sizes:
         is_full = len(batch) >= BATCH_MESSAGES or n_bytes + size > min(BATCH_BYTES, most)
         if batch and is_full:
-            yield _Batch(batch, False)
+            yield batch, False
             batch, n_bytes = [], 0
         if size > most:
-            yield _Batch([uid], True)
+            yield [uid], True
             continue
         batch.append(uid)
         n_bytes += size
     if batch:
-        yield _Batch(batch, False)
+        yield batch, False
 
 
 def _is_change(answer: object) -> bool:
