@@ -354,7 +354,8 @@ async def taught(request: Request, began: float) -> Response:
         why = f"The message was learned as {label}, but not moved: {lesson.unmoved}"
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, why)
     if label is None:
-        request.session["done"] = f"Taken back: {lesson.subject[:_MAX_SUBJECT]}"
+        about = lesson.subject[:_MAX_SUBJECT] or "(no subject)"
+        request.session["done"] = f"Taken back: {about}"
     return led_to(address_after(form, lesson.key))
 
 

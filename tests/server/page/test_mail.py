@@ -171,6 +171,15 @@ def test_a_message_that_has_gone_leads_back(page, box):
     assert "Back to the mail" in Page(answer.text).within("a")
 
 
+def test_a_message_without_a_subject_is_named_so(page, box):
+    put(box, 1, b"From: a@a.example\n\npills\n")
+    page.get("/")
+    page.tell(spam=key_of(1))
+    assert "Learned as spam: (no subject) just now" in page.shown().text
+    page.tell(undo="1")
+    assert "Taken back: (no subject)" in page.shown().text
+
+
 def test_hostile_heads_are_text(page, box):
     put(box, 1, f"From: {HOSTILE}\nSubject: {HOSTILE}\n\npills\n".encode())
     for text in (page.get("/").text, page.tell(spam=key_of(1)) and page.tell(undo="1").text):
