@@ -5,6 +5,7 @@ server that sends one byte a minute.
 """
 
 import imaplib
+import logging
 import socket
 import ssl
 import time
@@ -21,6 +22,8 @@ MOST_BYTES = 80 << 20  # of one answer: a message of 64 MB, and what stands arou
 MOST_LINES = 300_000  # of one answer
 _LONGEST_LINE = 1 << 20  # a list of 90,000 UIDs
 _STEP = 1 << 18
+# Its warnings about answers that are not ASCII would be lines among our own.
+logging.getLogger("imapclient").addHandler(logging.NullHandler())
 
 
 class Wire(imaplib.IMAP4):
@@ -63,6 +66,12 @@ class Wire(imaplib.IMAP4):
         """Send a command, or a part of one."""
         self.allow()
         super().send(data)
+
+    def _check_bye(self) -> None:
+        try:
+            super()._check_bye()  # type: ignore[misc]  # its types leave it out
+        except self.abort as error:  # from a server that greets, and then closes
+            raise self.abort(f"* BYE {error}") from None
 
     def _fill(self) -> None:
         if self._read_from is not self.sock:

@@ -1,5 +1,6 @@
 """An account as a source: the same mail as in files, nothing marked, and errors of one line."""
 
+import logging
 import socket
 import subprocess
 import sys
@@ -227,6 +228,8 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
     [
         ({"greeting": b"220 smtp.example.org ESMTP\r\n"}, "INBOX", "speaks no IMAP"),
         ({"greeting": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (b'* BYE full'); try"),
+        ({"CAPABILITY": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (command: CAPABILITY"),
+        ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "INBOX: no such folder"),
         ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
         ({"before": "IMAP4rev1"}, "INBOX", "takes no tokens of OAuth2; give --password-command"),
         ({}, "Nope", "ann@127.0.0.1: Nope: no such folder; there is INBOX, Junk, Trash"),
@@ -251,6 +254,7 @@ def test_what_a_server_does_wrong_is_one_line(
     monkeypatch.setattr(wire, "MOST_LINES", 1000)
     monkeypatch.setattr(wire, "MOST_BYTES", 6 << 20)
     monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(logging.getLogger("imapclient"), "propagate", False)  # to pytest
     server.put("INBOX", ham(1))
     for name, value in changes.items():
         if name.isupper():
