@@ -4,6 +4,7 @@ An account is named by such a table, or by its URL.
 """
 
 import os
+import shlex
 from collections.abc import Sequence
 from contextlib import closing
 from difflib import get_close_matches
@@ -91,14 +92,16 @@ def access_book(
 def is_account_name(name: str) -> bool:
     """Return whether a word means an account: by its URL, or by its name in the file.
 
+    ./NAME is a folder of that name.
+
     Raises click.UsageError for a word that nothing has as its name, but for one letter or so.
     """
-    if is_account(name) or os.path.exists(name):
-        return is_account(name)
     known = accounts()
-    if name not in known and get_close_matches(name, known, 1):
+    if is_account(name) or name in known:
+        return True
+    if get_close_matches(name, known, 1) and not os.path.exists(name):
         raise click.UsageError(near(f"{name}: neither a mailbox nor an account", name, [*known]))
-    return name in known
+    return False
 
 
 def of_named_account(values: dict[str, Any]) -> dict[str, Any]:
@@ -205,6 +208,7 @@ def setup_command(
     from nbspam.imap.accounts import imap_url
     from nbspam.imap.session import AccountSession
 
+    is_account_name(account)  # raises for a slip
     table = accounts().get(account, {"url": account})
     url = imap_url(table["url"])
     model_path = table.get("model-file", model_path)
@@ -220,9 +224,12 @@ def setup_command(
     _show_quality(found)
     output.save_model(found.classifier, model_path)
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
-    named = account if account in accounts() else str(url)
-    if model_path != options.default_model_path():
-        named = f"-m {model_path} {named}"
+    words = [] if model_path == options.default_model_path() else ["-m", model_path]
+    for name in ("spam_folder", "password_command", "token_command", "tls_ca"):
+        if output.is_named(name):
+            value = click.get_current_context().params[name]
+            words += [f"--{name.replace('_', '-')}", value]
+    named = shlex.join([*words, account if account in accounts() else str(url)])
     click.echo(f"  nbspam sort --dry-run {named}    what sorting new mail would do")
     click.echo(f"  nbspam sort --watch {named}      sort, and stay connected")
 

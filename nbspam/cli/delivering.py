@@ -1,7 +1,7 @@
 """nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -12,7 +12,8 @@ from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command
 from nbspam.delivery.filter import Additions, copy_message, filter_message
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.printing import printable
 
 if TYPE_CHECKING:
     from nbspam.delivery.maildir import Sorted, SortingReport
@@ -195,21 +196,29 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
             return 0
         from nbspam.delivery.account import sort_account
 
-        reports: Iterator[tuple[str, SortingReport]]
-        reports = ((str(a.url), sort_account(a, today())) for a in accounts)
+        sorters: list[tuple[str, Callable[[], SortingReport]]]
+        sorters = [(str(each.url), partial(sort_account, each, today())) for each in accounts]
     elif names or values["watch"] or values["tag"]:
         raise UsageError(
             "--watch, --tag: for accounts; sort Maildirs and accounts in calls of their own"
         )
     else:
-        reports = _sorted_maildirs(mailboxes, **values)
-    statuses = [
-        _tell(mailbox, report, values["dry_run"], values["as_json"]) for mailbox, report in reports
-    ]
-    return max(statuses, default=0)
+        sorters = _maildir_sorters(mailboxes, **values)
+    status, failed = 0, list[NbspamError]()
+    for mailbox, sort in sorters:
+        shown = f"{mailbox}: " if len(sorters) > 1 else ""
+        try:
+            status |= _tell(mailbox, shown, sort(), values["dry_run"], values["as_json"])
+        except NbspamError as error:  # the next one may still be sorted
+            failed.append(error)
+    for each in failed[:-1]:
+        click.echo(f"nbspam: {printable(str(each))}", err=True)
+    if failed:
+        raise failed[-1]
+    return status
 
 
-def _sorted_maildirs(
+def _maildir_sorters(
     maildirs: Sequence[str],
     model_path: str,
     spam_folder: str | None,
@@ -219,18 +228,23 @@ def _sorted_maildirs(
     dry_run: bool,
     decision: options.Decision,
     **_: Any,
-) -> "Iterator[tuple[str, SortingReport]]":
+) -> "list[tuple[str, Callable[[], SortingReport]]]":
     from nbspam.delivery.maildir import UNSURE, SortingChoices, sort_maildir
 
     unsure = UNSURE if unsure_folder is None else unsure_folder
     choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)
     rule = partial(options.rule_of, decision)
-    for maildir in maildirs:
-        yield maildir, sort_maildir(maildir, model_path, choices, today(), rule)
+    return [
+        (maildir, partial(sort_maildir, maildir, model_path, choices, today(), rule))
+        for maildir in maildirs
+    ]
 
 
-def _tell(mailbox: str, report: "SortingReport", is_dry: bool, as_json: bool) -> int:
-    """Print a report on a mailbox; return the exit status."""
+def _tell(mailbox: str, shown: str, report: "SortingReport", is_dry: bool, as_json: bool) -> int:
+    """Print a report on a mailbox; return the exit status.
+
+    shown: what stands before its summary.
+    """
     output.report_skipped(report.skipped)
     for note in report.notes:
         if note != report.lack:
@@ -243,7 +257,7 @@ def _tell(mailbox: str, report: "SortingReport", is_dry: bool, as_json: bool) ->
     else:
         if is_dry:
             output.echo_rows(map(_row, (*report.learned, *report.judged)))
-        output.echo_summary(_summary(report, is_dry))
+        output.echo_summary(printable(shown + _summary(report, is_dry)))
     return 1 if report.skipped else 0
 
 

@@ -1,6 +1,7 @@
 """Sorting an account from its first day: nothing lost or doubled, whatever fails."""
 
 import json
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from accounts import DAY, Box, H, S, assert_sorted, fill, letter
-from fake_imap import AFTER, FakeFolder
+from fake_imap import AFTER, PASSWORD, FakeFolder
 from maildirs import ham, spam
 from nbspam.delivery import account, account_memory, account_setup
 from nbspam.imap import session
@@ -439,7 +440,7 @@ def test_damaged_notes_are_one_line(box, nbspam):
 
 
 def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
-    box, nbspam, tmp_path, config
+    box, nbspam, tmp_path, config, monkeypatch
 ):
     config.write_text(
         f'[account.home]\nurl = "{box.server.url()}"\n'
@@ -451,11 +452,30 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     assert complains(nbspam("sort", "hoem"), 2, f"hoem: {wrong}")
     assert complains(nbspam("sort", "--watch", "hoem", "work"), 2, f"hoem: {wrong}")
     assert complains(nbspam("serve", "--web", "0", "--review", "hoem"), 2, f"hoem: {wrong}")
-    assert "1 spam" in nbspam("sort", "home")[1]
+    assert complains(nbspam("setup", "hoem"), 2, f"hoem: {wrong}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()  # the account outranks it
+    assert nbspam("sort", "home")[1] == "new: 1 spam; learned from moves: nothing\n"
+    assert complains(nbspam("sort", "./home"), 1, "./home: not a Maildir")
     out = nbspam("sort", "--json")[1]
     found = [json.loads(line)["maildir"] for line in out.splitlines()]
     assert found == [box.server.url(), box.server.url("bob")]
     assert (tmp_path / "other.accounts").exists()
+
+
+def test_an_account_that_fails_does_not_keep_the_next_ones_from_being_sorted(box, nbspam, config):
+    url, away = box.server.url(), "imap://ann@127.0.0.1:1/"
+    config.write_text(
+        f'[account.away]\nurl = "{away}"\n[account.home]\nurl = "{url}"\n'
+        '[account.gone]\nurl = "imap://ann@127.0.0.1:2/"\n'
+    )
+    box.put("INBOX", S[0])
+    status, out, err = nbspam("sort", "-q")
+    assert (status, out) == (1, "")
+    assert err.startswith("nbspam: 127.0.0.1:1: cannot be reached")
+    assert "\nnbspam: 127.0.0.1:2: cannot be reached" in err
+    assert box.where()["Junk"] == [S[0]]
+    assert nbspam("sort")[1] == f"{url}: new: nothing; learned from moves: nothing\n"
 
 
 @pytest.fixture
@@ -490,6 +510,9 @@ def test_the_first_day_ends_with_a_model_and_what_to_type_next(filled, nbspam, t
     assert lines[10].startswith("    spam 0.99")
     assert lines[11] == f"model in {model}; nothing in the account was changed"
     assert lines[13].split()[:6] == ["nbspam", "sort", "--dry-run", "-m", str(model), filled.url()]
+    more = ("--spam-folder", "Junk", "--password-command", f"echo '{PASSWORD}'")
+    words = shlex.split(nbspam.out("setup", "-m", model, *more, filled.url()).splitlines()[13])
+    assert words[3:10] == ["-m", str(model), *more, filled.url()]
     assert {name: filled.contents(name) for name in filled.folders} == before
     assert not any(asked.startswith(("SELECT", "UID STORE")) for asked in filled.asked)
     classifier = load_tokens(str(model))
