@@ -214,12 +214,18 @@ def compacted(
     tables = [base.table]
     if changes:
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
-    if (owed := memory.owed) is not None:
-        words, no_messages = without_texts(owed.keys), np.zeros(len(base.classes))
-        tables.append(CountTable(base.classes, no_messages, words, *owed[1:]))
+    tables.append(owed_table(base))
     sampling = sampled_parts(parts, settings, progress)
     table, rest = _balanced(add_tables(tables), sampling.messages, settings.weighting)
     return reassembled(base, table, parts, sampling, rest, progress)
+
+
+def owed_table(classifier: Classifier) -> CountTable:
+    """Return the counts that a model owes, as a table without texts."""
+    owed, nothing = memory_of(classifier).owed, no_counts(classifier.classes)
+    if owed is None:
+        return nothing
+    return CountTable(nothing.classes, nothing.class_count, without_texts(owed.keys), *owed[1:])
 
 
 def _balanced(
@@ -413,12 +419,24 @@ def run_of(table: CountTable, rank: int, last_seen: Days | int = 0) -> SortedTok
     return SortedTokens(packed, np.broadcast_to(np.int64(rank), n), seen)
 
 
-def merged_runs(runs: Sequence[SortedTokens]) -> SortedTokens:
-    """Return the sum of runs, on disk; numbers below 0 become 0, and empty rows are left out."""
+def merged_runs(
+    runs: Sequence[SortedTokens], remembered: Sequence[Messages] = (), weighting: str = PRESENCE
+) -> tuple[SortedTokens, CountTable]:
+    """Return the sum of runs, on disk, without empty rows, and what it owes: see `_balanced`."""
     while len(runs) > AT_ONCE:
         starts = range(0, len(runs), AT_ONCE)
         runs = [spooled(blocks(runs[start : start + AT_ONCE])) for start in starts]
-    return spooled(_settled(block) for block in blocks(runs))
+    owed = []
+
+    def settled() -> Iterator[SortedTokens]:
+        for block in blocks(runs):
+            table, rest = _balanced(block.table, remembered, weighting)
+            kept = find(block.table.vocabulary.keys, table.vocabulary.keys)
+            owed.append(rest)
+            yield SortedTokens(table, block.ranks[kept], block.last_seen[kept])
+
+    total = spooled(settled())
+    return total, add_tables(owed)
 
 
 def blocks(runs: Sequence[SortedTokens]) -> Iterator[SortedTokens]:
@@ -460,17 +478,6 @@ def _added(parts: Sequence[SortedTokens]) -> SortedTokens:
     last_seen = np.zeros(len(vocabulary), np.uint16)
     np.maximum.at(last_seen, column, np.concatenate([part.last_seen for part in parts]))
     return SortedTokens(sum_over(tables, vocabulary, column), lowest, last_seen)
-
-
-def _settled(block: SortedTokens) -> SortedTokens:
-    """Return a block of the final sum."""
-    table = block.table
-    kept = np.flatnonzero(table.document_frequency > 0)
-    table = table._replace(
-        class_count=np.maximum(table.class_count, 0),
-        feature_count=np.maximum(table.feature_count, 0),
-    )
-    return SortedTokens(table.take(kept), block.ranks[kept], block.last_seen[kept])
 
 
 def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:

@@ -78,6 +78,7 @@ class _MergedModel(NamedTuple):
     settings: Settings
     part: assembly.ModelMessages  # its ledger and sample, without keys
     run: assembly.SortedTokens
+    owed: CountTable
 
 
 class _ModelCopy(NamedTuple):
@@ -114,11 +115,10 @@ def merge_models(paths: Sequence[str]) -> Merged:
     known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
     if known:
         settings = replace(settings, sent_mail=reduce(SentMail.united, known))
-    runs = [model.run for model in models]
     corrections = _corrections(models, shared.lost, settings.weighting)
+    sums = [model.owed for model in models if len(model.owed.vocabulary)]
     if corrections.classes:
-        runs.append(assembly.run_of(corrections, assembly.NO_TEXT))
-    table, last_seen = assembly.loaded_table(assembly.merged_runs(runs), settings)
+        sums.append(corrections)
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
     for model, lost, told in zip(models, shared.lost, shared.told, strict=True):
@@ -127,7 +127,13 @@ def merge_models(paths: Sequence[str]) -> Merged:
         parts.append(part)
         for each in models:  # a sample that grows looks at the messages of all again
             each.run.release()
-    classifier = assembly.assembled(table, parts, settings, sampling, last_seen)
+    runs = [
+        *(model.run for model in models),
+        *(assembly.run_of(t, assembly.NO_TEXT) for t in sums),
+    ]
+    total, owed = assembly.merged_runs(runs, sampling.messages, settings.weighting)
+    table, last_seen = assembly.loaded_table(total, settings)
+    classifier = assembly.assembled(table, parts, settings, sampling, last_seen, owed)
     return Merged(classifier, len(paths), shared.repeated, shared.disputed)
 
 
@@ -145,7 +151,7 @@ def _opened(path: str, place: int) -> _MergedModel:
     part = assembly.messages_of_model(replace(whole, table=run.table))
     part = part._replace(keys=nothing, last_seen=nothing.astype(np.uint16))
     run.release()
-    return _MergedModel(path, whole.settings, part, run)
+    return _MergedModel(path, whole.settings, part, run, assembly.owed_table(whole))
 
 
 def _check_agreement(models: Sequence[_MergedModel]) -> None:
@@ -379,7 +385,7 @@ def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
     ]
     if gathered.table.classes:  # corrections
         runs.append(assembly.run_of(gathered.table, assembly.NO_TEXT))
-    total = assembly.merged_runs(runs)
+    total, _ = assembly.merged_runs(runs)
     whole = without_empty(total.table)
     check_classes(whole)
     columns = worth_keeping(whole, settings.min_df, settings.max_features)

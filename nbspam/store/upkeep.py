@@ -29,6 +29,7 @@ from nbspam.store.assembly import (
     ModelMessages,
     memory_of,
     messages_of_model,
+    owed_table,
     reassembled,
     sampled_parts,
 )
@@ -344,7 +345,8 @@ def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier
     if rule.min_df is not None or rule.older_than is not None:
         table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
     sampling = sampled_parts([part], classifier.settings, memory.progress)
-    return reassembled(classifier, table, [part], sampling, progress=memory.progress)
+    owed = owed_table(classifier)
+    return reassembled(classifier, table, [part], sampling, owed, memory.progress)
 
 
 def _rare_and_old(table: CountTable, part: ModelMessages, rule: PruningRule, day: int) -> Booleans:

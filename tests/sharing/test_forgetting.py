@@ -4,6 +4,7 @@ import random
 from contextlib import suppress
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
 from nbspam.classifier import training
@@ -12,8 +13,11 @@ from nbspam.mail.digest import digest_of
 from nbspam.sharing import sharer
 from nbspam.sharing.outbox import Outbox
 from nbspam.sharing.sharer import join_log, snapshot
+from nbspam.sources.items import Item
+from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.text import model_lines, model_of_lines
+from nbspam.store.upkeep import PruningRule, prune_model
 from shared_logs import DAY, Host, KilledError, MemoryLog, killed, message, quiet
 
 N_MESSAGES, N_ACTS = 24, 90
@@ -68,7 +72,9 @@ def test_hosts_that_forget_have_equal_exports(tmp_path, monkeypatch, seed):
     assert len({host.sharer.digest() for host in hosts}) == 1
 
 
-def test_a_model_that_owes_is_dumped_and_loaded_and_paid(tmp_path, monkeypatch):
+@pytest.fixture
+def owing(tmp_path, monkeypatch):
+    """A host whose model owes: a forgotten message was moved by a copy with the word copy1."""
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
     host = Host(tmp_path / "host", "model", MemoryLog())
     for n in range(20):
@@ -76,13 +82,43 @@ def test_a_model_that_owes_is_dumped_and_loaded_and_paid(tmp_path, monkeypatch):
         host.sharer.exchange()
     kept = host.opened("").whole().memory.sample.digests.tolist()
     forgotten = next(n for n in range(20) if digest_of(message(n)) not in kept)
-    host.teach(message(forgotten, copy=1), "spam")  # has the word copy1, which is new
-    whole = host.opened("").whole()
+    host.teach(message(forgotten, copy=1), "spam")
+    return host
+
+
+def is_paid(model):
+    """Return whether the word of a message learned as ham counts for the moved one's spam."""
+    (line,) = (line for line in model_lines(model) if b'"copy1"' in line)
+    return b'"count": {"spam": 1}, "documents": 1' in line
+
+
+def test_a_model_that_owes_is_dumped_and_loaded_and_paid(owing):
+    whole = owing.opened("").whole()
     lines = list(model_lines(whole))
 
     assert [-1, 1] in whole.memory.owed.feature_count.tolist()
     assert b'"copy1"' not in b"".join(lines)
     assert list(model_lines(model_of_lines(lines, "dump"))) == lines
-    host.teach(message(20, copy=1), "ham")
-    (line,) = (line for line in model_lines(host.opened("").whole()) if b'"copy1"' in line)
-    assert b'"count": {"spam": 1}, "documents": 1' in line
+    owing.teach(message(20, copy=1), "ham")
+    assert is_paid(owing.opened("").whole())
+
+
+def test_a_merged_model_owes_what_its_models_owe(owing, tmp_path):
+    owing.model.compact()
+    other = Host(tmp_path / "other", "model", MemoryLog())
+    other.teach(message(20, copy=1), "ham")
+    assert is_paid(merge([owing.path, other.path], DAY).classifier)
+
+    other.model.unlearn([Item("-", None, message(20, copy=1))], day=DAY)
+    other.teach(message(21), "ham")
+    both = merge([owing.path, other.path], DAY).classifier
+    assert [-1, 1] in both.memory.owed.feature_count.tolist()
+
+
+def test_a_pruned_model_still_owes(owing):
+    owing.model.compact()
+    owed = owing.opened("").whole().memory.owed
+    prune_model(owing.path, PruningRule(min_df=2), DAY)
+    still = owing.opened("").whole().memory.owed
+
+    assert all(map(np.array_equal, owed, still))

@@ -375,7 +375,7 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "BLOCK", block)
         patch.setattr(assembly, "AT_ONCE", at_once)
-        whole = merged_runs([run(tokens, number) for number, tokens in enumerate(runs)])
+        whole, _ = merged_runs([run(tokens, number) for number, tokens in enumerate(runs)])
 
     assert plain(whole) == expected
     assert whole.is_mapped
@@ -409,7 +409,7 @@ def test_what_runs_have_forgotten_adds_up_as_in_memory(runs, lost, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "BLOCK", block)
         patch.setattr(assembly, "AT_ONCE", 3)
-        found = merged_runs(given).table
+        found = merged_runs(given)[0].table
 
     assert equal_losses(found, add_tables([each.table for each in given]))
 
