@@ -317,7 +317,8 @@ class AccountSorter:
             return
         self._numbers = self.session.numbers(self._others)
         for folder, (validity, following) in self._numbers.items():
-            was_validity, first = before.get(folder, (validity, following))
+            # A folder that is new since the last look may have been made for such a message.
+            was_validity, first = before.get(folder, (validity, 1 if before else following))
             if not gone or was_validity != validity or following <= first:
                 continue
             opened = self.session.open(folder)
