@@ -10,7 +10,9 @@ the user's.
 """
 
 import os
+import re
 import stat
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
@@ -98,11 +100,20 @@ def check_writable(root: str) -> None:
 
 
 def maildir_folder_name(name: str) -> str:
-    """Return the name on disk of a Maildir++ folder, ".Spam" of "Spam"; raises UsageError."""
+    """Return the name on disk of a Maildir++ folder, ".Spam" of "Spam"; raises UsageError.
+
+    Other letters than ASCII are written in IMAP's UTF-7 (RFC 3501, 5.1.3), as mail servers do.  A
+    name that begins with a dot is one on disk.
+    """
     bare = name.removeprefix(".")
     if not bare.strip(".") or "/" in bare or not bare.isprintable():
         raise UsageError(f"folder {name!r}: not the name of a Maildir folder; write it as .Spam")
-    return f".{bare}"
+    return name if name != bare else "." + re.sub(r"[^ -~]+|&", _in_utf7, bare)
+
+
+def _in_utf7(found: re.Match[str]) -> str:
+    letters = found[0].replace("&", "").encode("utf-16-be")
+    return f"&{b64encode(letters, b'+,').decode().rstrip('=')}-"
 
 
 def spam_folder(root: str) -> str:

@@ -101,6 +101,9 @@ def test_a_note_is_read_as_it_was_written_without_damaged_lines(root):
 
 def test_folders_may_be_named_with_or_without_their_dot(tmp_path):
     assert maildir_folder_name("Junk") == maildir_folder_name(".Junk") == ".Junk"
+    assert maildir_folder_name("Müll & Spam") == ".M&APw-ll &- Spam"
+    assert maildir_folder_name("~peter.mail.台北.日本語") == ".~peter.mail.&U,BTFw-.&ZeVnLIqe-"
+    assert maildir_folder_name(".M&APw-ll") == ".M&APw-ll"  # as it is on disk
     with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
         check_maildir(str(tmp_path))
 
