@@ -20,6 +20,7 @@ from nbspam.printing import amount_text
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
     from nbspam.server.choices import ShareChoices
+    from nbspam.sharing.logs import SharedLog
     from nbspam.sharing.sharer import Sharer
     from nbspam.store.merging import Merged
     from nbspam.store.model import StoredModel
@@ -296,22 +297,25 @@ def share_command(
     choices = share_choices(share, share_password_command)
     if choices is None:
         raise UsageError(f"share {action}: of which log? give --share URL")
-    with closing(opened_sharer(choices, model_path)) as sharer:
-        if action == "status":
-            _print_status(sharer, as_json)
-            return
-        from nbspam.server.judge import users_in
-        from nbspam.sharing.sharer import snapshot
+    if action == "status":  # which makes no outbox: the model here may share nothing
+        from nbspam.sharing.logs import open_log
 
+        with closing(open_log(choices.url, choices.password)) as log:
+            _print_status(log, as_json)
+        return
+    from nbspam.server.judge import users_in
+    from nbspam.sharing.sharer import snapshot
+
+    with closing(opened_sharer(choices, model_path)) as sharer:
         users = sharer.outbox.users_folder()
         place = snapshot(sharer, str(folder), users_in(users) if users else [])
         output.echo_summary(f"{folder}: the models as of record {place.n_read:,} of the log")
 
 
-def _print_status(sharer: "Sharer", as_json: bool) -> None:
-    end, hosts = sharer.log.end(), sharer.log.hosts()
+def _print_status(log: "SharedLog", as_json: bool) -> None:
+    end, hosts = log.end(), log.hosts()
     if as_json:
-        output.echo_json({"log": sharer.log.name, "records": end.n_records, "hosts": hosts})
+        output.echo_json({"log": log.name, "records": end.n_records, "hosts": hosts})
         return
     rows = [("host", "lag", "outbox", "skipped", "model", "heard")]
     for name, facts in sorted(hosts.items()):
@@ -328,6 +332,4 @@ def _print_status(sharer: "Sharer", as_json: bool) -> None:
         equal = "not equal now"
     else:
         equal = "equal" if models and None not in models else "not compared yet"
-    output.echo_summary(
-        f"{sharer.log.name}: {amount_text(end.n_records, 'records')}; models {equal}"
-    )
+    output.echo_summary(f"{log.name}: {amount_text(end.n_records, 'records')}; models {equal}")

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from contextlib import closing
-from types import SimpleNamespace
 
 import pytest
 
@@ -79,6 +78,10 @@ def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_
         "share", "status", "-m", tmp_path / "model", "--share", secured.url, *known
     )
     assert ": 1 record; models equal" in said
+    (tmp_path / "other").mkdir()
+    asked = ["share", "status", "-m", tmp_path / "other" / "model", "--share", secured.url, *known]
+    assert nbspam(*asked)[1].endswith(": 1 record; models equal\n")
+    assert not list((tmp_path / "other").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_models_are_called_equal_once_every_host_has_told_its_digest(models, wor
     log = MemoryLog()
     for number, model in enumerate(models):
         log.report(f"host{number}", {"read": 0, **({"model": model} if model else {})})
-    _print_status(SimpleNamespace(log=log), False)
+    _print_status(log, False)
     assert f"memory://log: 0 records; models {words}\n" in "".join(capsys.readouterr())
 
 
