@@ -108,17 +108,17 @@ def _decision(path: str, classifier: "Classifier") -> str:
     """Return how the model at a path decides by default."""
     from nbspam.decision import Cutoffs
 
+    rule, is_tuned = classifier.rule, getattr(classifier, "cutoffs", None) is not None
+    # The name of every model in a folder of `serve --users`.
+    is_users = os.path.basename(path) == "model" and not is_tuned
+    by_itself = "with serve --users, on top of the site's model; by itself, " * is_users
     if classifier.lack is not None:
-        # The name of every model in a folder of `serve --users`.
-        of_user = "with serve --users, on top of the site's model; by itself, "
-        return (of_user if os.path.basename(path) == "model" else "") + classifier.lack
-    rule = classifier.rule
+        return by_itself + classifier.lack
     if not isinstance(rule, Cutoffs):
         return "the most probable class"
-    is_tuned = getattr(classifier, "cutoffs", None) is not None
     origin = "kept by `nbspam tune`" if is_tuned else "by the costs"
     unsure = "" if rule.unsure_cost is None else f", ham up to {rule.ham:.4f}, unsure between"
-    return f"spam from {rule.spam:.4f}{unsure}; {origin}"
+    return f"{by_itself}spam from {rule.spam:.4f}{unsure}; {origin}"
 
 
 @click.command("words", cls=Command, first=("--number", "--model-file", "--json"))

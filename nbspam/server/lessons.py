@@ -86,14 +86,18 @@ class TaughtModels:
     def __call__(self, user: str) -> StoredModel:
         """Return a user's model, "" for the site's; raises UserError for no user's name.
 
-        If there is none, the first lesson makes one.
+        Raises SharedLogError without a folder of users, whose lessons only a log has then.  If
+        there is no model, the first lesson makes one.
         """
         with self._lock:
             return self._of(user) if user else self._site
 
     def _of(self, user: str) -> StoredModel:
         if self._users is None:
-            raise UserError(f"{user}: no users' models here; serve with --users DIR")
+            raise SharedLogError(
+                f"the log has lessons of user {user[:100]!r}; serve with --users DIR, like the"
+                " other hosts"
+            )
         if user not in self._held:
             if known_as(user) != user:
                 raise UserError(f"{user}: not the name of a user; give another one")

@@ -35,11 +35,30 @@ def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
     for name, why in (("a" * 300, "name is too long"), ("Ann", "not the name of a user")):
         with pytest.raises(UsageError, match=why):
             TaughtModels(to, theirs)(name)
-    with pytest.raises(UsageError, match="no users' models here; serve with --users DIR"):
-        TaughtModels(to, None)("ann")
     assert os.stat(f"{to}.share").st_mode & 0o077 == 0
     sharer.outbox.close()
     outlet.outbox.close()
+
+
+def test_a_host_without_a_folder_of_users_does_not_pass_over_their_lessons(tmp_path):
+    log, path = MemoryLog(), str(tmp_path / "two" / "model")
+    host = Host(tmp_path / "one", "model", log)
+    host.teach(message(1), "ham")
+    anns = host.outlet.attach(host.opened("ann"), "ann")
+    anns.learn([Item("-", "spam", message(2))], day=DAY, classes=["spam"])
+    host.sharer.exchange()
+    host.stop()
+    for users in (None, str(tmp_path / "users")):
+        opened = TaughtModels(path, users)
+        sharer = Sharer(path, log, "two", opened)
+        if users is None:
+            with pytest.raises(SharedLogError, match="of user 'ann'; serve with --users DIR, lik"):
+                sharer.exchange()
+        else:
+            sharer.exchange()
+            assert opened("ann").filed(message(2)).label == "spam"
+        assert opened("").filed(message(1)).label == "ham"
+        sharer.outbox.close()
 
 
 def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
