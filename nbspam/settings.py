@@ -75,7 +75,7 @@ class Settings:
             (self.model, MODELS, "model"),
         ):
             if value not in allowed:
-                raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
+                raise UsageError(f"{what}: {value!r} is unknown; choose from {', '.join(allowed)}")
         if self.attachments and self.reading != "mail":
             raise UsageError("--attachments: for mail, and these are texts; leave it out")
         if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:
@@ -301,7 +301,7 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
         parameters["class_dirichlet"] = of_classes
     settings = replace(settings, parameters=parameters)
     if settings.reading != "mail" and "authserv_id" in given:
-        raise UsageError("--authserv-id: tells of mail, and these are texts; leave it out")
+        raise UsageError("--authserv-id: for mail, and these are texts; leave it out")
     tokens = {name: given.pop(name) for name in ("pairs", "characters") if name in given}
     return replace(settings, tokens=settings.tokens._replace(**tokens), **given)
 

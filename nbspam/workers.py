@@ -64,7 +64,7 @@ def ordered_map(
         yield from workers.map(function, chunks, last)
         return
     if workers < 1:
-        raise UsageError(f"jobs: {workers} processes do no work; give 1 or more")
+        raise UsageError(f"jobs: {workers} is not a number of processes; give 1 or more")
     keep_freed_memory()
     stream = iter(chunks)
     first = list(islice(stream, 2))

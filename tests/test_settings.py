@@ -167,8 +167,8 @@ def test_bernoulli_is_the_textbooks_model_whatever_the_source(preset, many):
         ({"criterion": "bic"}, "--criterion: for tables and --model spode"),
         ({"model": "bernoulli", "min_support": 2.0}, "--min-support: for tables"),
         ({"preset": "letters"}, "--preset letters: unknown; choose from mail, text"),
-        ({"model": "oracle"}, "model: 'oracle' is none of bernoulli"),
-        ({"weighting": "gold"}, "weighting: 'gold' is none of presence"),
+        ({"model": "oracle"}, "model: 'oracle' is unknown; choose from bernoulli"),
+        ({"weighting": "gold"}, "weighting: 'gold' is unknown; choose from presence"),
         ({"strip": ("feet",)}, "--strip feet: not a part of a text; choose from headers"),
         ({"beta": (2, 5)}, "--beta: for --model bernoulli"),
         *(

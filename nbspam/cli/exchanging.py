@@ -196,7 +196,9 @@ def share_choices(
     """Return how lessons are shared, None if they are not; raises UsageError and InputError."""
     if share is None:
         if share_sync or share_password_command:
-            raise UsageError("--share-sync, --share-password-command: give --share URL, too")
+            raise UsageError(
+                "--share-sync, --share-password-command: no log; give --share URL, too"
+            )
         return None
     from nbspam.imap.accounts import printed_secret
     from nbspam.server.choices import ShareChoices
@@ -286,7 +288,8 @@ def share_command(
     nbspam share join FOLDER -m new.nbspam
     """
     if (folder is None) != (action == "status"):
-        raise UsageError(f"share {action}: {'needs a FOLDER' if folder is None else 'no FOLDER'}")
+        wrong = "no FOLDER; name one" if folder is None else f"needs no folder; leave {folder} out"
+        raise UsageError(f"share {action}: {wrong}")
     if action == "join":
         from nbspam.sharing.sharer import join_log
 
@@ -296,7 +299,7 @@ def share_command(
         return
     choices = share_choices(share, share_password_command)
     if choices is None:
-        raise UsageError(f"share {action}: of which log? give --share URL")
+        raise UsageError(f"share {action}: no log; give --share URL")
     if action == "status":  # which makes no outbox: the model here may share nothing
         from nbspam.sharing.logs import open_log
 

@@ -288,8 +288,8 @@ class QueryCommand(Command):
                 is_its_own = False
             elif option == "--target" and "=" in word:
                 raise click.UsageError(
-                    f"{word}: target or evidence? Write --target {word} for a joint probability,"
-                    f" or --evidence {word}"
+                    f"{word}: neither target nor evidence; write --target {word} for a joint"
+                    f" probability, or --evidence {word}"
                 )
         return super().parse_args(ctx, args)
 

@@ -94,7 +94,7 @@ def check_writable(root: str) -> None:
         if not os.access(path, os.W_OK | os.X_OK):
             status = os.stat(path)
             raise InputError(
-                f"{path}: not to be written to ({stat.filemode(status.st_mode)}, of user"
+                f"{path}: cannot be written to ({stat.filemode(status.st_mode)}, of user"
                 f" {status.st_uid}); sort as its owner, or change its rights"
             )
 

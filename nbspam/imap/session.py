@@ -189,7 +189,7 @@ class AccountSession:
             ]
         if len(found) > _MOST_FOLDERS:
             raise InputError(
-                f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; no account has so many"
+                f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; check the server"
             )
         held = [each for each in found if not each[0] & {"\\noselect", "\\nonexistent"}]
         uses: dict[str, str] = {}

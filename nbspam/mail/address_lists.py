@@ -193,7 +193,7 @@ def read_lists(model: str) -> AddressLists | None:
     except ModelFileError as error:
         raise InputError(str(error)) from error
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+        raise InputError(f"{path}: {error.strerror}; make it readable") from error
     verbs, trusted = {}, None
     for number, line in enumerate(text.splitlines()[:_MAX_LINES], start=1):
         verb, _, key = line.partition("#")[0].strip().partition(" ")
@@ -203,7 +203,8 @@ def read_lists(model: str) -> AddressLists | None:
         elif verb in _VERBS and _ADDRESS.match(key):
             verbs[key] = verb
         elif verb:
-            raise InputError(f"{path}:{number}: neither allow nor deny ADDRESS, nor trust SERVER")
+            what = "neither allow nor deny ADDRESS, nor trust SERVER; correct the line"
+            raise InputError(f"{path}:{number}: {what}")
     return AddressLists(verbs, trusted)
 
 

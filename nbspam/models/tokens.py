@@ -109,11 +109,11 @@ class LinearModel(SmoothedModel):
         counts = np.ascontiguousarray(feature_count, dtype=np.float64)
         shapes = classes.shape, n_docs.shape, counts.shape[:1]
         if counts.ndim != 2 or len(set(shapes)) > 1 or classes.size == 0:
-            raise DataError(f"{cls.__name__}.from_counts: classes and counts differ in length")
+            raise DataError(f"{cls.__name__}.from_counts: not a count for each class; give one")
         checked_matrix(n_docs[:, None], f"{cls.__name__}.from_counts", positive=True)
         checked_matrix(counts, f"{cls.__name__}.from_counts", positive=True)
         if (classes[:-1] >= classes[1:]).any():
-            raise DataError(f"{cls.__name__}.from_counts: classes are not sorted and distinct")
+            raise DataError(f"{cls.__name__}.from_counts: unsorted or equal classes; sort them")
         learnt = Statistics(classes, {"class_count_": n_docs, "feature_count_": counts})
         return cls(**params)._become(learnt, counts.shape[1])
 
@@ -159,9 +159,11 @@ class LinearModel(SmoothedModel):
         tables, X = self.tables(), self._events(self._checked(X, "contributions"))
         names = self.classes_.tolist()
         if label is None and len(names) != 2:
-            raise DataError(f"{self._at('contributions')}: of {len(names)} classes, name one")
+            raise DataError(f"{self._at('contributions')}: no label; give one of {names}")
         if label is not None and label not in names:
-            raise DataError(f"{self._at('contributions')}: {label!r} is none of {names}")
+            raise DataError(
+                f"{self._at('contributions')}: {label!r} is unknown; give one of {names}"
+            )
         sign = np.array([-1.0, 1.0] if label is None else [float(n == label) for n in names])
         chosen = sign != 0
         weight, intercept = tables.weight[:, chosen], tables.intercept[chosen]

@@ -378,7 +378,9 @@ def serve(
         choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int
     ) -> tuple[Service, StoredModel, int]:
         if n_workers > most:
-            raise UsageError(f"--jobs {n_workers}: more than {most} need a restart of the server")
+            raise UsageError(
+                f"--jobs {n_workers}: more than {most}; restart the server for so many"
+            )
         copies.add(copy := served_copy(choices.model_path))
         remove_copy(copy)  # a crash may have left it unfinished
         model = open_served(choices.model_path)

@@ -224,8 +224,8 @@ class PostgresLog(SharedLog):
         database, _, self._table = parts.path.rpartition("/")
         if not database.strip("/") or not _TABLE.fullmatch(self._table):
             raise UsageError(
-                f"--share {self.name}: no database, or a table of other signs than a-z, 0-9 and _;"
-                " give postgresql://HOST/DATABASE/TABLE"
+                f"--share {self.name}: no database, or a table of other characters than a-z, 0-9,"
+                " _; give postgresql://HOST/DATABASE/TABLE"
             )
         self._address = _address(parts._replace(path=database))
         self._password = password

@@ -348,7 +348,7 @@ def snapshot(sharer: Sharer, folder: str, users: list[str]) -> LogPosition:
     folder: a new one.  users: all that have a model.
     """
     if os.path.exists(folder):
-        raise UsageError(f"{folder}: is there already; give a new folder")
+        raise UsageError(f"{folder}: exists already; give a new folder")
     for _ in range(_TRIES):
         sharer.exchange()
         with sharer.alone("reading"):
@@ -356,7 +356,7 @@ def snapshot(sharer: Sharer, folder: str, users: list[str]) -> LogPosition:
         if place is not None:
             return place
         shutil.rmtree(folder, ignore_errors=True)
-    raise SharedLogError(f"{sharer.path}: lessons come all the time; try again when fewer do")
+    raise SharedLogError(f"{sharer.path}: new lessons keep arriving; try again when fewer do")
 
 
 def join_log(folder: str, path: str, users: str | None) -> LogPosition:
@@ -368,7 +368,7 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
     site, of_users = os.path.join(folder, MODEL), os.path.join(folder, USERS)
     for name in (f"{path}.share", path, users):
         if name is not None and os.path.exists(name):
-            raise UsageError(f"{name}: is there already; move it away first, or give another name")
+            raise UsageError(f"{name}: exists already; move it away first, or give another name")
     if not os.path.exists(f"{site}.share"):
         raise InputError(f"{folder}: not a snapshot; make one with nbspam share snapshot")
     if users is None and os.path.exists(of_users):

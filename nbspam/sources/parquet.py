@@ -96,7 +96,8 @@ def _pick(schema: Any, wanted: NamedColumns) -> _Picked:
         raise ValueError("mail in bytes cannot be joined with other columns; name one column")
     label = None if places.label is None else names[places.label]
     if label is not None and types.is_nested(schema.field(places.label).type):
-        raise ValueError(f"column {label!r} holds {schema.field(places.label).type}, no classes")
+        kind = schema.field(places.label).type
+        raise ValueError(f"column {label!r} holds {kind}, no classes; give another column")
     has_names = _NAME in names and _is_string(_value_type(schema.field(_NAME).type))
     own = None if places.id is None else names[places.id]
     columns = TextColumns(tuple(names[at] for at in places.text), label)

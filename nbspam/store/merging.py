@@ -464,7 +464,7 @@ def _part_at(path: str) -> TrainingPart:
     snapshot = read_snapshot(resolved(path))
     if not is_part(snapshot.state):
         raise UsageError(
-            f"{path}: a model, named with parts of a training; merge the parts by themselves,"
-            " and their model with this one then"
+            f"{path}: a model, named with parts of a training; merge the parts first,"
+            " then their model with this one"
         )
     return read_part(path, snapshot)

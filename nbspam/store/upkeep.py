@@ -307,9 +307,9 @@ class PruningRule:
         for name, least in (("min_df", 1), ("older_than", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
-                raise UsageError(f"{name}: {value} is not a number from {least} up")
+                raise UsageError(f"{name}: {value} is not a number from {least} up; give one")
         if self.half_life is not None and not 0 < self.half_life < float("inf"):
-            raise UsageError(f"half_life: {self.half_life} is not a number of days above 0")
+            raise UsageError(f"half_life: {self.half_life} is not a number above 0; give days")
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio

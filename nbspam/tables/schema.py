@@ -381,7 +381,7 @@ def cut_points(how: str, numbers: Floats, y: Integers, bins: int = BINS) -> tupl
     known = ~np.isnan(numbers)
     values = numbers[known]
     if how not in WAYS:
-        raise UsageError(f"discretise: {how!r} is none of {', '.join(WAYS)}")
+        raise UsageError(f"discretise: {how!r} is unknown; choose from {', '.join(WAYS)}")
     if how == "mdl":
         return tuple(mdl_cuts(values, y[known]))
     if not len(values):

@@ -369,7 +369,7 @@ def _check_columns(choices: SettingsChoices, columns: TableChoices) -> None:
 def check_goes_with_structure(choices: SettingsChoices) -> None:
     """Raise UsageError for choices that do not go with the graph of a network that is given."""
     if choices.model not in (None, "network"):
-        raise UsageError(f"--structure: for --model network, not for {choices.model}")
+        raise UsageError(f"--structure: not for --model {choices.model}; give --model network")
     if choices.start is not None:
         raise UsageError("--start: the search starts from --structure; leave out one")
     if choices.max_parents is not None and not choices.climb:

@@ -132,9 +132,7 @@ def knowing_sent_mail(
         both = found.united(known) if found and known else found or known
         return replace(settings, sent_mail=both)
     if sent:
-        raise UsageError(
-            f"--sent {sent[0]}: tells of mail, and this model is of texts; leave it out"
-        )
+        raise UsageError(f"--sent {sent[0]}: for mail, and this model is of texts; leave it out")
     return settings
 
 

@@ -149,7 +149,7 @@ table query -m $NETWORK --target 好瓜 --evidence 甜度=高 甜度=低 | has a
 table query -m $NETWORK 甜度=高 | say --target NAME too
 table query -m $NETWORK --gibbs 100 | say --target NAME too
 table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few
-table query -m $NETWORK --independent 好瓜 好瓜 | name two
+table query -m $NETWORK --independent 好瓜 好瓜 | not two variables without evidence; name
 table query -m other.json | not a network
 table train $MELONS --target 好瓜 --model tan --criterion aic -m $OTHER | --criterion
 table train $LIHANG --target Y --model aode --order 2 -m $OTHER | --order: --model aode has no such

@@ -157,7 +157,7 @@ def test_what_is_no_structure_and_what_does_not_go_with_one_is_refused(table, tm
     train = ("train", MELONS, *TARGET, "--structure", path)
     assert complains(table(*train, "--start", "tree"), 2, "--start: the search starts from")
     assert complains(table(*train, "--max-parents", "2"), 2, "--max-parents: for a search; say")
-    assert complains(table(*train, "--model", "tan"), 2, "--structure: for --model network, not")
+    assert complains(table(*train, "--model", "tan"), 2, "--structure: not for --model tan; give")
     words = "class_prior: uniform, but the structure gives the class parents"
     assert complains(table(*train, "--class-prior", "uniform"), 2, words)
     missing = table("train", MELONS, *TARGET, "--structure", tmp_path / "none.json")

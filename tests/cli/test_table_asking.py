@@ -303,7 +303,9 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
 
 def test_a_value_after_a_target_may_be_target_or_evidence_and_is_refused(table, copies):
     question = ("query", "-m", copies, "--target", "a=1", "b=1")
-    said = "b=1: target or evidence? Write --target b=1 for a joint probability, or --evidence b=1"
+    said = (
+        "b=1: neither target nor evidence; write --target b=1 for a joint probability, or --evid"
+    )
     assert complains(table(*question), 2, said)
     joint = table("query", "-m", copies, "--target=a=1", "--target", "b=1", "--evidence", "c=0")
     assert joint[:2] == (0, "a\tb\tprobability\n1\t1\t0.300000\n")

@@ -274,7 +274,7 @@ def test_a_maildir_that_cannot_be_written_to_is_told_with_its_rights(maildir, mo
     monkeypatch.setattr(os, "access", lambda at, mode: at != path and may(at, mode))
     (maildir.root / part).chmod(0o750)
     maildir.put("new/1.h", spam(1))
-    why = rf"{path}: not to be written to \(drwxr-x---, of user {os.getuid()}\); sort as its owner"
+    why = rf"{path}: cannot be written to \(drwxr-x---, of user {os.getuid()}\); sort as its owner"
     with pytest.raises(InputError, match=why):
         maildir.sort()
     assert list(maildir.files) == ["new/1.h"]

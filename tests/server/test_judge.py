@@ -396,7 +396,7 @@ def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_mode
     model.learn([Item("-", "ham", SPAM, told=True)], day=1)
     label_of(model)
     own_model.with_name("m.nbspam.journal").unlink()
-    with pytest.warns(ModelWarning, match=r"m\.nbspam\.journal: it has vanished, and 1 changes"):
+    with pytest.warns(ModelWarning, match=r"m\.nbspam\.journal: it has vanished, and 1 change"):
         label_of(model)
     label_of(model)  # it is told once
 

@@ -67,7 +67,7 @@ def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
     monkeypatch.setattr(host.sharer, "exchange", lambda: None)
     monkeypatch.setattr("nbspam.sharing.sharer._TRIES", 2)
 
-    with pytest.raises(SharedLogError, match="lessons come all the time; try again when fewer"):
+    with pytest.raises(SharedLogError, match="new lessons keep arriving; try again when fewer"):
         snapshot(host.sharer, str(tmp_path / "start"), [])
     with pytest.raises(InputError, match="not a snapshot; make one with nbspam share snapshot"):
         join_log(str(tmp_path), str(tmp_path / "new"), None)

@@ -104,8 +104,8 @@ def test_a_new_host_starts_from_a_snapshot(tmp_path, log):
     assert joined.startswith("joined at record 2; model in "), joined
     assert exports[0] == exports[1]
     assert exports[0].count('"message"') == 1
-    assert "is there already" in nbspam("share", "join", snapshot, "-m", models[1])
-    assert "is there already" in nbspam("share", "snapshot", snapshot, "-m", models[0], *share)
+    assert "exists already; " in nbspam("share", "join", snapshot, "-m", models[1])
+    assert "exists already; " in nbspam("share", "snapshot", snapshot, "-m", models[0], *share)
     assert "not a snapshot" in nbspam("share", "join", str(tmp_path), "-m", f"{models[1]}3")
 
 
@@ -124,9 +124,10 @@ def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, log):
     nbspam(*update)
     status = nbspam("share", "status", "-m", model, "--share", log.url)
     assert status.splitlines()[1].split("\t")[1:4] == ["0", "0", "0"]  # lag, outbox, skipped
-    assert "of which log?" in nbspam("share", "status", "-m", model)
-    assert "needs a FOLDER" in nbspam("share", "join", "-m", model)
-    assert "give --share URL, too" in nbspam(*update[:-2], "--share-sync")
+    assert "share status: no log; give --share URL" in nbspam("share", "status", "-m", model)
+    assert "share join: no FOLDER; name one" in nbspam("share", "join", "-m", model)
+    assert "no log; give --share URL, too" in nbspam(*update[:-2], "--share-sync")
+    assert "needs no folder; leave x out" in nbspam("share", "status", "x", "-m", model)
 
 
 def reader_of(model):

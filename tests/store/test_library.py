@@ -218,7 +218,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(np.array([1]), target=0), UsageError, "one row or column"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
-        (lambda: nbspam.train(PAIRS, jobs=0), UsageError, "jobs: 0 processes do no work"),
+        (lambda: nbspam.train(PAIRS, jobs=0), UsageError, "jobs: 0 is not a number of processes"),
         (lambda: nbspam.train(PAIRS, max_tokens=-1), UsageError, "max_tokens: -1 leaves no t"),
         (
             lambda: nbspam.train(MELONS, target="好瓜", engine="loky"),

@@ -242,8 +242,12 @@ def test_a_model_can_lose_all_tokens(tmp_path, labels):
 
 
 def test_what_cannot_be_pruned_is_refused(tmp_path):
-    for values in ({"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}):
-        with pytest.raises(UsageError, match=next(iter(values))):
+    for values, words in (
+        ({"min_df": 0}, "min_df: 0 is not a number from 1 up; give one"),
+        ({"older_than": -1}, "older_than: -1 is not a number from 0 up; give one"),
+        ({"half_life": 0.0}, r"half_life: 0\.0 is not a number above 0; give days"),
+    ):
+        with pytest.raises(UsageError, match=words):
             PruningRule(**values)
     with pytest.raises(ModelFileError, match="no such model"):
         prune_model(str(tmp_path / "new" / "m"), DEFAULT, NEW)

@@ -180,9 +180,9 @@ def test_facts_have_a_kind_of_their_own():
 def test_texts_know_no_sender():
     settings = PRESETS["text"]
     assert knowing_sent_mail(settings, ()) is settings
-    with pytest.raises(UsageError, match="--sent here: tells of mail, and this model is of texts"):
+    with pytest.raises(UsageError, match="--sent here: for mail, and this model is of texts"):
         knowing_sent_mail(settings, ["here"])
-    with pytest.raises(UsageError, match="--authserv-id: tells of mail, and these are texts"):
+    with pytest.raises(UsageError, match="--authserv-id: for mail, and these are texts"):
         chosen_settings(SettingsChoices(authserv_id="mx"), is_text=True)
 
 

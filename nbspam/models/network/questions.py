@@ -345,6 +345,6 @@ def independent(named: NamedNetwork, one: str, other: str, given: Iterable[str])
     known = {network.index(word.partition("=")[0], "evidence") for word in given}
     if a == b or {a, b} & known:
         raise UsageError(
-            f"--independent {one} {other}: name two variables, neither among the evidence"
+            f"--independent {one} {other}: not two variables without evidence; name two others"
         )
     return separated(network.parents, [a], [b], known)

@@ -190,7 +190,11 @@ TWO = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "t
     [
         ({"text": [1, 2]}, (), "column 'text' holds int64; give one of strings or bytes"),
         ({"text": [["a"]]}, (), "column 'text' holds list.* give one of strings or bytes"),
-        ({"text": ["a"], "label": [["b"]]}, (), "column 'label' holds list.*, no classes"),
+        (
+            {"text": ["a"], "label": [["b"]]},
+            (),
+            "column 'label' holds list.*, no classes; give another",
+        ),
         ({"message": [b"a"], "text": ["b"]}, ("text", "message"), MIXED),
         (TWO, ("text",), "two columns are called 'text'"),
     ],
