@@ -114,8 +114,8 @@ def merge_command(
     """Add models: the result is the model of all their messages.
 
     A message that several models know counts once.  If they know it as different classes,
-    the last model decides.  All models must have the same settings for tokens; other
-    settings are those of the first model.
+    the one that a person told is kept, else the later one, else that of the model named later.
+    All models must have the same settings for tokens; other settings are those of the first.
 
     The parts of one training, from `nbspam shard`, add up to the model that training on
     everything at once would make.  All of them must be named.
@@ -263,7 +263,7 @@ def opened_sharer(choices: "ShareChoices", model_path: str) -> "Sharer":
 @options.model_option
 @share_option
 @click.option(
-    "--users", metavar="DIR", help="With join: where the models of users go, if there are any."
+    "--users", metavar="DIR", help="With join: put the models of users into DIR, if there are any."
 )
 @options.json_option
 def share_command(

@@ -131,7 +131,7 @@ verdict_options = options.filling(
     click.option(
         "--exit-code",
         is_flag=True,
-        help="Report one message by the exit status, and print nothing: 0 spam, 1 ham, 2 unsure,"
+        help="Report one verdict by the exit status, and print nothing: 0 spam, 1 ham, 2 unsure,"
         " 3 failure.",
     ),
 )
@@ -291,9 +291,11 @@ class ExplanationForm(NamedTuple):
 explanation_options = options.filling(
     ExplanationForm,
     "form",
-    options.number_option(20, "message"),
-    click.option("--brief", is_flag=True, help="Print one short line per message."),
-    options.report_option("the words of each message in the colour of the class they speak for"),
+    options.number_option(20, "message or row"),
+    click.option("--brief", is_flag=True, help="Print one short line per message or row."),
+    options.report_option(
+        "the reasons for each verdict, in the colour of the class they speak for"
+    ),
     options.strict_option,
     options.json_option,
 )

@@ -176,7 +176,7 @@ def unlearn_command(
 @click.command("relabel", cls=Command, first=("--to", "--new-class", "--model-file", "--json"))
 @inputs.sources_argument
 @options.model_option
-@click.option("--to", required=True, metavar="CLASS", help="The class they belong to.")
+@click.option("--to", required=True, metavar="CLASS", help="Move them to this class.")
 @inputs.reading_options
 @options.new_class_option
 @sharing_options

@@ -244,13 +244,13 @@ question_options = options.filling(
         "--evidence",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A known value; more NAME=VALUE may follow.",
+        help="State a known value; more NAME=VALUE may follow.",
     ),
     click.option(
         "--target",
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="A variable, or one value of it, whose probability is printed.  More NAME may follow,"
+        help="Print the probability of a variable, or of one value of it.  More NAME may follow,"
         " and then the joint probabilities are printed.",
     ),
     click.option(

@@ -381,8 +381,8 @@ def _prior_option(kind: Value, metavar: str, more: str = "") -> frame.Decorator:
         multiple=True,
         callback=shares,
         metavar=metavar,
-        help=f"Share of a class in the mail to be judged, as in spam=0.8{more}.  [default: as in"
-        " training]",
+        help=f"State the share of a class in what is judged, as in spam=0.8{more}.  [default: as"
+        " in training]",
     )
     return frame.titled(COSTS, option)
 
@@ -417,7 +417,7 @@ def number_option(default: int, thing: str) -> frame.Decorator:
         metavar="N",
         default=default,
         show_default=True,
-        help=f"Number of tokens to show per {thing}.",
+        help=f"Show N tokens per {thing}.",
     )
 
 

@@ -97,17 +97,17 @@ class Serve(Command):
         type=Mode(),
         default="666",
         show_default=True,
-        help="Who may connect to sockets at paths: the mode of their files.",
+        help="Give sockets at paths this mode, which says who may connect.",
     ),
-    click.option("--socket-group", metavar="GROUP", help="The group of sockets at paths."),
+    click.option("--socket-group", metavar="GROUP", help="Give sockets at paths this group."),
 )
 @titled(
     PAGE,
     click.option(
         "--review",
         metavar="MAILBOX",
-        help="The mail of a Maildir, mbox, folder or account (imaps://USER@HOST/ or its NAME):"
-        " verdicts, reasons, and lessons by clicks.  With --users, the folder of all mailboxes.",
+        help="Show a Maildir, mbox, folder or account (imaps://USER@HOST/ or its NAME): verdicts,"
+        " reasons, and lessons by clicks.  With --users, give the folder of all mailboxes.",
     ),
     click.option(
         "--move",
@@ -122,7 +122,7 @@ class Serve(Command):
     click.option(
         "--report-teaches",
         is_flag=True,
-        help="With --allow-tell: a report (spamc -C) is a lesson, too; else it does nothing.",
+        help="With --allow-tell: learn from reports (spamc -C), too.",
     ),
     click.option(
         "--autolearn",
@@ -138,7 +138,7 @@ class Serve(Command):
     click.option(
         "--peer-users",
         is_flag=True,
-        help="On a socket at a PATH, the user is the one that connects, unless that is root.",
+        help="On sockets at paths: take the connecting user for the mail's, except for root.",
     ),
     click.option(
         "--users",
@@ -169,7 +169,7 @@ class Serve(Command):
         type=click.Choice([PASS, TEMPFAIL]),
         default=TEMPFAIL,
         show_default=True,
-        help="Beyond the limits: let mail pass unjudged, or ask its sender to try again.",
+        help="Let mail beyond the limits pass unjudged, or ask its sender to try again.",
     ),
 )
 @share_options

@@ -313,7 +313,7 @@ def _show_part(
 )
 @inputs.corpus_options
 @options.output_option("The .npz file to write.")
-@click.option("--binary", is_flag=True, help="Whether a token occurs, and not how often.")
+@click.option("--binary", is_flag=True, help="Write whether a token occurs, and not how often.")
 @training_options.vocabulary_option
 @training_options.min_df_option
 @options.filling(

@@ -38,8 +38,7 @@ preset_option = click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
     metavar="NAME",
-    help="A set of defaults: mail, text or tutorial.  [default: mail, or text if SOURCE is a"
-    " table]",
+    help="Choose defaults: mail, text or tutorial.  [default: mail, or text if SOURCE is a table]",
 )
 pairs_option = click.option(
     "--pairs/--no-pairs", default=None, help="Make a token of every two neighbouring words."
@@ -48,14 +47,14 @@ _class_prior_option = click.option(
     "--class-prior",
     type=options.CLASS_PRIOR,
     metavar="NAME|P,P,…",
-    help="Prior: estimated, smoothed, uniform, or P,P,….  The probabilities follow the order of"
-    " the class names; smoothed adds --alpha to every class.",
+    help="Set prior: estimated, smoothed, uniform, P,P,….  [default: estimated; smoothed"
+    " for categories]  smoothed adds --alpha to every class; P,P,… follow the classes' order.",
 )
 _estimate_option = click.option(
     "--estimate",
     type=click.Choice(["mle", "map", "mean"]),
     metavar="NAME",
-    help="From counts to probabilities: mle, map or mean.  [default: mean]  --alpha sets the"
+    help="Estimate probabilities by mle, map or mean.  [default: mean]  --alpha sets the"
     " Dirichlet prior.",
 )
 _dependent_options = (
@@ -69,7 +68,7 @@ _dependent_options = (
         "--criterion",
         type=click.Choice(["bic", "aic", "mdl", "likelihood"]),
         metavar="NAME",
-        help="Score of a network: bic, aic, mdl, likelihood.  [default: bic]",
+        help="Score networks by bic, aic, mdl or likelihood.  [default: bic]",
     ),
     click.option(
         "--start",
@@ -80,21 +79,22 @@ _dependent_options = (
     click.option(
         "--climb/--no-climb",
         default=None,
-        help="Improve the first network by hill climbing.",
+        help="Improve the first network by hill climbing.  [default: climb, except from"
+        " --structure]",
     ),
     click.option(
         "--max-parents",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Parents of a variable in a network.  [default: 3, where tables stay small]",
+        help="Give a variable at most N parents.  [default: 3, where tables stay small]",
     ),
 )
 vocabulary_option = click.option(
     "--vocabulary",
     type=options.Value("tokens", read_tokens, ""),
     metavar="FILE",
-    help="Count only the tokens in FILE.  It has one a line, written as nbspam"
-    " tokens prints them.  A model of these does not learn on.",
+    help="Count only the tokens in FILE.  Each has a line, as nbspam tokens prints it.  A model"
+    " of these does not learn on.",
 )
 characters_option = click.option(
     "--characters/--no-characters",
@@ -116,15 +116,15 @@ training_options = options.filling(
         "--model",
         type=click.Choice(MODELS),
         metavar="NAME",
-        help="A model by name: bernoulli, tan, network, ….  bernoulli, multinomial and"
-        " complement sum the evidence of all tokens; with spode, tan, aode, a2de and network a few"
-        " tokens depend on each other.",
+        help="Train this model: bernoulli, tan, network, ….  [default: combine evidence]"
+        "  bernoulli, multinomial and complement sum the evidence of all tokens; in spode, tan,"
+        " aode, a2de and network a few tokens depend on each other.",
     ),
     click.option(
         "--alpha",
         type=options.ALPHA,
         metavar="NUMBER|auto",
-        help="Lidstone smoothing; 1 is Laplace's rule.",
+        help="Add NUMBER to every count; 1 is Laplace's rule.",
     ),
     _class_prior_option,
     _estimate_option,
@@ -132,23 +132,23 @@ training_options = options.filling(
         "--beta",
         type=options.BETA,
         metavar="A,B",
-        help="For bernoulli: Beta prior of a token.  Of its presence and of its absence."
-        "  [default: --alpha for each]",
+        help="For bernoulli: take this Beta prior of a token.  A is for its presence, B for its"
+        " absence.  [default: --alpha for each]",
     ),
     click.option(
         "--dirichlet",
         type=options.DIRICHLET,
         multiple=True,
         metavar="A,A,…",
-        help="Dirichlet (Beta) prior of the classes.",
+        help="Take this Dirichlet (Beta) prior of the classes.",
     ),
     TOKENS,
     click.option(
         "--weighting",
         type=click.Choice(list(WEIGHTINGS)),
         metavar="NAME",
-        help="counts, presence, tf-idf, unit- or log-length.  It is the weight of a token that"
-        " occurs several times in a document.",
+        help="Weigh tokens by counts, presence, tf-idf, ….  The others are unit-length and"
+        " log-length.  They differ for a token that occurs several times in a document.",
     ),
     pairs_option,
     characters_option,
@@ -161,7 +161,7 @@ training_options = options.filling(
         "--strip",
         type=options.PARTS,
         metavar="PART,…",
-        help="Leave out of texts: headers, footers, quotes.",
+        help="Leave headers, footers or quotes out of texts.",
     ),
     min_df_option,
     click.option(
@@ -197,8 +197,8 @@ bounds_options = options.filling(
     click.option(
         "--ledger/--no-ledger",
         default=True,
-        help="Whether the model knows its messages.  Without, a message that comes again counts"
-        " again, and unlearn, relabel and sort refuse the model.",
+        help="Let the model know its messages.  [default: --ledger]  Without, a message that comes"
+        " again counts again, and unlearn, relabel and sort refuse the model.",
     ),
     vocabulary_option,
 )
@@ -243,8 +243,8 @@ unlabelled_options = options.filling(
         "weight",
         type=options.WEIGHT,
         metavar="N|auto",
-        help="Weight of an unlabelled document.  [default: auto, by cross-validation]  A labelled"
-        " one has 1.",
+        help="Give an unlabelled document this weight.  [default: auto, by cross-validation]  A"
+        " labelled one has 1.",
     ),
     _hard_option,
     *rounds_options,
@@ -262,15 +262,16 @@ table_training_options = options.filling(
         "--model",
         type=click.Choice(list(ESTIMATORS)),
         metavar="NAME",
-        help="categorical, gaussian, mixed, bernoulli, multinomial, complement, spode, tan, aode,"
-        " a2de, akde or network.  bernoulli, multinomial and complement are for tables of counts;"
-        " in the last six, columns depend on each other.",
+        help="Train this model: categorical, gaussian, mixed, bernoulli, multinomial, complement,"
+        " spode, tan, aode, a2de, akde or network.  [default: one of the first three, by the"
+        " columns]  bernoulli, multinomial and complement are for tables of counts; in the last"
+        " six, columns depend on each other.",
     ),
     click.option(
         "--alpha",
         type=options.PLAIN_ALPHA,
         metavar="NUMBER",
-        help="Lidstone smoothing; 1 is Laplace's rule.",
+        help="Add NUMBER to every count.  [default: 1, Laplace's rule]",
     ),
     _class_prior_option,
     _estimate_option,
@@ -279,8 +280,8 @@ table_training_options = options.filling(
         type=options.DIRICHLET,
         multiple=True,
         metavar="[COLUMN=]A,A,…",
-        help="Dirichlet (Beta) prior of COLUMN's values.  Or of the target's classes, with a"
-        " parameter for each in order; without COLUMN for all columns of as many values."
+        help="Set a Dirichlet (Beta) prior of COLUMN's values.  Or of the target's classes,"
+        " with a parameter for each in order; without COLUMN for all columns of as many values."
         "  [default: --alpha for each]",
     ),
     *_dependent_options,
@@ -301,8 +302,8 @@ _column_options: tuple[Decorator, ...] = (
         type=options.DECLARED,
         multiple=True,
         metavar="COLUMN=V,V,…",
-        help="All values that COLUMN, or the target, may have.  One that does not occur counts"
-        " in the estimates too.",
+        help="Declare all values of COLUMN, or of the target.  One that does not occur counts in"
+        " the estimates too.",
     ),
     click.option(
         "--discretise",
@@ -318,31 +319,35 @@ _column_options: tuple[Decorator, ...] = (
         metavar="K",
         help="Cut numbers into at most K intervals.",
     ),
-    click.option("--parent", metavar="COLUMN", help="For spode: the column all others depend on."),
+    click.option(
+        "--parent",
+        metavar="COLUMN",
+        help="For spode: let all columns depend on COLUMN.  [default: the best by leave-one-out]",
+    ),
     click.option(
         "--root",
         metavar="COLUMN|all",
-        help="For tan: the tree's root, or a mean over all.  [default: the column that"
-        " tells most about the class]",
+        help="For tan: root the tree in COLUMN, or in all.  The answers of all trees are averaged."
+        "  [default: the column that tells most about the class]",
     ),
     click.option(
         "--order",
         type=click.IntRange(1, 100),
         metavar="K",
-        help="For akde: how many parents a column has.  [default: 3]",
+        help="For akde: give each column K parents.  [default: 3]",
     ),
     click.option(
         "--structure",
         metavar="FILE",
-        help="For network: its graph, or --climb's start.  A JSON file of parents, of"
-        " arrows, or as `nbspam table query --json` prints it.",
+        help="For network: take, or --climb from, this graph.  It is JSON: parents,"
+        " arrows, or what `nbspam table query --json` prints.",
     ),
     click.option(
         "--class-parents",
         is_flag=True,
         default=None,
-        help="For network: the class is a node like any other.  The graph is then searched"
-        " without regard to which column is the target.",
+        help="For network: let the class have parents.  The graph is then searched without"
+        " regard to which column is the target.",
     ),
 )
 
@@ -353,7 +358,7 @@ def columns_options(is_required: bool) -> Decorator:
         "--target",
         required=is_required,
         metavar="COLUMN",
-        help="The column that holds the class.",
+        help="Learn the classes in COLUMN.",
     )
     return options.filling(TableChoices, "columns", COLUMNS, target, *_column_options)
 
@@ -374,7 +379,7 @@ table_unlabelled_options = options.filling(
         "weight",
         type=options.PLAIN_ALPHA,
         metavar="NUMBER",
-        help="Weight of a row without a class.  [default: 1]",
+        help="Give a row without a class this weight.  [default: 1]",
     ),
     _hard_option,
     *rounds_options,
@@ -382,8 +387,8 @@ table_unlabelled_options = options.filling(
         "--restarts",
         type=click.IntRange(0, options.MAX_RESTARTS),
         metavar="N",
-        help="Random starts of EM beside the known values.  The most likely result is kept."
-        "  [default: 5 for a network with a column that is never known, else 0]",
+        help="Start EM at N random points, too.  The most likely result is kept.  [default: 5 for"
+        " a network with a column that is never known, else 0]",
     ),
     options.seed_option("the starts"),
 )
