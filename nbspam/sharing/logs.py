@@ -147,9 +147,10 @@ class RedisLog(SharedLog):
 
     def append(self, records: Sequence[bytes]) -> None:
         """Append records in this order."""
-        with self._asked() as server, server.pipeline(transaction=False) as pipeline:
+        with self._asked() as server, server.pipeline() as pipeline:
             for record in records:
                 pipeline.xadd(self._key, {b"lesson": record})
+            pipeline.hincrby(f"{self._key}:log", "added", len(records))
             pipeline.execute()
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
@@ -169,21 +170,19 @@ class RedisLog(SharedLog):
             server.xtrim(self._key, minid=_shown(position + 1), approximate=False)
 
     def end(self) -> LogEnd:
-        """Return identifier and length; see `SharedLog`."""
+        """Return identifier and length; a stream that was deleted counts as trimmed."""
         facts = f"{self._key}:log"
         with self._asked() as server, server.pipeline(transaction=False) as pipeline:
-            pipeline.hsetnx(facts, "id", uuid4().hex).hget(facts, "id").exists(self._key)
-            pipeline.xinfo_stream(self._key)
-            _, name, is_there, found = pipeline.execute(raise_on_error=False)
-            for answer in (name, is_there, found if is_there else {}):
+            pipeline.hsetnx(facts, "id", uuid4().hex).hmget(facts, "id", "added")
+            pipeline.exists(self._key).xinfo_stream(self._key)
+            _, known, is_there, found = pipeline.execute(raise_on_error=False)
+            for answer in (known, is_there, found if is_there else {}):
                 if isinstance(answer, Exception):
                     raise answer
-        identity = name.decode("ascii", "replace")
-        if not is_there:
-            return LogEnd(identity, 0, 0)
-        # Redis and Valkey count all entries since 7.0.
-        added = int(found.get("entries-added", found["length"]))
-        return LogEnd(identity, added, added - int(found["length"]))
+        found = found if is_there else {"length": 0}
+        # Redis and Valkey count all entries since 7.0, also foreign ones, but not deleted streams.
+        added = max(int(found.get("entries-added", 0)), int(known[1] or 0))
+        return LogEnd(known[0].decode("ascii", "replace"), added, added - int(found["length"]))
 
     def report(self, host: str, facts: dict[str, Any]) -> None:
         """Tell facts about a host."""

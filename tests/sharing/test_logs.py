@@ -79,22 +79,26 @@ def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
     log.close()
 
 
-@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("name", ["lessons", "lessons_hosts"])
-def test_a_table_that_was_dropped_is_made_again(server, tmp_path, name):
-    import psycopg
-
+def test_a_table_or_stream_that_was_dropped_is_made_again(server, tmp_path, name):
     hosts = [Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(2)]
     for n, host in enumerate(hosts):
         host.teach(message(n), "ham")
         host.sharer.send()
     hosts[0].sharer.exchange()
-    with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
-        other.execute(f"DROP TABLE {name}")
+    if server.url.startswith("redis"):
+        import redis
 
-    for host in hosts:
-        with pytest.raises(SharedLogError, match=f'relation "{name}" does not exist'):
-            (host.sharer.receive if name == "lessons" else host.sharer.report)()
+        with redis.Redis(port=server.port) as other:
+            other.delete(name.replace("_", ":"))
+    else:
+        import psycopg
+
+        with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
+            other.execute(f"DROP TABLE {name}")
+        for host in hosts:
+            with pytest.raises(SharedLogError, match=f'relation "{name}" does not exist'):
+                (host.sharer.receive if name == "lessons" else host.sharer.report)()
     hosts[0].teach(message(2), "spam")
     hosts[0].sharer.exchange()  # it had read everything
     if name == "lessons":
