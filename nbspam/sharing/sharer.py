@@ -207,18 +207,17 @@ class Sharer:
     def _checked(self, place: LogPosition) -> LogEnd:
         """Return the log's end; raises SharedLogError if it is not the one that was read."""
         end = self.log.end()
+        again = "take a snapshot of another host: nbspam share join"
         if place.log not in {"", end.identity}:
             why = "not the log that this host has read"
+            again += ", or move MODEL.share away on the first"
         elif place.n_read < end.n_trimmed:
             n_missed = amount_text(end.n_trimmed - place.n_read, "records")
             why = f"this host has not read {n_missed} that the log has removed"
         else:
             return end
         self.outbox.send_again(end.identity)
-        raise SharedLogError(
-            f"{self.log.name}: {why}; take a snapshot of another host: nbspam share join (on the"
-            " first, move MODEL.share away)"
-        )
+        raise SharedLogError(f"{self.log.name}: {why}; {again}")
 
     def _read(self, place: LogPosition, records: Sequence[tuple[int, bytes]]) -> _ReadLessons:
         before = self.outbox.seen()
