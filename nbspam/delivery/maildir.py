@@ -108,12 +108,13 @@ def maildir_folder_name(name: str) -> str:
     bare = name.removeprefix(".")
     if not bare.strip(".") or "/" in bare or not bare.isprintable():
         raise UsageError(f"folder {name!r}: not the name of a Maildir folder; write it as .Spam")
-    return name if name != bare else "." + re.sub(r"[^ -~]+|&", _in_utf7, bare)
-
-
-def _in_utf7(found: re.Match[str]) -> str:
-    letters = found[0].replace("&", "").encode("utf-16-be")
-    return f"&{b64encode(letters, b'+,').decode().rstrip('=')}-"
+    if name != bare:
+        return name
+    parts = re.split(r"([^ -~]+|&)", bare)
+    for n in range(1, len(parts), 2):
+        letters = parts[n].replace("&", "").encode("utf-16-be")
+        parts[n] = f"&{b64encode(letters, b'+,').decode().rstrip('=')}-"
+    return "." + "".join(parts)
 
 
 def spam_folder(root: str) -> str:
