@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PACKED = (*COMPRESSED, ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
-# Commands that have another name in `nbspam table`.
+# Commands that `nbspam table` lacks, and those that do the same there.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
 
 
@@ -89,9 +89,9 @@ class LabelledSources(NamedTuple):
 
 
 class TableListener(Rememberer):
-    """Remarks on tables, one for each, and their first rows."""
+    """Prints each remark on tables once, and remembers the last table's names of columns."""
 
-    names: tuple[str, ...] = ()  # of the columns of the last table; without names, none
+    names: tuple[str, ...] = ()  # of the columns; without names, none
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ def reading_of(
     token_command: str | None = None,
     tls_ca: str | None = None,
 ) -> SourceOptions:
-    """Return how sources are read, with a listener that speaks to the user."""
+    """Return how sources are read, with a listener that prints remarks."""
 
     @cache
     def accounts() -> "AccessBook":
@@ -139,10 +139,7 @@ def reading_of(
 
 
 class Listed(tuple[str, ...]):
-    """Sources that were listed in a file.
-
-    Though there may be none, it is true: then nothing is read, and not standard input.
-    """
+    """Sources of which there may be none: then nothing is read, instead of standard input."""
 
     def __bool__(self) -> bool:
         return True
@@ -259,7 +256,7 @@ def question_options(*reading_and_prior: Decorator) -> Decorator:
 
 
 def check_label_column(reading: SourceOptions) -> None:
-    """Raise InputError if a table of texts was read that has no known column of classes."""
+    """Raise InputError if a table of texts was read whose column of classes is unknown."""
     heard = reading.listener
     if isinstance(heard, TableListener) and heard.columns.text and heard.columns.label is None:
         raise InputError(
@@ -295,9 +292,9 @@ def items_of_sources(
     """Return the items of all sources, then those whose class the options state.
 
     labels: None if the command needs no classes.  Without any path the items come from standard
-    input, whose mail has none.  After a single class option, files among
-    the sources have its class, unless they state one: `--spam cur/*` gives the option the first
-    file, and the sources the others.  Raises InputError and UsageError.
+    input, whose mail has none.  If the options state a single class, files among the sources have
+    it, too: of `--spam cur/*` the option gets the first file, and the sources get the others.
+    Raises InputError and UsageError.
     """
     if labels is None:
         labels = NO_LABELS
@@ -414,7 +411,7 @@ def schema_of(classifier: "AnyClassifier") -> "Schema | None":
 
 
 def counting_items(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
-    """Let things that are read from paths pass; with -v, say at the end how many they were."""
+    """Yield things that are read from paths, with progress; with -v, say how many they were."""
     things = iter(tracked(things, what, _extent_of(paths)))
     return _counting(things, what) if is_verbose() else things
 
@@ -428,7 +425,6 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
 
 
 def _extent_of(paths: Iterable[str]) -> Extent:
-    """Return the extent of reading the items or rows of files and folders, in bytes."""
     return Extent(lambda: _bytes_of(paths), _size_of)
 
 
@@ -461,9 +457,9 @@ def _bytes_of(paths: Iterable[str]) -> int | None:
 
 
 def loaded_model(model_path: str) -> "AnyClassifier":
-    """Return the classifier in a model file, of the kind that the running command is for.
+    """Return the classifier in a model file; raises ModelFileError.
 
-    Raises ModelFileError and UsageError.
+    Raises UsageError for a model of a table in a command for mail, or the other way round.
     """
     from nbspam.store.open import load_classifier, with_lists
 
@@ -473,7 +469,7 @@ def loaded_model(model_path: str) -> "AnyClassifier":
 
 
 def check_kind(model_path: str, is_table: bool) -> None:
-    """Raise UsageError if a model is one of a table and the running command not, or reversed."""
+    """Raise UsageError if the running command is not for this kind of model."""
     context = click.get_current_context()
     root, name = context.find_root().command, str(context.command.name)
     assert isinstance(root, click.Group)
@@ -523,21 +519,21 @@ def asked_model(question: Question, jobs: int = 1) -> AskedModel:
     return model_under_prior(asked, question.prior, jobs)
 
 
-def model_under_prior(question: AskedModel, prior: Shares | str | None, jobs: int) -> AskedModel:
-    """Return the question with the model under the stated or estimated prior."""
+def model_under_prior(asked: AskedModel, prior: Shares | str | None, jobs: int) -> AskedModel:
+    """Return the model under the stated or estimated prior, with its inputs and rule."""
     if prior is None:
-        return question
+        return asked
     from nbspam.decision import stated_prior
     from nbspam.verdicts import with_estimated_prior, with_prior
 
-    classifier = question.classifier
+    classifier = asked.classifier
     if isinstance(prior, str):
         assert prior == ESTIMATED
-        inputs = list(question.inputs)  # which are read twice
+        inputs = list(asked.inputs)  # which are read twice
         estimated = with_estimated_prior(classifier, inputs, jobs)
-        return question._replace(classifier=estimated, inputs=inputs)
+        return asked._replace(classifier=estimated, inputs=inputs)
     shares = stated_prior(prior, classifier.classes, classifier.prior)
-    return question._replace(classifier=with_prior(classifier, shares))
+    return asked._replace(classifier=with_prior(classifier, shares))
 
 
 def asked_of(
@@ -568,7 +564,7 @@ def inputs_of(
 
 
 def _pasted_as_text(item: Item) -> Item:
-    """Return an item, as text if somebody has pasted mail without its head."""
+    """Return an item; mail that was pasted without its head becomes a text."""
     if item.name != "-" or item.is_text or item.data is None or begins_like_mail(item.data):
         return item
     if not item.data.strip() or oddity(item.data, TextColumns()) is not None:

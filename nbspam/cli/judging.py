@@ -51,20 +51,18 @@ class WaitingRows(inputs.TableListener):
         self._rows.append(cells)
         self._n_heard += 1
 
-    def only(self, inputs: Iterable[Any]) -> Iterator[Any]:
-        """Let rows of tables pass; raise UsageError for anything else."""
-        for number, given in enumerate(inputs, 1):
-            if self._n_heard != number:
-                raise UsageError(
-                    f"--csv: {given.name} is no row of a table; give CSV, TSV or JSON"
-                )
-            yield given
+    def checked(self, given: Iterable[Any]) -> Iterator[Any]:
+        """Yield the inputs; raise UsageError for one that is not a row of a table."""
+        for number, each in enumerate(given, 1):
+            if self._n_heard != number:  # its reader has told no listener of this one
+                raise UsageError(f"--csv: {each.name} is no row of a table; give CSV, TSV or JSON")
+            yield each
 
     def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:
         """Yield the lines of a CSV table: all rows, each with its label and probability.
 
-        A row that could not be read has neither.  One with more cells than the first keeps them
-        in its last, so that all rows have equally many.
+        A row that could not be read has neither.  All rows have as many cells as the first: the
+        last cell of a longer row holds the rest.
         """
         from nbspam.verdicts import Skipped
 
@@ -93,7 +91,7 @@ def _new_names(names: Sequence[str]) -> Iterator[str]:
 
 
 def _csv_line(cells: Sequence[str]) -> str:
-    """Return a row as CSV; on a terminal without control characters."""
+    """Return a row as CSV; for a terminal, control characters are replaced."""
     import csv
 
     from nbspam.printing import printable
@@ -170,7 +168,7 @@ def classify_command(question: inputs.Question, jobs: int, strict: bool, form: V
 
 
 def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: VerdictForm) -> int:
-    """Print the answers of a model in a form; return the exit status."""
+    """Print verdicts in the form that was asked for; return the exit status."""
     as_json, null, as_csv, exit_code = form
     output.refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
@@ -185,16 +183,16 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
 
 
 def print_answers(
-    question: inputs.AskedModel, jobs: int, as_json: bool, strict: bool = False, null: bool = False
+    asked: inputs.AskedModel, jobs: int, as_json: bool, strict: bool = False, null: bool = False
 ) -> int:
-    """Print a line for each answer; return the exit status.
+    """Print a line for each verdict; return the exit status.
 
-    null: end a line in NUL, and leave the name as it is.  A terminal gets no raw names.
+    null: see `output.echo_named`.
     """
     successes = output.Successes(strict)
-    verdicts = successes.of(question.classifier.classify(question.inputs, jobs, question.rule))
+    verdicts = successes.of(asked.classifier.classify(asked.inputs, jobs, asked.rule))
     if as_json:
-        values = (output.verdict_json(verdict, question.costs) for verdict in verdicts)
+        values = (output.verdict_json(verdict, asked.costs) for verdict in verdicts)
         output.echo_rows((output.json_line(each),) for each in values)
     else:
         output.echo_named(((v.label, f"{v.probability:.6f}", v.name) for v in verdicts), null)
@@ -203,20 +201,20 @@ def print_answers(
 
 def _write_back(
     rows: WaitingRows,
-    question: inputs.AskedModel,
+    asked: inputs.AskedModel,
     prior: options.Shares | str | None,
     jobs: int,
     strict: bool,
 ) -> int:
     """Print tables with the label and the probability of each row; return the exit status.
 
-    rows: what listened while the question's inputs were opened.
+    rows: the listener that hears the rows of the inputs.
     """
     from nbspam.printing import write_lines
 
-    only_rows = rows.only(question.inputs)
-    question = inputs.model_under_prior(question._replace(inputs=only_rows), prior, jobs)
-    results = question.classifier.classify(question.inputs, jobs, question.rule)
+    only_rows = asked._replace(inputs=rows.checked(asked.inputs))
+    asked = inputs.model_under_prior(only_rows, prior, jobs)
+    results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
     successes = output.Successes(strict)
     write_lines(rows.lines(successes.all_of(results)), sys.stdout)
     return successes.status
@@ -229,12 +227,12 @@ def _check_labels(what: str, labels: Sequence[str]) -> None:
         )
 
 
-def _exit_code(question: inputs.AskedModel, jobs: int, strict: bool) -> int:
-    """Return the exit status that tells the label of a single message."""
-    classifier, rule = question.classifier, question.rule
+def _exit_code(asked: inputs.AskedModel, jobs: int, strict: bool) -> int:
+    """Return the exit status that stands for the label of the only message."""
+    classifier, rule = asked.classifier, asked.rule
     _check_labels("the model's classes", classifier.classes)
     _check_labels("the labels of --loss", rule.actions)
-    verdicts = output.Successes(strict).of(classifier.classify(question.inputs, jobs, rule))
+    verdicts = output.Successes(strict).of(classifier.classify(asked.inputs, jobs, rule))
     labels = [verdict.label for verdict in verdicts]
     if len(labels) != 1:
         raise UsageError(f"--exit-code: {len(labels)} messages; give one message")
@@ -323,71 +321,68 @@ def explain_command(question: inputs.Question, form: ExplanationForm, tokens: bo
 
 
 def print_explanations(
-    question: inputs.AskedModel, form: ExplanationForm, tokens: bool = False
+    asked: inputs.AskedModel, form: ExplanationForm, tokens: bool = False
 ) -> int:
     """Print the evidence for each answer, and write the page; return the exit status.
 
-    tokens: as single tokens, and not summed by words.
+    tokens: print single tokens instead of words.
     """
     from nbspam.printing import write_lines
 
-    classifier = question.classifier
     successes = output.Successes(form.strict)
-    page, asked = None, question.inputs
+    page, given = None, asked.inputs
     if form.report is not None:
         from nbspam.evaluation.pages.quality import Explained
 
-        page = Explained(classifier)
-        asked = page.watched(asked)
-    explained = successes.of(classifier.explanations(asked, question.rule))
+        page = Explained(asked.classifier)
+        given = page.watched(given)
+    explained = successes.of(asked.classifier.explanations(given, asked.rule))
     if tokens:
         explained = (replace(e, evidence=e.tokens or e.evidence) for e in explained)
     if page is not None:
         explained = page.passing(explained)
-    write_lines(_shown(explained, question, form), sys.stdout)
+    write_lines(_shown(explained, asked, form), sys.stdout)
     if page is not None and form.report is not None:
         output.write_page(form.report, page.page())
     return successes.status
 
 
 def _shown(
-    explained: "Iterable[Explanation]", question: inputs.AskedModel, form: ExplanationForm
+    explained: "Iterable[Explanation]", asked: inputs.AskedModel, form: ExplanationForm
 ) -> Iterator[str]:
     if form.as_json:
         return explained_as_json(
-            explained, question, lambda each: explanation_json(each, form.number)
+            explained, asked, lambda each: explanation_json(each, form.number)
         )
     if form.brief:
         return (each.brief(form.number) for each in explained)
     return explained_as_text(
-        explained, question, lambda each: explanation_lines(each, form.number, question.classifier)
+        explained, asked, lambda each: explanation_lines(each, form.number, asked.classifier)
     )
 
 
 def explained_as_json(
     explained: Iterable[Any],
-    question: inputs.AskedModel,
+    asked: inputs.AskedModel,
     details: Callable[[Any], dict[str, object]],
 ) -> Iterator[str]:
     """Yield a line of JSON for each verdict, with details of it."""
     for each in explained:
-        yield output.json_line(
-            {**output.verdict_json(each.verdict, question.costs), **details(each)}
-        )
+        yield output.json_line({**output.verdict_json(each.verdict, asked.costs), **details(each)})
 
 
 def explained_as_text(
-    explained: Iterable[Any], question: inputs.AskedModel, lines: Callable[[Any], Iterable[str]]
+    explained: Iterable[Any], asked: inputs.AskedModel, lines: Callable[[Any], Iterable[str]]
 ) -> Iterator[str]:
     """Yield the lines of each explanation, and of the risks if costs were stated."""
     for place, each in enumerate(explained):
         yield from [""] * (place > 0)
         yield from lines(each)
-        if question.costs is not None:
+        if asked.costs is not None:
             from nbspam.decision import risks
             from nbspam.printing import printable
 
-            costs = risks(each.verdict.posterior, question.costs).items()
+            costs = risks(each.verdict.posterior, asked.costs).items()
             for action, risk in sorted(costs, key=lambda item: item[1]):
                 yield f"{risk:.6g}  expected cost of the answer {printable(action)}"
 

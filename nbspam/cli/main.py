@@ -32,7 +32,7 @@ from nbspam.cli.frame import MOST_COMMON, Call, Command, FullFormatter, summary,
 from nbspam.cli.options import complaint
 from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
 
-# The commands as help lists them, and below where each stands: `classify_command` of judging.
+# The commands in the order of help.  Below, their modules: judging has `classify_command`.
 GROUPS = {
     "Daily use": ("classify", "predict", "explain", "filter", "sort", "setup", "serve", "held"),
     "Learning": ("train", "update", "unlearn", "relabel", "prune", "allow", "deny"),
@@ -71,8 +71,8 @@ _TABLE_MODULES = {
     "comparing": ("compare",),
     "table_training": ("train", "update", "unlearn", "merge", "cluster"),
 }
-# The exit status for every failure, with these options: bogofilter's status, and EX_TEMPFAIL,
-# upon which mail systems deliver again later.
+# The exit status of every failure if one of these options is given: bogofilter's, and
+# EX_TEMPFAIL, after which mail systems try again later.
 FAILURES = {"--exit-code": 3, "--tempfail": 75}
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
@@ -187,12 +187,12 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
     nbspam help table train
     """
     asked = ctx.parent
-    assert asked is not None  # the group that this command is of
+    assert asked is not None  # the group of this command
     for name in names:
         if not isinstance(asked.command, click.Group):
             raise UsageError(f"help: {asked.command_path} has no commands; leave out {name}")
         _, command, _ = asked.command.resolve_command(asked, [name])
-        assert command is not None  # else it is refused
+        assert command is not None  # an unknown name raises
         asked = click.Context(command, info_name=name, parent=asked)
     asked.formatter_class = FullFormatter
     click.echo(asked.get_help())
@@ -239,7 +239,7 @@ def exit_status(arguments: list[str]) -> int:
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
     except (MemoryError, ImportError) as error:
-        # The system's words, where a library does not fit into the memory that it allows.
+        # The system's words when it has no memory for a library.
         if isinstance(error, ImportError) and "failed to map segment" not in str(error):
             raise
         failure = _report(InputError(_OUT_OF_MEMORY))

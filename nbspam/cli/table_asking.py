@@ -150,17 +150,17 @@ def table_explain_command(question: inputs.Question, form: ExplanationForm, fact
     return _print_factors(asked, form) if factors else print_explanations(asked, form)
 
 
-def _print_factors(question: inputs.AskedModel, form: ExplanationForm) -> int:
+def _print_factors(asked: inputs.AskedModel, form: ExplanationForm) -> int:
     from nbspam.tables.classifier import factors
 
     successes = output.Successes(form.strict)
-    classifier = cast("TableClassifier", question.classifier)
-    asked = cast("Iterator[Record]", question.inputs)
-    rows = successes.of(factors(classifier, asked, question.rule))
+    classifier = cast("TableClassifier", asked.classifier)
+    records = cast("Iterator[Record]", asked.inputs)
+    rows = successes.of(factors(classifier, records, asked.rule))
     if form.as_json:
-        printing.write_lines(explained_as_json(rows, question, _factors_json), sys.stdout)
+        printing.write_lines(explained_as_json(rows, asked, _factors_json), sys.stdout)
     else:
-        printing.write_lines(explained_as_text(rows, question, _factor_lines), sys.stdout)
+        printing.write_lines(explained_as_text(rows, asked, _factor_lines), sys.stdout)
     return successes.status
 
 
