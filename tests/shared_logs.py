@@ -149,12 +149,12 @@ def act(host, what, *values):
         if host.model.is_there:
             host.model.compact()
     elif what == "killed":  # between journal and position
-        whole, Outbox.move = Outbox.move, killed
+        whole, Outbox.note_read = Outbox.note_read, killed
         with suppress(KilledError):
             try:
                 host.sharer.receive()
             finally:
-                Outbox.move = whole
+                Outbox.note_read = whole
         host.stop()
         host.start()
     else:

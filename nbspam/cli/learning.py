@@ -68,7 +68,7 @@ def update_command(
     nbspam update --ham - < message.eml
     nbspam update --policy near mails/
     """
-    model = living_model(model_path) if os.path.exists(model_path) else None
+    model = stored_model(model_path) if os.path.exists(model_path) else None
     sources, reading, labels = corpus
     reading = reading if model is None else as_learned(reading, model.settings)
     if sent and not inputs.paths_of(sources, labels):
@@ -93,7 +93,10 @@ def update_command(
 def learn_sent_mail(
     model: "StoredModel", sent: Sequence[str], corpus: inputs.LabelledSources
 ) -> str | None:
-    """Learn sent mail at some paths, or beside the sources; return new facts."""
+    """Learn sent mail at some paths, or beside the sources; return in words all that is known.
+
+    Returns None if nothing of it is new.
+    """
     from nbspam.tokens.people import knowing_sent_mail
 
     paths = inputs.paths_of(corpus.sources, corpus.labels)
@@ -103,12 +106,12 @@ def learn_sent_mail(
     return model.settings.sent_mail.in_words if is_new and model.settings.sent_mail else None
 
 
-def living_model(model_path: str) -> "StoredModel":
+def stored_model(model_path: str) -> "StoredModel":
     """Return a model of mail or text that learns on; raises ModelFileError and UsageError."""
     from nbspam.store.model import StoredModel
-    from nbspam.store.tables import living
+    from nbspam.store.tables import open_stored
 
-    model = living(model_path)
+    model = open_stored(model_path)
     if not isinstance(model, StoredModel):
         inputs.check_kind(model_path, is_table=True)
     assert isinstance(model, StoredModel)
@@ -120,8 +123,8 @@ def _told_one(
 ) -> Iterator[Item]:
     """Return the items; a single one whose class an option states counts as told by a person.
 
-    So learns a mail reader that pipes the message in, or somebody who names its file.  What lies
-    in a folder, mailbox or table has been filed, even if it is alone there.
+    A mail reader pipes such a message in, or a person names its file.  A message in a folder,
+    mailbox or table has been filed there, even if it is alone.
     """
     if len(sources) or len(labels.paths) != 1:
         return items
@@ -160,7 +163,7 @@ def unlearn_command(
     nbspam unlearn message.eml
     nbspam unlearn ~/Maildir/.Trash
     """
-    model = living_model(model_path)
+    model = stored_model(model_path)
     besides = ""
     if sent:
         if model.unlearn_sent_mail(read_items(sent)):
@@ -203,7 +206,7 @@ def relabel_command(
     nbspam relabel --to ham message.eml
     nbspam relabel --to spam ~/Maildir/.Junk
     """
-    model = living_model(model_path)
+    model = stored_model(model_path)
     items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     relabel = partial(model.relabel, items, to, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, partial(relabel, new_class=new_class))

@@ -406,13 +406,13 @@ def held_command(
     sudo nbspam held -m /var/lib/nbspam/model.nbspam
     sudo nbspam held -m /var/lib/nbspam/model.nbspam --ham 2D4E7A0F31
     """
-    from nbspam.cli.learning import living_model
+    from nbspam.cli.learning import stored_model
     from nbspam.delivery.postfix import held_messages
 
     if label is not None and not identifiers:
         raise UsageError(f"--{label}: no ID; name messages as nbspam held prints them")
     messages = held_messages(identifiers)
-    model = living_model(model_path)
+    model = stored_model(model_path)
     if users is not None:
         from nbspam.server.judge import check_folder, check_site
 

@@ -17,7 +17,7 @@ from nbspam.settings import SettingsChoices, TableChoices
 if TYPE_CHECKING:
     from nbspam.models.em import EMReport
     from nbspam.sources.records import Record
-    from nbspam.store.tables import LivingTable
+    from nbspam.store.tables import StoredTable
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.training import TableData, TableSettings
     from nbspam.tables.unlabelled import TableClusters
@@ -196,7 +196,7 @@ def table_update_command(
     \b
     nbspam table update -m iris.nbspam more.csv
     """
-    model = _living_table(model_path)
+    model = _stored_table(model_path)
     outcome = model.learn(_records_for(model, rows), new_class)
     return output.report_outcome(outcome, model_path, as_json)
 
@@ -214,21 +214,21 @@ def table_unlearn_command(rows: inputs.Rows, model_path: str, as_json: bool) -> 
     \b
     nbspam table unlearn -m iris.nbspam wrong.csv
     """
-    model = _living_table(model_path)
+    model = _stored_table(model_path)
     outcome = model.unlearn(_records_for(model, rows))
     return output.report_outcome(outcome, model_path, as_json)
 
 
-def _living_table(model_path: str) -> "LivingTable":
-    from nbspam.store.tables import LivingTable, living
+def _stored_table(model_path: str) -> "StoredTable":
+    from nbspam.store.tables import StoredTable, open_stored
 
-    model = living(model_path)
-    if not isinstance(model, LivingTable):
+    model = open_stored(model_path)
+    if not isinstance(model, StoredTable):
         inputs.check_kind(model_path, is_table=False)
-    return cast("LivingTable", model)
+    return cast("StoredTable", model)
 
 
-def _records_for(model: "LivingTable", rows: inputs.Rows) -> "list[Record]":
+def _records_for(model: "StoredTable", rows: inputs.Rows) -> "list[Record]":
     """Return the rows that the model of a table is to learn or to un-learn."""
     from nbspam.sources.records import read_records
 

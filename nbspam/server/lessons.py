@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 _TEACHERS = 8  # models that learn in parallel; they mostly wait for the disk
 _HELD = 16  # users' models that are open
 _GATHERED = 0.02  # seconds in which records come together before they are learned
-_PAUSE = 1.0  # seconds between two tries, and between two reports
-_TRIM = 60.0  # seconds between two trims of the log
-_QUIET = 5.0  # seconds without a record, before the model's digest is told
-_LAST = 5.0  # seconds for the last lessons when a worker ends
+_PAUSE = 1.0  # seconds between attempts, and between reports
+_TRIM = 60.0  # seconds between trims of the log
+_QUIET = 5.0  # seconds without a record, after which reports have the model's digest
+_LAST = 5.0  # seconds to send the last lessons when a worker ends
 
 
 class TaughtModels:
@@ -70,17 +70,17 @@ class TaughtModels:
     def _site(self) -> StoredModel:
         return open_served(self._model_path, self._is_server)
 
-    def look_after(self, take_in: Callable[[Callable[[], None]], object]) -> bool:
-        """Return whether the site's model is to be fitted again; called every second.
+    def is_fit_due(self, in_thread: Callable[[Callable[[], None]], object]) -> bool:
+        """Return whether the site's model must be fitted again; called every second.
 
-        take_in: runs a function in a thread: it reads the model that another process has fitted.
+        in_thread: runs a function in a thread; here it reads a model that was fitted elsewhere.
         """
         site: StoredModel | None = vars(self).get("_site")
         if site is None:
             return False
         is_current = stamp_of(site.path) == site.stamp
         if not is_current:
-            take_in(partial(_take_in, site))
+            in_thread(partial(_catch_up, site))
         return is_current and site.is_due
 
     def __call__(self, user: str) -> StoredModel:
@@ -109,7 +109,7 @@ class TaughtModels:
         return self._held[user]
 
 
-def _take_in(site: StoredModel) -> None:
+def _catch_up(site: StoredModel) -> None:
     with suppress(NbspamError):  # the next lesson tells why
         site.catch_up()
     return_freed_memory()
@@ -119,15 +119,15 @@ def _take_in(site: StoredModel) -> None:
 
 
 class ToldLesson(NamedTuple):
-    """A message, and the class that its client gives; see `Teacher.teach`."""
+    """A message, and the class that a client gives it; see `Teacher.teach`."""
 
     item: Item  # without a class: it is un-learned
-    instead_of: str | None
-    is_certain: bool  # whatever the message's class is now
+    instead_of: str | None  # the class that it is to leave
+    is_unconditional: bool  # to be learned whatever the message's class is now
 
-    def holds(self, filed: FiledMessage) -> bool:
+    def is_wanted(self, filed: FiledMessage) -> bool:
         """Return whether to learn the message, given where it is filed now."""
-        return self.is_certain or filed.label == self.instead_of
+        return self.is_unconditional or filed.label == self.instead_of
 
 
 class WaitingLesson(WaitingMessage):
@@ -144,16 +144,16 @@ class WaitingLesson(WaitingMessage):
 
 
 class Teacher:
-    """Learns clients' messages in threads of its own: on disk before they are acknowledged.
+    """Learns clients' messages in threads; lessons are on disk before they are acknowledged.
 
     Lessons that arrive during a write to disk are learned together, with one write for all.
     Lessons of one model are learned in order, lessons of several models in parallel.
 
     models: returns a user's model, or the site's for "".  has_users: each user teaches a model
-    of their own; else all teach the site's.  newly_sent: the mail that a user has sent since it
-    was last asked for; it is learned before the user's next lesson.  outlet: takes the lessons
-    for other servers, if they share them.  waits_for_log: a lesson is acknowledged when their log
-    has it, too.
+    of their own; else all teach the site's.  newly_sent: returns the mail that a user has sent
+    since the last call; it is learned before the user's next lesson.  outlet: keeps lessons for
+    other servers; None: none are shared.  waits_for_log: a lesson is acknowledged only once the
+    shared log has it.
     """
 
     def __init__(
@@ -185,8 +185,8 @@ class Teacher:
 
         user: from `known_as`.  instead_of: the class that the message is to leave; a
         message of another class stays as it is; None: any class.  told: whether a person gave the
-        class; else the message is learned only if it is new, and by a user's model only if that
-        exists.  The future raises UserError for a name that cannot be kept, other NbspamErrors,
+        class; else the message is learned only if it is new, and a user's model must be there
+        already.  The future raises UserError for a name that cannot be kept, other NbspamErrors,
         and OSError.
         """
         item = Item("-", label, data, told=told and label is not None)
@@ -216,7 +216,7 @@ class Teacher:
             loop.call_soon_threadsafe(self._settle, len(cases), here, results)
 
     def _next(self, user: str) -> list[WaitingLesson]:
-        """Return the next messages for a model; if there are none, it has no thread any more."""
+        """Return the next messages for a model; without any, its thread ends."""
         with self._lock:
             queue = self._queues.pop(user)
             sizes = accumulate(case.size for case in queue[:BATCH])
@@ -243,7 +243,7 @@ class Teacher:
             return [self._results([lesson], user)[0] for lesson in lessons]
 
     def _learned(self, lessons: Sequence[ToldLesson], user: str) -> list[Outcome]:
-        """Learn lessons of one model, which are on disk then; raises NbspamError and OSError."""
+        """Learn lessons of one model, and put them on disk; raises NbspamError and OSError."""
         model = self._models(user)
         early: list[Outcome] = []
         if self._has_users:
@@ -260,7 +260,7 @@ class Teacher:
         found = model.learn_each(
             [lesson.item for lesson in lessons],
             day=today(),
-            holds=lambda number, filed: lessons[number].holds(filed),
+            is_wanted=lambda number, filed: lessons[number].is_wanted(filed),
         )
         if model.stamp != before:
             return_freed_memory()
@@ -277,7 +277,7 @@ def sharer_for(
 ) -> Sharer:
     """Return the sharer of a model; raises NbspamError.
 
-    users: the folder of users' models.  models: the models to learn into, if they are open.
+    users: the folder of users' models.  models: the models that learn, if they are open.
     """
     log = open_log(share.url, share.password)
     models = models or TaughtModels(model_path, users, is_server=False)
@@ -297,7 +297,7 @@ class Courier:
 
     def __init__(self, service: Service, share: ShareChoices, models: TaughtModels) -> None:
         self._service, self._share, self._models = service, share, models
-        self._log, self._tally = service.log, service.tally
+        self._tally = service.tally
         self._ended = Event()
         self._taught = Event()  # there are lessons to send
         self._reads = False  # this worker is the one that reads the log
@@ -307,7 +307,7 @@ class Courier:
         Thread(target=self._read, name="courier", daemon=True).start()
 
     def wake(self) -> None:
-        """Let it send lessons that are new in the outbox."""
+        """Have the lessons in the outbox sent now."""
         self._taught.set()
 
     def end(self) -> None:
@@ -323,10 +323,10 @@ class Courier:
         return sharer_for(self._share, choices.model_path, choices.users, self._models)
 
     def _tell(self, error: Exception) -> None:
-        """Log a failure once, until there is another one; one worker does so for all."""
+        """Log a failure unless it is the last one again; only the worker that reads does so."""
         if self._reads and str(error) != self._said:
             self._said = str(error)
-            self._log.failed("lessons are not shared now", error)
+            self._service.log.failed("lessons are not shared now", error)
 
     def _send(self) -> None:
         sharer: Sharer | None = None
@@ -364,7 +364,7 @@ class Courier:
             self._ended.wait(_PAUSE)
 
     def _receive(self, sharer: Sharer) -> None:
-        """Learn the lessons of the log until the end."""
+        """Learn the lessons of the log until the server ends."""
         due, trims, last = 0.0, time.monotonic() + _TRIM, 0.0
         known: tuple[object, object] = None, None
         while not self._ended.is_set():
@@ -396,7 +396,7 @@ class Courier:
     def _put(self, facts: dict[str, Any]) -> None:
         if self._said:
             self._said = ""
-            self._log.told("lessons are shared again")
+            self._service.log.told("lessons are shared again")
         self._tally.put("share_connected", 1)
         for name in ("lag", "outbox", "read", "skipped"):
             self._tally.put(f"share_{name}", float(facts[name]))

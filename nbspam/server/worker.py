@@ -38,7 +38,7 @@ PROTOCOLS = {
 }
 _SWEEP = 1.0  # seconds between two searches for overdue requests
 FAILING = 3  # the status of a worker that failed again and again, and is to be started again
-_ELSEWHERE = 0.1  # seconds in which other workers accept, before a full one looks again
+_ELSEWHERE = 0.1  # seconds that a full worker leaves new connections to the others
 _GRACE = 0.5  # seconds in which a connection's first request may still come
 
 
@@ -85,10 +85,9 @@ class _EventLoopWorker:
         self.models: TaughtModels | None = None
         self.ended = asyncio.Event()
 
-    def furnish(self, model: StoredModel) -> Desk:
+    def new_desk(self, model: StoredModel) -> Desk:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
         service, choices, limits = self.service, self.service.choices, self.service.limits
-
         told: dict[str, str] = {}  # the last trouble of each kind; it comes again with each batch
 
         def on_trouble(what: str, error: Exception) -> None:
@@ -121,7 +120,7 @@ class _EventLoopWorker:
     async def run(self, model: StoredModel) -> int:
         """Answer until the end; return the status to exit with."""
         loop, tally = asyncio.get_running_loop(), self.service.tally
-        desk = self.furnish(model)
+        desk = self.new_desk(model)
         loop.set_exception_handler(self.failed)
         warnings.showwarning = self.warned  # type: ignore[assignment]
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
@@ -136,16 +135,15 @@ class _EventLoopWorker:
         while not self.ended.is_set():
             desk.sweep(loop.time())
             if self.models is not None:
-                to_thread = partial(loop.run_in_executor, None)
-                is_due = self.models.look_after(to_thread)
+                is_due = self.models.is_fit_due(partial(loop.run_in_executor, None))
                 tally.put("due", is_due)
                 if is_due:
                     self.wake_supervisor()
             if desk.judge.seconds_busy < desk.limits.answer_seconds:
                 tally.put("beat", time.monotonic())
-            if not desk.judge.is_alive:  # nobody would be answered any more
+            if not desk.judge.is_alive:  # no client would be answered any more
                 return FAILING
-            if os.getppid() != self.supervisor:  # it was killed, and nobody else would end us
+            if os.getppid() != self.supervisor:  # it was killed, and nothing else would end us
                 break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ended.wait(), _SWEEP)
@@ -161,7 +159,7 @@ class _EventLoopWorker:
         return FAILING if desk.is_failing else 0
 
     def wake_supervisor(self) -> None:
-        """Show the supervisor at once that this worker answers."""
+        """Have the supervisor read the tally now, not at its next turn."""
         if os.getppid() == self.supervisor:
             os.kill(self.supervisor, signal.SIGALRM)
 
@@ -170,7 +168,7 @@ class _EventLoopWorker:
         if not self.ended.is_set():
             asyncio.get_running_loop().add_reader(listener, self.accept, listener, name, desk)
 
-    def rest(self, seconds: float, listener: socket.socket, name: str, desk: Desk) -> None:
+    def pause(self, seconds: float, listener: socket.socket, name: str, desk: Desk) -> None:
         """Accept no connections for some time."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(listener)
@@ -179,11 +177,11 @@ class _EventLoopWorker:
     def accept(self, listener: socket.socket, name: str, desk: Desk) -> bool:
         """Accept one connection; the next goes to any idle worker.
 
-        A full worker leaves it to others that have room.  If all are full, the client is told so.
+        A full worker leaves it to others that have room.  If all are full, it accepts, to say so.
         """
         is_ours = name == "web" or self.ended.is_set()
         if not is_ours and desk.leaves_to_others(len(self.accepting)):
-            self.rest(_ELSEWHERE, listener, name, desk)
+            self.pause(_ELSEWHERE, listener, name, desk)
             return False
         try:
             client, _ = listener.accept()
@@ -191,7 +189,7 @@ class _EventLoopWorker:
             return False
         except OSError:  # out of descriptors: waiting clients are accepted when others have gone
             self.service.tally.add("trouble busy")
-            self.rest(_SWEEP, listener, name, desk)
+            self.pause(_SWEEP, listener, name, desk)
             return False
         loop = asyncio.get_running_loop()
         connection = protocol(name)(desk)
@@ -203,7 +201,7 @@ class _EventLoopWorker:
         return True
 
     def accepted(self, task: "asyncio.Task[object]") -> None:
-        """Count a client that disconnected before it was accepted."""
+        """Count the client as gone if it disconnected before its connection was ready."""
         self.accepting.discard(task)
         if not task.cancelled() and isinstance(task.exception(), OSError):
             self.service.tally.add("trouble gone")

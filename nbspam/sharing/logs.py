@@ -22,7 +22,7 @@ _AGAIN = "lessons wait until it is back"
 
 
 def _lost(name: str, error: Exception) -> SharedLogError:
-    """Return the error that a library's error becomes, in one line."""
+    """Return our error for a library's error, in one line."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
     return SharedLogError(f"{name}: {reason}; {_AGAIN}")
 
@@ -38,7 +38,7 @@ class LogEnd(NamedTuple):
 class SharedLog(ABC):
     """A log that several hosts append to and read.  Methods raise SharedLogError."""
 
-    name: str  # its address without options, which may be long or secret
+    name: str  # its address, without options: they may be long or secret
 
     @abstractmethod
     def append(self, records: Sequence[bytes]) -> None:
@@ -62,7 +62,7 @@ class SharedLog(ABC):
 
     @abstractmethod
     def report(self, host: str, facts: dict[str, Any]) -> None:
-        """Tell facts about a host."""
+        """Keep the facts that a host reports, in place of its earlier ones."""
 
     @abstractmethod
     def hosts(self) -> dict[str, dict[str, Any]]:
@@ -135,7 +135,7 @@ class RedisLog(SharedLog):
             socket_timeout=_PATIENCE,
             socket_connect_timeout=_PATIENCE,
             health_check_interval=15,
-            retry=Retry(NoBackoff(), 1),  # a connection that has gone; the caller waits
+            retry=Retry(NoBackoff(), 1),  # if the connection has gone; the caller waits
         )
 
     @contextmanager
@@ -156,18 +156,20 @@ class RedisLog(SharedLog):
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return the next records; foreign entries become empty records."""
         with self._asked() as server:
-            found = server.xrange(self._key, min=f"({_shown(after)}", count=limit)
-        return [(_position(name), fields.get(b"lesson", b"")) for name, fields in found]
+            found = server.xrange(self._key, min=f"({_stream_id(after)}", count=limit)
+        return [(_position_at(name), fields.get(b"lesson", b"")) for name, fields in found]
 
     def wait(self, after: int, timeout: float) -> None:
         """Block until there is a record."""
         with self._asked() as server:
-            server.xread({self._key: _shown(after)}, count=1, block=max(1, int(1000 * timeout)))
+            server.xread(
+                {self._key: _stream_id(after)}, count=1, block=max(1, int(1000 * timeout))
+            )
 
     def trim(self, position: int) -> None:
         """Remove the records up to a position."""
         with self._asked() as server:
-            server.xtrim(self._key, minid=_shown(position + 1), approximate=False)
+            server.xtrim(self._key, minid=_stream_id(position + 1), approximate=False)
 
     def end(self) -> LogEnd:
         """Return identifier and length; a stream that was deleted counts as trimmed."""
@@ -200,11 +202,11 @@ class RedisLog(SharedLog):
         self._redis.close()
 
 
-def _shown(position: int) -> str:
+def _stream_id(position: int) -> str:
     return f"{position >> _SHIFT}-{position & ((1 << _SHIFT) - 1)}"
 
 
-def _position(name: bytes) -> int:
+def _position_at(name: bytes) -> int:
     milliseconds, _, number = name.partition(b"-")
     return int(milliseconds) << _SHIFT | int(number)
 

@@ -45,7 +45,7 @@ def in_order(
     progress = filing.progress
     read = progress.read if progress.log == checksum(log) else 0
     waiting = _decoded(outbox.pending(user, {lesson.change.digest for lesson in lessons}))
-    # A process that was killed has learned these lessons, and not noted that it has read them.
+    # These lessons were learned by a process that was killed before it noted them as read.
     n_known = sum(lesson.record <= read for lesson in lessons)
     by_log, waiting = _as_read(filing, lessons[:n_known], waiting, outbox.origin)
     back = {lesson.number for lesson in lessons if lesson.origin == outbox.origin}
@@ -60,10 +60,10 @@ def in_order(
     if after.bits > filing.bits:
         waiting += _forgotten(_decoded(outbox.pending_filed(user)), by_log, ahead, after)
     noted = []
-    for note, change in waiting:
-        if note.number not in back:
+    for pending, change in waiting:
+        if pending.number not in back:
             filed_now = filed_before(change, after.at(change.digest), filing.base.table.vocabulary)
-            noted.append(note._replace(filed=filed_now))
+            noted.append(pending._replace(filed=filed_now))
             after.add(change)
     changes: list[LabelChange] = []
     settled = set()
@@ -78,30 +78,30 @@ def in_order(
     return OrderedLessons(changes, progress, noted)
 
 
-class _Waiting(NamedTuple):
+class _Decoded(NamedTuple):
     """A pending lesson, and its change."""
 
-    note: PendingLesson
+    pending: PendingLesson
     change: LabelChange
 
     @property
     def filed(self) -> LabelChange:
         """Where the log has had the message before."""
-        if self.note.filed is None:
+        if self.pending.filed is None:
             return self.change._replace(after=None)
-        return decode_record(self.note.filed)
+        return decode_record(self.pending.filed)
 
 
-def _decoded(pending: Sequence[PendingLesson]) -> list[_Waiting]:
-    return [_Waiting(each, decode_record(each.lesson)) for each in pending]
+def _decoded(pending: Sequence[PendingLesson]) -> list[_Decoded]:
+    return [_Decoded(each, decode_record(each.lesson)) for each in pending]
 
 
 def _as_read(
-    filing: MessageFiling, known: Sequence[SharedLesson], waiting: Sequence[_Waiting], origin: str
-) -> tuple[dict[int, LabelChange], list[_Waiting]]:
+    filing: MessageFiling, known: Sequence[SharedLesson], waiting: Sequence[_Decoded], origin: str
+) -> tuple[dict[int, LabelChange], list[_Decoded]]:
     """Return where the log has the messages of waiting lessons, and the lessons that still wait.
 
-    known: lessons of the log that the model has, but that are not noted as read.
+    known: lessons of the log that the model has learned, but the host has not noted as read.
     """
     by_log: dict[int, LabelChange] = {}
     for each in waiting:
@@ -114,19 +114,19 @@ def _as_read(
         if lesson.change.digest in by_log:
             chain.add(lesson.change)
     back = {lesson.number for lesson in known if lesson.origin == origin}
-    stay = [each for each in waiting if each.note.number not in back]
+    stay = [each for each in waiting if each.pending.number not in back]
     return {digest: chain.at(digest) for digest in by_log}, stay
 
 
 def _forgotten(
-    waiting: Sequence[_Waiting],
+    waiting: Sequence[_Decoded],
     by_log: dict[int, LabelChange],
     ahead: "LessonChain",
     after: "LessonChain",
-) -> list[_Waiting]:
-    """Return lessons about messages that are forgotten now: they move other tokens than before.
+) -> list[_Decoded]:
+    """Return lessons about messages that are forgotten now, as they move other tokens than before.
 
-    by_log, ahead and after get these messages and lessons, too.
+    `by_log`, `ahead` and `after` get these messages, and `ahead` the lessons.
     """
     found = [
         each
@@ -147,7 +147,7 @@ def lost_lessons(
 ) -> tuple[list[LabelChange], LogProgress]:
     """Return the changes of lessons that a killed process has only put into the outbox.
 
-    The model's lock is held.  Returns the progress with them, too: the model's if there are none.
+    Their progress is the model's if there are none.  The model's lock is held.
     """
     progress, origin = filing.progress, checksum(outbox.origin)
     lost = outbox.after(user, progress.own if progress.origin == origin else 0)

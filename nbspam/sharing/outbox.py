@@ -20,8 +20,7 @@ from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
 MOST = 100_000  # lessons in an outbox; about 1 GB
 SYNCHRONOUS = "FULL"  # an acknowledged lesson survives a crash of the machine
-# Records that the log repeats after a crash are not waited for; the next lesson, or `sync`,
-# forces them to disk, too.
+# Of what the log would repeat after a crash: the next lesson, or `sync`, forces it to disk.
 _LATER = "NORMAL"
 _PATIENCE = 60.0  # seconds for other processes
 _SCHEMA = """
@@ -36,7 +35,7 @@ CREATE INDEX IF NOT EXISTS messages ON outbox (digest);
 
 
 class LogPosition(NamedTuple):
-    """How far a host has read a log."""
+    """How far a host has read a log; `LogProgress` says how far each of its models has."""
 
     log: str = ""  # the identifier of the log; "": none was read yet
     position: int = 0  # of the last record
@@ -126,7 +125,7 @@ class Outbox:
             self._base.execute("COMMIT")
 
     def _fact(self, name: str) -> str:
-        """Return a fact, "" if nobody has noted it."""
+        """Return a fact; "" if it was never noted."""
         found = self._base.execute("SELECT value FROM fact WHERE name = ?", [name]).fetchone()
         return "" if found is None else str(found[0])
 
@@ -158,12 +157,12 @@ class Outbox:
         with self._used():
             return dict(self._base.execute("SELECT origin, number FROM seen").fetchall())
 
-    def move(
+    def note_read(
         self, place: LogPosition, seen: dict[str, int], pending: Iterable[PendingLesson] = ()
     ) -> None:
-        """Note how far this host has read; own lessons that it has read leave the outbox.
+        """Note how far this host has read; its own lessons among the records leave the outbox.
 
-        pending: the remaining ones, each with its message's place by the log before it.
+        pending: lessons that stay, each with where the log has its message before it.
         """
         facts = [(name, str(value)) for name, value in place._asdict().items()]
         rows = [(each.filed, each.number) for each in pending]
@@ -179,8 +178,8 @@ class Outbox:
     def put(self, lessons: Iterable[PendingLesson]) -> int:
         """Keep lessons durably; return the number of the last one.
 
-        Lessons that threads add during a write share the next one.  Raises
-        SharedLogError if there is no room for it.
+        Lessons that several threads add during a write are written together.  Raises
+        SharedLogError if the outbox is full.
         """
         rows = [each._replace(digest=_signed(each.digest))[1:] for each in lessons]
         last: Future[int] = Future()
@@ -224,7 +223,7 @@ class Outbox:
             return self._size()
 
     def is_in_log(self, number: int) -> bool:
-        """Return whether the log has a lesson, and all lessons before it."""
+        """Return whether a lesson and all before it were sent."""
         query = "SELECT 1 FROM outbox WHERE number <= ? AND NOT sent LIMIT 1"
         with self._used():
             return self._base.execute(query, [number]).fetchone() is None
@@ -234,7 +233,7 @@ class Outbox:
         return self._lessons("NOT sent", [limit], "LIMIT ?")
 
     def pending(self, user: str, digests: Collection[int]) -> list[PendingLesson]:
-        """Return a user's lessons about messages that were not read back yet, in order."""
+        """Return a user's lessons about some messages that were not read back yet, in order."""
         wanted = ",".join("?" * len(digests))
         return self._lessons(f"user = ? AND digest IN ({wanted})", [user, *map(_signed, digests)])
 
@@ -243,7 +242,7 @@ class Outbox:
         return self._lessons("number > ? AND user = ?", [number, user])
 
     def pending_filed(self, user: str) -> list[PendingLesson]:
-        """Return a user's lessons about messages that the log has filed before one of them."""
+        """Return a user's lessons about messages that the log has filed, in order."""
         filed = "SELECT digest FROM outbox WHERE user = ? AND filed IS NOT NULL"
         return self._lessons(f"user = ? AND digest IN ({filed})", [user, user])
 
@@ -263,7 +262,7 @@ class Outbox:
         return [row._replace(digest=row.digest % 2**64) for row in rows]
 
     def note_sent(self, first: int, last: int) -> None:
-        """Note that the log has lessons."""
+        """Note that the lessons with these numbers were sent."""
         with self._changed(_LATER) as base:
             base.execute("UPDATE outbox SET sent = 1 WHERE number BETWEEN ? AND ?", [first, last])
 
@@ -283,7 +282,7 @@ class Outbox:
         return [user for (user,) in found]
 
     def send_again(self, log: str) -> None:
-        """Note that a log may have lost sent lessons; the second time it has them."""
+        """Have all lessons sent again, once for each log: it may have lost some of them."""
         with self._changed() as base:
             if self._fact("sent again") != log:
                 base.execute("INSERT OR REPLACE INTO fact VALUES ('sent again', ?)", [log])

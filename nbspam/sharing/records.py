@@ -71,7 +71,7 @@ def spelt_out(changes: Sequence[LabelChange], known: Vocabulary) -> list[LabelCh
 def encode_lesson(head: tuple[str, int, str, str, str], body: bytes) -> bytes:
     """Return a lesson as a record.
 
-    head: the fields of a SharedLesson but its change.  body: of that, as in a journal.
+    head: the fields of a SharedLesson before its change.  body: the change, as in a journal.
     """
     values = {"version": __version__, **dict(zip(SharedLesson._fields, head, strict=False))}
     data = _MAGIC + json.dumps(values).encode() + b"\n" + body
@@ -111,7 +111,7 @@ def decode_lesson(record: bytes) -> SharedLesson:
 
 
 def _check(change: LabelChange) -> None:
-    """Raise ValueError for a change that no host has written."""
+    """Raise ValueError for a change that no host writes."""
     keys, new = change.document.tokens, change.new
     for name in (change.before, change.after):
         if name is not None and not (0 < len(name) <= _MAX_CLASS and name.isprintable()):
@@ -119,9 +119,9 @@ def _check(change: LabelChange) -> None:
     if len(new) != len(keys):
         raise ValueError("a token has no text")
     if (keys[1:] <= keys[:-1]).any() or (keys & RIDER_MASK).any():
-        raise ValueError("a key is none")
+        raise ValueError("its keys are out of order, or not keys")
     kinds = (new.keys >> np.uint64(RIDER_BITS)) % np.uint64(N_KINDS)
     if (_GROUP_OF_KIND[kinds] != new.groups).any():
         raise ValueError("a token is of another group")
     if differences(new.offsets).max(initial=0) > MAX_TOKEN or (change.document.times() == 0).any():
-        raise ValueError("a token is too long, or occurs never")
+        raise ValueError("a token is too long, or never occurs")

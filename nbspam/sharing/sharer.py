@@ -46,8 +46,8 @@ from nbspam.store.modelfile import plain, write_plain
 from nbspam.store.open import save_classifier
 
 _AT_ONCE = 500  # records that are read or sent together
-_KNOWN_SECONDS = 30 * 86_400.0  # a host that was silent for longer is not waited for
-_TRIES = 20  # to take a snapshot: lessons may come in between
+_KNOWN_SECONDS = 30 * 86_400.0  # the log is not kept for a host that was silent for longer
+_TRIES = 20  # attempts at a snapshot: lessons may come in between
 MODEL, USERS = "model", "users"  # in a snapshot
 LOG_SECONDS = 10.0  # in which the log must have a lesson, with --share-sync
 # The fields of a model file that are sums of lessons; others are fitted to them, or the host's.
@@ -114,8 +114,8 @@ def shared_lessons(
 ) -> Iterator[StoredModel]:
     """Let lessons that a model learns in the block go into its outbox, if it shares lessons.
 
-    It does if another command has shared, or if is_new.  A server sends them, or the next command
-    with --share.  of_users: the models of users on top of it, whose lessons go there, too.
+    It does if a command or server has shared it, or if is_new.  A server sends the lessons, or the
+    next command with --share.  of_users: users' models on top of it, which share its outbox.
     """
     if not (is_new or os.path.exists(f"{model.path}.share")):
         yield model
@@ -180,7 +180,7 @@ class Sharer:
         return encode_lesson(head, pending.lesson)
 
     def alone(self, what: str) -> AbstractContextManager[None]:
-        """Return the lock for "sending" or "reading", which one process of a host has."""
+        """Return the lock that lets one process of a host be "sending", or "reading"."""
         return locked(f"{self.outbox.path}.{what}", like=self.path)
 
     # ---- reading ----
@@ -193,13 +193,13 @@ class Sharer:
             end = self._checked(place)
             if not records:
                 if not place.log:
-                    self.outbox.move(place._replace(log=end.identity), {})
+                    self.outbox.note_read(place._replace(log=end.identity), {})
                 return 0
             batch = self._read(place._replace(log=end.identity), records)
             noted: list[PendingLesson] = []
             for user, lessons in batch.lessons.items():
                 noted += self._learn(user, lessons, batch.place.log)
-            self.outbox.move(batch.place, batch.seen, noted)
+            self.outbox.note_read(batch.place, batch.seen, noted)
         if batch.refusal is not None:
             raise batch.refusal
         return len(records)
@@ -246,7 +246,7 @@ class Sharer:
         return _ReadLessons(place, seen, lessons, refusal)
 
     def _check(self, lesson: SharedLesson, settings: Callable[[str], str]) -> None:
-        """Raise for a lesson that the models here cannot learn; settings: of a user's model."""
+        """Raise if the models here cannot learn a lesson; settings: returns a user's."""
         try:
             model, expected = self.model_of(lesson.user), settings(lesson.user)
         except UsageError as error:  # a name that no user has here
@@ -274,7 +274,7 @@ class Sharer:
 
         model = self.model_of(user)
         while found is None:
-            model.take(changes_of)
+            model.keep_decided(changes_of)
         synchronize(model.path)  # before they leave the outbox, which alone has them on disk
         return found.pending
 
@@ -285,12 +285,12 @@ class Sharer:
         while self.receive():
             pass
 
-    # ---- what others see ----
+    # ---- reports ----
 
     def report(self, is_quiet: bool = True) -> dict[str, Any]:
-        """Report on this host to the others, and return the report.
+        """Report on this host to the other hosts, and return the report.
 
-        is_quiet: add the digest of its model, if everything was read and sent.
+        is_quiet: add the digest of the model, if everything was read and sent.
         """
         # Others trim the log by the position: a crash must not take it back.
         place, end = self.outbox.sync(), self.log.end()
@@ -309,7 +309,7 @@ class Sharer:
         return facts
 
     def digest(self) -> str:
-        """Return a digest of the lessons of the site's model, which determine its export."""
+        """Return a digest of all that lessons decide in the site's model."""
         place = self.outbox.place().n_read
         if self._digest[0] != place:
             state = self.model_of("").whole().to_state()
@@ -342,7 +342,7 @@ class Sharer:
 
 
 def snapshot(sharer: Sharer, folder: str, users: list[str]) -> LogPosition:
-    """Write a host's models and the position in the log that they stand for; raises NbspamError.
+    """Write a host's models, and the position in the log that they have; raises NbspamError.
 
     folder: a new one.  users: all that have a model.
     """
@@ -384,7 +384,7 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
             f"{path}: {error.strerror or error}; make room, and join again"
         ) from error
     with closing(Outbox(site)) as old, closing(Outbox(path)) as outbox:
-        outbox.move(old.place(), old.seen())
+        outbox.note_read(old.place(), old.seen())
         if users is not None:
             outbox.keep_users(os.path.abspath(users))
         return outbox.place()
@@ -407,5 +407,5 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
         inside = [USERS, os.path.basename(os.path.dirname(model.path))] if user else []
         save_classifier(os.path.join(folder, *inside, MODEL), whole)
     with closing(Outbox(resolved(os.path.join(folder, MODEL)))) as outbox:
-        outbox.move(place, sharer.outbox.seen())
+        outbox.note_read(place, sharer.outbox.seen())
     return place

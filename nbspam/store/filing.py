@@ -1,8 +1,8 @@
 """Where a model has messages, and the changes that lessons make.
 
-The tokens of a message are remembered if its digest ends in enough zero bits.  That depends on
-what was learned in which order alone, not on when the model was fitted last.  A lesson about a
-message whose tokens are forgotten moves the tokens that it comes with.
+The tokens of a message are remembered if its digest ends in enough zero bits.  How many are
+enough depends only on the lessons and their order, not on when the model was fitted last.  A
+lesson about a message whose tokens are forgotten moves the tokens that it comes with.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,9 +54,9 @@ class MessageFiling(NamedTuple):
         return FiledMessage(self.base.classes[int(ledger.labels[k])], bool(ledger.told[k]))
 
     def last_change(self, digest: int) -> LabelChange:
-        """Return where and since when the model has a message; `before` says nothing.
+        """Return a change whose `after`, `told` and `day` say where the model has a message.
 
-        The document has no tokens if only their counts are known.
+        Its document has no tokens if they are forgotten.
         """
         if digest in self.known:
             return self.known[digest]
@@ -83,8 +83,7 @@ class MessageFiling(NamedTuple):
     def sizes(self, is_enough: Callable[[int, int], bool]) -> dict[int, int] | None:
         """Return the number of tokens of each message that it remembers, by digest.
 
-        is_enough: returns None instead, if it is false of numbers of messages and tokens that are
-        at least as large.
+        Returns None if is_enough is false of upper bounds of the numbers of messages and tokens.
         """
         sample, changed = memory_of(self.base).sample, self.known.values()
         if not is_enough(len(sample.digests) + len(changed), _ANY):
@@ -106,7 +105,7 @@ class MessageFiling(NamedTuple):
         lessons: Sequence[TokenizedLesson],
         copies: Copies,
         day: int,
-        holds: Callable[[int, FiledMessage], bool],
+        is_wanted: Callable[[int, FiledMessage], bool],
     ) -> tuple[list[LabelChange], list[Outcome]]:
         """Return the changes that lessons make, and the outcome for each message."""
         changes: list[LabelChange] = []
@@ -118,7 +117,7 @@ class MessageFiling(NamedTuple):
             digests = map(copies.numbered, lesson.messages.digests.tolist())
             for row, digest in enumerate(digests):
                 before = filed_by(now[digest]) if digest in now else self.at(digest)
-                if not holds(len(outcomes), before):
+                if not is_wanted(len(outcomes), before):
                     outcomes.append(Outcome(already_known=1))
                     continue
                 after = FiledMessage(labels[row], lesson.told[row])

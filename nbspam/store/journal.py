@@ -421,9 +421,9 @@ def append(
 ) -> Journal | None:
     """Add changes to a whole journal and force them to disk; return the journal with only these.
 
-    progress: after them.  is_kept: they are on disk elsewhere, until `synchronize` has forced
-    them to disk here.  Returns None if it must be written as a new file: a backup made of hard
-    links must not change.  Raises OSError, and ModelFileError; then nothing was added.
+    progress: after them.  is_kept: they stay on disk elsewhere until `synchronize` is called.
+    Returns None if the journal must be written as a new file: a backup made of hard links must
+    not change.  Raises OSError, and ModelFileError; then nothing was added.
     """
     assert journal.owner is not None
     data, written = _written(journal, changes, progress)
@@ -528,7 +528,7 @@ class ReplacedError(Exception):
     """Another process has replaced a model while this one fitted it."""
 
 
-# Takes the lock, and returns the old model's journal, and the contents of that of the new file.
+# Takes the lock; returns the old model's journal, and the contents of the new model's journal.
 Finish = Callable[[], tuple[Journal | None, Journal]]
 
 

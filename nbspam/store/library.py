@@ -35,7 +35,7 @@ from nbspam.sources.items import Item, SourceOptions, item_of, items_given, path
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
-from nbspam.store.tables import LivingTable
+from nbspam.store.tables import StoredTable
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
@@ -57,18 +57,18 @@ class Model:
     def __init__(
         self,
         classifier: AnyClassifier,
-        living: StoredModel | LivingTable | None = None,
+        stored: StoredModel | StoredTable | None = None,
         skipped: tuple[Skipped, ...] = (),
         steps: "tuple[Step, ...]" = (),
     ) -> None:
         self._classifier = classifier
-        self._living = living
+        self._stored = stored
         self.skipped, self.steps = skipped, steps
 
     @property
     def classifier(self) -> AnyClassifier:
         """The current classifier; of a model on disk, with the lessons of other processes."""
-        return self._classifier if self._living is None else self._living.classifier()
+        return self._classifier if self._stored is None else self._stored.classifier()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -113,8 +113,8 @@ class Model:
         from 1970-01-01; today unless given.  new_class: labels that the model does not have are
         new classes, and no UsageError.  Raises NbspamError.
         """
-        if isinstance(self._living, LivingTable):
-            return self._living.learn(self._inputs(given), new_class)
+        if isinstance(self._stored, StoredTable):
+            return self._stored.learn(self._inputs(given), new_class)
         items = items_given(given, self._reading)
         return self._learning().learn(
             items, day=_day(day), policy=policy, jobs=jobs, new_class=new_class
@@ -146,8 +146,8 @@ class Model:
 
         The rows of a table must be given with the class that they were learned as.
         """
-        if isinstance(self._living, LivingTable):
-            return self._living.unlearn(self._inputs(given))
+        if isinstance(self._stored, StoredTable):
+            return self._stored.unlearn(self._inputs(given))
         return self._learning().unlearn(
             items_given(given, self._reading), day=_day(day), jobs=jobs
         )
@@ -159,22 +159,22 @@ class Model:
         processes' lessons; saved elsewhere, it is copied.
         """
         target = os.fsdecode(path)
-        living = self._living
+        stored = self._stored
         if (
-            isinstance(living, StoredModel)
-            and living.is_on_disk
-            and os.path.realpath(living.path) == os.path.realpath(target)
+            isinstance(stored, StoredModel)
+            and stored.is_on_disk
+            and os.path.realpath(stored.path) == os.path.realpath(target)
         ):
-            living.compact()
+            stored.compact()
         else:
-            save_classifier(target, self._classifier if living is None else living.whole())
+            save_classifier(target, self._classifier if stored is None else stored.whole())
 
     def _learning(self) -> StoredModel:
-        if isinstance(self._living, LivingTable):
+        if isinstance(self._stored, StoredTable):
             raise UsageError("model: rows of a table are not remembered; unlearn and update them")
-        if self._living is None:
+        if self._stored is None:
             raise UsageError("model: this kind does not learn on; train it again")
-        return self._living
+        return self._stored
 
     @property
     def _reading(self) -> SourceOptions:
@@ -280,8 +280,8 @@ def _trained_on_documents(
     how = knowing_sent_mail(how, [os.fsdecode(path) for path in sent], beside)
     learned = learn_items(items, how, workers, day, bounds)
     classifier = learned.classifier
-    living = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
-    return Model(classifier, living, learned.skipped)
+    stored = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
+    return Model(classifier, stored, learned.skipped)
 
 
 def _trained_with(
@@ -329,7 +329,7 @@ def _trained_on_rows(
     if not em and unlabelled is None:
         data = read_table(rows_given(given), settings)
         of_table = train_table(data.table, settings)
-        return Model(of_table, LivingTable(of_table), data.skipped)
+        return Model(of_table, StoredTable(of_table), data.skipped)
     from nbspam.models.em import stopping
 
     more = () if unlabelled is None else rows_given(unlabelled)
@@ -340,7 +340,7 @@ def _trained_on_rows(
     report = train_by_em(
         data.table, settings, weight, options.hard, when, options.restarts, options.seed
     )
-    return Model(report.classifier, LivingTable(report.classifier), (), report.fit.steps)
+    return Model(report.classifier, StoredTable(report.classifier), (), report.fit.steps)
 
 
 def rows_given(given: Any) -> "Iterator[Record]":
@@ -400,7 +400,7 @@ def load(path: "str | os.PathLike[str]") -> Model:
     where = os.fsdecode(path)
     classifier = load_classifier(where)
     if isinstance(classifier, TableClassifier):
-        return Model(classifier, LivingTable(classifier, where))
+        return Model(classifier, StoredTable(classifier, where))
     # Only a model of tokens that knows its messages has a journal, and can learn on.
     if isinstance(classifier, Classifier) and (
         classifier.memory or read_journal(resolved(where)).changes

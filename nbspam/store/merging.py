@@ -49,7 +49,7 @@ from nbspam.store.modelfile import (
     read_snapshot,
 )
 from nbspam.store.open import PART, keep_old_model
-from nbspam.store.tables import LivingTable, living, merge_tables
+from nbspam.store.tables import StoredTable, merge_tables, open_stored
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.sparse import Documents, Vocabulary, smallest, united
 
@@ -455,7 +455,7 @@ def merge(paths: Sequence[str], day: int) -> Merged:
         return merge_parts([_part_at(path) for path in paths], day)
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")
-    if isinstance(living(paths[0]), LivingTable):
+    if isinstance(open_stored(paths[0]), StoredTable):
         return Merged(merge_tables(paths), len(paths))
     return merge_models(paths)
 

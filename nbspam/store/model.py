@@ -1,9 +1,8 @@
 """A model that learns on: it learns more messages, un-learns them, and moves them.
 
-The ledger knows as which class a message was learned.  From that and its new class follows a
-change (`LabelChange`), which is counted at once.  When a fit is due (see
-`ModelGrowth`), the model is fitted again: it is then the model that training on the same messages
-at once would have made.
+The ledger knows in which class each message was learned.  That class and the new one make a
+change (`LabelChange`), which is counted at once.  When a fit is due (see `ModelGrowth`), the
+evidence is fitted again: then the model is the one that training on all messages at once makes.
 """
 
 import os
@@ -71,16 +70,16 @@ from nbspam.verdicts import Skipped, posterior
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
 MAX_ENTRIES = 4_000_000
 _APART = 1_000  # messages from which on a process of its own fits a server's model
-# Who has read a model file last to serve from it: others in the process have the same arrays.
+# The model that read each served file last: others in the process share its arrays.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
 
 
 class StoredModel:
     """A model that learns on: a model file and its journal, or, without a path, in memory.
 
-    A change is decided under the model's lock, put on disk, and only then reported: in the
-    journal, or, when evidence is fitted again, in a new model file that takes the journal in.  So
-    several processes may use one model at once.  Several threads may learn by one object.
+    A change is decided under the model's lock, put on disk, and only then reported.  It goes into
+    the journal or, when evidence is fitted again, into a new model file that includes the journal.
+    So several processes may use one model, and several threads one object.
     """
 
     base: Classifier  # as it was when evidence was fitted last, without later changes
@@ -212,7 +211,7 @@ class StoredModel:
         whole = compacted(base, taken_in, progress)
 
         def finish() -> tuple[Journal | None, Journal]:
-            stack.enter_context(self._alone())
+            stack.enter_context(self._locked())
             if self._changes is not changes:
                 raise ReplacedError
             self._clear_away()
@@ -299,20 +298,20 @@ class StoredModel:
         return self._change(items, day, jobs, Copies()) + self._needs_more()
 
     def learn_each(
-        self, items: Sequence[Item], *, day: int, holds: Callable[[int, FiledMessage], bool]
+        self, items: Sequence[Item], *, day: int, is_wanted: Callable[[int, FiledMessage], bool]
     ) -> list[Outcome]:
         """Learn messages one after another, but put them on disk together; raises NbspamError.
 
         items: messages of mail in memory, of known classes; those without a class are un-learned.
-        holds: whether an item, by its number, is still to be learned where its message is filed
-        now; if not, the message stays there.  Returns the outcome of each.
+        is_wanted: whether to learn an item, given its number and where its message is filed now.
+        Returns the outcome of each.
         """
         if any(item.label is None for item in items):
             check_ledger(self.base, self.name)
         settings = self.settings
         labelled = [item._replace(label=item.label or NOWHERE) for item in items]
         lessons, _ = read_lessons(settings, labelled)
-        return self._commit(lessons, settings, Copies(), day, holds)[0]
+        return self._commit(lessons, settings, Copies(), day, is_wanted)[0]
 
     def learn_sent_mail(self, found: SentMail) -> bool:
         """Learn known senders from the user's sent mail; return whether it was new.
@@ -327,14 +326,14 @@ class StoredModel:
         return self._change_sent_mail(lambda known: known and known.without(digests))
 
     def _change_sent_mail(self, change: Callable[[SentMail | None], SentMail | None]) -> bool:
-        with self._alone():
+        with self._locked():
             known = self.settings.sent_mail
             sent = change(known)
             if sent == known:
                 return False
             whole = compacted(self.base, self._changes, self.progress)
             settings = replace(whole.settings, sent_mail=sent or None)
-            self._take_base(replace(whole, settings=settings))
+            self._write_base(replace(whole, settings=settings))
             if self.is_on_disk:
                 self._load()
         return True
@@ -374,47 +373,47 @@ class StoredModel:
         settings: Settings,
         copies: Copies,
         day: int,
-        holds: Callable[[int, FiledMessage], bool] = lambda number, filed: True,
+        is_wanted: Callable[[int, FiledMessage], bool] = lambda number, filed: True,
     ) -> tuple[list[Outcome], Outcome]:
         """Keep the changes that lessons make; return the outcome of each message, and notes.
 
-        settings: the ones that the lessons were read with.  holds: see `learn_each`.
+        settings: the ones that the lessons were read with.  is_wanted: see `learn_each`.
         """
         notes = Outcome()
         if not lessons:
             return [], notes
-        with self._alone():
+        with self._locked():
             if self.settings != settings:
                 raise ModelFileError(
                     f"{self.name}: replaced by another model just now; run this again"
                 )
             if self.outlet is not None:
                 self._keep_shared(*self.outlet.lost(self.filing))
-            changes, outcomes = self.filing.decided(lessons, copies, day, holds)
+            changes, outcomes = self.filing.decided(lessons, copies, day, is_wanted)
             if changes:
                 notes += self._check_classes(changes)
-                if self.outlet is None:  # it shares its lessons no more, if it did
+                if self.outlet is None:  # not shared, or no longer: the size of the sample decides
                     self.progress = self.progress._replace(bits=NO_BITS)
                     notes += self._keep(changes)
                 else:
                     notes += self._keep_shared(changes, self.outlet.put(self.filing, changes))
         return outcomes, notes
 
-    def take(
+    def keep_decided(
         self, changes_of: Callable[[MessageFiling], tuple[list[LabelChange], LogProgress]]
     ) -> None:
-        """Keep changes that were decided elsewhere; raises NbspamError.
+        """Keep changes that the caller decides; raises NbspamError.
 
-        changes_of: returns them, and the progress with them, under the model's lock; the texts of
-        tokens that the model file does not know are in them.
+        changes_of: called under the model's lock; returns the changes, with the texts of tokens
+        that the model file does not know, and the progress with them.
         """
-        with self._alone():
+        with self._locked():
             self._keep_shared(*changes_of(self.filing))
 
     def _check_classes(self, changes: Sequence[LabelChange]) -> Outcome:
         """Report new classes; raise NotTrainedError if fewer than two classes would be left.
 
-        A model of ham and spam may lose all messages of a class: it has a lack then.
+        A model of ham and spam may lose all messages of a class, and then has a `lack`.
         """
         before = self._growth.classes
         growth = ModelGrowth(self._growth.class_count)
@@ -441,7 +440,7 @@ class StoredModel:
         return self._keep(changes, progress)
 
     def _keep(self, changes: list[LabelChange], progress: LogProgress | None = None) -> Outcome:
-        """Keep changes: up to the last due fit in a new base, the others as changes.
+        """Keep changes: a new model file has those up to the last due fit, the journal the others.
 
         progress: see `_keep_shared`; all changes are in one file then.
         """
@@ -463,15 +462,15 @@ class StoredModel:
             return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
         self._refresh()
         if changes[due:]:
-            # The new base knows other tokens; the tokens that it does not know must be spelt out.
+            # The new base knows other tokens; changes must spell out those that it lacks.
             rest = respelt(changes[due:], before, self.base.table.vocabulary)
             self._append(rest, self.progress)
         return outcome
 
     def _fit(self, more: Sequence[LabelChange] = (), progress: LogProgress | None = None) -> None:
-        """Fit evidence again, and write it with all changes and more; raises NbspamError."""
+        """Write a model file with all changes and more, fitted again; raises NbspamError."""
         changes = [*self._changes, *more]
-        self._take_base(compacted(self.base, changes, progress or self.progress))
+        self._write_base(compacted(self.base, changes, progress or self.progress))
 
     def _note(self, changes: Sequence[LabelChange]) -> None:
         """Add changes that were kept to what this object knows."""
@@ -510,7 +509,7 @@ class StoredModel:
         self._note(journal.changes)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         with self._mutex, locked_model(self.path) if self.is_on_disk else nullcontext():
             self._refresh()
             yield
@@ -526,12 +525,8 @@ class StoredModel:
                 return
         self._load()
 
-    def _take_base(self, whole: Classifier) -> None:
-        """Write a model file, and remove the journal, whose changes it includes.
-
-        If the file cannot be written, `_keep` appends the changes of this call to the journal
-        instead; none of them was reported yet.
-        """
+    def _write_base(self, whole: Classifier) -> None:
+        """Write a model file, and remove the journal, whose changes it includes."""
         if not self.is_on_disk:
             self._begin(whole)
             return

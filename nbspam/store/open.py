@@ -60,8 +60,8 @@ def load_classifier(path: str, whole: bool = False) -> AnyClassifier:
         return classifier
     from nbspam.store import assembly
 
-    taken_in = assembly.compacted if whole else assembly.with_changes
-    return taken_in(classifier, journal.changes)
+    include = assembly.compacted if whole else assembly.with_changes
+    return include(classifier, journal.changes)
 
 
 def with_lists(classifier: _Classifier, path: str) -> _Classifier:
@@ -86,7 +86,7 @@ def load_tokens(path: str) -> Classifier:
 
 
 def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
-    """Return the classifier if it is a model of tokens; raises UsageError for other kinds."""
+    """Return a classifier that is a model of tokens; raises UsageError for other kinds."""
     if not isinstance(classifier, Classifier):
         if type(classifier).__name__ == "TableClassifier":
             raise UsageError(f"{path}: the model of a table; see: nbspam table")
@@ -119,9 +119,9 @@ def classifier_of(path: str, state: State) -> AnyClassifier:
 
 
 def base_of(path: str, state: State) -> Classifier:
-    """Return the model of tokens in a state, which must be able to learn on.
+    """Return the model of tokens in a state.
 
-    Raises ModelFileError, or UsageError for other kinds.
+    Raises ModelFileError if it cannot learn on, and UsageError for other kinds.
     """
     classifier = of_tokens(path, classifier_of(path, state))
     if classifier.memory is None:
@@ -202,7 +202,7 @@ def check_no_filter(path: str) -> None:
         state = load_state(resolved(path))
         classes = classifier_of(path, state).classes
     except NbspamError:
-        return  # there is none, or none that a filter can use
+        return  # no model is there, or none that a filter can use
     if state["kind"] != "table" and set(classes) <= set(HAM_AND_SPAM):
         raise ModelFileError(
             f"{path}: holds the model of a mail filter, and this one is of a table; give it a"
@@ -217,10 +217,10 @@ def _would_lose(path: str, new: AnyClassifier) -> bool:
             return False
         snapshot, journal = snapshot_and_journal(path)
         old = classifier_of(path, snapshot.state)
-        if journal.owner != snapshot.identity:  # it is kept aside, whatever becomes of the model
+        if journal.owner != snapshot.identity:  # another model's journal is always kept aside
             journal = NO_JOURNAL
     except (NbspamError, OSError):
-        return True  # somebody else may be able to read it
+        return True  # another program may be able to read it
     if isinstance(old, Classifier) and isinstance(new, Classifier):
         return not _knows_all(new, old, journal)
     return True

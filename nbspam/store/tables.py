@@ -23,7 +23,7 @@ from nbspam.verdicts import AnyClassifier
 Change = Callable[[TableClassifier, Sequence[Record]], RowsLearned]
 
 
-class LivingTable:
+class StoredTable:
     """A model of a table that learns on: at a path, or in memory.
 
     At a path, its changes are on disk when a method returns.
@@ -95,7 +95,7 @@ def _of_table(path: str, classifier: AnyClassifier) -> TableClassifier:
     return classifier
 
 
-def living(path: str) -> StoredModel | LivingTable:
+def open_stored(path: str) -> StoredModel | StoredTable:
     """Return the model in a file, ready to learn on; raises NbspamError.
 
     Raises UsageError, with the reason, if the model cannot learn on.
@@ -105,7 +105,7 @@ def living(path: str) -> StoredModel | LivingTable:
     kind = snapshot.state.get("kind")
     if kind == "table":
         classifier = _of_table(path, classifier_of(path, snapshot.state))
-        return LivingTable(classifier, path, snapshot.stamp)
+        return StoredTable(classifier, path, snapshot.stamp)
     if kind == "features":
         raise UsageError(
             f"{path}: a model of kind features, which cannot learn on, because its tokens were"

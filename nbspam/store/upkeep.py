@@ -326,9 +326,9 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
     path = resolved(path)
     StoredModel(path)  # fails if there is no model; locking first would create its folder
     with locked_model(path):
-        living = StoredModel(path)
-        whole = living.whole()
-        before = Size(len(whole.table.vocabulary), living.size())
+        stored = StoredModel(path)
+        whole = stored.whole()
+        before = Size(len(whole.table.vocabulary), stored.size())
         write_model_file(path, forgetful(whole, rule, day))
         return before, Size(len(StoredModel(path).whole().table.vocabulary), os.path.getsize(path))
 

@@ -171,7 +171,7 @@ async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monk
     monkeypatch.setattr(training, "SHARE", 0.01)  # each lesson makes one due
     monkeypatch.setattr(stored, "_APART", 0)
     models, before = TaughtModels(str(own_model), None), own_model.read_bytes()
-    assert not models.look_after(lambda work: work())
+    assert not models.is_fit_due(lambda work: work())
     teacher = Teacher(models)
     for n in range(1, 6):
         await teacher.teach(message(n), "spam")
@@ -180,16 +180,16 @@ async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monk
     score = model.classifier().table.n_docs
 
     assert own_model.read_bytes() == before
-    assert models.look_after(taken_in.append)
+    assert models.is_fit_due(taken_in.append)
     choices = SimpleNamespace(model_path=str(own_model))
     assert in_child(lambda: fit_model(SimpleNamespace(listeners=(), choices=choices))) == 0
     assert own_model.read_bytes() != before
-    assert not models.look_after(taken_in.append)
+    assert not models.is_fit_due(taken_in.append)
     assert model.is_due  # as far as it knows
     (take_in,) = taken_in
     take_in()
     assert not model.is_due
-    assert not models.look_after(taken_in.append)
+    assert not models.is_fit_due(taken_in.append)
     assert score == model.classifier().table.n_docs
     assert StoredModel(str(own_model)).whole().table.n_docs == score
 

@@ -36,7 +36,7 @@ def act(rng, host):
     elif what == "restart":
         host.start()
     elif what == "kill":
-        where, name = rng.choice([(Outbox, "move"), (StoredModel, "_keep")])
+        where, name = rng.choice([(Outbox, "note_read"), (StoredModel, "_keep")])
         with patch.object(where, name, killed), suppress(KilledError):
             if rng.random() < 0.5:
                 host.teach(message(rng.randrange(N_MESSAGES)), "ham", DAY + 1)

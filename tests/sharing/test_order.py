@@ -110,7 +110,7 @@ def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_pat
     size = host.opened("").size()
     host.sharer.exchange()
     host.log.append(list(host.log.records))  # and what changes nothing is not written, either
-    host.sharer.outbox.move(host.sharer.outbox.place(), {host.sharer.outbox.origin: 0})
+    host.sharer.outbox.note_read(host.sharer.outbox.place(), {host.sharer.outbox.origin: 0})
     host.sharer.exchange()
 
     assert host.sharer.outbox.place().n_read == 2
@@ -159,14 +159,16 @@ def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(tmp_path, monkey
     host = Host(tmp_path / "host", "model", MemoryLog())
     for n in range(2):  # the first one makes the model, the second one its journal
         host.teach(message(n), "ham")
-    calls, move = [], Outbox.move
+    calls, note_read = [], Outbox.note_read
     monkeypatch.setattr(os, "fsync", lambda file: calls.append(os.fstat(file).st_ino))
-    monkeypatch.setattr(Outbox, "move", lambda *values: (calls.append("move"), move(*values)))
+    monkeypatch.setattr(
+        Outbox, "note_read", lambda *values: (calls.append("note_read"), note_read(*values))
+    )
     host.teach(message(2), "ham")  # it waits for the disk in the outbox only
     assert calls == []
     host.sharer.exchange()
 
-    assert calls == [(tmp_path / "host" / "model.journal").stat().st_ino, "move"]
+    assert calls == [(tmp_path / "host" / "model.journal").stat().st_ino, "note_read"]
 
 
 def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypatch):
@@ -206,7 +208,7 @@ def test_a_token_of_a_record_is_bounded_and_occurs(tmp_path):
         change._replace(new=with_last_token_of((1 << 16) + 1)),
         change._replace(document=change.document._replace(counts=counts)),
     ):
-        with pytest.raises(ForeignRecordError, match="a token is too long, or occurs never"):
+        with pytest.raises(ForeignRecordError, match="a token is too long, or never occurs"):
             decoded(wrong)
     host.stop()
 
