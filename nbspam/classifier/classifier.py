@@ -14,7 +14,7 @@ import numpy as np
 from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.combine import Combination
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
-from nbspam.counts.table import CountTable, Loss, compact
+from nbspam.counts.table import CountTable, table_from_state, table_to_state
 from nbspam.decision import (
     HAM_AND_SPAM,
     UNDECIDED,
@@ -27,7 +27,7 @@ from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import CHARACTERS, group_of, reference_tokens
 from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read, whole_message
-from nbspam.tokens.sparse import Documents, Vocabulary
+from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, Verdict, Weighed
 from nbspam.workers import Workers
@@ -219,20 +219,11 @@ class Classifier(AnyClassifier):
 
     def to_state(self) -> dict[str, Any]:
         """Return the classifier as plain values for the model file."""
-        table, memory, fit = self.table, self.memory, self.fit
-        vocabulary = table.vocabulary.packed()
-        n_classes = len(self.classes)
+        memory, fit, n_classes = self.memory, self.fit, len(self.classes)
         state = {
             "kind": TOKENS,
             **settings_to_state(self.settings),
-            "classes": list(table.classes),
-            "class_count": table.class_count,
-            "keys": vocabulary.keys,
-            "text": vocabulary.blob,
-            "text_offsets": compact(vocabulary.offsets),
-            "group": vocabulary.groups,
-            "feature_count": compact(table.feature_count),
-            "document_frequency": compact(table.document_frequency),
+            **table_to_state(self.table),
             "log_prior": np.zeros(n_classes),
             "intercept": np.zeros(n_classes),
             "weight": np.zeros((0, n_classes)),
@@ -245,9 +236,6 @@ class Classifier(AnyClassifier):
             "memory": None if memory is None else memory_to_dict(memory),
             "cutoffs": None if self.cutoffs is None else self.cutoffs._asdict(),
         }
-        if table.loss is not None:
-            state["lacks"] = compact(table.loss.of_each)
-            state["others_had"] = table.loss.of_others
         if isinstance(fit, Combination):
             return state | fit._asdict()
         from nbspam.classifier.blend import Blend, blend_to_dict
@@ -260,18 +248,8 @@ class Classifier(AnyClassifier):
 
         Raises KeyError, TypeError, ValueError or AttributeError if the values are inconsistent.
         """
-        vocabulary = Vocabulary(
-            state["keys"], state["text"], state["text_offsets"], state["group"]
-        )
-        table = CountTable(
-            tuple(state["classes"]),
-            state["class_count"],
-            vocabulary,
-            state["feature_count"],
-            state["document_frequency"],
-            Loss(state["lacks"], state["others_had"]) if "lacks" in state else None,
-        )
-        memory = memory_from_dict(state["memory"], len(vocabulary)) if state["memory"] else None
+        table, memory = table_from_state(state), state["memory"]
+        memory = memory_from_dict(memory, len(table.vocabulary)) if memory else None
         settings = settings_from_state(state)
         cutoffs = Cutoffs(**state["cutoffs"]) if state["cutoffs"] else None
         return cls(settings, table, _fit_of(state), memory, cutoffs)

@@ -12,7 +12,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.corpus import Corpus
-from nbspam.counts.table import CountTable, pruned_table
+from nbspam.counts.table import CountTable, pruned_table, table_from_state, table_to_state
 from nbspam.decision import Rule
 from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
@@ -21,7 +21,6 @@ from nbspam.models.tokens import BernoulliNB
 from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read
-from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import (
     AnyClassifier,
@@ -136,31 +135,17 @@ class FeatureClassifier(AnyClassifier):
 
     def to_state(self) -> dict[str, Any]:
         """Return all that a model file keeps; `from_state` is the inverse."""
-        table, vocabulary = self.table, self.table.vocabulary.packed()
-        return {
-            "kind": "features",
-            **settings_to_state(self.settings),
-            "classes": list(table.classes),
-            "class_count": table.class_count,
-            "keys": vocabulary.keys,
-            "text": vocabulary.blob,
-            "text_offsets": vocabulary.offsets,
-            "group": vocabulary.groups,
-            "feature_count": table.feature_count,
-            "document_frequency": table.document_frequency,
-            **model_state(self.model),
-        }
+        state = {"kind": "features", **settings_to_state(self.settings)}
+        return state | table_to_state(self.table) | model_state(self.model)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "FeatureClassifier":
         """Return the classifier that `to_state` described; raises an error of `DAMAGE`."""
         settings = settings_from_state(state)
-        keys = state["keys"], state["text"], state["text_offsets"], state["group"]
-        counts = state["feature_count"], state["document_frequency"]
-        classes = tuple(state["classes"])
-        table = CountTable(classes, state["class_count"], Vocabulary(*keys), *counts)
-        shape = len(keys[0]), len(classes)
-        if counts[0].shape != shape or state["class_count"].shape != shape[1:]:
+        table = table_from_state(state)
+        table = table._replace(feature_count=np.asarray(table.feature_count, np.float64))
+        shape = len(table.vocabulary), len(table.classes)
+        if table.feature_count.shape != shape or table.class_count.shape != shape[1:]:
             raise ValueError("its tables differ in length")
         model = restored(settings.model, state, table.classes, np.zeros((1, shape[0])))
         return cls(settings, table, model)

@@ -5,7 +5,7 @@ tables of batches, processes, machines or days have the same sum, to the bit, in
 A table with a limit forgets its rarest tokens, and knows by how much its counts may be too small.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,6 +187,34 @@ class CountTable(NamedTuple):
         if len(self.vocabulary) <= max_tokens:
             return self
         return self.forgetting(most_frequent(self.document_frequency, max_tokens))
+
+
+def table_to_state(table: CountTable) -> dict[str, Any]:
+    """Return a table as plain values for a file."""
+    words, loss = table.vocabulary.packed(), table.loss
+    return {
+        "classes": list(table.classes),
+        "class_count": table.class_count,
+        "keys": words.keys,
+        "text": words.blob,
+        "text_offsets": compact(words.offsets),
+        "group": words.groups,
+        "feature_count": compact(table.feature_count),
+        "document_frequency": compact(table.document_frequency),
+        **({} if loss is None else {"lacks": compact(loss.of_each), "others_had": loss.of_others}),
+    }
+
+
+def table_from_state(state: Mapping[str, Any]) -> CountTable:
+    """Return the table that `table_to_state` described; raises KeyError or TypeError."""
+    return CountTable(
+        tuple(state["classes"]),
+        state["class_count"],
+        Vocabulary(state["keys"], state["text"], state["text_offsets"], state["group"]),
+        state["feature_count"],
+        state["document_frequency"],
+        Loss(state["lacks"], state["others_had"]) if "lacks" in state else None,
+    )
 
 
 def compact(numbers: Any) -> Any:

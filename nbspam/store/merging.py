@@ -25,8 +25,9 @@ from nbspam.counts.shards import Census, Shard, Share, gather_shards
 from nbspam.counts.table import (
     CountTable,
     TableSum,
-    compact,
     negative,
+    table_from_state,
+    table_to_state,
     without_empty,
     worth_keeping,
 )
@@ -51,7 +52,7 @@ from nbspam.store.modelfile import (
 from nbspam.store.open import PART, keep_old_model
 from nbspam.store.tables import StoredTable, merge_tables, open_stored
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tokens.sparse import Documents, Vocabulary, smallest, united
+from nbspam.tokens.sparse import Documents, smallest, united
 
 
 class Merged(NamedTuple):
@@ -298,9 +299,7 @@ def is_part(state: State) -> bool:
 
 
 def _state_of(share: Share, settings: Settings) -> State:
-    table, documents = share.table, share.documents
-    words = table.vocabulary.packed()
-    times = documents.counts
+    documents, times = share.documents, share.documents.counts
     return {
         "program": f"nbspam {__version__}",
         "kind": PART,
@@ -309,14 +308,7 @@ def _state_of(share: Share, settings: Settings) -> State:
         "of": share.shard.of,
         "items": share.census.n_items,
         "checksum": share.census.checksum,
-        "classes": list(table.classes),
-        "class_count": table.class_count,
-        "keys": words.keys,
-        "text": words.blob,
-        "text_offsets": compact(words.offsets),
-        "group": words.groups,
-        "feature_count": compact(table.feature_count),
-        "document_frequency": compact(table.document_frequency),
+        **table_to_state(share.table),
         "first": _small(share.first),
         "digest": share.digests,
         "position": _small(share.positions),
@@ -345,24 +337,18 @@ def read_part(path: str, snapshot: Snapshot) -> TrainingPart:
 
 
 def _share(state: Mapping[str, Any]) -> Share:
-    vocabulary = Vocabulary(state["keys"], state["text"], state["text_offsets"], state["group"])
+    table = table_from_state(state)
     return Share(
         Shard(state["number"], state["of"]),
         Census(state["items"], state["checksum"]),
-        CountTable(
-            tuple(state["classes"]),
-            state["class_count"],
-            vocabulary,
-            state["feature_count"],
-            state["document_frequency"],
-        ),
+        table,
         state["first"],
         state["position"],
         state["digest"],
         state["label"],
         state["told"].astype(np.bool_),
         Documents(
-            np.arange(len(vocabulary)),
+            np.arange(len(table.vocabulary)),
             state["document_offsets"].astype(np.int64),
             state["column"],
             state["times"],
