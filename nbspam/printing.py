@@ -55,7 +55,8 @@ def finite(value: float | None) -> float | None:
 
 def amount_text(n: int, noun: str) -> str:
     """Return a number of things, such as `1 message` or `1,024 messages`; noun: in the plural."""
-    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}"
+    singular = noun.removesuffix("es" if noun.endswith("sses") else "s")
+    return f"{n:,} {singular if n == 1 else noun}"
 
 
 def raw_name(name: str) -> bytes:

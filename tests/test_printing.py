@@ -121,6 +121,7 @@ def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp
 def test_one_thing_is_told_in_the_singular():
     said = [amount_text(n, "messages") for n in (0, 1, 2, 1024)]
     assert said == ["0 messages", "1 message", "2 messages", "1,024 messages"]
+    assert [amount_text(n, "classes") for n in (1, 2)] == ["1 class", "2 classes"]
 
 
 def test_a_model_of_one_message_and_one_row_is_told_in_the_singular(nbspam, tmp_path):

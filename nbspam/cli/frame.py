@@ -27,6 +27,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import click
@@ -277,33 +278,23 @@ def _configure(ctx: click.Context, _: click.Parameter, is_refused: bool) -> None
 
 def _common_options() -> list[click.Parameter]:
     """Return the options that every command has."""
-    quiet = click.Option(
-        ["-q", "--quiet"],
-        is_flag=True,
-        expose_value=False,
-        callback=_tell("quiet"),
-        help="Print results and errors only: no summary of what was done, no warnings, no"
-        " progress.",
-    )
-    verbose = click.Option(
-        ["-v", "--verbose"],
-        is_flag=True,
-        expose_value=False,
-        callback=_tell("verbose"),
-        help="Say on standard error which model is used, how much was read, and how long it"
-        " took; -q wins.",
-    )
-    no_config = click.Option(
-        ["--no-config"],
-        is_flag=True,
-        is_eager=True,  # before the options whose defaults it decides about
-        expose_value=False,
-        callback=_configure,
-        help="Do not read the configuration file.",
-    )
-    for option in (quiet, verbose, no_config):
+    quiet = "Print results and errors only: no summary of what was done, no warnings, no progress."
+    verbose = "Say on standard error which model is used, how much was read, and how long it took;"
+    flag = partial(click.Option, is_flag=True, expose_value=False)
+    made: list[click.Parameter] = [
+        flag(["-q", "--quiet"], callback=_tell("quiet"), help=quiet),
+        flag(["-v", "--verbose"], callback=_tell("verbose"), help=f"{verbose} -q wins."),
+        # Eager, because it decides about the defaults of other options.
+        flag(
+            ["--no-config"],
+            callback=_configure,
+            is_eager=True,
+            help="Do not read the configuration file.",
+        ),
+    ]
+    for option in made:
         vars(option)["title"] = COMMON
-    return [quiet, verbose, no_config]
+    return made
 
 
 class Command(click.Command):

@@ -257,7 +257,7 @@ def counts_text(n_docs: dict[str, int]) -> str:
     """Return how many documents each class has, as in `2 ham, 3 spam`, of 20 classes at most."""
     shown = ", ".join(f"{n:,} {name}" for name, n in islice(n_docs.items(), _MAX_CLASSES))
     more = len(n_docs) - _MAX_CLASSES
-    return f"{shown} and {more:,} more class{'es' * (more > 1)}" if more > 0 else shown
+    return f"{shown} and {amount_text(more, 'more classes')}" if more > 0 else shown
 
 
 def total_text(n: int, noun: str, n_docs: dict[str, int]) -> str:

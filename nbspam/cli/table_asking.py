@@ -513,14 +513,8 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
             printing.right(cell, w) for cell, w in zip(row[1:], widths[:n_fitting], strict=False)
         )
         yield (printing.left(printing.clipped(row[0], first), first) + "".join(cells)).rstrip()
-    missing = [
-        f"{n:,} more {one if n == 1 else several}"
-        for n, one, several in (
-            (len(rows) - len(shown), "row", "rows"),
-            (len(widths) - n_fitting, "class", "classes"),
-        )
-        if n
-    ]
+    hidden = {"more rows": len(rows) - len(shown), "more classes": len(widths) - n_fitting}
+    missing = [printing.amount_text(n, noun) for noun, n in hidden.items() if n]
     if missing:
         yield f"… {' and '.join(missing)}"
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
-from nbspam.printing import printable
+from nbspam.printing import amount_text, printable
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -74,15 +74,15 @@ class Log:
         self._write(
             {"worker": pid, "ended": cause, "how": how, "s": round(seconds, 1), "had": messages},
             f"nbspam: worker {pid} {ENDS[cause]} ({how}) after {seconds:.1f} s, with"
-            f" {messages} message{'s' * (messages != 1)} in hand",
+            f" {amount_text(messages, 'messages')} in hand",
         )
 
     def listens(self, protocol: str, address: str, workers: int, model: str) -> None:
         """Write that the server now listens for a protocol."""
         self._write(
             {"listening": protocol, "address": address, "workers": workers, "model": model},
-            f"nbspam serve: {protocol} on {_short(address)}, {workers}"
-            f" worker{'s' * (workers != 1)}, model {_short(model)}",
+            f"nbspam serve: {protocol} on {_short(address)}, {amount_text(workers, 'workers')},"
+            f" model {_short(model)}",
         )
 
     def _write(self, facts: dict[str, Any], text: str = "") -> None:
