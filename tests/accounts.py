@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from fake_imap import PASSWORD
 from maildirs import ham, spam
-from nbspam.delivery.account import AccountChoices, SortedAccount, sort_account
+from nbspam.delivery.account import AccountChoices, AccountToSort, sort_account
 from nbspam.errors import LostError
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.store.model import StoredModel
@@ -34,7 +34,7 @@ class Box:
     def account(self, **choices):
         book = AccessBook()
         book.secret_of = lambda url: AccountSecret(PASSWORD)
-        return SortedAccount(
+        return AccountToSort(
             imap_url(self.url()),
             book,
             str(self.model),

@@ -30,11 +30,11 @@ from nbspam.printing import amount_text, printable
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
-    from nbspam.delivery.account import SortedAccount
+    from nbspam.delivery.account import AccountToSort
     from nbspam.delivery.account_setup import AccountSurvey, FirstDay
     from nbspam.imap.accounts import AccessBook
 
-# Of a table [account.NAME].
+# The keys of a table [account.NAME].
 _KEYS = (
     "url",
     "model-file",
@@ -46,7 +46,7 @@ _KEYS = (
 )
 
 
-def accounts() -> dict[str, dict[str, str]]:
+def configured_accounts() -> dict[str, dict[str, str]]:
     """Return the mail accounts in the configuration file, by name; raises click.UsageError."""
     path = config_path()
     if not running_call().reads_config:
@@ -84,19 +84,17 @@ def access_book(
     keys = ("password-command", "token-command", "tls-ca", "spam-folder")
     own = {
         imap_url(each["url"]).account: AccountAccess(*map(each.get, keys))
-        for each in accounts().values()
+        for each in configured_accounts().values()
     }
     return AccessBook(AccountAccess(password_command, token_command, tls_ca), own, before)
 
 
 def is_account_name(name: str) -> bool:
-    """Return whether a word means an account: by its URL, or by its name in the file.
+    """Return whether a word names an account: a URL, or a name in the configuration file.
 
-    ./NAME is a folder of that name.
-
-    Raises click.UsageError for a word that nothing has as its name, but for one letter or so.
+    ./NAME is a folder of that name.  Raises click.UsageError for a misspelt name.
     """
-    known = accounts()
+    known = configured_accounts()
     if is_account(name) or name in known:
         return True
     if get_close_matches(name, known, 1) and not os.path.exists(name):
@@ -104,15 +102,15 @@ def is_account_name(name: str) -> bool:
     return False
 
 
-def of_named_account(values: dict[str, Any]) -> dict[str, Any]:
-    """Return options of `serve` in which an account that --review names is its URL.
+def with_account_url(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of `serve` with the URL and the model of an account in --review.
 
-    Its own model is the one that is served.  Raises click.UsageError.
+    Raises click.UsageError.
     """
     review = values["review"]
     if review is None or values["users"] is not None or not is_account_name(review):
         return values
-    table = accounts().get(review, {"url": review})
+    table = configured_accounts().get(review, {"url": review})
     model = table.get("model-file", values["model_path"])
     return {**values, "review": table["url"], "model_path": model}
 
@@ -130,15 +128,15 @@ def accounts_of(
     token_command: str | None,
     tls_ca: str | None,
     **_: Any,
-) -> "list[SortedAccount]":
-    """Return the accounts that are named, or all of the file; raises UsageError.
+) -> "list[AccountToSort]":
+    """Return the accounts that are named, or all in the configuration file; raises UsageError.
 
     The table of an account outranks the general options.
     """
-    from nbspam.delivery.account import AccountChoices, SortedAccount
+    from nbspam.delivery.account import AccountChoices, AccountToSort
     from nbspam.imap.accounts import imap_url
 
-    book, known = access_book(password_command, token_command, tls_ca), accounts()
+    book, known = access_book(password_command, token_command, tls_ca), configured_accounts()
     if not names and not known:
         raise UsageError(
             "no mailbox; give a Maildir or imaps://USER@HOST/, or write [account.NAME] into"
@@ -155,11 +153,11 @@ def accounts_of(
             dry_run,
         )
         url, model = imap_url(table["url"]), table.get("model-file", model_path)
-        found.append(SortedAccount(url, book, model, choices, partial(rule_of, decision)))
+        found.append(AccountToSort(url, book, model, choices, partial(rule_of, decision)))
     return found
 
 
-def watch_accounts(accounts: "list[SortedAccount]", log: str, metrics: str | None) -> None:
+def watch_accounts(accounts: "list[AccountToSort]", log: str, metrics: str | None) -> None:
     """Watch accounts until a signal; raises NbspamError."""
     from nbspam.server.choices import address_of, listening
     from nbspam.server.metrics import Log
@@ -208,8 +206,8 @@ def setup_command(
     from nbspam.imap.accounts import imap_url
     from nbspam.imap.session import AccountSession
 
-    is_account_name(account)  # raises for a slip
-    table = accounts().get(account, {"url": account})
+    is_account_name(account)  # raises for a misspelt name
+    table = configured_accounts().get(account, {"url": account})
     url = imap_url(table["url"])
     model_path = table.get("model-file", model_path)
     book = access_book(password_command, token_command, tls_ca)
@@ -229,7 +227,7 @@ def setup_command(
         if output.is_named(name):
             value = click.get_current_context().params[name]
             words += [f"--{name.replace('_', '-')}", value]
-    named = shlex.join([*words, account if account in accounts() else str(url)])
+    named = shlex.join([*words, account if account in configured_accounts() else str(url)])
     click.echo(f"  nbspam sort --dry-run {named}    what sorting new mail would do")
     click.echo(f"  nbspam sort --watch {named}      sort, and stay connected")
 

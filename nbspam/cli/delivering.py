@@ -16,7 +16,7 @@ from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.printing import printable
 
 if TYPE_CHECKING:
-    from nbspam.delivery.maildir import Sorted, SortingReport
+    from nbspam.delivery.maildir import SortedMessage, SortingReport
 
 
 def _streams() -> tuple[BinaryIO, BinaryIO]:
@@ -261,7 +261,7 @@ def _tell(mailbox: str, shown: str, report: "SortingReport", is_dry: bool, as_js
     return 1 if report.skipped else 0
 
 
-def _row(one: "Sorted") -> tuple[str, ...]:
+def _row(one: "SortedMessage") -> tuple[str, ...]:
     if one.probability is None:
         return "learn", one.label, one.name
     return "move" if one.moved_to else "leave", one.label, one.name, one.moved_to or ""
@@ -270,7 +270,7 @@ def _row(one: "Sorted") -> tuple[str, ...]:
 def _summary(report: "SortingReport", is_dry: bool) -> str:
     """Return one line on the moves and lessons, done or to be done."""
 
-    def counts(done: "list[Sorted]") -> str:
+    def counts(done: "list[SortedMessage]") -> str:
         labels = [one.label for one in done]
         said = ", ".join(f"{labels.count(name):,} {name}" for name in sorted(set(labels)))
         return said or "nothing"

@@ -14,7 +14,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import options, output
-from nbspam.cli.accounts import access_book, of_named_account
+from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.exchanging import (
     SHARE_OPTIONS,
     share_choices,
@@ -190,7 +190,7 @@ def serve_command(**values: Any) -> None:
     """
     from nbspam.server.supervisor import serve
 
-    context, values = click.get_current_context(), of_named_account(values)
+    context, values = click.get_current_context(), with_account_url(values)
     choices = service_options(**values, book=_book_of(values))
     is_new = _is_new(values["model_path"])
     used = [listeners_of(values, choices)]
@@ -242,7 +242,7 @@ def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, A
     arguments = list(ctx.ensure_object(Call).arguments)
     try:
         made = ctx.command.make_context("serve", arguments, parent=ctx.parent)
-        values = of_named_account(made.params)
+        values = with_account_url(made.params)
         book = _book_of(values, before)
     except click.ClickException as error:
         raise UsageError(options.complaint(error)) from error

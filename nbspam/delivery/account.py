@@ -2,8 +2,7 @@
 
 One look compares the folders with their last state (`AccountMemory`): messages that have moved,
 and keywords that mail programs have set, are lessons of the user.  A connection may end at any
-step; the next look finds out what was done, and does the rest. `SortedAccount` represents an
-account to a command or a watcher, from one look to the next.
+step; the next look finds out what was done, and does the rest.
 """
 
 from array import array
@@ -28,7 +27,7 @@ from nbspam.delivery.account_memory import (
     bytes_digest,
     head_digest,
 )
-from nbspam.delivery.maildir import Sorted, SortingReport, sorting_classifier, sorting_model
+from nbspam.delivery.maildir import SortedMessage, SortingReport, sorting_classifier, sorting_model
 from nbspam.errors import InputError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
@@ -45,8 +44,8 @@ _KEYWORDS = {"spam": (JUNK, "Junk"), "ham": (NOT_JUNK, "NonJunk", "NotJunk")}
 _FLAGS = {name: frozenset(map(str.lower, words)) for name, words in _KEYWORDS.items()}
 _SEEN = "\\seen"
 _BATCH = 100  # messages that are moved at once
-_AT_ONCE = 5000  # messages of which is noted at once that they stay
-_NO_LESSON = ("trash", "drafts", "all")  # folders that say nothing when spam is moved there
+_AT_ONCE = 5000  # messages that stay, and are looked up and noted at once
+_NO_LESSON = ("trash", "drafts", "all")  # moving spam to these folders teaches nothing
 _MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
 _MOST_NEW = 5000  # messages in each of them
 
@@ -74,7 +73,7 @@ class PlacedMessage(NamedTuple):
     is_read: bool
 
 
-class SortedAccount(NamedTuple):
+class AccountToSort(NamedTuple):
     """An account, and how it is sorted."""
 
     url: ImapUrl  # its folder is where new mail arrives; "": INBOX
@@ -83,7 +82,7 @@ class SortedAccount(NamedTuple):
     choices: AccountChoices
     rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
 
-    def sort_by(self, session: AccountSession, day: int) -> SortingReport:
+    def sort_once(self, session: AccountSession, day: int) -> SortingReport:
         """Look at the account once, by a session; raises NbspamError.
 
         day: today, in days since 1970-01-01.
@@ -93,10 +92,10 @@ class SortedAccount(NamedTuple):
             return AccountSorter(self, session, memory, day).sort()
 
 
-def sort_account(account: SortedAccount, day: int) -> SortingReport:
+def sort_account(account: AccountToSort, day: int) -> SortingReport:
     """Look at an account once; raises NbspamError."""
     with AccountSession(account.url, account.book) as session:
-        return account.sort_by(session, day)
+        return account.sort_once(session, day)
 
 
 class AccountSorter:
@@ -106,7 +105,7 @@ class AccountSorter:
     """
 
     def __init__(
-        self, account: SortedAccount, session: AccountSession, memory: AccountMemory, day: int
+        self, account: AccountToSort, session: AccountSession, memory: AccountMemory, day: int
     ) -> None:
         self.account, self.choices = account, account.choices
         self.session, self.memory = session, memory
@@ -115,8 +114,8 @@ class AccountSorter:
         self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._found: list[PlacedMessage] = []  # new here, or with another keyword
-        # Folder, UIDVALIDITY, UIDs and digests of messages that are new here and need nothing.
-        # They may be all of an account, so no object is kept for each.
+        # Folder, UIDVALIDITY, and (n, 2) UIDs and digests of messages that are new here and need
+        # nothing.  They may be all messages of an account, so none is an object.
         self._settled: list[tuple[str, int, NDArray[np.int64]]] = []
         self._gone: list[tuple[str, int, int]] = []  # folder, UID and digest
         self._present: list[tuple[str, NDArray[np.int64]]] = []  # places, and the digests there
@@ -124,7 +123,7 @@ class AccountSorter:
         self._lessons: list[tuple[PlacedMessage, str]] = []
         self._put_there: list[PlacedMessage] = []
         self._new: list[PlacedMessage] = []
-        self._copied: list[PlacedMessage] = []  # that are to be removed, as their copies are there
+        self._copied: list[PlacedMessage] = []  # to be removed: an earlier look has copied them
         self._numbers: dict[str, tuple[int, int]] | None = None  # of other folders
 
     def sort(self) -> SortingReport:
@@ -143,7 +142,7 @@ class AccountSorter:
                 self.session.remove([each.uid for each in self._copied])
             self._judge()
             self._open(self.inbox)
-            # What changed nothing comes last: until here, another look would begin like this one.
+            # Messages that need nothing are noted last: until here, a look can be repeated.
             for folder, group in groupby(self._gone, lambda gone: gone[0]):
                 self.memory.forget(folder, [uid for _, uid, _ in group])
             unjudged = LeftMessage("")
@@ -161,7 +160,7 @@ class AccountSorter:
     # ---- looking ----
 
     def _find_folders(self) -> None:
-        """Find the folders that stand for spam, unsure and ham; the last one stays open."""
+        """Find the folders that stand for spam, unsure and ham, the inbox last: it stays open."""
         folders = self.session.folders()
         names = {each.name for each in folders}
         self.spam = self.session.junk_folder(folders, self.choices.spam_folder)
@@ -182,7 +181,7 @@ class AccountSorter:
         self._others = others[:_MOST_OTHERS]
 
     def _look(self, folder: str) -> None:
-        """Find the messages of a folder that are new in it, that have gone, or are marked."""
+        """Find the messages that are new in a folder, have gone, or have another keyword."""
         session, place = self.session, self._places[folder]
         opened = session.open(folder, writes=folder == self.inbox and not self.choices.dry_run)
         known = self.memory.known(folder, opened.validity)
@@ -210,7 +209,7 @@ class AccountSorter:
     def _parted(
         self, messages: Iterator[PlacedMessage]
     ) -> Iterator[tuple[list[PlacedMessage], NDArray[np.int64]]]:
-        """Yield some of the messages that may need something, and UIDs and digests of others."""
+        """Yield batches: the messages that may need something; UIDs and digests of the others."""
         while some := list(islice(messages, _AT_ONCE)):
             left = self.memory.left({each.digest for each in some})
             needed, settled = [], []
@@ -222,7 +221,7 @@ class AccountSorter:
             yield needed, np.array(settled, np.int64).reshape(-1, 2)
 
     def _places_now(self, digests: set[int]) -> dict[int, set[str]]:
-        """Return the places in which messages are now, by digest; none of others."""
+        """Return the places in which messages are now, by digest; gone messages are missing."""
         places: dict[int, set[str]] = defaultdict(set)
         wanted = np.fromiter(digests, np.int64, len(digests))
         for place, present in self._present:
@@ -233,7 +232,7 @@ class AccountSorter:
     def _heads(
         self, opened: OpenFolder, uids: Sequence[int], place: str
     ) -> Iterator[PlacedMessage]:
-        """Yield messages with the digests of their heads, or of all of them without Message-ID."""
+        """Yield messages with the digest of their head or, without Message-ID, of all bytes."""
         without: dict[int, PlacedMessage] = {}
         for head in self.session.heads(uids, FIELDS):
             digest = head_digest(head.fields)
@@ -257,9 +256,9 @@ class AccountSorter:
     def _marked(
         self, opened: OpenFolder, known: NDArray[np.int64], place: str
     ) -> Iterator[PlacedMessage]:
-        """Yield known messages whose keywords say something else than before.
+        """Yield known messages whose keyword has changed.
 
-        known: UIDs and digests of messages that are there, (n_messages, 2).
+        known: UIDs and digests of messages that are still there, (n_messages, 2).
         """
         before = self.memory.with_keyword()
         now: dict[int, str] = {}
@@ -281,7 +280,7 @@ class AccountSorter:
                 )
 
     def _consider(self, each: PlacedMessage, left: LeftMessage | None) -> bool:
-        """Decide what a message needs; return whether it needs nothing."""
+        """Put a message on the list of what it needs; return whether it needs nothing."""
         says = each.keyword
         places = self._places_of.get(each.digest, set())
         if left is not None and left.place == MOVING:
@@ -303,11 +302,11 @@ class AccountSorter:
             if each.place == "unsure":
                 return True
             self._lessons.append((each, each.place))
-        # Else it is on its way: it lies where it was left, too.  The next look knows more.
+        # Else it also lies where it was left: it is being moved, and the next look knows more.
         return False
 
     def _look_elsewhere(self) -> None:
-        """Find messages that the user has moved from the junk folder to any other one."""
+        """Find messages that the user has moved from the junk folder to one of the others."""
         gone = {digest for folder, _, digest in self._gone if folder == self.spam}
         gone -= self._places_of.keys()
         left = self.memory.left(gone)
@@ -349,7 +348,9 @@ class AccountSorter:
         if taught and self.choices.learns and not self.choices.dry_run:
             taught = self._teach()
         if self.choices.learns:
-            self.report.learned = [Sorted(self._name(e), label, None, None) for e, label in taught]
+            self.report.learned = [
+                SortedMessage(self._name(e), label, None, None) for e, label in taught
+            ]
         agreed += [(e, LeftMessage(e.place, e.keyword)) for e, _ in taught]
         self._settle(agreed)
 
@@ -396,7 +397,7 @@ class AccountSorter:
             folder = None
         stays = self.report.lack is not None or (folder is None and not tags)
         target = None if stays else JUNK if tags else folder
-        done = [Sorted(self._name(e), v.label, v.probability, target) for e, v in judged]
+        done = [SortedMessage(self._name(e), v.label, v.probability, target) for e, v in judged]
         if target is not None and not self.choices.dry_run:
             try:
                 self._carry([each for each, _ in judged], target, tags)
@@ -475,10 +476,9 @@ class AccountSorter:
                     else:
                         yield by_uid[uid], verdict, data
 
-    # ---- both ----
+    # ---- for learning and judging ----
 
     def _open(self, folder: str) -> None:
-        """Select a folder, unless it is."""
         if self.session.folder is None or self.session.folder.name != folder:
             writes = folder == self.inbox and not self.choices.dry_run
             self.session.open(folder, writes=writes)
@@ -493,7 +493,7 @@ class AccountSorter:
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 
     def _note_settled(self, folder: str, validity: int, messages: NDArray[np.int64]) -> None:
-        """Note messages that need nothing: they stay as they were left, or are read mail."""
+        """Note messages that need nothing: they are where they were left, or were read."""
         for first in range(0, len(messages), _AT_ONCE):
             some = messages[first : first + _AT_ONCE]
             digests = some[:, 1].tolist()
@@ -514,7 +514,7 @@ def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
 
 
 def keyword_of(flags: frozenset[str]) -> str:
-    """Return the class that the keywords of a message state: ham, spam, or "" for none."""
+    """Return the class that the flags of a message state: ham, spam, or "" for none or both."""
     said = [name for name, words in _FLAGS.items() if words & flags]
     return said[0] if len(said) == 1 else ""
 
@@ -529,9 +529,9 @@ def move_noted(
 ) -> bool:
     """Move a message that a person has marked to a folder; return whether it was moved.
 
-    The notes are true at any moment, and finally say that it was left there (also if it was there
-    already), so that no sorter judges it or takes the move for a lesson.  place: ham, spam or
-    unsure, for which the folder stands.  Raises NbspamError.
+    The memory says at any moment where it may be, and finally that it was left there, so that no
+    sorter judges it or takes the move for a lesson.  place: ham, spam or unsure, the meaning of
+    the folder.  Raises NbspamError.
     """
     digest, uid = message.digest, message.uid
     session.open(message.folder, writes=True)

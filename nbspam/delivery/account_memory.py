@@ -4,8 +4,8 @@ A digest of a few of its headers identifies a message, because UIDs change with 
 with UIDVALIDITY.  Every known event is on disk before the next command is sent.  The model never
 needs this file: without it, messages that nobody has read are judged again.
 
-A look has one connection to it, unlike the page's database, which threads open for each use.  A
-damaged file is an error and is not put aside: without it, old moves would be lessons again.
+Unlike the page's database, the file stays open for a whole look.  A damaged file is an error and
+is not put aside: without it, old moves would be lessons again.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ PRAGMA user_version = {_VERSION};
 
 
 class LeftMessage(NamedTuple):
-    """Where a message was left, and the keyword that its user, or we, had set."""
+    """Where a message was left, and the keyword that its user, or nbspam, had set."""
 
     place: str  # ham, spam, unsure or MOVING
     keyword: str = ""  # ham, spam or ""
@@ -217,7 +217,7 @@ class AccountMemory:
             )
 
     def forget_gone(self, day: int) -> None:
-        """Forget messages that have long been in no folder."""
+        """Forget messages that have been in no folder for _KEPT_DAYS."""
         with self._writing() as connection:
             connection.execute(
                 "DELETE FROM left WHERE account = :account AND day < :first AND digest NOT IN"

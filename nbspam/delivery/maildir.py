@@ -118,7 +118,7 @@ def maildir_folder_name(name: str) -> str:
 
 
 def spam_folder(root: str) -> str:
-    """Return the folder for spam: the first known name that exists, or the first of all."""
+    """Return the folder for spam: the first usual name that exists, or else the first."""
     there = (each for each in _SPAM_FOLDERS if os.path.isdir(os.path.join(root, each)))
     return next(there, _SPAM_FOLDERS[0])
 
@@ -226,8 +226,8 @@ class SortingChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """The fate of a message, or its fate without a dry run."""
+class SortedMessage:
+    """A message, its label and its move; in a dry run, the move that it would make."""
 
     name: str  # its path within the Maildir before
     label: str
@@ -239,8 +239,8 @@ class Sorted:
 class SortingReport:
     """The result of sorting a Maildir."""
 
-    judged: list[Sorted] = field(default_factory=list)
-    learned: list[Sorted] = field(default_factory=list)
+    judged: list[SortedMessage] = field(default_factory=list)
+    learned: list[SortedMessage] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lack: str | None = None  # what the model needs before it can judge; no mail was moved
@@ -321,7 +321,7 @@ class _Sorter:
         self.twins: dict[str, MaildirNote] = {}  # of names that are in two folders at once
 
     def place(self, entry: MaildirEntry) -> str:
-        """Return the label that a message's folder, or its flag, stands for."""
+        """Return the label for which a message's folder, or its flag, stands."""
         if self.choices.flag is not None:
             return "spam" if self.choices.flag in entry.flags else "ham"
         return {INBOX: "ham", self.spam: "spam", self.unsure: "unsure"}[entry.folder]
@@ -399,7 +399,9 @@ class _Sorter:
             wrong = [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
             lessons += self._untold(wrong)
         if self.choices.learns and lessons:
-            self.report.learned = [Sorted(e.path, self.place(e), None, None) for e in lessons]
+            self.report.learned = [
+                SortedMessage(e.path, self.place(e), None, None) for e in lessons
+            ]
             if not self.choices.dry_run:
                 self._teach(lessons, day)
         for entry in (*self.corrected, *self.put_there):
@@ -434,7 +436,7 @@ class _Sorter:
             if is_there:
                 moved_to = None if target == entry else target.path
                 self.report.judged.append(
-                    Sorted(entry.path, verdict.label, verdict.probability, moved_to)
+                    SortedMessage(entry.path, verdict.label, verdict.probability, moved_to)
                 )
                 self.digests[target.base] = self.digests[entry.base]
                 self._leave(target)

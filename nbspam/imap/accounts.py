@@ -123,7 +123,7 @@ class AccountSecret(NamedTuple):
 
 
 class AccountAccess(NamedTuple):
-    """How to find an account's secret, and its owner's settings for its server."""
+    """The commands that print an account's secret, and its owner's choices."""
 
     password_command: str | None = None
     token_command: str | None = None
@@ -132,10 +132,10 @@ class AccountAccess(NamedTuple):
 
 
 class AccessBook:
-    """The access to all accounts of one call; prompts are shown once.
+    """The access to all accounts of one call; each secret is typed once.
 
-    general: for accounts without their own.  own: by USER@HOST.  before: a book with
-    secrets typed earlier.
+    general: the access to accounts that have none of their own.  own: by USER@HOST.  before: a
+    book whose typed secrets are used again.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
-from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, no_entry
+from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, refused_login
 
 BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
 HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
@@ -144,7 +144,7 @@ class AccountSession:
     def _log_in(self, secret: AccountSecret) -> None:
         client, user = self._client, self.url.user
         with asking(self.url, "log in"):
-            if client.wire.state == "AUTH":  # the server knows who it is
+            if client.wire.state == "AUTH":  # the server knows its user already
                 return
             offers = {_text(each).upper() for each in client.capabilities()}
         if secret.is_token:
@@ -164,8 +164,8 @@ class AccountSession:
             with asking(self.url, "log in"):
                 log_in(user, secret.text)
         except AccountRefusedError as error:
-            raise no_entry(self.url, error.code, secret.is_token) from None
-        # What a server can do, it says after the login.
+            raise refused_login(self.url, error.code, secret.is_token) from None
+        # Many servers name all of their abilities only after the login.
         with asking(self.url, "CAPABILITY"):
             self.abilities = frozenset(_text(each).upper() for each in client.capabilities())
 
@@ -175,12 +175,10 @@ class AccountSession:
         """Return the folders that hold messages, each with its use."""
         with asking(self.url, "LIST"):
             if "SPECIAL-USE" in self.abilities and "LIST-EXTENDED" in self.abilities:
-                answer = self._client._imap._simple_command(
-                    "LIST", '""', "*", "RETURN (SPECIAL-USE)"
-                )
-                listed = self._client._proc_folder_list(
-                    self._client._imap._untagged_response(*answer, "LIST")[1]
-                )
+                imap = self._client.wire
+                answer = imap._simple_command("LIST", '""', "*", "RETURN (SPECIAL-USE)")
+                lines = imap._untagged_response(*answer, "LIST")[1]
+                listed = self._client._proc_folder_list(lines)
             else:
                 listed = self._client.list_folders()
             found = [
@@ -206,7 +204,7 @@ class AccountSession:
         return [AccountFolder(name, uses.get(name, "")) for _, _, name in held]
 
     def junk_folder(self, folders: Collection[AccountFolder], named: str | None) -> str | None:
-        """Return the folder for spam: the one that its user has named, or by its use, or None.
+        """Return the folder for spam, by the name that its user gave or by its use, or None.
 
         folders: all of the account.
         """
@@ -289,14 +287,14 @@ class AccountSession:
     # ---- messages ----
 
     def uids(self, *criteria: str, deleted: bool = False) -> "array[int]":
-        """Return the UIDs in the open folder that fit, in the order of arrival.
+        """Return the UIDs of messages in the open folder that fit, in the order of arrival.
 
-        deleted: of messages that are marked as deleted; otherwise these count as gone.
+        Messages that are marked as deleted count as gone; with `deleted`, only they are found.
         """
         assert self.folder is not None
         parts: list[array[int]] = []
         # From the last window to the first: if others expunge messages in between, numbers fall,
-        # so that a window may have messages of the one before, and none is missed.
+        # so that a message may be in two windows, and none is missed.
         first = (max(self.folder.n_messages, 1) - 1) // _WINDOW * _WINDOW + 1
         while first > 0 and self.folder.n_messages:
             last = "*" if first + _WINDOW > self.folder.n_messages else first + _WINDOW - 1
@@ -362,13 +360,13 @@ class AccountSession:
 
     @property
     def can_move(self) -> bool:
-        """Whether a message can be moved without removing what others have marked."""
+        """Whether a message can be moved alone, while others are marked as deleted."""
         return "MOVE" in self.abilities or "UIDPLUS" in self.abilities
 
     def move(self, uids: Sequence[int], folder: str) -> dict[int, tuple[int, int]]:
         """Move messages to a folder, by a server that can; see `can_move`.
 
-        Returns UIDVALIDITY and UID that they have there, as far as the server says so.
+        Returns UIDVALIDITY and new UID by old UID, as far as the server says them.
         """
         how = "MOVE" if "MOVE" in self.abilities else "COPY"
         with asking(self.url, how, folder):
@@ -412,13 +410,13 @@ class AccountSession:
             poller.register(client.socket(), select.POLLIN)
             poller.register(wake, select.POLLIN)
             while not changed and (left := end - time.monotonic()) > 0:
-                # What came with the last answer does not wake a poll.
+                # Bytes that came with the last answer wake no poll.
                 if changed := wire.has_unread:
                     break
                 ready = [descriptor for descriptor, _ in poller.poll(left * 1000)]
                 if wake.fileno() in ready or not ready:
                     break
-                wire.allow()
+                wire.begin_answer()
                 n_before = wire.n_read
                 changed = any(map(_is_change, client.idle_check(0)))
                 if wire.n_read == n_before:
@@ -477,7 +475,7 @@ def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[list
 
 
 def _is_change(answer: object) -> bool:
-    """Return whether an answer while waiting reports a change, and is not a sign of life."""
+    """Return whether an answer while waiting reports a change; others are signs of life."""
     return isinstance(answer, tuple) and any(
         word in answer[:2] for word in (b"EXISTS", b"EXPUNGE", b"FETCH", b"VANISHED")
     )
@@ -526,7 +524,7 @@ class _PatientSession:
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """Return a context that tolerates a lost session, unless it is lost repeatedly."""
+        """Tolerate a lost session in the block, unless it is lost again and again."""
         try:
             yield
             self._n_lost = 0
@@ -561,13 +559,13 @@ def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[F
 def _fetched(
     reader: _PatientSession, url: ImapUrl, named: list[int] | None, most: int
 ) -> Iterator[FetchedMessage]:
-    """Yield messages of a folder.  named: their UIDs; None: all."""
+    """Yield messages of a folder; named: their UIDs, None for all."""
     rest: Sequence[int] | None = named
     series = str(url.of_folder(url.folder)) if named is None else None
     while rest is None or rest:
         with reader.patient():
             session, validity = reader.opened(url)
-            # After a connection was lost, UIDs are the same, or `opened` says that they are not.
+            # If UIDs change while a connection is lost, `opened` raises.
             url = url._replace(validity=validity)
             if rest is None:
                 rest = session.uids()

@@ -18,7 +18,7 @@ _MOST_WORDS = 160  # characters of a server's answer that an error repeats
 # Temporary refusals: RFC 5530, and Gmail's and Outlook's words for too much.
 _PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
 _NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection too many
-# imaplib has one class of errors for all that ends a connection.
+# Texts of errors: imaplib has one class for everything that ends a connection.
 CLOSED, SILENT = "closed by the server", "nothing is said"
 
 
@@ -34,7 +34,7 @@ class AccountRefusedError(InputError):
 def asking(url: ImapUrl, what: str, folder: str = "", is_first: bool = False) -> Iterator[None]:
     """Return a context that turns a library's exceptions into our errors.
 
-    what: the command.  is_first: the server is met for the first time, and may be the wrong one.
+    what: the command.  is_first: the server has not answered yet, and may be the wrong one.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def asking(url: ImapUrl, what: str, folder: str = "", is_first: bool = False) ->
 
 
 def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | None:
-    """Return the text of an error from a server that is perhaps the wrong one."""
+    """Return the error if this may be the wrong server, None if nothing suggests so."""
     host, said = f"{url.host}:{url.port}", _first_line(error)
     match error:
         case ssl.SSLCertVerificationError() | socket.gaierror():
@@ -101,7 +101,6 @@ def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first words of an error."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:_MOST_WORDS]
 
@@ -134,8 +133,8 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
     )
 
 
-def no_entry(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
-    """Return the error of a refused login, without a word of the server."""
+def refused_login(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
+    """Return the error of a refused login, without the server's words."""
     said = f" ({code})" if code else ""
     if is_token:
         text = (

@@ -37,10 +37,10 @@ class Wire(imaplib.IMAP4):
         self._buffer = bytearray()
         self._read_from: socket.socket | None = None
         self.n_read = 0  # bytes since the beginning
-        self.allow()
+        self.begin_answer()
         super().__init__(host, port, CONNECT_SECONDS)
 
-    def allow(self) -> None:
+    def begin_answer(self) -> None:
         """Begin to count the bytes, lines and seconds of an answer."""
         self._bytes_left, self._lines_left = MOST_BYTES, MOST_LINES
         self._until = time.monotonic() + ANSWER_SECONDS
@@ -64,7 +64,7 @@ class Wire(imaplib.IMAP4):
 
     def send(self, data: Any) -> None:
         """Send a command, or a part of one."""
-        self.allow()
+        self.begin_answer()
         super().send(data)
 
     def _check_bye(self) -> None:

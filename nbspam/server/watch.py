@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from nbspam.arrays import today
-from nbspam.delivery.account import SortedAccount
+from nbspam.delivery.account import AccountToSort
 from nbspam.delivery.maildir import SortingReport
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.session import AccountSession
@@ -50,7 +50,7 @@ class AccountWatcher(threading.Thread):
     """
 
     def __init__(
-        self, account: SortedAccount, log: Log, tally: AccountTally, on_end: Callable[[], None]
+        self, account: AccountToSort, log: Log, tally: AccountTally, on_end: Callable[[], None]
     ) -> None:
         super().__init__(name=account.url.account, daemon=True)
         self._account, self._log, self._tally, self._on_end = account, log, tally, on_end
@@ -101,7 +101,7 @@ class AccountWatcher(threading.Thread):
         """Sort whenever something has changed, over one connection."""
         while not self._is_asked_to_end:
             start = time.perf_counter()
-            report = self._account.sort_by(session, today())
+            report = self._account.sort_once(session, today())
             self._has_sorted, self._pause = True, _PAUSES[0]
             self._tell(report, time.perf_counter() - start)
             has_idle = "IDLE" in session.abilities
@@ -127,7 +127,7 @@ class AccountWatcher(threading.Thread):
             self._log.told(note, account=name)
 
 
-def watch(accounts: Sequence[SortedAccount], log: Log, metrics: socket.socket | None) -> None:
+def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | None) -> None:
     """Watch accounts until SIGTERM or SIGINT; raises the error that ended one for good.
 
     metrics: a listening socket that serves counts in OpenMetrics.
