@@ -2,9 +2,9 @@
 
     from nbspam.models import AODE, BayesianNetwork, MultinomialNB
 
-This is the only place where the names of models are spelt.  A class is imported when it is first
-asked for, so that importing this package needs neither numpy nor any estimator, and the command
-line can read the names at no cost.
+ESTIMATORS is the one list of models.  A class is imported when it is first asked for, so that
+importing this package needs neither numpy nor any estimator, and the command line can read the
+names at no cost.
 
 Secret: how counts become probabilities, and which counts each model keeps.
 """
@@ -25,7 +25,7 @@ class EstimatorEntry(NamedTuple):
     class_name: str
     learns_from: str  # TOKENS: all tokens of messages; COLUMNS: a table, or chosen tokens
     takes_numbers: bool = False  # columns of numbers need not be cut into intervals
-    numbers_given: bool = False  # nor need they if asked so: normal, given class and a category
+    numbers_given: bool = False  # nor if asked: they are then normal, given class and category
     n_features: int | None = None  # tokens chosen by default; None: not for tokens of messages
     fits_unlabelled: bool = False  # EM can train it on unlabelled documents
     sees_presence: bool = False  # only whether a token is in a document, not how often
