@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbspam.evaluation.report import short
-from nbspam.printing import printable
+from nbspam.printing import amount_text, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,6 +49,7 @@ def environment(folder: Path) -> "Environment":
     environment.filters |= {
         "shown": shown,
         "count": lambda n: f"{n:,}",
+        "amount": amount_text,
         "nats": nats,
         "rate": rate,
         "cutoff": cutoff,

@@ -320,7 +320,7 @@ def found(box, database, monkeypatch):
     put(box, 1)
 
     def keep(*rows, n_ham=7, n_spam=5):
-        text = json.dumps(DoubtfulMessages(12, n_ham, n_spam, rows))
+        text = json.dumps(DoubtfulMessages(n_ham + n_spam, n_ham, n_spam, rows))
         now, of = time.time(), doubtful._fingerprint([], "")
         database.run(
             "UPDATE doubts SET of = ?, begun = ?, ended = ?, found = ?", of, now - 9, now, text
@@ -386,6 +386,8 @@ def test_nothing_doubtful_is_no_empty_page_and_trouble_is_told(page, found, data
     ):
         found(n_ham=n_ham)
         assert words in page.shown("/doubtful").text
+    found(n_ham=1, n_spam=0)
+    assert ": 1 message, of which the model has learned 1 as ham" in page.shown("/doubtful").text
     database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
     assert "Your mail could not be searched: m: not a model <b>" in page.shown("/doubtful").text
 

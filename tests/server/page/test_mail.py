@@ -85,6 +85,11 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
     assert "3 of 3 messages." in page.shown().text
 
 
+def test_one_message_is_counted_in_the_singular(page, box):
+    put(box, 1)
+    assert "1 of 1 message." in page.shown().text
+
+
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [
