@@ -27,7 +27,7 @@ from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.classifier.training import TrainingResult
-    from nbspam.counts.shards import Share
+    from nbspam.counts.shards import CountedShard
     from nbspam.models.em import EMReport, Step
     from nbspam.verdicts import Skipped
     from nbspam.workers import Workers
@@ -246,7 +246,7 @@ def shard_command(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Count one of N shares of labelled mail, and write a part of a model.
+    """Count one of N shards of labelled mail, and write a part of a model.
 
     The I-th of N jobs counts each N-th item, beginning with the I-th.  All jobs are given the
     same sources and options.  `nbspam merge` makes from all parts the model that `nbspam
@@ -257,7 +257,7 @@ def shard_command(
     nbspam merge part.* -o model.nbspam
     """
     import_module("numpy")  # as in `learn_sources`
-    from nbspam.counts.shards import Shard, count_share
+    from nbspam.counts.shards import Shard, count_shard
     from nbspam.store.merging import save_part
 
     settings, items = inputs.settings_and_items(corpus, sent, training)
@@ -265,14 +265,14 @@ def shard_command(
         raise UsageError(
             f"shard: --model {settings.model} needs all documents at once; use: nbspam train"
         )
-    share, skipped = count_share(items, settings, Shard(*shard), jobs)
+    counted, skipped = count_shard(items, settings, Shard(*shard), jobs)
     output.report_skipped(skipped, strict)
-    kept = output.told_kept(save_part(output_path, share, settings))
-    _show_part(share, settings, skipped, output_path, kept, as_json)
+    kept = output.told_kept(save_part(output_path, counted, settings))
+    _show_part(counted, settings, skipped, output_path, kept, as_json)
 
 
 def _show_part(
-    share: "Share",
+    counted: "CountedShard",
     settings: Settings,
     skipped: "tuple[Skipped, ...]",
     path: str,
@@ -280,14 +280,14 @@ def _show_part(
     as_json: bool,
 ) -> None:
     """Print the number of messages read, and describe the part."""
-    table, n_items = share.table, share.census.n_items
+    table, n_items = counted.table, counted.census.n_items
     n_docs = output.class_counts_of(table.classes, table.class_count)
     if as_json:
         output.echo_json(
             {
                 "model": path,
                 "kept": kept,
-                "shard": list(share.shard),
+                "shard": list(counted.shard),
                 "items": n_items,
                 "read": n_docs,
                 "tokens": len(table.vocabulary),
@@ -301,7 +301,7 @@ def _show_part(
     output.echo_summary(
         f"read {table.n_docs:,} of {amount_text(n_items, settings.noun)}{classes}{failed}",
         *inputs.columns_read_lines(settings.columns),
-        f"counted {amount_text(len(table.vocabulary), 'tokens')}; part {share.shard} in {path}",
+        f"counted {amount_text(len(table.vocabulary), 'tokens')}; part {counted.shard} in {path}",
     )
 
 

@@ -1,6 +1,6 @@
 """Counting: labelled items become counts, in several processes, each message once.
 
-Workers and shares count everything that they read, so that they do not need to know of each
+Workers and shards count everything that they read, so that they do not need to know of each
 other.  When their counts are added, the messages are looked at in the order of the corpus, and
 copies of earlier ones are subtracted.  Each process has a `CountTally`: a token is a row of
 growing arrays, and its row is found in a hash table that looks up a whole batch of keys at once.
@@ -44,7 +44,7 @@ from nbspam.workers import Workers, ordered_map
 
 # --- repeated messages: each counts once, in the class that it had last ---------------------
 
-Read = tuple[Messages, list[bool]]  # messages, and whether each was told (see Item)
+ReadMessages = tuple[Messages, list[bool]]  # messages, and whether each was told (see Item)
 
 
 class Unique:
@@ -68,7 +68,7 @@ class Unique:
         """How many messages came again."""
         return self.n_read - len(self.label)
 
-    def new_of(self, parts: Iterable[Read]) -> list[Messages]:
+    def new_of(self, parts: Iterable[ReadMessages]) -> list[Messages]:
         """Return the messages that did not come before, with digests of their own."""
         new = []
         for part, told in parts:
@@ -183,7 +183,7 @@ class SampledMessages:
         self._sampling = sampling
         self._told: dict[int, bool] = {}  # by digest, of all messages that ever were in the sample
 
-    def new_of(self, parts: Iterable[Read]) -> list[Messages]:
+    def new_of(self, parts: Iterable[ReadMessages]) -> list[Messages]:
         """Return the messages to add to the sample: wanted, and not added before."""
         new = []
         for part, told in parts:
@@ -411,7 +411,7 @@ class CountedChunk(NamedTuple):
     """The result of one chunk: its messages and, if the tally is full, the counts so far."""
 
     n_items: int
-    messages: list[Read]
+    messages: list[ReadMessages]
     failures: dict[int, Skipped]  # by position in the chunk
     table: CountTable | None  # counts of all chunks since the previous table
 

@@ -1,9 +1,9 @@
-"""Shares: what one of several processes counts of a corpus that is trained on together.
+"""Shards: several processes, on any machines, each count a part of one corpus.
 
 Items are dealt to N shards in turn, by their positions in the order of the sources.  A
-process reads and parses the messages of its own share only, and so cannot know which of them
-come again in another.  A share therefore has everything that was read, copies included, and
-the tokens of every message, so that copies can be taken out when all shares are put together
+process reads and parses the messages of its own shard only, and so cannot know which of them
+come again in another.  A counted shard therefore has everything that was read, copies included,
+and the tokens of every message, so that copies can be taken out when all shards are put together
 (`counting.Unique`).
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Indices, Integers, Keys, together
 from nbspam.counts.counting import (
-    Read,
+    ReadMessages,
     Training,
     Unique,
     counted_chunks,
@@ -50,7 +50,7 @@ class Census(NamedTuple):
     checksum: int  # CRC-32 of their labels in order
 
 
-class Share(NamedTuple):
+class CountedShard(NamedTuple):
     """The counts of a shard, copies included, and its messages in the order of the corpus."""
 
     shard: Shard
@@ -81,18 +81,18 @@ class _ShardDeal:
         self.census = Census(n, checksum)
 
 
-def count_share(
+def count_shard(
     items: Iterable[Item],
     settings: Settings,
     shard: Shard,
     jobs: Workers = 1,
-) -> tuple[Share, tuple[Skipped, ...]]:
-    """Return the share of a shard, and its skipped items.
+) -> tuple[CountedShard, tuple[Skipped, ...]]:
+    """Return a counted shard, and its skipped items.
 
     items: of the whole corpus; items of other shards are not read.
     """
     deal = _ShardDeal(items, shard)
-    read: list[Read] = []
+    read: list[ReadMessages] = []
     skipped: list[Skipped] = []
     places: list[Integers] = []  # of the messages, among the items of this shard
     n_items = 0
@@ -111,7 +111,7 @@ def count_share(
     messages = [part for part, _ in read]
     documents = over_columns(messages, table.vocabulary, settings.weighting != PRESENCE)
     labels = together([part.labels for part in messages], np.str_)
-    share = Share(
+    counted = CountedShard(
         shard,
         deal.census,
         table,
@@ -122,7 +122,7 @@ def count_share(
         np.array([told for _, many in read for told in many], np.bool_),
         documents,
     )
-    return share, tuple(skipped)
+    return counted, tuple(skipped)
 
 
 def _first(documents: Documents, positions: Integers) -> Integers:
@@ -135,17 +135,17 @@ def _first(documents: Documents, positions: Integers) -> Integers:
     return first
 
 
-def messages_of_share(share: Share, rows: Integers) -> Messages:
-    """Return some messages of a share, over the keys of their tokens only."""
-    documents = share.documents.take(rows)
+def messages_of_shard(counted: CountedShard, rows: Integers) -> Messages:
+    """Return some messages of a shard, over the keys of their tokens only."""
+    documents = counted.documents.take(rows)
     used, columns = np.unique(documents.columns, return_inverse=True)
-    keys: Any = share.table.vocabulary.keys
+    keys: Any = counted.table.vocabulary.keys
     documents = documents._replace(tokens=keys[used], columns=columns)
-    names = np.array(share.table.classes, np.str_)
-    return Messages(names[share.labels[rows]], share.digests[rows], documents)
+    names = np.array(counted.table.classes, np.str_)
+    return Messages(names[counted.labels[rows]], counted.digests[rows], documents)
 
 
-# ---- gathering the messages of all shares, as one process would have counted them ----
+# ---- gathering the messages of all shards, as one process would have counted them ----
 #
 # Only messages that come several times need a look at one by one; all others stay where they
 # are, in arrays that may be mapped from files. The counts are added elsewhere, as they may be
@@ -154,24 +154,24 @@ def messages_of_share(share: Share, rows: Integers) -> Messages:
 _AT_ONCE = 1 << 14  # messages that come several times
 
 
-def gather_shards(shares: Sequence[Share], weighting: str) -> Training:
-    """Return the messages of all shares of a corpus, each of them once.
+def gather_shards(shards: Sequence[CountedShard], weighting: str) -> Training:
+    """Return the messages of all shards of a corpus, each of them once.
 
-    The table has only the corrections of the sum of the shares' counts, without texts.
+    The table has only the corrections of the sum of the shards' counts, without texts.
     """
-    digests = together([share.digests for share in shares], np.uint64)
+    digests = together([counted.digests for counted in shards], np.uint64)
     again = np.isin(digests, repeated(digests))
     sampling, unique = Sampling(weighting), Unique(weighting)
-    for part in _in_order(shares, np.flatnonzero(again)):
+    for part in _in_order(shards, np.flatnonzero(again)):
         sampling.add(unique.new_of([part]))
     alone = np.flatnonzero(~again)
-    n_tokens = together([np.diff(share.documents.offsets) for share in shares], np.int64)
+    n_tokens = together([np.diff(counted.documents.offsets) for counted in shards], np.int64)
     chosen = sampling.wanted(digests[alone], n_tokens[alone])
-    for share, rows in _of_each(shares, alone[chosen]):
-        sampling.add([messages_of_share(share, rows)])
-    names = [np.array(share.table.classes, np.str_)[share.labels] for share in shares]
+    for counted, rows in _of_each(shards, alone[chosen]):
+        sampling.add([messages_of_shard(counted, rows)])
+    names = [np.array(counted.table.classes, np.str_)[counted.labels] for counted in shards]
     labels = together(names, np.str_)
-    told = together([share.told for share in shares], np.bool_)
+    told = together([counted.told for counted in shards], np.bool_)
     own_digests, own_labels, own_told = unique.known()
     return Training(
         unique.corrections(sampling.messages),
@@ -184,27 +184,29 @@ def gather_shards(shares: Sequence[Share], weighting: str) -> Training:
     )
 
 
-def _of_each(shares: Sequence[Share], rows: Integers) -> Iterator[tuple[Share, Integers]]:
-    """Yield each share with those of the rows that are its own.
+def _of_each(
+    shards: Sequence[CountedShard], rows: Integers
+) -> Iterator[tuple[CountedShard, Integers]]:
+    """Yield each shard with its own rows among some.
 
-    rows: ascending, counted through all shares.
+    rows: ascending, counted through all shards.
     """
     start = 0
-    for share in shares:
-        end = start + len(share.digests)
+    for counted in shards:
+        end = start + len(counted.digests)
         low, high = np.searchsorted(rows, (start, end))
-        yield share, rows[low:high] - start
+        yield counted, rows[low:high] - start
         start = end
 
 
-def _in_order(shares: Sequence[Share], rows: Integers) -> Iterator[Read]:
+def _in_order(shards: Sequence[CountedShard], rows: Integers) -> Iterator[ReadMessages]:
     """Yield messages in the order of the corpus, some at a time; rows: see `_of_each`."""
-    positions = together([share.positions for share in shares], np.int64)[rows]
-    told = together([share.told for share in shares], np.bool_)[rows]
+    positions = together([counted.positions for counted in shards], np.int64)[rows]
+    told = together([counted.told for counted in shards], np.bool_)[rows]
     order = np.argsort(positions)
     for start in range(0, len(rows), _AT_ONCE):
         some = np.sort(order[start : start + _AT_ONCE])
-        parts = [messages_of_share(share, own) for share, own in _of_each(shares, rows[some])]
+        parts = [messages_of_shard(counted, own) for counted, own in _of_each(shards, rows[some])]
         turn = np.argsort(positions[some])
         yield (
             Messages(

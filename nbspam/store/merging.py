@@ -21,7 +21,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import check_classes, train_classifier
 from nbspam.counts.counting import repeated, table_of_messages
 from nbspam.counts.ledger import Messages, Sampling
-from nbspam.counts.shards import Census, Shard, Share, gather_shards
+from nbspam.counts.shards import Census, CountedShard, Shard, gather_shards
 from nbspam.counts.table import (
     CountTable,
     TableSum,
@@ -92,7 +92,7 @@ class _ModelCopy(NamedTuple):
     told: bool
 
 
-class _SharedMessages(NamedTuple):
+class _CommonMessages(NamedTuple):
     """The fate of the messages that several models know."""
 
     lost: list[list[_ModelCopy]]  # of each model, the copies that it does not keep
@@ -111,18 +111,18 @@ def merge_models(paths: Sequence[str]) -> Merged:
     """
     models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
     _check_agreement(models)
-    shared = _shared(models)
+    common = _common(models)
     settings = models[0].settings
     known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
     if known:
         settings = replace(settings, sent_mail=reduce(SentMail.united, known))
-    corrections = _corrections(models, shared.lost, settings.weighting)
+    corrections = _corrections(models, common.lost, settings.weighting)
     sums = [model.owed for model in models if len(model.owed.vocabulary)]
     if corrections.classes:
         sums.append(corrections)
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
-    for model, lost, told in zip(models, shared.lost, shared.told, strict=True):
+    for model, lost, told in zip(models, common.lost, common.told, strict=True):
         part = _kept(model.part, lost, told)
         sampling.add([part.messages])
         parts.append(part)
@@ -135,7 +135,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
     total, owed = assembly.merged_runs(runs, sampling.messages, settings.weighting)
     table, last_seen = assembly.loaded_table(total, settings)
     classifier = assembly.assembled(table, parts, settings, sampling, last_seen, owed)
-    return Merged(classifier, len(paths), shared.repeated, shared.disputed)
+    return Merged(classifier, len(paths), common.repeated, common.disputed)
 
 
 def _opened(path: str, place: int) -> _MergedModel:
@@ -185,7 +185,7 @@ def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
         yield list(same)
 
 
-def _shared(models: Sequence[_MergedModel]) -> _SharedMessages:
+def _common(models: Sequence[_MergedModel]) -> _CommonMessages:
     """Return which model keeps each message that several of them know."""
     lost: list[list[_ModelCopy]] = [[] for _ in models]
     told: list[list[int]] = [[] for _ in models]
@@ -204,7 +204,7 @@ def _shared(models: Sequence[_MergedModel]) -> _SharedMessages:
             lost[gone.model].append(gone)
         if kept.told:
             told[kept.model].append(kept.digest)
-    return _SharedMessages(lost, [np.array(own, np.uint64) for own in told], repeated, disputed)
+    return _CommonMessages(lost, [np.array(own, np.uint64) for own in told], repeated, disputed)
 
 
 def _corrections(
@@ -271,10 +271,10 @@ class TrainingPart(NamedTuple):
     path: str
     identity: Identity
     settings: Settings
-    share: Share
+    counted: CountedShard
 
 
-def save_part(path: str, share: Share, settings: Settings) -> str | None:
+def save_part(path: str, counted: CountedShard, settings: Settings) -> str | None:
     """Write a part, and return where the model that it replaces is kept, if it replaces one.
 
     Raises ModelFileError.
@@ -282,7 +282,7 @@ def save_part(path: str, share: Share, settings: Settings) -> str | None:
     path = resolved(path)
     with locked_model(path):
         kept = keep_old_model(path) if is_model_file(path) and not _holds_part(path) else None
-        write_model(path, _state_of(share, settings))
+        write_model(path, _state_of(counted, settings))
     return kept
 
 
@@ -298,22 +298,22 @@ def is_part(state: State) -> bool:
     return state.get("kind") == PART
 
 
-def _state_of(share: Share, settings: Settings) -> State:
-    documents, times = share.documents, share.documents.counts
+def _state_of(counted: CountedShard, settings: Settings) -> State:
+    documents, times = counted.documents, counted.documents.counts
     return {
         "program": f"nbspam {__version__}",
         "kind": PART,
         **settings_to_state(settings),
-        "number": share.shard.number,
-        "of": share.shard.of,
-        "items": share.census.n_items,
-        "checksum": share.census.checksum,
-        **table_to_state(share.table),
-        "first": _small(share.first),
-        "digest": share.digests,
-        "position": _small(share.positions),
-        "label": _small(share.labels),
-        "told": share.told.astype(np.uint8),
+        "number": counted.shard.number,
+        "of": counted.shard.of,
+        "items": counted.census.n_items,
+        "checksum": counted.census.checksum,
+        **table_to_state(counted.table),
+        "first": _small(counted.first),
+        "digest": counted.digests,
+        "position": _small(counted.positions),
+        "label": _small(counted.labels),
+        "told": counted.told.astype(np.uint8),
         "document_offsets": _small(documents.offsets),
         "column": _small(documents.columns),
         "times": None if times is None else _small(times),
@@ -329,16 +329,16 @@ def read_part(path: str, snapshot: Snapshot) -> TrainingPart:
     state = snapshot.state
     try:
         check_part(state)
-        return TrainingPart(path, snapshot.identity, settings_from_state(state), _share(state))
+        return TrainingPart(path, snapshot.identity, settings_from_state(state), _shard_of(state))
     except DAMAGE as error:
         raise ModelFileError(
             f"{path}: its contents do not fit ({error}); make this part again"
         ) from error
 
 
-def _share(state: Mapping[str, Any]) -> Share:
+def _shard_of(state: Mapping[str, Any]) -> CountedShard:
     table = table_from_state(state)
-    return Share(
+    return CountedShard(
         Shard(state["number"], state["of"]),
         Census(state["items"], state["checksum"]),
         table,
@@ -363,11 +363,11 @@ def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
     """
     parts = _complete(parts)
     settings = parts[0].settings
-    shares = [part.share for part in parts]
-    gathered = gather_shards(shares, settings.weighting)
+    shards = [part.counted for part in parts]
+    gathered = gather_shards(shards, settings.weighting)
     runs = [
         assembly.SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
-        for s in shares
+        for s in shards
     ]
     if gathered.table.classes:  # corrections
         runs.append(assembly.run_of(gathered.table, assembly.NO_TEXT))
@@ -385,17 +385,17 @@ def _complete(parts: Sequence[TrainingPart]) -> list[TrainingPart]:
     first = parts[0]
     found: dict[int, TrainingPart] = {}
     for part in parts:
-        shard, own = part.share.shard, first.share.shard
+        shard, own = part.counted.shard, first.counted.shard
         if shard.of != own.of:
             raise UsageError(
                 f"{part.path}: part {shard}, but {first.path} is part {own}; name the parts of"
                 " one training"
             )
-        if part.share.census != first.share.census:
+        if part.counted.census != first.counted.census:
             raise UsageError(
                 f"{part.path}: counted in other mail than {first.path}"
-                f" ({part.share.census.n_items:,} items, not {first.share.census.n_items:,}, or"
-                " other labels); make both parts again from the same sources"
+                f" ({part.counted.census.n_items:,} items, not {first.counted.census.n_items:,},"
+                " or other labels); make both parts again from the same sources"
             )
         if part.settings != first.settings:
             raise UsageError(
@@ -407,12 +407,12 @@ def _complete(parts: Sequence[TrainingPart]) -> list[TrainingPart]:
                 f"{part.path}: differs from {same.path}, and both are part {shard}; name only"
                 " the right one"
             )
-    missing = [str(n) for n in range(1, first.share.shard.of + 1) if n not in found]
+    missing = [str(n) for n in range(1, first.counted.shard.of + 1) if n not in found]
     if missing:
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
         raise UsageError(
-            f"merge: part {', '.join(missing[:_NAMED])}{more} of {first.share.shard.of} is"
-            f" missing; make it with: nbspam shard {missing[0]}/{first.share.shard.of}, and name"
+            f"merge: part {', '.join(missing[:_NAMED])}{more} of {first.counted.shard.of} is"
+            f" missing; make it with: nbspam shard {missing[0]}/{first.counted.shard.of}, and name"
             " it too"
         )
     return [found[number] for number in sorted(found)]

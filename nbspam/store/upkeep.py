@@ -142,7 +142,7 @@ def findings(path: str) -> Iterator[Finding]:
     yield Finding(GOOD, "file", f"{snapshot.identity.length:,} bytes, checksum correct")
     yield _rights(path)
     if part is not None:
-        shard = part.share.shard
+        shard = part.counted.shard
         yield Finding(NOTE, "model", f"none, but part {shard} of a training; nbspam merge adds it")
         return
     if not isinstance(classifier, Classifier):

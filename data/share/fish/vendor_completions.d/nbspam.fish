@@ -27,7 +27,7 @@ complete -c nbspam -n __fish_use_subcommand -a doctor -d 'Verify a model and its
 complete -c nbspam -n __fish_use_subcommand -a export -d 'Print a whole model as text.'
 complete -c nbspam -n __fish_use_subcommand -a import -d 'Make a model from the output of `nbspam export` or `bogoutil -d`.'
 complete -c nbspam -n __fish_use_subcommand -a vectorize -d 'Write messages as vectors of token counts, and print the token of each column.'
-complete -c nbspam -n __fish_use_subcommand -a shard -d 'Count one of N shares of labelled mail, and write a part of a model.'
+complete -c nbspam -n __fish_use_subcommand -a shard -d 'Count one of N shards of labelled mail, and write a part of a model.'
 complete -c nbspam -n __fish_use_subcommand -a merge -d 'Add models: the result is the model of all their messages.'
 complete -c nbspam -n __fish_use_subcommand -a share -d 'Show servers that share their lessons, or add one.'
 complete -c nbspam -n __fish_use_subcommand -a query -d 'Ask a Bayesian network of tokens, or print its structure.'
