@@ -205,13 +205,13 @@ def posterior_after(prior: ArrayLike, likelihoods: ArrayLike) -> Floats:
     return weight
 
 
-def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floats:
+def under_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floats:
     """Return posteriors under a new prior, from posteriors under the old one.
 
     probability: (n_docs, n_classes), as is the result.  old, new: (n_classes,).
     Saerens, Latinne & Decaestecker (2002), eq. 4.
 
-    >>> update_prior([[0.5, 0.5]], old=[0.5, 0.5], new=[0.9, 0.1])
+    >>> under_prior([[0.5, 0.5]], old=[0.5, 0.5], new=[0.9, 0.1])
     array([[0.9, 0.1]])
     """
     ratio = np.asarray(new, np.float64) / np.asarray(old, np.float64)
@@ -222,7 +222,7 @@ def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floa
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
     """Return the shift of joint log-probabilities for a new prior, (n_classes,), nats.
 
-    The same as `update_prior`, but exact where probabilities have been rounded to 0 and 1.
+    The same as `under_prior`, but exact where probabilities have been rounded to 0 and 1.
     Nothing (0) is added for a class whose old prior is 0.
     """
     before, after = np.asarray(old, np.float64), np.asarray(new, np.float64)
@@ -280,7 +280,7 @@ def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:
     new = np.maximum(old, _LEAST)
     for _ in range(_MAX_STEPS):
         before = new
-        new = np.maximum(update_prior(probability, np.maximum(old, _LEAST), new).mean(0), _LEAST)
+        new = np.maximum(under_prior(probability, np.maximum(old, _LEAST), new).mean(0), _LEAST)
         if np.abs(new - before).max() < _CHANGE:
             break
     return np.asarray(new / new.sum())

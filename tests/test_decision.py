@@ -24,7 +24,7 @@ from nbspam.decision import (
     prior_shift,
     shares_of,
     stated_prior,
-    update_prior,
+    under_prior,
     zero_one_loss,
 )
 from nbspam.errors import UsageError
@@ -152,9 +152,9 @@ def test_updating_the_prior_equals_starting_with_it(first, second):
     old, new = (np.array(prior) / sum(prior) for prior in (first, second))
     likelihood = [[0.2, 0.3, 0.9]]
 
-    updated = update_prior(posterior_after(old, likelihood)[None, :], old, new)
+    updated = under_prior(posterior_after(old, likelihood)[None, :], old, new)
     assert updated[0] == pytest.approx(posterior_after(new, likelihood))
-    back = update_prior(updated, new, old)
+    back = under_prior(updated, new, old)
     assert back[0] == pytest.approx(posterior_after(old, likelihood))
 
 
@@ -162,7 +162,7 @@ def test_a_prior_shift_is_the_update_of_the_prior_in_logarithms():
     old, new = [0.2, 0.3, 0.5], [0.6, 0.3, 0.1]
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 20)
     moved = np.exp(np.log(p) + prior_shift(old, new))
-    np.testing.assert_allclose(moved / moved.sum(axis=1, keepdims=True), update_prior(p, old, new))
+    np.testing.assert_allclose(moved / moved.sum(axis=1, keepdims=True), under_prior(p, old, new))
     # A class that was never seen is not shifted.
     assert prior_shift([0.0, 1.0], [0.5, 0.5]).tolist() == [0.0, np.log(0.5)]
 
@@ -196,7 +196,7 @@ def test_posterior_score_and_explanation_follow_the_prior(items, model):
         joint = classifier.joint_of(documents) + classifier.shift
         assert (same.joint_of(documents) + same.shift == joint).all()
         before, after = classifier.explain_message(message, ""), moved.explain_message(message, "")
-        expected = update_prior(posterior(joint), old, new)[0]
+        expected = under_prior(posterior(joint), old, new)[0]
         assert list(after.verdict.posterior.values()) == pytest.approx(expected, abs=1e-12)
         total = after.constant + sum(row.contribution for row in after.evidence)
         assert total == pytest.approx(after.score, abs=1e-9)
@@ -237,7 +237,7 @@ def test_em_is_a_fixed_point_of_its_own_step_and_survives_certainty():
     p = np.random.default_rng(1).dirichlet([0.3, 0.5, 0.4], 200)
     old = np.array([0.2, 0.3, 0.5])
     found = estimate_prior(p, old)
-    np.testing.assert_allclose(update_prior(p, old, found).mean(axis=0), found, atol=1e-6)
+    np.testing.assert_allclose(under_prior(p, old, found).mean(axis=0), found, atol=1e-6)
 
     sure = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     np.testing.assert_allclose(estimate_prior(sure, np.array([0.5, 0.5])), [2 / 3, 1 / 3])

@@ -26,7 +26,12 @@ from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import CHARACTERS, group_of, reference_tokens
-from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read, whole_message
+from nbspam.tokens.items_to_messages import (
+    chunks_of,
+    message_of_item,
+    read_to_judge,
+    whole_message,
+)
 from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, Verdict, Weighed
@@ -141,7 +146,7 @@ class Classifier(AnyClassifier):
 
         Each item is read and tokenised once.
         """
-        found = read(inputs, self.settings)
+        found = read_to_judge(inputs, self.settings)
         models = self, *others
         rows = [[np.zeros((0, len(self.classes)))] for _ in models]
         for documents in self._over_keys(found.messages):

@@ -53,8 +53,8 @@ DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 STRONGEST = 15, 30  # the number of a group's tokens for ham, and for spam, that count at most
 _ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong
 # The group with which each group's tokens are averaged: subjects are short, and count as text.
-_WITH = np.arange(len(GROUPS))
-_WITH[GROUPS.index("subject")] = GROUPS.index("text")
+_AVERAGED_WITH = np.arange(len(GROUPS))
+_AVERAGED_WITH[GROUPS.index("subject")] = GROUPS.index("text")
 HIDDEN = GROUPS.index("hidden")
 _LIMITS = np.tile(STRONGEST, (len(GROUPS), 1))
 _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
@@ -65,7 +65,7 @@ _UNVOUCHED = np.array(
 MOST_UNVOUCHED = 1  # tokens of a group that count for ham at most, beside one of UNVOUCHED
 # The groups whose tokens are corrected, (n_groups,).
 IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
-MOST = 12.0  # nats by which all corrections together move a score at most: E-119
+MOST_NATS = 12.0  # nats by which all corrections together move a score at most: E-119
 # Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
 # a sender of spam can add weak ones for ham without end.  E-312
 MOST_FOR_HAM, MOST_FOR_SPAM = 150, 180
@@ -81,7 +81,7 @@ SURELY_HAM = -10.0  # nats; no beginning turns mail below into spam, and most ha
 RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
 
-class EvidenceCounting(NamedTuple):
+class StrongestEvidence(NamedTuple):
     """The entries of documents that count, in any order."""
 
     entry: Integers  # (n,) their numbers
@@ -176,7 +176,7 @@ class Combination(NamedTuple):
         documents, groups, odds, in_layer, correction, limits, *_ = weighed
         means = group_means(documents, groups, odds, limits)
         number = documents.lengths(in_layer)
-        values = counting(correction.take(documents.columns), documents.offsets, number, limits)
+        values = strongest_corrections(correction, documents, number, limits)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
         return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
 
@@ -211,10 +211,10 @@ class Combination(NamedTuple):
     def _parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
         documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
         number = documents.lengths(in_layer)
-        values = counting(correction.take(documents.columns), documents.offsets, number, limits)
+        values = strongest_corrections(correction, documents, number, limits)
         shares = values * layer_scale(number)[0]
-        if abs(total := float(shares.sum())) > MOST:
-            shares *= MOST / abs(total)
+        if abs(total := float(shares.sum())) > MOST_NATS:
+            shares *= MOST_NATS / abs(total)
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
@@ -327,7 +327,7 @@ def limits_for(
 
 def strongest(
     documents: Documents, groups: Octets, odds: Floats | Floats32, limits: Integers | None
-) -> EvidenceCounting:
+) -> StrongestEvidence:
     """Return the entries that count.
 
     groups: (n_tokens,); odds: (nnz,) log-odds of each entry's token; zeros do not count.  Of each
@@ -337,10 +337,10 @@ def strongest(
     entry = positions_of(odds)
     cell = documents.rows().take(entry).astype(np.int64)
     cell *= len(GROUPS)
-    cell += _WITH.take(groups.take(documents.columns.take(entry)))
+    cell += _AVERAGED_WITH.take(groups.take(documents.columns.take(entry)))
     odds = odds.take(entry)
     if limits is None:
-        return EvidenceCounting(entry, cell, odds)
+        return StrongestEvidence(entry, cell, odds)
     place = 2 * cell + (odds > 0)
     # Equally strong ones add up to the same in any order; a document's entries may be printed.
     kind: Any = "stable" if documents.n_docs == 1 else None
@@ -349,7 +349,7 @@ def strongest(
     most = limits.ravel().take(np.arange(len(number)) % limits.size)
     end = number.cumsum() - number + most
     counts = order[np.arange(len(order)) < end.repeat(number)]
-    return EvidenceCounting(entry[counts], cell[counts], odds[counts])
+    return StrongestEvidence(entry[counts], cell[counts], odds[counts])
 
 
 def group_means(
@@ -389,20 +389,18 @@ def layer_scale(number: Integers) -> Floats:
     return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
-def counting(
-    values: Floats32, offsets: Integers, number: Integers, limits: Integers | None
+def strongest_corrections(
+    correction: Floats32, documents: Documents, number: Integers, limits: Integers | None
 ) -> Any:
-    """Return the entries' corrections, (nnz,); 0 if too many of the same sign are stronger.
+    """Return each entry's correction, (nnz,); 0 if too many of the same sign are stronger.
 
-    values: (nnz,), 0 for tokens outside the layer.  offsets: of documents, (n_docs + 1,).
-    number: (n_docs,) of their tokens in the layer.  limits: from `limits_for`; None: the classes
-    are others, and all corrections count, as all do of a message that has no more than the two
-    numbers together.
+    correction: (n_tokens,), 0 for tokens outside the layer.  number: (n_docs,) of tokens in the
+    layer.  limits: from `limits_for`; None: all count, because the classes are others.
     """
+    values, offsets = correction.take(documents.columns), documents.offsets
     most = MOST_FOR_HAM + MOST_FOR_SPAM
     if limits is None or number.max(initial=0) <= most:
         return values
-    values = np.array(values)
     # Among sorted corrections, the last that may count for ham and the next, and so for spam.
     edges = MOST_FOR_HAM - 1, MOST_FOR_HAM, -MOST_FOR_SPAM - 1, -MOST_FOR_SPAM
     for row in positions_of(number > most).tolist():
@@ -423,8 +421,8 @@ def counting(
 
 
 def bounded(total: Any) -> Any:
-    """Return a sum of corrections, nats, cut off where it exceeds MOST."""
-    return np.minimum(np.maximum(total, -MOST), MOST)
+    """Return a sum of corrections, nats, cut off where it exceeds MOST_NATS."""
+    return np.minimum(np.maximum(total, -MOST_NATS), MOST_NATS)
 
 
 def share_unknown(unknown: Any, whole: Any) -> Floats:

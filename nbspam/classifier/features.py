@@ -20,7 +20,7 @@ from nbspam.models import model_state, new_column_model, restored
 from nbspam.models.tokens import BernoulliNB
 from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
-from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read
+from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read_to_judge
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.verdicts import (
     AnyClassifier,
@@ -69,7 +69,7 @@ class FeatureClassifier(AnyClassifier):
 
     def judge(self, inputs: Sequence[Item]) -> JudgedChunk:
         """Return the model's answers to one chunk of items, without `shift`."""
-        found = read(inputs, self.settings)
+        found = read_to_judge(inputs, self.settings)
         joint = self.model.joint_log_proba_or_prior(self.presence(found.messages))
         return JudgedChunk(joint, found.failures, found.notes)
 

@@ -19,7 +19,7 @@ from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Keys, O
 from nbspam.classifier.combine import (
     HIDDEN,
     IN_LAYER,
-    MOST,
+    MOST_NATS,
     PEOPLE,
     Combination,
     bounded,
@@ -345,7 +345,7 @@ def _pass(
     steps, total_of = [], np.add.reduce
     for row, columns, scale, score, truth, trusted in messages:
         now = correction[columns]
-        z = score + constant + max(-MOST, min(scale * float(total_of(now)), MOST))
+        z = score + constant + max(-MOST_NATS, min(scale * float(total_of(now)), MOST_NATS))
         step = trusted * correction_step(z, truth, of_ham)
         step = max(-MOST_OF_ONE - moved[row], min(step, MOST_OF_ONE - moved[row]))
         if step:

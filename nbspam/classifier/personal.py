@@ -18,7 +18,7 @@ from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.combine import (
     FEWEST_WITH_BEGINNING,
     IN_LAYER,
-    MOST,
+    MOST_NATS,
     Combination,
     WeighedEvidence,
     bounded,
@@ -37,7 +37,7 @@ from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS, IS_STRUCTURE
-from nbspam.tokens.items_to_messages import Read, message_of_item, read
+from nbspam.tokens.items_to_messages import MessagesToJudge, message_of_item, read_to_judge
 from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import batch_vocabulary, batches, groups_of, tokenize
 from nbspam.verdicts import (
@@ -263,17 +263,17 @@ def _settings_for(shared: Classifier, own: OwnCounts | None) -> Settings:
 
 def _read_for(
     shared: Classifier, items: Sequence[Item], owners: Sequence[OwnCounts | None]
-) -> Read:
+) -> MessagesToJudge:
     """Return the messages of items, each read for its owner."""
     rows: dict[int, list[int]] = {}  # by the identity of the owner's sent mail
     for k, own in enumerate(owners):
         rows.setdefault(id(own and own.sent_mail), []).append(k)
     if len(rows) <= 1:
-        return read(items, _settings_for(shared, owners[0] if owners else None))
+        return read_to_judge(items, _settings_for(shared, owners[0] if owners else None))
     messages: dict[int, Message] = {}
-    total = Read([], [], {}, {})
+    total = MessagesToJudge([], [], {}, {})
     for some in rows.values():
-        found = read([items[k] for k in some], _settings_for(shared, owners[some[0]]))
+        found = read_to_judge([items[k] for k in some], _settings_for(shared, owners[some[0]]))
         total.failures.update((some[k], why) for k, why in found.failures.items())
         total.notes.update((some[k], note) for k, note in found.notes.items())
         readable = (k for k in some if k not in total.failures)
@@ -310,8 +310,8 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     shares, constant = known.combination.parts(evidence)
     entry, _, value = corrected(known, evidence.documents, own)
     more = own.values[entry, 2] * value
-    if abs(total := float(more.sum())) > MOST:
-        more *= MOST / abs(total)
+    if abs(total := float(more.sum())) > MOST_NATS:
+        more *= MOST_NATS / abs(total)
     shares[entry] += more
     (joint,) = joint_of(shared, documents, [owner])
     answer, shift = Answer(item.name, None, joint), np.broadcast_to(shared.shift, joint.shape)
@@ -406,7 +406,7 @@ def _learned(lessons: Sequence[_Lesson], n_tokens: int) -> Floats32:
         before = correction.copy()
         for columns, values, score, truth in lessons if number % 2 == 0 else lessons[::-1]:
             now = correction[columns]
-            total = max(-MOST, min(float(values @ now), MOST))
+            total = max(-MOST_NATS, min(float(values @ now), MOST_NATS))
             if step := correction_step(score + total, truth, 1.0):
                 correction[columns] = now + RATE * step * values
     return np.asarray((correction + before) / 2, np.float32)

@@ -2,8 +2,8 @@
 
 Everything that makes a `Classifier` from counted messages (training, learning on, merging,
 pruning, importing, cross-validation) calls `derive`, or `fitted_evidence` if only evidence is
-fitted again.  There are two exceptions: EM (`em`) always sums evidence, and calls `log_tables`;
-a model of dependent tokens (`features`) is not computed from counts but from documents.
+fitted again.  There are two exceptions: EM (`unlabelled`) always sums evidence, and calls
+`log_tables`; models of dependent tokens (`features`) come from documents instead of counts.
 """
 
 from collections import Counter

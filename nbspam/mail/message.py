@@ -197,7 +197,7 @@ class _MessageReader:
         ]
 
     def parsed(self) -> dict[int, "Html"]:
-        """Return the parts of the texts in HTML."""
+        """Return the texts in HTML, read, by their numbers."""
         are_html = [i for i, text in enumerate(self.parts.texts) if text.is_html]
         if not are_html:
             return {}
@@ -218,9 +218,9 @@ class _MessageReader:
         return [*fields, Field("file", " ".join(sorted(read.facts)).encode())]
 
     def unseen(self, visible: list[bytes]) -> set[int]:
-        """Return the texts that are not shown and differ from the texts that are.
+        """Return the numbers of the texts that are not shown and differ from the shown ones.
 
-        visible: of each text.
+        visible: the visible part of each text.
         """
         branches: list[dict[int, list[int]]] = [{} for _ in self.parts.choices]
         for i, text in enumerate(self.parts.texts):
@@ -249,17 +249,17 @@ class _MessageReader:
         return {i for i, words in differing.items() if words}
 
     def can_hide(self, shown: list[int], choice: Choice) -> bool:
-        """Return whether mail programs show these texts only, and nothing beside them.
+        """Return whether mail programs show these texts and nothing else of the choice.
 
-        They do so of alternatives.  The root of related parts must be HTML: plain text refers
-        to nothing, so related parts are shown below it.
+        Of related parts they show only the root if that is HTML; below plain text, which refers
+        to nothing, they show the others, too.
         """
         return choice.root is None or any(self.parts.texts[i].is_html for i in shown)
 
     def shown(self, branches: dict[int, list[int]], choice: Choice) -> set[int]:
-        """Return the branches that mail programs show: one, and those that some of them show.
+        """Return the branches that mail programs show: one, and AMP, which some of them show.
 
-        These are AMP beside HTML, and documents that stand in a frame of the root.
+        Documents in a frame of the root are shown with it.
         """
         if choice.root is not None:
             from urllib.parse import unquote_to_bytes  # late: few messages need it

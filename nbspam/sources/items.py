@@ -111,8 +111,8 @@ class SourceOptions(NamedTuple):
             self.text_columns, self.label_column, self.id_column, self.learned
         )
 
-    def heard(self, name: str) -> files.Listener:
-        """Return a listener to the table of this name, which passes everything on."""
+    def listener_to(self, name: str) -> files.Listener:
+        """Return the listener, which hears the name of this source before each remark."""
         return files.Naming(name, self.listener)
 
 
@@ -129,8 +129,8 @@ def read_items(
     """Return an iterator over the items of all paths; raises InputError and UsageError.
 
     label: the class of all items.  stdin: read for the path "-"; sys.stdin by default.
-    EmptyError: no path has any; of some paths among others the listener is told.
-    A missing path is reported at once, before anything is read, unless the options keep it.
+    Raises EmptyError if no path has items; of single empty paths the listener is told.  A missing
+    path is reported at once, before anything is read, unless the options keep it.
     """
     if options.format not in (None, *FORMATS):
         raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
@@ -326,7 +326,7 @@ def _stored_items(
     elif kind == "parquet":
         from nbspam.sources.parquet import parquet_rows
 
-        heard = options.heard(name)
+        heard = options.listener_to(name)
         packed = parquet_rows(name, stream, options.wanted, options.is_mail, heard)
         for number, each in enumerate(packed, 1):
             row_name = each.name or f"{name}#{number}"
@@ -336,7 +336,7 @@ def _stored_items(
     else:
         from nbspam.sources.rows import read_rows
 
-        rows = read_rows(stream, kind, options.wanted, options.encoding, options.heard(name))
+        rows = read_rows(stream, kind, options.wanted, options.encoding, options.listener_to(name))
         for number, row in enumerate(rows, 1):
             row_name = row.name or f"{name}#{number}"
             if row.text is None:
@@ -380,7 +380,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
 
     tree = DISK if options.follows_links else UNLINKED
     if files.is_url(path):
-        tree = UrlTree(options.heard(path))
+        tree = UrlTree(options.listener_to(path))
     with files.Blaming(path):
         for place in places(path, label, options.format, tree):
             for name, kind in place.files():
@@ -477,9 +477,9 @@ _WAITING_BYTES = 64 << 20  # of items that wait in memory; more of them wait on 
 
 @contextmanager
 def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[Item]]]:
-    """Give the classes of items, and all the items to be read once; raises InputError.
+    """Yield the classes of all items, and the items, to be read once; raises InputError.
 
-    Items that come one by one wait in memory, or in a temporary file if they have much data.
+    Items of a stream wait in memory, or in a temporary file if they have much data.
     """
     if isinstance(items, list | tuple):
         yield {item.label for item in items if item.label is not None}, items

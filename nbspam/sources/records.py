@@ -70,7 +70,9 @@ def _records(
 ) -> Iterator[Record]:
     with files.Blaming(name):
         number = 0
-        rows = read_cells(stream, options.format, names, options.encoding, options.heard(name))
+        rows = read_cells(
+            stream, options.format, names, options.encoding, options.listener_to(name)
+        )
         for number, cells in enumerate(rows, 1):
             own = None
             if options.id_column is not None:
@@ -141,7 +143,6 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:
-    """Return whether the first row of a table holds column names."""
     if all(map(is_number_cell, first)):
         return first == list(names)
     return not names or not set(names).isdisjoint(first)

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 OpenedItem = OpenedMessage | bytes  # mail, or a text
 
 
-class Read(NamedTuple):
+class MessagesToJudge(NamedTuple):
     """The messages read from some items."""
 
     items: list[Item]  # the readable items, in order
@@ -40,8 +40,8 @@ class Read(NamedTuple):
     notes: dict[int, str]  # oddities of readable items, by position
 
 
-class ReadToLearn(NamedTuple):
-    """The messages read from labelled items, with their digests (see `Read`)."""
+class MessagesToLearn(NamedTuple):
+    """The messages read from labelled items, with their digests; see `MessagesToJudge`."""
 
     items: list[Item]
     messages: list[Message]
@@ -117,11 +117,11 @@ def message_of_item(item: Item, settings: Settings) -> Message:
 
 
 def whole_message(item: Item, settings: Settings) -> Message:
-    """Return the message that an item holds, each text in one piece; raises InputError."""
+    """Return the message that an item holds, without a separate `rest`; raises InputError."""
     return _message(_opened(item, item.read(), settings), settings)
 
 
-def read(items: Iterable[Item], settings: Settings) -> Read:
+def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
     """Return the messages that items hold, to be judged, and why some could not be read."""
     found: list[Item] = []
     failures: dict[int, Skipped] = {}
@@ -136,10 +136,10 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
     messages = _messages(enumerate(items), settings, note, failures)
     if settings.has_beginnings:
         messages = list(map(with_beginning, messages))
-    return Read(found, messages, failures, notes)
+    return MessagesToJudge(found, messages, failures, notes)
 
 
-def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
+def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     """Return the messages and digests of labelled items; skips items without a label."""
     from nbspam.mail.digest import digest_of, mail_digest
 
@@ -161,7 +161,7 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
 
     labelled = [pair for pair in enumerate(items) if pair[1].label is not None]
     messages = _messages(labelled, settings, note, failures)
-    return ReadToLearn(found, messages, digests, failures)
+    return MessagesToLearn(found, messages, digests, failures)
 
 
 def _messages(
@@ -170,10 +170,9 @@ def _messages(
     note: Callable[[int, Item, bytes, OpenedItem], None],
     failures: dict[int, Skipped],
 ) -> list[Message]:
-    """Return the messages of the readable items.
+    """Return the messages of the readable items; adds the others to `failures`.
 
-    note: called with the position, the item, its data and these as they are read.
-    items: with their positions.  Adds the unreadable ones to `failures`.
+    items: with their positions.  note: called with position, item, data and opened data of each.
     """
 
     def message_in(pair: tuple[int, Item]) -> Message | None:
@@ -191,7 +190,6 @@ def _messages(
 
 
 def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:
-    """Return data as they are read: opened if they are mail, unchanged if they are text."""
     return data if item.is_text or settings.reading != "mail" else open_message(data)
 
 

@@ -66,7 +66,7 @@ def test_a_score_is_a_sum_over_tokens(documents):
 
 def score_of(means, worth, correction, own):
     total = correction[own].sum() / np.sqrt(max(len(own), 1))
-    return means @ worth[:-1] + worth[-1] + max(-combine.MOST, min(total, combine.MOST))
+    return means @ worth[:-1] + worth[-1] + max(-combine.MOST_NATS, min(total, combine.MOST_NATS))
 
 
 ODDS = st.lists(st.floats(-9, 9), max_size=40)
@@ -116,7 +116,7 @@ def test_the_share_of_corrections_is_bounded_too():
     table = counts_like([0.0] * 4, np.full(4, TEXT))
     combination = combine.Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
     shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
-    assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST / 40)
+    assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST_NATS / 40)
 
 
 @pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
@@ -436,9 +436,9 @@ def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
     layer = Documents(
         np.arange(5, dtype=np.uint64), np.arange(8), np.array([0, 0, 0, 1, 2, 3, 4]), None
     )
-    score = np.array([-combine.MOST - 20] * 3 + [2 * combine.MOST + 50] * 4)
+    score = np.array([-combine.MOST_NATS - 20] * 3 + [2 * combine.MOST_NATS + 50] * 4)
     found, constant, _ = fitting.corrections(layer, np.ones(7, np.int64), score, HAM_OR_SPAM)
-    assert found[0] > combine.MOST
+    assert found[0] > combine.MOST_NATS
     z = float(score[0] + constant + combine.bounded(found[0]))
     assert fitting.correction_step(z, 1, 1.5) > 0.99
 
@@ -557,6 +557,6 @@ def test_the_certainty_has_the_least_loss_of_messages_that_were_not_learned(seed
 
 def test_nothing_overflows_and_corrections_move_a_score_by_a_bounded_amount():
     assert combine.probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])
-    most = combine.MOST
+    most = combine.MOST_NATS
     found = combine.bounded(np.array([-most - 1, -3.0, 0.0, most + 1]))
     assert found.tolist() == [-most, -3, 0, most]

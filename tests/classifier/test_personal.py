@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.combine import DAMPING, MOST, STRONGEST, Combination
+from nbspam.classifier.combine import DAMPING, MOST_NATS, STRONGEST, Combination
 from nbspam.classifier.training import learn_items
 from nbspam.decision import UNDECIDED, cutoffs
 from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_settings
@@ -109,7 +109,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
     length = sqrt(sum(value**2 for value in values)) or 1.0
     more = sum(value * step for value, step in zip(values, steps, strict=True)) / length
     for each in (sum(plain) / sqrt(max(len(plain), 1)), more):
-        found += max(-MOST, min(each, MOST))
+        found += max(-MOST_NATS, min(each, MOST_NATS))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(personal, "SHARED", shared)
