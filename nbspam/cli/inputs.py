@@ -19,7 +19,7 @@ from nbspam.cli.options import (
     NAMED_PATH,
     SOURCES,
     Decision,
-    Shares,
+    PriorShares,
     access_options,
     decision_options,
     filling,
@@ -246,7 +246,7 @@ class Question(NamedTuple):
     sources: tuple[str, ...]
     reading: SourceOptions
     decision: Decision
-    prior: Shares | str | None
+    prior: PriorShares | str | None
 
 
 def question_options(*reading_and_prior: Decorator) -> Decorator:
@@ -519,7 +519,7 @@ def asked_model(question: Question, jobs: int = 1) -> AskedModel:
     return model_under_prior(asked, question.prior, jobs)
 
 
-def model_under_prior(asked: AskedModel, prior: Shares | str | None, jobs: int) -> AskedModel:
+def model_under_prior(asked: AskedModel, prior: PriorShares | str | None, jobs: int) -> AskedModel:
     """Return the model under the stated or estimated prior, with its inputs and rule."""
     if prior is None:
         return asked

@@ -202,7 +202,7 @@ def print_answers(
 def _write_back(
     rows: WaitingRows,
     asked: inputs.AskedModel,
-    prior: options.Shares | str | None,
+    prior: options.PriorShares | str | None,
     jobs: int,
     strict: bool,
 ) -> int:

@@ -153,7 +153,7 @@ def eval_command(
     way: TrainingWay,
     form: TrialForm,
     decision: options.Decision,
-    prior: options.Shares | str | None,
+    prior: options.PriorShares | str | None,
     training: SettingsChoices,
     jobs: "Workers",
     strict: bool,
@@ -186,7 +186,7 @@ def print_trial(
     sources: tuple[str, ...],
     way: TrainingWay,
     form: TrialForm,
-    prior: options.Shares | str | None,
+    prior: options.PriorShares | str | None,
     decision: options.Decision,
     strict: bool,
 ) -> None:

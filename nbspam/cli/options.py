@@ -174,12 +174,12 @@ DIRICHLET = Value(
 BETA = Value("beta", _beta, "not two numbers from 0 up; write them as --beta 2,5")
 PARTS = Value("parts", _parts, "")
 
-Shares = dict[str, float]
+PriorShares = dict[str, float]
 
 
 def shares(
     ctx: click.Context, param: click.Parameter, words: Iterable[tuple[str, float] | str]
-) -> Shares | str | None:
+) -> PriorShares | str | None:
     """Return all values of --prior as one: shares by class, `estimated`, or None."""
     given = list(words)
     if given == [ESTIMATED]:
@@ -563,7 +563,7 @@ def _read_loss(path: str, classes: tuple[str, ...]) -> "Rule":
     )
 
 
-def trial_under(trial: "Trial", prior: Shares | str | None, decision: Decision) -> "Trial":
+def trial_under(trial: "Trial", prior: PriorShares | str | None, decision: Decision) -> "Trial":
     """Return a trial under the prior and the costs that are stated."""
     from nbspam.decision import estimate_prior, stated_prior
     from nbspam.evaluation.evaluation import trial_under_prior

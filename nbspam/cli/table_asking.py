@@ -227,7 +227,7 @@ def table_eval_command(
     way: measuring.TrainingWay,
     form: measuring.TrialForm,
     decision: options.Decision,
-    prior: options.Shares | str | None,
+    prior: options.PriorShares | str | None,
     columns: TableChoices,
     training: SettingsChoices,
     jobs: "Workers",

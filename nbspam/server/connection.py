@@ -66,7 +66,7 @@ class Desk:
         self.page: ASGIApp | None = None  # it answers them, from the first one on
         self.held = 0  # bytes of messages that are received, or wait
         self.turns = count(1)  # of messages, as they begin
-        self.inbox = memoryview(bytearray(_AT_ONCE))  # for reading from one connection
+        self.read_buffer = memoryview(bytearray(_AT_ONCE))  # for reading from one connection
         self.give_up = give_up
         self.failures = 0  # of messages, in a row
         self.ends = False  # no further requests are taken
@@ -134,7 +134,7 @@ class Desk:
         self.held += size - guest.held
         guest.held = size
 
-    # ---- what became of requests ----
+    # ---- outcomes of requests ----
 
     def note_lesson(
         self,
@@ -151,7 +151,7 @@ class Desk:
         self.log.answered(user=user, taught=taught, outcome=became, ms=milliseconds, **facts)
 
     def autolearn(self, data: bytes, label: str, user: str | None) -> None:
-        """Learn a message by its list and verdict, if the owner wants that and few others wait."""
+        """Learn a message by its list and verdict, if the owner allows it and few lessons wait."""
         teacher = self.teacher
         if teacher is None or not self.choices.autolearns or teacher.n_waiting >= _FEW:
             return
@@ -202,7 +202,7 @@ class Desk:
 class Connection(asyncio.BufferedProtocol):
     """One client's connection.
 
-    A protocol defines `received`, `heard` and `refuse`.
+    A protocol defines `received`, `received_all` and `refuse`.
     """
 
     transport: asyncio.Transport
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own are none by class
         desk = self.desk
-        number, limit = self.crowd()
+        number, limit = self.others_and_limit()
         self.crowded = number >= limit
         if number >= 2 * limit:
             desk.tally.add("trouble busy")
@@ -243,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
         desk.tally.add("connections")
         self.expect(desk.limits.head_seconds)
 
-    def crowd(self) -> tuple[int, int]:
+    def others_and_limit(self) -> tuple[int, int]:
         """Return the number of other connections of its kind, and their limit."""
         desk = self.desk
         return len(desk.connections) - len(desk.visitors), desk.limits.connections
@@ -260,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read: allocating one could fail for lack of memory."""
-        return self.desk.inbox
+        return self.desk.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in the bytes just read."""
@@ -269,12 +269,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_in(self, size: int) -> None:
         try:
-            data = bytes(self.desk.inbox[:size])
+            data = bytes(self.desk.read_buffer[:size])
         except MemoryError:
             self.desk.make_room()
             if self.closes:
                 return
-            data = bytes(self.desk.inbox[:size])
+            data = bytes(self.desk.read_buffer[:size])
         self.received(data)
 
     def eof_received(self) -> bool:
@@ -282,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
         self.heard_all = True
         if self.closes:
             return False
-        self.within_memory(self.heard)
+        self.within_memory(self.received_all)
         return not self.transport.is_closing()
 
     def within_memory(self, work: Callable[..., object], *arguments: Any) -> None:
@@ -298,7 +298,7 @@ class Connection(asyncio.BufferedProtocol):
         """Take in a piece of a request."""
         raise NotImplementedError
 
-    def heard(self) -> None:
+    def received_all(self) -> None:
         """Note that the client has stopped writing."""
         raise NotImplementedError
 

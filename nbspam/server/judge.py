@@ -420,7 +420,7 @@ class Judge:
         classifier = self._classifier
         rule = self._rule_of(classifier)
         items = [Item("-", None, case.data) for case in cases]
-        owners = self._owners(cases)
+        owners = self._own_counts(cases)
         lists = self._lists_of(cases)
         if any(own is not None for own in owners):
             verdicts = iter(personal.classify(classifier, items, owners, rule))
@@ -466,8 +466,8 @@ class Judge:
         matches = (each.match(case.data, case.user, trusted) for each in lists)
         return next(filter(None, matches), None)
 
-    def _owners(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
-        """Return the lessons of each message's user."""
+    def _own_counts(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
+        """Return the counts of each message's user, None for the site's model."""
         users = self._users
         if users is None:
             return [None] * len(cases)
@@ -497,7 +497,7 @@ def judge_each(
     users: Users | None,
     on_trouble: Callable[[Exception], None],
 ) -> Iterator[Judgement]:
-    """Yield the judgement that a server gives now of each message; messages: data, and user."""
+    """Yield the judgement that a server would give each message; messages: data, and user."""
 
     async def start() -> Judge:
         tally = ServerTally(1)

@@ -102,7 +102,7 @@ class MilterConnection(Connection):
                 break
             self.handle(*found)
 
-    def heard(self) -> None:
+    def received_all(self) -> None:
         """Close: the mail system has gone, or will read the answer and go."""
         if self.pending is None:
             self.cut_short()

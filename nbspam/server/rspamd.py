@@ -82,7 +82,7 @@ class HttpConnection(connection.Connection):
         if self.whole and not self.closes:
             self.answer()
 
-    def heard(self) -> None:
+    def received_all(self) -> None:
         """Answer a whole request, and close."""
         self.stays = False
         if not self.whole:

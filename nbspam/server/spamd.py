@@ -175,7 +175,7 @@ class SpamdConnection(connection.Connection):
         except connection.EndlessError as wrong:
             self.trouble("large", str(wrong))
 
-    def heard(self) -> None:
+    def received_all(self) -> None:
         """Take the end of the client's writing for the end of the message."""
         if self.rests:
             self.close()

@@ -82,7 +82,7 @@ class AccountWatcher(threading.Thread):
                     if not self._is_asked_to_end:
                         self._log.told(str(error), account=self.name)
                         self._tally.add("trouble failed")
-                    self._rest()
+                    self._pause_before_connecting()
         except BaseException as error:  # a bug: `watch` raises it
             self.error = error
         finally:
@@ -90,8 +90,8 @@ class AccountWatcher(threading.Thread):
             self._woken.close()
             self._on_end()
 
-    def _rest(self) -> None:
-        """Wait before the next connection, the next time longer; not if it is asked to end."""
+    def _pause_before_connecting(self) -> None:
+        """Wait, longer each time, unless it is asked to end."""
         self._woken.settimeout(self._pause * random.uniform(0.7, 1.3))  # not all clients at once
         with suppress(TimeoutError):
             self._woken.recv(1)
@@ -139,7 +139,7 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
         for each in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        with _told_on(metrics, tally):
+        with _metrics_served(metrics, tally):
             for account in accounts:
                 watchers.append(AccountWatcher(account, log, tally, asked.set))
                 watchers[-1].start()
@@ -158,7 +158,7 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
 
 
 @contextmanager
-def _told_on(listener: socket.socket | None, tally: AccountTally) -> Iterator[None]:
+def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iterator[None]:
     """Answer every connection to a listener with the counts, until the block ends."""
     if listener is None:
         yield

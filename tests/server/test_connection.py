@@ -356,19 +356,19 @@ async def test_what_is_read_without_memory_for_it_is_refused_once():
     at = desk()
     client = Client(SpamdConnection, at)
     client.connection.get_buffer(-1)[:4] = b"PING"
-    room, at.inbox = at.inbox, NoMemory()
+    room, at.read_buffer = at.read_buffer, NoMemory()
     client.connection.buffer_updated(4)
     client.connection.buffer_updated(4)  # which nobody reads any more
     assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
     assert at.tally.total("trouble busy") == 1
 
     # The large messages that are still received make room.
-    at.inbox, large = room, Client(MilterConnection, at)
+    at.read_buffer, large = room, Client(MilterConnection, at)
     await large.send(OFFER, milter_mail(SPAM + bytes(at.limits.small_bytes), end=False))
     small, give_way = Client(MilterConnection, at), large.connection.give_way
-    large.connection.give_way = lambda: (give_way(), setattr(at, "inbox", room))
+    large.connection.give_way = lambda: (give_way(), setattr(at, "read_buffer", room))
     room[: len(OFFER)] = OFFER
-    at.inbox = NoMemory()
+    at.read_buffer = NoMemory()
     small.connection.buffer_updated(len(OFFER))
     assert small.answer[4:5] == b"O"
     await large.send(packet(b"E"))

@@ -17,7 +17,7 @@ from nbspam.classifier import training as classifier_training
 from nbspam.classifier.training import train_classifier
 from nbspam.counts import counting, ledger, shards
 from nbspam.counts.counting import count_items
-from nbspam.counts.shards import Shard, count_share
+from nbspam.counts.shards import Shard, count_shard
 from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
 from nbspam.errors import ModelFileError, NbspamError
 from nbspam.settings import PRESETS
@@ -85,7 +85,7 @@ def parts_of(items, settings, n, folder, jobs=1):
     """Write all parts of a corpus, and return their paths."""
     paths = [str(folder / f"part.{number}") for number in range(1, n + 1)]
     for number, path in enumerate(paths, 1):
-        share, _ = count_share(items, settings, Shard(number, n), jobs)
+        share, _ = count_shard(items, settings, Shard(number, n), jobs)
         save_part(path, share, settings)
     return paths
 
@@ -173,8 +173,8 @@ def test_what_a_share_leaves_out_is_not_read(tmp_path):
     here = tmp_path / "1.eml"
     here.write_bytes(HAM)
     items = [Item(str(here), "ham"), Item(str(tmp_path / "gone.eml"), "spam")]
-    first, skipped = count_share(items, PRESETS["mail"], Shard(1, 2))
-    _, other = count_share(items, PRESETS["mail"], Shard(2, 2))
+    first, skipped = count_shard(items, PRESETS["mail"], Shard(1, 2))
+    _, other = count_shard(items, PRESETS["mail"], Shard(2, 2))
 
     assert (first.table.n_docs, skipped, len(other)) == (1, (), 1)
     assert first.census.n_items == 2
@@ -269,7 +269,7 @@ def test_a_part_is_no_model_and_doctor_says_what_it_is(three, tmp_path):
 
 def test_a_part_replaces_a_part_but_keeps_a_model(three, tmp_path):
     first, second, _, once = three
-    share, _ = count_share(SURE, PRESETS["mail"], Shard(1, 1))
+    share, _ = count_shard(SURE, PRESETS["mail"], Shard(1, 1))
 
     assert save_part(first, share, PRESETS["mail"]) is None
     before = (tmp_path / "once").read_bytes()

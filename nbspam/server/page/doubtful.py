@@ -278,7 +278,6 @@ class Doubting:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent does."""
     os.read(0, 1)
     os._exit(1)
 

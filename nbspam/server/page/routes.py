@@ -416,7 +416,7 @@ class WebConnection(HttpConnection):
         super().connection_lost(error)
         self.desk.visitors.discard(self)
 
-    def crowd(self) -> tuple[int, int]:
+    def others_and_limit(self) -> tuple[int, int]:
         """Return how many other browsers are connected, and how many may be."""
         return len(self.desk.visitors), self.desk.limits.visitors
 
