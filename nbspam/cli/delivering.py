@@ -208,7 +208,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     for mailbox, sort in sorters:
         shown = f"{mailbox}: " if len(sorters) > 1 else ""
         try:
-            status |= _tell(mailbox, shown, sort(), values["dry_run"], values["as_json"])
+            status |= _print_report(mailbox, shown, sort(), values["dry_run"], values["as_json"])
         except NbspamError as error:  # the next one may still be sorted
             failed.append(error)
     for each in failed[:-1]:
@@ -240,7 +240,9 @@ def _maildir_sorters(
     ]
 
 
-def _tell(mailbox: str, shown: str, report: "SortingReport", is_dry: bool, as_json: bool) -> int:
+def _print_report(
+    mailbox: str, shown: str, report: "SortingReport", is_dry: bool, as_json: bool
+) -> int:
     """Print a report on a mailbox; return the exit status.
 
     shown: what stands before its summary.

@@ -193,7 +193,7 @@ share_options = titled(
 def share_choices(
     share: str | None, share_password_command: str | None, share_sync: bool | None = False
 ) -> "ShareChoices | None":
-    """Return how lessons are shared, None if they are not; raises UsageError and InputError."""
+    """Return how lessons are shared, None if not at all; raises UsageError and InputError."""
     if share is None:
         if share_sync or share_password_command:
             raise UsageError(
@@ -220,12 +220,10 @@ def with_sharing(
     learn: Callable[[], Any],
     of_users: "Mapping[str, StoredModel] | None" = None,
 ) -> Any:
-    """Return the outcome of learning, with the lessons shared; raises NbspamError.
+    """Learn, and share the lessons; return the outcome.  Raises NbspamError.
 
-    of_users: as in `shared_lessons`.
-
-    Lessons that the log does not take now stay in the outbox, of which a warning tells; with
-    --share-sync, that is an error.
+    Lessons that the log does not take now stay in the outbox, with a warning; with --share-sync,
+    that is an error.  of_users: as in `shared_lessons`.
     """
     from nbspam.sharing.sharer import shared_lessons
 
@@ -233,7 +231,7 @@ def with_sharing(
         if choices is None:
             return learn()
         with closing(opened_sharer(choices, model.path)) as sharer:
-            with suppress(SharedLogError):  # said afterwards, if it is still away
+            with suppress(SharedLogError):  # the second attempt reports it
                 sharer.exchange()
             outcome = learn()
             try:

@@ -47,7 +47,7 @@ _MAX_SHORT = 48  # of the right column
 _AT_ONCE = {"classify", "predict", "explain", "lazy", "tokens"}
 
 COMMON_TABLE, ACCOUNT_TABLE = "common", "account"
-# What click calls types of values, and what users do.
+# click's names of types of values, and those for users.
 _TYPES = {
     "valid integer range": "whole number",
     "valid float range": "number",
@@ -261,7 +261,7 @@ def near(wrong: str, name: str, known: Sequence[str]) -> str:
 # --- commands --------------------------------------------------------------------------------
 
 
-def _tell(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+def _noting(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
     def told(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         setattr(ctx.ensure_object(Call), name, value)
 
@@ -282,8 +282,8 @@ def _common_options() -> list[click.Parameter]:
     verbose = "Say on standard error which model is used, how much was read, and how long it took;"
     flag = partial(click.Option, is_flag=True, expose_value=False)
     made: list[click.Parameter] = [
-        flag(["-q", "--quiet"], callback=_tell("quiet"), help=quiet),
-        flag(["-v", "--verbose"], callback=_tell("verbose"), help=f"{verbose} -q wins."),
+        flag(["-q", "--quiet"], callback=_noting("quiet"), help=quiet),
+        flag(["-v", "--verbose"], callback=_noting("verbose"), help=f"{verbose} -q wins."),
         # Eager, because it decides about the defaults of other options.
         flag(
             ["--no-config"],

@@ -481,7 +481,7 @@ def _print_held(
     """Print a line for each message, with the verdict that the server would give now."""
     from nbspam.mail.correspondence import heading
     from nbspam.server.choices import LIMITS
-    from nbspam.server.judge import Users, judge_each
+    from nbspam.server.judge import UserCounts, judge_each
 
     def warned(error: Exception) -> None:
         warn(str(error))
@@ -494,7 +494,7 @@ def _print_held(
             subjects.append(heading(data).subject)
             yield data, _user_of(each, users)
 
-    own = None if users is None else Users(users, LIMITS.users_bytes, warned)
+    own = None if users is None else UserCounts(users, LIMITS.users_bytes, warned)
     for message, judgement in zip(messages, judge_each(model, mail(), own, warned), strict=True):
         verdict = judgement.verdict._replace(name=message.identifier)
         if as_json:

@@ -267,7 +267,7 @@ def shard_command(
         )
     counted, skipped = count_shard(items, settings, Shard(*shard), jobs)
     output.report_skipped(skipped, strict)
-    kept = output.told_kept(save_part(output_path, counted, settings))
+    kept = output.report_kept(save_part(output_path, counted, settings))
     _show_part(counted, settings, skipped, output_path, kept, as_json)
 
 

@@ -177,7 +177,7 @@ def without_texts(keys: Keys) -> Vocabulary:
 
 
 class SampledMessages:
-    """The messages that the sample may take: without a ledger, no others are known."""
+    """The messages of the sample; without a ledger, training remembers no others."""
 
     def __init__(self, sampling: Sampling) -> None:
         self._sampling = sampling
@@ -530,7 +530,7 @@ def read_lessons(
     return lessons, list(read.failures.values())
 
 
-# --- what was done with each message ---------------------------------------------------------
+# --- outcomes of lessons ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

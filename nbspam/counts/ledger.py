@@ -381,10 +381,8 @@ def respelt(
 ) -> list[LabelChange]:
     """Return the changes as they must be written beside another model file.
 
-    The journal holds the texts of only those tokens that its model file does not know: the field
-    `new` of each change.
-
-    before: the vocabulary of the present model file.  known: that of the other one.
+    A journal holds the texts of only those tokens that its model file does not know: the field
+    `new` of each change.  before, known: the vocabularies of the present and the other file.
     """
     keys = together([change.document.tokens for change in changes], np.uint64)
     is_spelt = known.columns(keys) < 0

@@ -18,7 +18,7 @@ from nbspam.printing import printable
 from nbspam.server.choices import Service
 from nbspam.server.judge import Judge, Judgement, UserError, known_as
 from nbspam.server.lessons import Teacher
-from nbspam.server.metrics import what_became
+from nbspam.server.metrics import outcome_word
 from nbspam.server.page.reviewer import Reviewer
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Desk:
         **facts: Any,
     ) -> None:
         """Count and log the outcome of a lesson; None: it was un-learned."""
-        became = what_became(outcome)
+        became = outcome_word(outcome)
         self.tally.add(f"lesson {became}")
         taught, milliseconds = label or "forget", round(1000 * seconds, 2)
         self.log.answered(user=user, taught=taught, outcome=became, ms=milliseconds, **facts)

@@ -62,7 +62,7 @@ _EACH = 1000  # bytes that a user takes in memory beside the arrays
 
 
 class UserError(UsageError):
-    """A user's name that no folder can have."""
+    """A user's name for which there can be no folder."""
 
 
 def known_as(text: str | None) -> str:
@@ -189,7 +189,7 @@ class _Held(NamedTuple):
         return _EACH + (0 if self.own is None else self.own.n_bytes)
 
 
-class Users:
+class UserCounts:
     """The counts of users' models, for the judge's thread.
 
     room: bytes of memory for them.  on_trouble: told why a user's model cannot be read;
@@ -270,10 +270,10 @@ class Judgement(NamedTuple):
     rule: Rule  # by which the verdict's label was found
     explanation: Explanation | None = None  # if it was asked for
     lack: str | None = None  # the lessons a model needs before it can judge at all
-    n_learned: float = 0.0  # messages that it had learned; users' messages count on top
-    is_known: bool = False  # with an explanation: whether it, not a user's, had learned this one
+    n_learned: float = 0.0  # messages that the model had learned, with a user's own
+    is_known: bool = False  # with an explanation: whether the site's model had learned this one
     listed: str | None = None  # the line of a list that the message fits
-    lesson: str | None = None  # the class that it may be learned as without a person
+    lesson: str | None = None  # the class in which its list allows to learn it
 
 
 class WaitingMessage:
@@ -317,7 +317,7 @@ class Judge:
         rule_of: Callable[[Classifier], Rule],
         on_trouble: Callable[[Exception], None],
         tally: ServerTally,
-        users: Users | None = None,
+        users: UserCounts | None = None,
     ) -> None:
         self._model = model
         self._users = users
@@ -494,7 +494,7 @@ def _listed(given: Judgement, match: ListMatch | None) -> Judgement:
 def judge_each(
     model: StoredModel,
     messages: Iterable[tuple[bytes, str]],
-    users: Users | None,
+    users: UserCounts | None,
     on_trouble: Callable[[Exception], None],
 ) -> Iterator[Judgement]:
     """Yield the judgement that a server would give each message; messages: data, and user."""

@@ -322,7 +322,7 @@ class Courier:
         choices = self._service.choices
         return sharer_for(self._share, choices.model_path, choices.users, self._models)
 
-    def _tell(self, error: Exception) -> None:
+    def _log_once(self, error: Exception) -> None:
         """Log a failure unless it is the last one again; only the worker that reads does so."""
         if self._reads and str(error) != self._said:
             self._said = str(error)
@@ -339,7 +339,7 @@ class Courier:
                 if self._reads:
                     self._tally.put("share_outbox", sharer.outbox.size())
             except Exception as error:
-                self._tell(error)
+                self._log_once(error)
                 self._ended.wait(_PAUSE)
                 seconds = _PAUSE
             if is_last:
@@ -357,7 +357,7 @@ class Courier:
                     self._taught.set()
                     self._receive(self._sharer())
             except Exception as error:
-                self._tell(error)
+                self._log_once(error)
             self._reads = False
             for name in SHARE_GAUGES:
                 self._tally.put(name, 0)
@@ -390,13 +390,13 @@ class Courier:
                 self._tally.put("share_connected", 0)
                 if isinstance(error, SharedLogError):
                     self._tally.put("share_outbox", sharer.outbox.size())
-                self._tell(error)
+                self._log_once(error)
                 self._ended.wait(_PAUSE)
 
     def _put(self, facts: dict[str, Any]) -> None:
         if self._said:
             self._said = ""
-            self._service.log.told("lessons are shared again")
+            self._service.log.noted("lessons are shared again")
         self._tally.put("share_connected", 1)
         for name in ("lag", "outbox", "read", "skipped"):
             self._tally.put(f"share_{name}", float(facts[name]))

@@ -49,8 +49,8 @@ class Log:
         if self.has_answers:
             self._write(facts)
 
-    def told(self, text: str, **facts: Any) -> None:
-        """Write a note for the server's owner, with facts, even if answers are not logged."""
+    def noted(self, text: str, **facts: Any) -> None:
+        """Write a note to the server's owner, with facts, even if answers are not logged."""
         known = " ".join(f"{name}={value}" for name, value in _shown(facts).items())
         self._write({"note": text, **facts}, f"nbspam: {_short(text)}{known and f' ({known})'}")
 
@@ -64,7 +64,7 @@ class Log:
         else:
             foreseen = isinstance(error, NbspamError | OSError)
             why = str(error) if foreseen else _kind_and_place(error)
-        self.told(f"{what}: {why}", **facts)
+        self.noted(f"{what}: {why}", **facts)
 
     def ended(self, pid: int, cause: str, how: str, seconds: float, messages: int) -> None:
         """Write how a worker ended, after how long, with how many messages in hand.
@@ -164,7 +164,7 @@ _PLACE = {name: number for number, name in enumerate(_SLOTS)}
 _FIRST_BOUND = _PLACE[f"within {BOUNDS[0]:g}"]
 
 
-def what_became(outcome: Outcome) -> str:
+def outcome_word(outcome: Outcome) -> str:
     """Return the outcome of one lesson, a word of LESSONS."""
     for name in ("learned", "moved", "confirmed", "unlearned"):
         if getattr(outcome, name):

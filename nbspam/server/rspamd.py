@@ -26,7 +26,7 @@ from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
 from nbspam.printing import readable_json
 from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
-from nbspam.server.metrics import VERDICTS, open_metrics, what_became
+from nbspam.server.metrics import VERDICTS, open_metrics, outcome_word
 
 _STATUS = {
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -323,7 +323,7 @@ class RspamdConnection(HttpConnection):
             return
 
         def answer(outcome: Outcome) -> None:
-            self.say(HTTPStatus.OK, {"success": True, "outcome": what_became(outcome)})
+            self.say(HTTPStatus.OK, {"success": True, "outcome": outcome_word(outcome)})
 
         self.teach(self.message(), self.is_whole, label, answer, self.user)
 

@@ -15,7 +15,7 @@ from nbspam.counts.counting import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
 from nbspam.server import connection
 from nbspam.server.judge import Judgement
-from nbspam.server.metrics import what_became
+from nbspam.server.metrics import outcome_word
 
 _REWRITING = {"PROCESS", "HEADERS"}
 _EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
@@ -230,7 +230,7 @@ class SpamdConnection(connection.Connection):
         elif request.command == "SKIP":
             self._write([])
         elif request.command == "TELL":
-            self._tell(request)
+            self._teach(request)
         else:
             data, whole = self._data(request)
 
@@ -242,7 +242,7 @@ class SpamdConnection(connection.Connection):
             explains = request.command in _EXPLAINED
             self.ask(data, explains, answer, user, queue=queue, asked=request.command)
 
-    def _tell(self, request: Request) -> None:
+    def _teach(self, request: Request) -> None:
         if not self.desk.choices.allows_tell:
             raise RequestError(
                 Status.UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
@@ -254,7 +254,7 @@ class SpamdConnection(connection.Connection):
         done = f"{lesson.done}\r\n".encode()
 
         def answer(outcome: Outcome) -> None:
-            self._write([_taught(done if what_became(outcome) != "known" else b"")])
+            self._write([_taught(done if outcome_word(outcome) != "known" else b"")])
 
         data, whole = self._data(request)
         self.teach(data, whole, lesson.label, answer, request.headers.get("user"))
@@ -297,7 +297,7 @@ class SpamdConnection(connection.Connection):
         request = self.request
         passes = self.desk.choices.passes and kind in {"busy", "late"}
         if passes and request is not None and request.command in _JUDGING:
-            self._write(told(request, False, 0.0, [], []))
+            self._write(scored_answer(request, False, 0.0, [], []))
             return
         self._fail(_STATUS[kind], why or connection.REASONS[kind])
 
@@ -318,7 +318,7 @@ def reply(
     data: the message, or its beginning if it is not whole.  wanted: headers that it gets.
     """
     body = _body(request, judgement, data, whole, wanted)
-    return told(
+    return scored_answer(
         request,
         connection.is_spam(judgement),
         connection.score(judgement),
@@ -327,7 +327,7 @@ def reply(
     )
 
 
-def told(
+def scored_answer(
     request: Request, spam: bool, points: float, names: Sequence[str], body: list[bytes]
 ) -> list[bytes]:
     """Return the pieces of the answer with a score.

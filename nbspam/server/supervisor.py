@@ -143,7 +143,7 @@ class Supervisor:
         self.fits_at = max(self.fits_at, now + _FIT_AGAIN)
         self.service.tally.add("trouble model")
         if os.WIFSIGNALED(status):  # else it has told why
-            self.service.log.told(f"{_NOT_FITTED}: {_cause(status, False)[1]}")
+            self.service.log.noted(f"{_NOT_FITTED}: {_cause(status, False)[1]}")
 
     def tick(self) -> None:
         """Restart workers that have ended, and tell systemd that the server is alive."""
@@ -161,7 +161,7 @@ class Supervisor:
         for row in [row for row, when in self.waiting.items() if when <= now]:
             del self.waiting[row]
             self.start(row)
-        self.tell()
+        self.announce()
         stuck = [worker for worker in self.workers.values() if self.is_stuck(worker, now)]
         for worker in stuck:
             worker.is_hung = True
@@ -188,7 +188,7 @@ class Supervisor:
             service.tally.add(f"ended {cause}")
             self.waiting[worker.row] = max(now, worker.born + _SOON)
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Announce once that all workers answer."""
         rows = [worker.row for worker in self.workers.values()]
         began = [row for row in rows if self.service.tally.row(row, "beat")]

@@ -80,7 +80,7 @@ class AccountWatcher(threading.Thread):
                         self.error = error
                         return
                     if not self._is_asked_to_end:
-                        self._log.told(str(error), account=self.name)
+                        self._log.noted(str(error), account=self.name)
                         self._tally.add("trouble failed")
                     self._pause_before_connecting()
         except BaseException as error:  # a bug: `watch` raises it
@@ -103,11 +103,11 @@ class AccountWatcher(threading.Thread):
             start = time.perf_counter()
             report = self._account.sort_once(session, today())
             self._has_sorted, self._pause = True, _PAUSES[0]
-            self._tell(report, time.perf_counter() - start)
+            self._log_report(report, time.perf_counter() - start)
             has_idle = "IDLE" in session.abilities
             session.wait(_IDLE_SECONDS if has_idle else _POLL_SECONDS, self._woken)
 
-    def _tell(self, report: SortingReport, seconds: float) -> None:
+    def _log_report(self, report: SortingReport, seconds: float) -> None:
         """Write a line for each message that was judged or learned, and count it."""
         name, ms = self.name, round(seconds * 1000, 1)
         for one in report.judged:
@@ -121,10 +121,10 @@ class AccountWatcher(threading.Thread):
             self._log.answered(account=name, taught=one.label, ms=ms)
             self._tally.add("lesson learned")
         for failed in report.skipped:
-            self._log.told(f"skipped {failed.name}: {failed.reason}")
+            self._log.noted(f"skipped {failed.name}: {failed.reason}")
             self._tally.add("trouble failed")
         for note in report.notes:
-            self._log.told(note, account=name)
+            self._log.noted(note, account=name)
 
 
 def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | None) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from nbspam.errors import ModelWarning, UsageError
 from nbspam.server.choices import Service, connected_user
 from nbspam.server.connection import Connection, Desk
-from nbspam.server.judge import Judge, Users
+from nbspam.server.judge import Judge, UserCounts
 from nbspam.server.lessons import Courier, TaughtModels, Teacher
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import Mailboxes
@@ -99,7 +99,7 @@ class _EventLoopWorker:
         users = None
         if choices.users is not None:
             on_users = partial(on_trouble, "the site's model judges a user's mail")
-            users = Users(choices.users, limits.users_bytes, on_users)
+            users = UserCounts(choices.users, limits.users_bytes, on_users)
         on_model = partial(on_trouble, "the model as it was goes on judging")
         judge = Judge(model, choices.rule_of, on_model, service.tally, users)
         self.models = models = TaughtModels(choices.model_path, choices.users)
@@ -209,13 +209,13 @@ class _EventLoopWorker:
     def warned(self, message: Warning | str, kind: type[Warning], *_: Any) -> None:
         """Log a fault of a model's journal."""
         self.service.tally.add("trouble model")
-        self.service.log.told(str(message) if issubclass(kind, ModelWarning) else kind.__name__)
+        self.service.log.noted(str(message) if issubclass(kind, ModelWarning) else kind.__name__)
 
     def failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log an error of the loop in one line, unless a client has only gone."""
         error = context.get("exception")
         if error is None:
-            self.service.log.told(f"internal error: {context.get('message')}")
+            self.service.log.noted(f"internal error: {context.get('message')}")
         elif not isinstance(error, OSError):
             # The loop's own message shows arguments of functions, which may be mail.
             self.service.log.failed("internal error", error)

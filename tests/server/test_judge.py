@@ -15,7 +15,7 @@ from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.mail import address_lists
 from nbspam.server.choices import LIMITS
-from nbspam.server.judge import BATCH, Judge, Users, open_served
+from nbspam.server.judge import BATCH, Judge, UserCounts, open_served
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.settings import SettingsChoices, chosen_settings
@@ -295,7 +295,7 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
         path.write_text(text)
 
     model, troubles = open_served(str(own_model)), []
-    users = Users(str(tmp_path / "users"), 1 << 20, troubles.append)
+    users = UserCounts(str(tmp_path / "users"), 1 << 20, troubles.append)
     judge = Judge(model, Classifier.rule.fget, troubles.append, ServerTally(1), users)
 
     async def label(user=""):

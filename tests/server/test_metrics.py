@@ -118,7 +118,7 @@ def test_lines_that_nobody_reads_are_dropped_and_counted_and_hold_up_nobody():
     os.close(read)
     Log("text", write).answered(verdict="spam")
     os.close(write)
-    Log("text", write).told("nobody reads this")
+    Log("text", write).noted("nobody reads this")
 
     for kind in ("text", "json"):
         for read, write in (os.pipe(), [end.detach() for end in socket.socketpair()]):
@@ -133,7 +133,7 @@ def test_lines_that_nobody_reads_are_dropped_and_counted_and_hold_up_nobody():
                     begun += os.read(read, 1 << 20)
                 assert begun.count(b"\n") == 9_000 - len(drops)
                 assert begun.endswith(b"\n")
-                log.told("somebody reads again")
+                log.noted("somebody reads again")
                 assert os.read(read, 1 << 20).count(b"\n") == 1
             finally:
                 os.close(read)

@@ -18,8 +18,8 @@ from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import own_rule
 from nbspam.server.judge import (
     Judge,
+    UserCounts,
     UserError,
-    Users,
     check_folder,
     check_site,
     known_as,
@@ -183,7 +183,7 @@ class House:
 
     def __init__(self, site, folder, room, mailboxes):
         self.troubles = []
-        self.users = Users(str(folder), room, self.troubles.append)
+        self.users = UserCounts(str(folder), room, self.troubles.append)
         self.tally = ServerTally(2)
         model = StoredModel(site)
         self.judge = Judge(model, own_rule, self.troubles.append, self.tally, self.users)

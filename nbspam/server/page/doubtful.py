@@ -270,7 +270,7 @@ class Doubting:
         problem = None
         if process.returncode and not self._ends:
             problem = said[-1] if said else f"its process was ended by {process.returncode}"
-            self._log.told(f"doubtful messages were not looked for: {problem}")
+            self._log.noted(f"doubtful messages were not looked for: {problem}")
         try:
             release(database, now, problem)
         except NbspamError as error:

@@ -70,7 +70,7 @@ def key_of(name: str) -> str:
 
 
 class ReviewMailbox:
-    """The messages of a mailbox, which is searched each time, and the page's memory of them.
+    """The messages of a mailbox, which is searched for each list, and the page's memory of them.
 
     path: raises InputError if nothing is there.  model: the path of the model that the messages
     teach; the memory lies beside it.  user: whose own model it is, from `judge.known_as`; "" for
@@ -91,7 +91,7 @@ class ReviewMailbox:
         self._last: tuple[Stamp | None, list[MailboxLetter]] = (None, [])
 
     def _check(self) -> None:
-        """Raise InputError if nothing is there any more."""
+        """Raise InputError if there is no mailbox any more."""
         if files.is_url(self.path) or not os.path.exists(self.path):
             raise InputError(
                 f"--review {self.path}: no such mailbox; give a Maildir, mbox, folder or account"
@@ -128,7 +128,7 @@ class ReviewMailbox:
         """Return the newest messages, newest first; raises InputError."""
         stamp = stamp_of(self.path) if os.path.isfile(self.path) else None
         if stamp is None or stamp != self._last[0]:
-            # Before the look: messages written during it show at the next one.
+            # Stamped before the look: messages written during it show at the next one.
             self._last = stamp, self._look()
         return self._last[1]
 

@@ -132,7 +132,7 @@ class Reviewer:
     async def listing(self, user: str, wanted: MessageFilter, start: int, number: int) -> Listing:
         """Return the wanted messages from `start` on, at most `number`; raises NbspamError.
 
-        The newest messages without a verdict get one before that; the others in time.
+        The newest messages without a verdict get one first, the others in the background.
         """
         box = await self.run(self._box, user)
         # An empty message, so that the judge takes in the lessons of all processes.
@@ -229,7 +229,7 @@ class Reviewer:
             await self.run(box.database.note, rows)
 
     async def _judged(self, box: ReviewMailbox, letter: MailboxLetter, data: bytes) -> SeenMessage:
-        """Judge a message alone, so that incoming mail waits for no more than that."""
+        """Judge one message; between two of them, incoming mail gets its turn."""
         judgement = None
         try:
             judgement = await self._judge.judge(self._cut(data), True, box.user)
@@ -238,7 +238,7 @@ class Reviewer:
         return _seen(letter, data, judgement)
 
     def _cut(self, data: bytes) -> bytes:
-        """Return the part of a message that is judged, as of mail systems' messages."""
+        """Return the part of a message that is judged, as for mail systems."""
         return data[: self._limits.message_bytes]
 
     # ---- teaching ----
@@ -280,7 +280,7 @@ class Reviewer:
 
     @contextlib.asynccontextmanager
     async def _turn(self, box: ReviewMailbox) -> AsyncIterator[None]:
-        """Let no other visitor of any worker teach until the lesson is noted."""
+        """Keep visitors of all workers from teaching until a lesson is noted."""
         async with self._teaching, contextlib.AsyncExitStack() as stack:
             await self.run(stack.enter_context, box.database.turn())
             yield
