@@ -139,16 +139,16 @@ def settings_from_state(state: Mapping[str, Any]) -> Settings:
 
 def settings_from_dict(values: dict[str, Any]) -> Settings:
     """Return the settings that `to_dict` described."""
-    prior, columns = values["class_prior"], values.get("columns", NO_COLUMNS._asdict())
+    prior, columns = values["class_prior"], values.get("columns")
     return Settings(
         **{
             **values,
             "tokens": TokenSettings(**values["tokens"]),
             "class_prior": tuple(prior) if isinstance(prior, list) else prior,
             "strip": tuple(values["strip"]),
-            "columns": NO_COLUMNS
-            if columns is None
-            else TextColumns(tuple(columns["text"]), columns["label"]),
+            "columns": TextColumns(tuple(columns["text"]), columns["label"])
+            if columns is not None
+            else NO_COLUMNS,
         }
     )
 
@@ -380,7 +380,7 @@ def look_at_items(
 
 
 def as_learned(reading: SourceOptions, settings: Settings) -> SourceOptions:
-    """Return how sources are read for a model, which remembers its columns and their contents."""
+    """Return how sources are read for a model, which remembers the columns of its table."""
     columns = settings.columns
     is_mail = bool(columns.text) and settings.reading == "mail"
     return reading._replace(learned=columns, is_mail=is_mail)
@@ -413,7 +413,7 @@ UNBOUNDED = Bounds()
 
 
 def check_unbounded(bounds: Bounds, what: str) -> None:
-    """Raise UsageError if there are bounds; what: that which has no use for them."""
+    """Raise UsageError if there are bounds; what: the kind of model that takes none."""
     if bounds != UNBOUNDED:
         raise UsageError(
             f"--max-tokens, --no-ledger, --vocabulary: not for {what}; leave them out"

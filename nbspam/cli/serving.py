@@ -191,13 +191,13 @@ def serve_command(**values: Any) -> None:
     from nbspam.server.supervisor import serve
 
     context, values = click.get_current_context(), with_account_url(values)
-    choices = service_options(**values, book=_book_of(values))
+    choices = server_choices(**values, book=_book_of(values))
     is_new = _is_new(values["model_path"])
     used = [listeners_of(values, choices)]
 
     def again() -> "Reread":
         values = values_again(context, choices.book)
-        renewed = service_options(**values)
+        renewed = server_choices(**values)
 
         def listening() -> "Sockets":
             used[0] = listeners_of(values, renewed, used[0])
@@ -223,9 +223,9 @@ def _is_new(model: str) -> bool:
 
 
 def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "AccessBook | None":
-    """Return the ways to the account on the page; None: it shows none.
+    """Return the access to the account on the page; None: it shows none.
 
-    before: a book with secrets typed earlier.
+    before: a book whose typed secrets are used again.
     """
     if values["review"] is None or not is_account(values["review"]):
         return None
@@ -254,7 +254,7 @@ def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, A
     }
 
 
-def service_options(
+def server_choices(
     model_path: str,
     allow_tell: bool,
     report_teaches: bool,
@@ -275,7 +275,7 @@ def service_options(
     book: "AccessBook | None",
     **more: Any,
 ) -> "ServerChoices":
-    """Return the choices for the service; raises NbspamError."""
+    """Return the owner's choices for the server; raises NbspamError."""
     from nbspam.mail.verdict_headers import HeaderChoices, checked_tag
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
@@ -323,7 +323,7 @@ def _check_page(
     elif web is None:
         raise UsageError(f"--review {review}: shown on a page; give --web 127.0.0.1:PORT, too")
     elif users is not None:
-        check_mailboxes(review)  # whose mailbox is no Maildir moves nothing
+        check_mailboxes(review)  # mail moves only for users whose mailbox is a Maildir
     else:
         with closing(review_mailbox(review, model_path, book)) as mailbox:
             mailbox.check(move)
@@ -332,12 +332,10 @@ def _check_page(
 def listeners_of(
     values: dict[str, Any], choices: "ServerChoices", before: "Listeners | None" = None
 ) -> "Listeners":
-    """Listen on the addresses that options name, and warn of those where others may teach.
+    """Listen on the addresses that options name; raises NbspamError.
 
+    Prints the address of the page first, and warns of addresses where other machines may teach.
     before: sockets that are used already.
-
-    The first line that is printed is the address of the page, if there is to be one.  Raises
-    NbspamError.
     """
     from nbspam.server.choices import SocketRights, listen, page_of
     from nbspam.server.worker import PROTOCOLS, protocol

@@ -29,7 +29,7 @@ from nbspam.settings import PRESETS
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.items import Item
 from nbspam.sources.mailboxes import is_maildir
-from nbspam.store.assembly import begun, check_ledger
+from nbspam.store.assembly import check_ledger, empty_model
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens, with_lists
 from nbspam.verdicts import Skipped, Verdict
@@ -262,7 +262,7 @@ def sorting_classifier(
     kind, and unless its answers are ham, spam and unsure.
     """
     there = os.path.exists(path)
-    classifier = with_lists(load_tokens(path), path) if there else begun(PRESETS["mail"])
+    classifier = with_lists(load_tokens(path), path) if there else empty_model(PRESETS["mail"])
     rule = rule_of(classifier)
     check_labels("nbspam sort", (*classifier.classes, *rule.actions))
     return classifier, rule

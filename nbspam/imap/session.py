@@ -259,7 +259,18 @@ class AccountSession:
     def open(self, folder: str, writes: bool = False) -> OpenFolder:
         """Select a folder.  writes: flags may be set and messages moved."""
         try:
-            return self._opened(folder, writes)
+            with asking(self.url, "SELECT", folder):
+                found = self._client.select_folder(folder, readonly=not writes)
+                permanent = {_text(each).lower() for each in found.get(b"PERMANENTFLAGS", ())}
+                flags = {_text(each).lower() for each in found.get(b"FLAGS", ())}
+                self.folder = OpenFolder(
+                    folder,
+                    int(found.get(b"UIDVALIDITY", 0)),
+                    int(found.get(b"EXISTS", 0)),
+                    frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
+                    "\\*" in permanent,
+                )
+            return self.folder
         except AccountRefusedError as error:
             if error.code != "NONEXISTENT":
                 raise
@@ -269,20 +280,6 @@ class AccountSession:
                 f"{self.url.account}: {folder}: no such folder; there is {', '.join(like)}",
                 error.code,
             ) from None
-
-    def _opened(self, folder: str, writes: bool) -> OpenFolder:
-        with asking(self.url, "SELECT", folder):
-            found = self._client.select_folder(folder, readonly=not writes)
-            permanent = {_text(each).lower() for each in found.get(b"PERMANENTFLAGS", ())}
-            flags = {_text(each).lower() for each in found.get(b"FLAGS", ())}
-            self.folder = OpenFolder(
-                folder,
-                int(found.get(b"UIDVALIDITY", 0)),
-                int(found.get(b"EXISTS", 0)),
-                frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
-                "\\*" in permanent,
-            )
-        return self.folder
 
     # ---- messages ----
 

@@ -421,28 +421,28 @@ class Judge:
         rule = self._rule_of(classifier)
         items = [Item("-", None, case.data) for case in cases]
         owners = self._own_counts(cases)
-        lists = self._lists_of(cases)
+        lists, trusted = self._lists_of(cases), classifier.settings.authserv_id
         if any(own is not None for own in owners):
             verdicts = iter(personal.classify(classifier, items, owners, rule))
         else:
             verdicts = classifier.classify(items, rule=rule)
         found: list[Judgement | Exception] = []
         for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
-            match = self._match(case, lists[case.user])
-            is_known = case.explain and self._model.filed(case.data).label is not None
             if isinstance(verdict, Skipped):
                 found.append(NbspamError(verdict.reason))
-            elif own is None:
+                continue
+            is_known = case.explain and self._model.filed(case.data).label is not None
+            if own is None:
                 why = classifier.explain(item, rule) if case.explain else None
                 learned = float(classifier.table.n_docs)
                 given = Judgement(verdict, rule, why, classifier.lack, learned, is_known)
-                found.append(_listed(given, match))
             else:
                 why = personal.explain(classifier, item, own, rule) if case.explain else None
                 own_rule = personal.rule_for(classifier, own, rule)
                 lack, learned = personal.lack_of_own(classifier, own), n_learned(classifier, own)
                 given = Judgement(verdict, own_rule, why, lack, learned, is_known)
-                found.append(_listed(given, match))
+            matches = (each.match(case.data, case.user, trusted) for each in lists[case.user])
+            found.append(_listed(given, next(filter(None, matches), None)))
         return found
 
     def _lists_of(self, cases: Sequence[WaitingMessage]) -> dict[str, list[AddressLists]]:
@@ -459,12 +459,6 @@ class Judge:
                 self._on_trouble(error)
                 found[user] = []
         return found
-
-    def _match(self, case: WaitingMessage, lists: Sequence[AddressLists]) -> ListMatch | None:
-        """Return the first line that a message fits."""
-        trusted = self._classifier.settings.authserv_id
-        matches = (each.match(case.data, case.user, trusted) for each in lists)
-        return next(filter(None, matches), None)
 
     def _own_counts(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
         """Return the counts of each message's user, None for the site's model."""

@@ -78,14 +78,14 @@ def is_account(path: str) -> bool:
     return path[:8].lower().startswith(("imap://", "imaps://"))
 
 
-def named(path: str) -> str:
-    """Return a path in small letters; of a URL, without its query."""
+def lower_name(path: str) -> str:
+    """Return a path in small letters; a URL loses its query."""
     return (path.partition("?")[0] if is_url(path) else path).lower()
 
 
 def kind_by_name(path: str) -> str | None:
     """Return the format, one of FORMATS, that the ending of a file name means, or None."""
-    name = named(path)
+    name = lower_name(path)
     stem, ending = os.path.splitext(name)
     if ending in COMPRESSED:
         ending = os.path.splitext(stem)[1]
@@ -394,7 +394,7 @@ def is_implausible(n_expanded: int, n_packed: int) -> bool:
 
 def _opener(path: str) -> Callable[..., Any] | None:
     """Return the function that decompresses a file with this ending; None: there is no need."""
-    path = named(path)
+    path = lower_name(path)
     if path.endswith(".zst"):
         return _open_zstd
     module = next((name for end, name in _LIBRARIES.items() if path.endswith(end)), None)
@@ -471,7 +471,7 @@ def _problem(name: str, error: BaseException) -> str | None:
 
 def _damages(path: str) -> tuple[type[Exception], ...]:
     """Return the errors, besides OSError, that reading damaged data of this kind raises."""
-    path = named(path)
+    path = lower_name(path)
     if path.endswith((".gz", ".tgz")):
         import zlib
 

@@ -102,7 +102,7 @@ class SourceOptions(NamedTuple):
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
     follows_links: bool = True  # those in folders
-    accounts: "Callable[[], AccessBook] | None" = None  # ways to mail accounts; None: usual ones
+    accounts: "Callable[[], AccessBook] | None" = None  # access to mail accounts; None: the usual
 
     @property
     def wanted(self) -> files.NamedColumns:

@@ -187,8 +187,8 @@ def _last_seen(table: CountTable, parts: Sequence[ModelMessages]) -> Days:
     return last_seen
 
 
-def begun(settings: Settings) -> Classifier:
-    """Return the model of ham and spam that has not learned any message."""
+def empty_model(settings: Settings) -> Classifier:
+    """Return the model of ham and spam that has learned no message."""
     nothing = np.empty(0, np.uint64)
     documents = no_documents(np.empty(0, np.int64), settings.weighting != PRESENCE)
     days = np.empty(0, np.uint16)

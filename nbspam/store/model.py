@@ -38,10 +38,10 @@ from nbspam.sources.arrival import GIVEN, ORDERS, arranged
 from nbspam.sources.items import Item, looked_through
 from nbspam.store.assembly import (
     Lessons,
-    begun,
     check_known,
     check_ledger,
     compacted,
+    empty_model,
     lessons_of,
     memory_of,
     with_changes,
@@ -485,7 +485,7 @@ class StoredModel:
     def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
         if self._new is not None and not os.path.exists(self.path):
             self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
-            self._begin(begun(self._new))
+            self._begin(empty_model(self._new))
             return
         server = self if self._served is None else _SERVED.get(self.path) or self
         known, base = server._loaded

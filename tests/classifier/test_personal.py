@@ -15,7 +15,7 @@ from nbspam.classifier.training import learn_items
 from nbspam.decision import UNDECIDED, cutoffs
 from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_settings
 from nbspam.sources.items import Item, read_items
-from nbspam.store.assembly import begun
+from nbspam.store.assembly import empty_model
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.people import learned_sent_mail
 from nbspam.tokens.tokenizer import tokenize
@@ -181,7 +181,7 @@ def test_ten_messages_overrule_the_shared_model_where_they_differ(label, other):
 
 
 def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
-    nothing, taught = begun(SETTINGS), mails("ham", 0, 30) + mails("spam", 0, 30)
+    nothing, taught = empty_model(SETTINGS), mails("ham", 0, 30) + mails("spam", 0, 30)
     own, items = model_of(nothing, taught), items_of(mails("ham", 30, 60) + mails("spam", 30, 60))
 
     assert personal.lack_of_own(nothing, own) is None
@@ -198,7 +198,7 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
 
 
 def test_whoever_knows_one_class_only_is_unsure():
-    nothing = begun(SETTINGS)
+    nothing = empty_model(SETTINGS)
     keys = np.array([1], np.uint64)
     own = personal.OwnCounts(keys, np.array([[0, 1, 0]], np.float32), np.array([0.0, 1.0]))
 

@@ -77,7 +77,7 @@ class ReviewMailbox:
     the site's.
     """
 
-    book: AccessBook | None = None  # the ways to a mail account; None: it is none
+    book: AccessBook | None = None  # the access to a mail account; None: it is none
 
     def __init__(self, path: str, model: str, user: str = "") -> None:
         self.path = path
