@@ -250,7 +250,7 @@ class AnyClassifier(ABC):
         rule: turns probabilities into labels; the classifier's own rule unless given.
         """
         work = partial(self._verdict_chunk, rule)
-        for results in ordered_map(work, self.chunks(inputs), jobs):
+        for results in ordered_map(work, self.chunks(inputs, jobs), jobs):
             yield from results
 
     def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:

@@ -108,6 +108,20 @@ def test_every_input_gets_its_own_answer_and_verdict_whatever_the_names(jobs):
             assert verdict.posterior["above"] == pytest.approx(1 / (1 + np.exp(-2 * value)))
 
 
+def test_chunks_are_made_for_the_processes_that_judge_them(monkeypatch):
+    asked = []
+    chunks = Signs.chunks
+
+    def watched(self, inputs, jobs=1):
+        asked.append(jobs)
+        return chunks(self, inputs, jobs)
+
+    monkeypatch.setattr(Signs, "chunks", watched)
+    list(Signs(1.0).answers(INPUTS, 2))
+    list(Signs(1.0).classify(INPUTS, 2))
+    assert asked == [2, 2]
+
+
 def test_shifts_add_up_and_a_rule_given_replaces_the_classifiers_own():
     shift = np.array([0.0, 1.5])
     classifier = Signs(1.0).shifted(shift).shifted(shift)

@@ -17,7 +17,7 @@ from nbspam.verdicts import Skipped
 from nbspam.workers import Engine, Workers, ordered_map
 
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
-_LAST_ITEMS = 64  # items in these
+_LAST_ITEMS = 128  # items in these: E-325
 # Modules that are imported late, because a single message may not need them.
 _FOR_HTML = (
     *("nbspam.mail.html", "nbspam.mail.sheets", "nbspam.mail.attachments"),
@@ -65,11 +65,14 @@ def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
     The last chunks are small, so that all processes finish at about the same time.  Engines get
     the bytes of files, which may not be on their machines.
     """
+    if jobs == 1:
+        yield from chunks(items)
+        return
     if isinstance(jobs, Engine):
         items = map(with_data, items)
     last: deque[Chunk] = deque()
     for number, chunk in enumerate(chunks(items)):
-        if number == 1 and jobs != 1 and not chunk[0].is_text:
+        if number == 1 and not chunk[0].is_text:
             # Processes are forked for the second chunk: what mail needs is imported once.  For
             # HTML that takes 15 ms, and mail without any need not wait.
             import_module("nbspam.tokens.forms")
@@ -174,19 +177,17 @@ def _messages(
 
     items: with their positions.  note: called with position, item, data and opened data of each.
     """
-
-    def message_in(pair: tuple[int, Item]) -> Message | None:
-        place, item = pair
+    messages = []
+    for place, item in items:
         try:
             data = item.read()
         except InputError as error:
             failures[place] = Skipped(item.name, str(error))
-            return None
+            continue
         opened = _opened(item, data, settings)
         note(place, item, data, opened)
-        return _message(opened, settings)
-
-    return [message for message in map(message_in, items) if message is not None]
+        messages.append(_message(opened, settings))
+    return messages
 
 
 def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:

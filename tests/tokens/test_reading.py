@@ -5,7 +5,8 @@ from sklearn.datasets import _twenty_newsgroups as reference
 
 from nbspam.errors import UsageError
 from nbspam.settings import STRIPPABLE, Settings
-from nbspam.tokens.items_to_messages import strip
+from nbspam.sources.items import Item
+from nbspam.tokens.items_to_messages import chunks_of, strip
 
 THEIRS = {
     "headers": reference.strip_newsgroup_header,
@@ -59,3 +60,9 @@ def test_the_trained_model_strips_what_it_reads_too(nbspam, folder, model):
     headed = nbspam("classify", stdin=b"X: buy cheap pills\n\nlunch on friday?")[1]
     bare = nbspam("classify", stdin=b"\n\nlunch on friday?")[1]
     assert headed == bare
+
+
+@pytest.mark.parametrize(("jobs", "sizes"), [(1, [256, 256, 88]), (2, [256, 128, 128, 88])])
+def test_the_last_chunks_are_small_where_several_processes_share_them(jobs, sizes):
+    items = [Item(str(number), None, b"", is_text=True) for number in range(600)]
+    assert list(map(len, chunks_of(items, jobs))) == sizes
