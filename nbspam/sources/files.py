@@ -95,10 +95,7 @@ def kind_by_name(path: str) -> str | None:
 def packed_kind(name: str) -> str | None:
     """Return "tar", "zip" or "parquet" if the ending of a name says so, else None."""
     name = name.lower()
-    for kind, ends in PACKED.items():
-        if name.endswith(ends):
-            return kind
-    return None
+    return next((kind for kind, ends in PACKED.items() if name.endswith(ends)), None)
 
 
 def beside(index: str, path: str) -> str:

@@ -26,6 +26,10 @@ from nbspam.sources.files import (
 SEQUENCES = ".mh_sequences"
 MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
 _DIGITS = re.compile(r"(\d+)")
+# What follows the last dot of files that may hold many messages; most files have something else.
+_TELLING = frozenset(
+    end.rpartition(".")[2] for ends in (MBOX_NAMES, *PACKED.values()) for end in ends
+)
 HAM_AND_SPAM = frozenset(("ham", "spam"))
 # Halves of a class (spam-train, spam-test), numbered parts of a corpus (part1, fold-2), and file
 # names that tell the class; spmsg is Ling-Spam's word for spam, whose other files are ham.
@@ -249,11 +253,11 @@ def is_maildir(path: str) -> bool:
 
 def file_kind(name: str) -> str:
     """Return the kind of a file in a tree, "unsure" if its name does not tell."""
-    if name.lower().endswith(MBOX_NAMES):
-        return "mbox"
-    if kind := packed_kind(name):
-        return kind
-    return "eml" if "." in name or _DIGITS.search(name) else "unsure"
+    _, dot, ending = name.rpartition(".")
+    kind = None
+    if ending.lower() in _TELLING:
+        kind = "mbox" if name.lower().endswith(MBOX_NAMES) else packed_kind(name)
+    return kind or ("eml" if dot or _DIGITS.search(name) else "unsure")
 
 
 def is_hidden(name: str) -> bool:
