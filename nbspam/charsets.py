@@ -67,10 +67,8 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def _marked(data: bytes) -> str | None:
-    """Return the charset whose byte order mark data begin with; None if there is no mark."""
-    if not data.startswith(MARKED):
-        return None
+def _marked(data: bytes) -> str:
+    """Return the charset whose byte order mark data begin with."""
     return next(codec for mark, codec in _MARKS.items() if data.startswith(mark))
 
 
@@ -172,18 +170,17 @@ def to_utf8(
     # Most text is ASCII, whatever it is declared to be.
     if has_ascii and data.isascii() and not (may_be_utf8 and ESCAPE in data):
         return data, None if codec else "charset-unknown"
-    marked = _marked(data)
-    if marked is not None and (not name or name.startswith("utf")):
-        return _utf8(data.decode(marked, "replace")), None
-    if may_be_utf8:
-        data = data.removeprefix(codecs.BOM_UTF8)
-        if is_utf8(data) and data.find(b"\x1b$") < 0:
-            return data, None
-    elif decode is not None and codec != "ascii":
+    if may_be_utf8 and is_utf8(data) and (ESCAPE not in data or data.find(b"\x1b$") < 0):
+        return data.removeprefix(codecs.BOM_UTF8), None
+    if data.startswith(MARKED) and (not name or name.startswith("utf")):
+        return _utf8(data.decode(_marked(data), "replace")), None
+    if decode is not None and codec != "ascii":
         try:
             return _utf8(decode(data)[0]), None
         except UnicodeError:
             return _decode_most(data, codec, guess or CharsetGuess()), "charset-wrong"
+    if may_be_utf8:
+        data = data.removeprefix(codecs.BOM_UTF8)
     defect = "charset-missing" if not name else "charset-wrong" if codec else "charset-unknown"
     return _guessed(data, guess or CharsetGuess()), defect
 
@@ -292,8 +289,8 @@ def _likely_encoding(lines: list[bytes]) -> str:
 
 def _wide_encoding(line: bytes) -> str | None:
     """Return the encoding of a first line if its units are longer than bytes, else None."""
-    if (marked := _marked(line)) is not None:
-        return marked
+    if line.startswith(MARKED):
+        return _marked(line)
     # Without a mark: every other byte of column names in Latin letters is zero.
     even, odd = line[0::2].count(0), line[1::2].count(0)
     if max(even, odd) * 4 > len(line) and min(even, odd) == 0:

@@ -120,10 +120,10 @@ class _MessageReader:
         self.texts = [self.decoded(i, text) for i, text in enumerate(self.parts.texts)]
         if self.parts.encoded:
             self.parts.decode_fields(CharsetGuess(self.parts.undeclared))
-        are_html = [text.is_html for text in self.parts.texts]
+        self.are_html = [text.is_html for text in self.parts.texts]
         if sum([len(text) for text in self.texts]) > limits.source:
             self.defects.add("truncated")
-            self.texts = shared(self.texts, are_html, limits.source)
+            self.texts = shared(self.texts, self.are_html, limits.source)
 
     def decoded(self, index: int, text: FoundText) -> bytes:
         """Return a text in UTF-8, without uuencoded files."""
@@ -186,7 +186,7 @@ class _MessageReader:
 
     def bounded(self, fields: list[Field]) -> list[Field]:
         """Return the fields, shortened if a subject, heads or names of files are endless."""
-        sizes = [len(field.text) for field in fields]
+        sizes = [len(text) for _, text in fields]
         if sum(sizes) <= self.limits.source:
             return fields
         self.defects.add("truncated")
@@ -198,13 +198,13 @@ class _MessageReader:
 
     def parsed(self) -> dict[int, "Html"]:
         """Return the texts in HTML, read, by their numbers."""
-        are_html = [i for i, text in enumerate(self.parts.texts) if text.is_html]
-        if not are_html:
+        if True not in self.are_html:
             return {}
         # Imported late: a message without HTML need not wait for it.
         from nbspam.mail.html import read_html
 
-        return dict(zip(are_html, read_html([self.texts[i] for i in are_html]), strict=True))
+        places = [i for i, is_html in enumerate(self.are_html) if is_html]
+        return dict(zip(places, read_html([self.texts[i] for i in places]), strict=True))
 
     def documents(self, urls: list[bytes]) -> list[Field]:
         """Return the fields of attached documents, and add their links to `urls`."""

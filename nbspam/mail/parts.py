@@ -304,15 +304,15 @@ class Parts:
             block = self.shortened(whole)
         is_coded = not is_plain(block)
         if is_coded:
-            _, settings = content_value(telling.get(b"content-type", b""))
-            self.encoded.append((len(self.fields), _charset(settings)))
+            charset = _charset(content_value(telling.get(b"content-type", b""))[1])
+            self.encoded.append((len(self.fields), charset))
         self.fields.append(Field(kind, block))
         if kind == HEAD and (subject := telling.get(b"subject")) is not None:
             # Words of the subject count as words of the body, too (E-038).
             if (is_coded or block is not whole) and not is_plain(subject):
                 subject = b" " + unfold(subject)
             if is_coded:
-                self.encoded.append((len(self.fields), _charset(settings)))
+                self.encoded.append((len(self.fields), charset))
             self.fields.append(Field("body", subject))
         content = data[body:]
         encoding = transfer_encoding(telling.get(b"content-transfer-encoding", b""))

@@ -119,6 +119,8 @@ def test_neither_one_bad_byte_nor_a_mark_of_byte_order_spoils_what_is_declared()
     assert text.decode().startswith(FAPIAO)
     assert defect == "charset-wrong"
     assert to_utf8(b"\xff\xfebuy now", "windows-1252") == ("ÿþbuy now".encode(), None)
+    marked = codecs.BOM_UTF8 + "café à la crème".encode("cp1252")
+    assert to_utf8(marked, "utf-8") == ("café à la crème".encode(), "charset-wrong")
 
 
 @examples(150)
