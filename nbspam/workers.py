@@ -108,7 +108,7 @@ def return_freed_memory() -> None:
     """Return freed memory to the system, after a model was fitted or read again.
 
     A fit takes several times the size of the model.  glibc would keep that for the next one,
-    which a server may never make: after 1,000 lessons a worker had 211 MB, and so 145.
+    which a server may never make: after 1,000 lessons a worker had 211 MB, and with this 145.
     """
     import ctypes
 
@@ -120,7 +120,7 @@ def allocate_in_one_heap() -> None:
     """Let all threads of this process allocate in one heap; call it before there are any.
 
     glibc gives each thread its own heap, and never returns free memory at its end: after 240
-    lessons and some fits, a worker that shares lessons had 108 MB of its own, and so 57.
+    lessons and some fits, a worker that shares lessons had 108 MB of its own, and with this 57.
     """
     import ctypes
 
@@ -185,7 +185,7 @@ class _ForkedWorker:
 def _forked(
     jobs: int, function: Callable[[Any], Any], last: Callable[[], Any] | None
 ) -> Iterator[list[_ForkedWorker]]:
-    """Give workers that live as long as the context."""
+    """Yield forked workers, which end with the block."""
     workers: list[_ForkedWorker] = []
     try:
         for _ in range(jobs):
@@ -262,7 +262,7 @@ def _serve(
             while True:
                 message = pickle.load(source)
                 compute = partial(function, *message) if message else last
-                assert compute is not None  # it is asked for only where there is one
+                assert compute is not None  # the parent asks for it only if there is one
                 sink.write(_answer(compute))
                 sink.flush()
     finally:

@@ -388,7 +388,7 @@ def _check_keywords(choices: Mapping[str, Any]) -> None:
 
 
 def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Return the choices that belong to a type of choices, removed from the others."""
+    """Take the choices of one type out of all choices, and return them."""
     return {name: choices.pop(name) for name in kind._fields if name in choices}
 
 

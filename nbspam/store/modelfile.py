@@ -421,7 +421,7 @@ def _first_bytes(path: str, count: int) -> bytes:
         return file.read(count)
 
 
-# What judges and what teaches in a process read one copy.
+# The judge and the teacher of a process read one copy.
 _COPIES: WeakValueDictionary[Stamp, mmap.mmap] = WeakValueDictionary()
 IN_MEMORY = ""  # as the path of a copy
 
@@ -435,7 +435,9 @@ def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.
     if memory is None and copy != IN_MEMORY:
         # One process at a time: two that make a copy at once would not share it.
         with contextlib.suppress(OSError, ModelFileError), locked(copy, like=path):
-            memory = _copy_on_disk(descriptor, size, copy, path)  # if there is room, and a right
+            memory = _copy_on_disk(
+                descriptor, size, copy, path
+            )  # if there is room, and permission
     if memory is None:
         memory = mmap.mmap(-1, size)
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
@@ -448,7 +450,7 @@ def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.
 
 
 def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap:
-    """Return a map of a copy of a file, which other processes have made, or else this one does.
+    """Return a map of the copy of a file; makes the copy unless another process has made it.
 
     It is not forced to disk: `remove_copy` comes before a server starts.
     """
@@ -471,7 +473,7 @@ def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap
 
 
 def remove_copy(copy: str) -> None:
-    """Remove a copy; whoever has it mapped keeps it."""
+    """Remove a copy; processes that have mapped it keep it."""
     for name in (copy, f"{copy}.lock"):
         with contextlib.suppress(OSError):
             os.unlink(name)

@@ -36,8 +36,8 @@ from nbspam.sources.items import Item
 from nbspam.store.journal import journal_path
 from nbspam.store.model import StoredModel
 
-LEAST = 2  # messages of each class, without which nothing contradicts anything
-_REST = 10.0  # times as long as a search took, the next one waits
+LEAST = 2  # messages of each class; fewer contradict nothing
+_REST = 10.0  # the next search waits this many times as long as the last one took
 _LOST = 900.0  # seconds after which a search counts as dead
 _NICE = 10
 _MAX_PROBLEM = 500  # bytes
@@ -69,7 +69,7 @@ class DoubtfulMessages(NamedTuple):
         return min(self.n_ham, self.n_spam) >= LEAST
 
 
-class State(NamedTuple):
+class DoubtSearch(NamedTuple):
     """The last search for a mailbox's doubtful messages, and its result."""
 
     found: DoubtfulMessages | None  # None: there was no search yet
@@ -119,7 +119,7 @@ def _doubtful(doubt: Doubt, sender: str, subject: str) -> Doubtful:
 # ---- keeping the result ----
 
 
-def state(box: ReviewMailbox, now: float) -> State:
+def last_search(box: ReviewMailbox, now: float) -> DoubtSearch:
     """Return the last search of a mailbox and its result; raises NbspamError.
 
     now: seconds since 1970.
@@ -130,7 +130,7 @@ def state(box: ReviewMailbox, now: float) -> State:
     )
     is_running = running is not None and abs(now - running) < _LOST
     if text is None:
-        return State(None, 0.0, problem, is_running, not is_running)
+        return DoubtSearch(None, 0.0, problem, is_running, not is_running)
     *numbers, rows = json.loads(text)
     keys = {letter.key for letter in box.newest()}
     here = keys - {key for (key,) in database.run(_SPOKEN, begun, begun)}
@@ -140,7 +140,7 @@ def state(box: ReviewMailbox, now: float) -> State:
     rests = 0 <= now - ended < _REST * (ended - begun)
     is_due = not (is_running or rests) and of != _fingerprint(keys, box.model)
     found = DoubtfulMessages._make([*numbers, kept])
-    return State(found, begun, problem, is_running, is_due)
+    return DoubtSearch(found, begun, problem, is_running, is_due)
 
 
 _SPOKEN = (
@@ -156,7 +156,7 @@ def _fingerprint(keys: Iterable[str], model: str) -> str:
 
 
 def claim(database: Database, now: float) -> bool:
-    """Return whether the caller is the one to search now; raises ModelFileError."""
+    """Claim the search, and return whether it is the caller's now; raises ModelFileError."""
     database.run(
         "UPDATE doubts SET running = ? WHERE running IS NULL OR abs(? - running) >= ?",
         now,
@@ -174,7 +174,7 @@ def release(database: Database, now: float, problem: str | None) -> None:
     database.run("UPDATE doubts SET running = NULL, problem = ? WHERE running = ?", problem, now)
 
 
-def settle(database: Database, key: str, label: str, now: float) -> None:
+def note_settled(database: Database, key: str, label: str, now: float) -> None:
     """Note that a person has confirmed or changed a label that was doubted."""
     database.run("INSERT OR REPLACE INTO settled VALUES (?, ?, ?)", key, label, now)
 
@@ -184,7 +184,7 @@ def look_for_doubtful(
 ) -> None:
     """Look through a mailbox, and note the doubtful messages; raises NbspamError.
 
-    clock: tells the seconds since 1970.  book: the ways to a mail account.
+    clock: tells the seconds since 1970.  book: the access to a mail account.
     """
     begun = clock()
     with contextlib.closing(review_mailbox(mailbox, model, book)) as box:

@@ -16,7 +16,7 @@ from nbspam.evaluation.pages.rendering import environment, hash_of, rate
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally
 from nbspam.server.page.course import LATELY, Course, drawings
 from nbspam.server.page.database import ORDERS, MessageFilter
-from nbspam.server.page.doubtful import LEAST, State
+from nbspam.server.page.doubtful import LEAST, DoubtSearch
 from nbspam.server.page.mailbox import Person
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
@@ -218,7 +218,7 @@ def course_page(bar: PageBar, course: Course) -> str:
     return filled("course.html", bar=bar, course=course, drawn=drawings(course), lately=LATELY)
 
 
-def doubtful_page(bar: PageBar, state: State) -> str:
+def doubtful_page(bar: PageBar, state: DoubtSearch) -> str:
     """Return the page of messages that were probably learned in the wrong class."""
     age = _ago(time() - state.begun)
     return filled("doubtful.html", bar=bar, view=View(), state=state, age=age, least=LEAST)

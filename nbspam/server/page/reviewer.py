@@ -30,7 +30,7 @@ from nbspam.server.page.database import (
     class_before,
     reasons_of,
 )
-from nbspam.server.page.doubtful import Doubting, State, settle, state
+from nbspam.server.page.doubtful import Doubting, DoubtSearch, last_search, note_settled
 from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
@@ -171,15 +171,15 @@ class Reviewer:
         box = await self.run(self._box, user)
         return await self.run(course, box.database, date.today())
 
-    async def doubts(self, user: str) -> State:
+    async def doubts(self, user: str) -> DoubtSearch:
         """Return a user's doubtful messages as far as known; raises NbspamError and OSError.
 
         If mail or lessons have come since the last search, this begins another one.
         """
         return await self.run(self._doubts, await self.run(self._box, user))
 
-    def _doubts(self, box: ReviewMailbox) -> State:
-        found = state(box, time())
+    def _doubts(self, box: ReviewMailbox) -> DoubtSearch:
+        found = last_search(box, time())
         if found.is_due:
             self._doubting.begin(box)
         return found
@@ -260,7 +260,7 @@ class Reviewer:
             outcome = await self._teacher.teach(data, label, box.user)
             await self.run(_note_told, box, moves, key, label, outcome)
         if settles:
-            await self.run(settle, box.database, key, label, time())
+            await self.run(note_settled, box.database, key, label, time())
         unmoved = None
         if moves:
             try:

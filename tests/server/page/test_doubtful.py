@@ -84,7 +84,7 @@ def rounded(found):
 
 def state(box, path, now=NOW):
     """Return what is known of a mailbox, with nothing done."""
-    return doubtful.state(ReviewMailbox(str(box), path), now)
+    return doubtful.last_search(ReviewMailbox(str(box), path), now)
 
 
 def look(box, path, seconds=1):
@@ -180,7 +180,7 @@ def test_messages_of_which_a_person_has_spoken_since_or_that_are_gone_are_not_sh
     told, settled, gone, left, *rest = keys_of(state(box, path).found)
     database.tell(left, "ham", "spam", NOW - 1)
     number = database.tell(told, "ham", "spam", NOW + 1)
-    doubtful.settle(database, settled, "ham", NOW + 2)
+    doubtful.note_settled(database, settled, "ham", NOW + 2)
     (box / gone).unlink()
 
     assert keys_of(state(box, path).found) == [left, *rest]
@@ -251,7 +251,7 @@ def doubting():
 
 
 def now_in(mailbox):
-    return doubtful.state(mailbox, time.time())
+    return doubtful.last_search(mailbox, time.time())
 
 
 def at_rest(mailbox):
