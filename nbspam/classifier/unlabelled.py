@@ -189,7 +189,6 @@ def _fit(
 
 
 def _untrained(settings: Settings) -> Any:
-    """Return the estimator that settings name."""
     prior = settings.class_prior
     class_prior = prior if isinstance(prior, str) else np.array(prior)
     parameters = {"alpha": settings.alpha, "class_prior": class_prior, **settings.parameters}

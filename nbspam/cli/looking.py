@@ -72,7 +72,7 @@ def info_command(model_path: str, as_json: bool) -> None:
             *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
             *([("people", sent.in_words)] if sent else []),
             ("decision", _decision(model_path, classifier)),
-            *((name, _shown(value)) for name, value in settings.items()),
+            *((name, _setting_in_words(value)) for name, value in settings.items()),
             *_probability_rows(classifier),
         ]
     )
@@ -95,8 +95,7 @@ def _probability_rows(classifier: "Classifier") -> "Iterator[tuple[str, ...]]":
         yield (f"… and {len(by_frequency) - _MOST_SHOWN:,} more; all of them: nbspam export",)
 
 
-def _shown(value: object) -> str:
-    """Return a setting in words."""
+def _setting_in_words(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "no"
     if value is None or isinstance(value, bool):

@@ -229,7 +229,6 @@ def _stored_table(model_path: str) -> "StoredTable":
 
 
 def _records_for(model: "StoredTable", rows: inputs.Rows) -> "list[Record]":
-    """Return the rows that the model of a table is to learn or to un-learn."""
     from nbspam.sources.records import read_records
 
     return list(

@@ -82,7 +82,8 @@ class AddressLists(NamedTuple):
         exact = [_text(sender.address) for sender in senders]
         hosts = [address.rpartition("@")[2] for address in exact]
         keys = [listed_form(f"to:{recipient}"), *exact, *(f"list:{each}" for each in list_ids)]
-        keys += [above for host in hosts for above in _with_parents(host)]
+        # A domain, and those above it, the longest first.
+        keys += [host.split(".", n)[n] for host in hosts for n in range(host.count(".") + 1)]
         key = next((key for key in keys if key in self.verbs), None)
         if key is None:
             return None
@@ -124,12 +125,6 @@ def listed_form(address: str) -> str:
         with suppress(UnicodeError):  # no domain
             host = host.encode("idna").decode()
     return name + host
-
-
-def _with_parents(host: str) -> list[str]:
-    """Return a domain and those above it, the longest first."""
-    labels = host.split(".")
-    return [".".join(labels[start:]) for start in range(len(labels))]
 
 
 # ---- verdicts ----

@@ -94,7 +94,10 @@ def listening(option: str, address: Address, rights: SocketRights = ALL_USERS) -
             return _at_path(address.path, rights)
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         found = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
-        _watch_peers(found)
+        # The system ends connections whose peer has vanished, accepted ones too.
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
         return found
     except LookupError as error:
         why = f"no group {rights.group}; give another by --socket-group"
@@ -102,13 +105,6 @@ def listening(option: str, address: Address, rights: SocketRights = ALL_USERS) -
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"{option} {address}: {reason}; give another address") from error
-
-
-def _watch_peers(listener: socket.socket) -> None:
-    """Let the system end connections whose peer has vanished, also accepted ones."""
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
 
 
 def _at_path(path: str, rights: SocketRights) -> socket.socket:

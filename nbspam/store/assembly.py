@@ -178,15 +178,6 @@ def sampled_parts(
     return sampling
 
 
-def _last_seen(table: CountTable, parts: Sequence[ModelMessages]) -> Days:
-    """Return the day on which each token of a table was last learned, (n_features,)."""
-    last_seen = np.zeros(len(table.vocabulary), np.uint16)
-    for part in parts:
-        column = table.vocabulary.columns(part.keys)
-        np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
-    return last_seen
-
-
 def empty_model(settings: Settings) -> Classifier:
     """Return the model of ham and spam that has learned no message."""
     nothing = np.empty(0, np.uint64)
@@ -321,7 +312,10 @@ def reassembled(
     progress: LogProgress = NOT_SHARED,
 ) -> Classifier:
     """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
-    last_seen = _last_seen(table, parts)
+    last_seen = np.zeros(len(table.vocabulary), np.uint16)
+    for part in parts:
+        column = table.vocabulary.columns(part.keys)
+        np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
     model = assembled(table, parts, base.settings, sampling, last_seen, owed, progress)
     return replace(model, cutoffs=base.cutoffs) if model.classes == base.classes else model
 

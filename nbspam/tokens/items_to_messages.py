@@ -197,7 +197,11 @@ def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:
 def _message(opened: OpenedItem, settings: Settings) -> Message:
     if not isinstance(opened, OpenedMessage):
         data = strip(opened, settings.strip)
-        return _latin1_text(data) if settings.reading == "latin1" else plain_text(data)
+        if settings.reading != "latin1":
+            return plain_text(data)
+        # Lower case before it is cut, because the tokenizer's table folds only ASCII.
+        text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
+        return Message((Field("body", text.encode()),), ())
     if settings.strip:
         opened = open_message(strip(opened.data[1:], settings.strip))
     limits = LIMITS
@@ -211,12 +215,6 @@ def _message(opened: OpenedItem, settings: Settings) -> Message:
     from nbspam.tokens.people import with_facts
 
     return with_facts(message, opened, settings)
-
-
-def _latin1_text(data: bytes) -> Message:
-    # Lower case before it is cut, because the tokenizer's table folds only ASCII.
-    text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
-    return Message((Field("body", text.encode()),), ())
 
 
 # --- headers, footers and quotes, which can reveal a newsgroup without its text ------------

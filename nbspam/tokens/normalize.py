@@ -210,7 +210,6 @@ def _few_marks(match: re.Match[str]) -> str:
 
 
 def _without_marks(match: re.Match[str]) -> str:
-    """Return a decomposed word without its marks."""
     return re.sub(LATIN_MARK, "", match.group())
 
 

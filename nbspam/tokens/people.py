@@ -111,7 +111,7 @@ def _normal_name(name: bytes) -> bytes | None:
 
 
 def _arrived(head: Correspondence) -> float:
-    """Return the second in which a message arrived; now, if it has no date."""
+    """Return when a message arrived, seconds; without a date, after all sent mail."""
     return next((found for value in head.times if (found := seconds_of(value)) is not None), inf)
 
 

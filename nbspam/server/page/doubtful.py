@@ -22,7 +22,7 @@ from typing import NamedTuple
 import nbspam
 from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
-from nbspam.evaluation.doubts import Doubt, find_doubts
+from nbspam.evaluation.doubts import find_doubts
 from nbspam.imap.accounts import AccessBook
 from nbspam.mail.correspondence import heading
 from nbspam.mail.digest import digest_of
@@ -105,15 +105,14 @@ def doubtful_messages(
     items = (Item(key, filed[key], data) for key, data in box.read(filed))
     doubts = {each.name: each for each in find_doubts(items, model.settings, believed).found}
     headings = {key: heading(data) for key, data in box.read(doubts)}
-    rows = [_doubtful(each, *headings[key]) for key, each in doubts.items() if key in headings]
-    return found._replace(rows=tuple(rows))
-
-
-def _doubtful(doubt: Doubt, sender: str, subject: str) -> Doubtful:
-    reasons = reasons_of(doubt.evidence, doubt.label)
-    return Doubtful(
-        doubt.name, sender, subject, doubt.filed, doubt.label, doubt.probability, reasons
+    rows = tuple(
+        Doubtful(
+            key, *headings[key], d.filed, d.label, d.probability, reasons_of(d.evidence, d.label)
+        )
+        for key, d in doubts.items()
+        if key in headings
     )
+    return found._replace(rows=rows)
 
 
 # ---- keeping the result ----
