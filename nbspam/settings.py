@@ -248,7 +248,7 @@ PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", 
 # A user's decision on any of these asks for a single textbook model, not a combination.
 _PLAIN = {"model", "alpha", "class_prior", "weighting", "estimate", "beta", "dirichlet"}
 # How far ahead `look_at_items` searches for a third class.
-MAX_ITEMS, MAX_BYTES = 50_000, 1 << 26
+_MAX_ITEMS, _MAX_BYTES = 50_000, 1 << 26
 
 
 def option_name(name: str) -> str:
@@ -354,7 +354,7 @@ def first_is_text(items: Iterable[Item]) -> tuple[bool, Iterator[Item]]:
 
 
 def look_at_items(
-    items: Iterable[Item], max_items: int = MAX_ITEMS, max_bytes: int = MAX_BYTES
+    items: Iterable[Item], max_items: int = _MAX_ITEMS, max_bytes: int = _MAX_BYTES
 ) -> tuple[bool, bool, Iterator[Item]]:
     """Return whether items are text, whether they have more than two classes, and all of them.
 

@@ -67,7 +67,7 @@ MOST_OF_ONE = 1.0
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
 BELIEVED = (2.0, 0.4), (8.0, 0.5)
 RIGHT = 50  # right labels that are added to the observed ones
-CERTAIN = 400.0  # strength of the prior that scores are as certain as they look: E-132
+CERTAINTY = 400.0  # strength of the prior that scores are as certain as they look: E-132
 _LEAST = 0.05  # certainty
 
 
@@ -378,8 +378,8 @@ def _certainty(
     factor = 1.0
     for _ in range(20):  # Newton steps towards the least log loss
         p = probability(-factor * margin)
-        slope = CERTAIN * (factor - 1) - (margin * p).sum()
-        factor -= slope / (CERTAIN + (margin**2 * p * (1 - p)).sum())
+        slope = CERTAINTY * (factor - 1) - (margin * p).sum()
+        factor -= slope / (CERTAINTY + (margin**2 * p * (1 - p)).sum())
         factor = float(np.clip(factor, _LEAST, 1.0))
     return factor
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     LearningFit = Combination | Blend
 
 # Bytes of a model's tokens at most, so that a model of a million messages stays below 200 MB.
-MAX_BYTES = 160_000_000
+MAX_MODEL_BYTES = 160_000_000
 # Bytes of a token: fixed (with its text), for each class, and for each class of a blended model.
 _TOKEN_BYTES, _CLASS_BYTES, _BLENDED_BYTES = 35, 12, 8
 
@@ -144,8 +144,8 @@ def train_classifier(training: Training, settings: Settings, day: int = 0) -> Cl
 def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     """Return the classifier that follows from counts and memory; raises NotTrainedError.
 
-    If there are more tokens than MAX_BYTES allows, the rarest are dropped; among equally rare
-    tokens the least recently seen.
+    If there are more tokens than MAX_MODEL_BYTES allows, the rarest are dropped; of equally rare
+    ones the least recently seen.
     """
     check_classes(table)
     limit = most_tokens(table, settings)
@@ -161,7 +161,7 @@ def most_tokens(table: CountTable, settings: Settings) -> int:
     """Return the number of tokens that a model of these classes has room for."""
     is_blended = settings.combine and not is_combined(table, settings)
     of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
-    return MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
+    return MAX_MODEL_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
 
 
 def fitted_evidence(

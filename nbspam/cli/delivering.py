@@ -229,9 +229,9 @@ def _maildir_sorters(
     decision: options.Decision,
     **_: Any,
 ) -> "list[tuple[str, Callable[[], SortingReport]]]":
-    from nbspam.delivery.maildir import UNSURE, SortingChoices, sort_maildir
+    from nbspam.delivery.maildir import UNSURE_FOLDER, SortingChoices, sort_maildir
 
-    unsure = UNSURE if unsure_folder is None else unsure_folder
+    unsure = UNSURE_FOLDER if unsure_folder is None else unsure_folder
     choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)
     rule = partial(options.rule_of, decision)
     return [

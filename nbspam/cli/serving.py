@@ -478,7 +478,7 @@ def _print_held(
 ) -> None:
     """Print a line for each message, with the verdict that the server would give now."""
     from nbspam.mail.correspondence import heading
-    from nbspam.server.choices import LIMITS
+    from nbspam.server.choices import SERVER_LIMITS
     from nbspam.server.judge import UserCounts, judge_each
 
     def warned(error: Exception) -> None:
@@ -492,7 +492,7 @@ def _print_held(
             subjects.append(heading(data).subject)
             yield data, _user_of(each, users)
 
-    own = None if users is None else UserCounts(users, LIMITS.users_bytes, warned)
+    own = None if users is None else UserCounts(users, SERVER_LIMITS.users_bytes, warned)
     for message, judgement in zip(messages, judge_each(model, mail(), own, warned), strict=True):
         verdict = judgement.verdict._replace(name=message.identifier)
         if as_json:

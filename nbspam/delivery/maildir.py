@@ -36,7 +36,7 @@ from nbspam.verdicts import Skipped, Verdict
 
 NOTE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
 INBOX = ""
-UNSURE = ".Unsure"
+UNSURE_FOLDER = ".Unsure"
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 _SPAM_FOLDERS = (".Spam", ".Junk")
 _PLACES = ("ham", "spam", "unsure", MOVING)
@@ -219,7 +219,7 @@ class SortingChoices:
     """How to sort a Maildir."""
 
     spam_folder: str | None = None  # None: see maildir.spam_folder
-    unsure_folder: str = UNSURE
+    unsure_folder: str = UNSURE_FOLDER
     flag: str | None = None  # spam is not moved but gets this flag
     learns: bool = True
     dry_run: bool = False

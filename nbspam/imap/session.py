@@ -23,7 +23,7 @@ from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, refused_login
 
 BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
-HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
+_HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
 # Messages of one SEARCH: its answer is a line of at most 110,000 bytes, and 20 times as many in
 # objects of Python.
 _WINDOW = 10_000
@@ -315,8 +315,8 @@ class AccountSession:
         if fields:
             wanted.append("INTERNALDATE")
             wanted.append(f"BODY.PEEK[HEADER.FIELDS ({' '.join(fields)})]")
-        for begin in range(0, len(uids), HEADS):
-            for uid, found in self._fetch(uids[begin : begin + HEADS], wanted):
+        for begin in range(0, len(uids), _HEADS):
+            for uid, found in self._fetch(uids[begin : begin + _HEADS], wanted):
                 size, flags = found.get(b"RFC822.SIZE"), found.get(b"FLAGS")
                 date = found.get(b"INTERNALDATE")
                 lines = [value for key, value in found.items() if key.startswith(b"BODY[HEADER")]
@@ -337,8 +337,8 @@ class AccountSession:
 
         most: bytes of a message that are read.  Messages that are gone are left out.
         """
-        for begin in range(0, len(uids), HEADS):
-            sizes = [(head.uid, head.size) for head in self.heads(uids[begin : begin + HEADS])]
+        for begin in range(0, len(uids), _HEADS):
+            sizes = [(head.uid, head.size) for head in self.heads(uids[begin : begin + _HEADS])]
             for some, is_large in _batches(sizes, most):
                 wanted = [f"BODY.PEEK[]<0.{most}>" if is_large else "BODY.PEEK[]"]
                 found = {
@@ -445,7 +445,7 @@ def _expanded(numbers: bytes) -> list[int]:
     found: list[int] = []
     for part in numbers.split(b","):
         first, _, last = part.partition(b":")
-        found += range(int(first), min(int(last or first), int(first) + HEADS) + 1)
+        found += range(int(first), min(int(last or first), int(first) + _HEADS) + 1)
     return found
 
 

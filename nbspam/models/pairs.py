@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from nbspam.models.base import Array, Codes, Sums
 
-MAX_BYTES = 1 << 30  # limit of a model's counts
+MAX_COUNT_BYTES = 1 << 30  # limit of a model's counts
 _BLOCK = 1 << 21  # numbers handled at a time
 
 
@@ -117,12 +117,12 @@ def one_hot(cells: Codes, total: int) -> Array:
 
 
 def refuse_large(where: str, shape: tuple[int, ...], what: str) -> None:
-    """Raise DataError if counts of this shape would take more than MAX_BYTES."""
+    """Raise DataError if counts of this shape would take more than MAX_COUNT_BYTES."""
     size = 8 * float(np.prod([float(n) for n in shape]))
-    if size > MAX_BYTES:
+    if size > MAX_COUNT_BYTES:
         raise DataError(
             f"{where}: counts of {what} need {size / 2**30:,.1f} GiB, more than the"
-            f" {MAX_BYTES / 2**30:g} GiB allowed; take fewer features, or fewer values"
+            f" {MAX_COUNT_BYTES / 2**30:g} GiB allowed; take fewer features, or fewer values"
         )
 
 

@@ -376,7 +376,7 @@ class ServerLimits(NamedTuple):
     parting_seconds: float = 2.0  # in which clients read their answer when the server ends
 
 
-LIMITS = ServerLimits()
+SERVER_LIMITS = ServerLimits()
 
 
 def own_rule(classifier: Classifier) -> Rule:

@@ -527,7 +527,7 @@ class Connection(asyncio.BufferedProtocol):
 
 # ---- the words of a verdict for mail systems ----
 
-STRONGEST = 20  # tokens in a report, at most
+MOST_REPORTED = 20  # tokens in a report, at most
 # Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
 REASONS = {
     "busy": "too many messages; try again",
@@ -567,7 +567,7 @@ def report(judgement: Judgement) -> str:
     if judgement.lack is not None:
         lines.append(judgement.lack)
     if judgement.explanation is not None:
-        found = judgement.explanation.strongest(STRONGEST)
+        found = judgement.explanation.strongest(MOST_REPORTED)
         lines += ["", "  nats  token"] * bool(found)
         lines += [f"{each.contribution:+6.1f}  {printable(each.token)}" for each in found]
     return "\r\n".join(lines) + "\r\n"

@@ -298,7 +298,7 @@ class RspamdConnection(HttpConnection):
                 "constant": explanation.constant,
                 "evidence": [
                     {"token": each.token, "contribution": each.contribution, "group": each.group}
-                    for each in explanation.strongest(connection.STRONGEST)
+                    for each in explanation.strongest(connection.MOST_REPORTED)
                 ],
                 "lack": judgement.lack,
             },

@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.choices import (
-    LIMITS,
+    SERVER_LIMITS,
     ServerChoices,
     ServerLimits,
     Service,
@@ -363,7 +363,7 @@ def serve(
     sockets: Sockets,
     n_workers: int,
     reread: Callable[[], Reread],
-    limits: ServerLimits = LIMITS,
+    limits: ServerLimits = SERVER_LIMITS,
 ) -> None:
     """Answer clients until SIGTERM or SIGINT; raises NbspamError.
 

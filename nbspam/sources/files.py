@@ -55,7 +55,7 @@ _TOKEN_BYTES = 1 << 28  # of a list of tokens
 # Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
 LONGEST_NAME = 40  # characters of a column's
-HEAD = 1 << 16  # bytes read to recognise a file
+HEAD_BYTES = 1 << 16  # bytes read to recognise a file
 LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
 # A separator has a date ("Thu Aug 22 12:36") or a header right below it; a sentence that
 # begins with "From " after a blank line has neither.
@@ -491,8 +491,8 @@ def begins_with_from_line(head: bytes) -> bool:
 def read_raw_message(stream: BinaryIO, head: bytes = b"") -> bytes:
     """Return the head and the rest of the stream, truncated to MAX_MESSAGE."""
     # Most messages fit in the first read; reading MAX_MESSAGE at once would allocate 64 MB.
-    head = head or stream.read(HEAD)
-    return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == HEAD else head
+    head = head or stream.read(HEAD_BYTES)
+    return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == HEAD_BYTES else head
 
 
 # --- tables: what is looked for, and who is told of it ---------------------------------------

@@ -258,7 +258,7 @@ def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> 
 
     kind: eml, mbox, or "unsure": an mbox if a second message follows in it.
     """
-    head = stream.read(files.HEAD) if kind == "unsure" else b""
+    head = stream.read(files.HEAD_BYTES) if kind == "unsure" else b""
     if kind == "mbox" or files.begins_with_from_line(head):
         alone = partial(Item, name, label) if kind == "unsure" else None
         yield from _mbox_items(name, head, stream, label, alone)
@@ -282,7 +282,7 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
             return
-        head = stream.read(files.HEAD)
+        head = stream.read(files.HEAD_BYTES)
         stream.seek(0)
         if files.begins_with_from_line(head):
             # Mail servers leave a From_ line in single messages, too.

@@ -29,13 +29,13 @@ from nbspam.tokens.sparse import RIDER_BITS
 # written, not as the pairs of characters that are their words.
 
 MAX_RUN = 5  # characters
-MAX_BYTES = 1000  # at the beginning of a field
+MAX_RUN_BYTES = 1000  # at the beginning of a field
 
 
 def folded_line(text: bytes) -> bytes:
     """Return the part of a field that is cut into runs: its beginning, as one lower-case line."""
     # Zero bytes become white space, because a hash ignores them at the end of a run.
-    return b" ".join(text[:MAX_BYTES].lower().replace(b"\0", b" ").split())
+    return b" ".join(text[:MAX_RUN_BYTES].lower().replace(b"\0", b" ").split())
 
 
 def reference_runs(text: bytes) -> Iterator[bytes]:

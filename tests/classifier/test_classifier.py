@@ -23,7 +23,7 @@ from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens as load
-from nbspam.tokens.definition import MAX_BYTES, folded_line, reference_runs
+from nbspam.tokens.definition import MAX_RUN_BYTES, folded_line, reference_runs
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import Evidence
 from support import HAM, SPAM, count_batch, examples, first_mails, json_lines, message, words_of
@@ -281,4 +281,4 @@ def test_the_sum_stays_and_no_run_is_left(body, subject, random):
 def test_without_runs_evidence_stays_as_it_is_and_long_fields_are_cut():
     evidence = (Evidence("x", 1.0, "text", ()),)
     assert by_words(message(body="x"), TEXT, evidence) is evidence
-    assert sums("a" * MAX_BYTES + "b", ("char:b", 1.0)) == {"char:b": 1.0}
+    assert sums("a" * MAX_RUN_BYTES + "b", ("char:b", 1.0)) == {"char:b": 1.0}

@@ -548,7 +548,7 @@ def test_the_certainty_has_the_least_loss_of_messages_that_were_not_learned(seed
     def loss(factor):
         unlearned = z - (fitting.RATE + fitting.BIAS_RATE) * step
         losses = np.logaddexp(0, np.where(truth == 1, -1, 1) * factor * unlearned)
-        return losses.sum() + fitting.CERTAIN / 2 * (factor - 1) ** 2
+        return losses.sum() + fitting.CERTAINTY / 2 * (factor - 1) ** 2
 
     found = fitting._certainty(messages, *passes, A_OR_B)
     assert 0.1 < found < 0.95

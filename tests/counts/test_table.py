@@ -331,7 +331,7 @@ def test_training_with_a_limit_keeps_its_bound(jobs, monkeypatch):
 
 
 def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
-    monkeypatch.setattr(library, "MAX_BYTES", 59 * 40)
+    monkeypatch.setattr(library, "MAX_MODEL_BYTES", 59 * 40)
     classifier = learn_items(items(range(300)), MAIL).classifier
 
     assert len(classifier.table.vocabulary) == 40

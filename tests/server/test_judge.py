@@ -14,7 +14,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.mail import address_lists
-from nbspam.server.choices import LIMITS
+from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.judge import BATCH, Judge, UserCounts, open_served
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
@@ -226,7 +226,7 @@ async def test_lessons_are_done_in_their_order_and_on_disk(tmp_path):
 
 
 @pytest.mark.usefixtures("quick_disk")
-@pytest.mark.parametrize("size", [1000, LIMITS.message_bytes - len(SPAM)])
+@pytest.mark.parametrize("size", [1000, SERVER_LIMITS.message_bytes - len(SPAM)])
 async def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(
     tmp_path, size
 ):

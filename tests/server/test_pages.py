@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nbspam.server.choices import LIMITS
+from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
 from serving import serving
 from support import HAM, ROOT, SPAM
@@ -121,10 +121,10 @@ def test_configurations_are_those_that_the_tests_run():
 def test_the_table_of_limits_is_that_of_the_program():
     rows = table("Limits")
     names = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
-    assert sorted(names) == sorted(LIMITS._fields)
+    assert sorted(names) == sorted(SERVER_LIMITS._fields)
     for row in rows:
         numbers = [float(number) for number in re.findall(r"\d+", row[1])]
-        values = [getattr(LIMITS, name) for name in re.findall(r"`(\w+)`", row[0])]
+        values = [getattr(SERVER_LIMITS, name) for name in re.findall(r"`(\w+)`", row[0])]
         assert numbers[: len(values)] == values, row
 
 
@@ -176,6 +176,9 @@ def test_alerts_ask_for_metrics_that_there_are():
 
 def test_the_unit_gives_the_server_the_time_it_takes():
     text = (ROOT / "contrib" / "nbspam.service").read_text()
-    assert float(re.search(r"^TimeoutStopSec=(\d+)$", text, re.M)[1]) > LIMITS.drain_seconds + 5
-    assert int(re.search(r"^LimitNOFILE=(\d+)$", text, re.M)[1]) > 2 * LIMITS.connections
+    assert (
+        float(re.search(r"^TimeoutStopSec=(\d+)$", text, re.M)[1])
+        > SERVER_LIMITS.drain_seconds + 5
+    )
+    assert int(re.search(r"^LimitNOFILE=(\d+)$", text, re.M)[1]) > 2 * SERVER_LIMITS.connections
     assert "FileDescriptorName=spamd\n" in (ROOT / "contrib" / "nbspam.socket").read_text()

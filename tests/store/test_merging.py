@@ -133,7 +133,7 @@ def narrow(size):
     names = ((assembly, "BLOCK"), (shards, "_AT_ONCE"), (shards, "_DOCS_AT_ONCE"))
     yield from ((where, name, size) for where, name in names)
     yield assembly, "AT_ONCE", 2 + size % 2
-    yield classifier_training, "MAX_BYTES", 300 + 135 * (size * 7 % 20)
+    yield classifier_training, "MAX_MODEL_BYTES", 300 + 135 * (size * 7 % 20)
 
 
 def colliding(size):
@@ -438,7 +438,7 @@ def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, bloc
         expected = expected.forgetting(most_frequent(expected.document_frequency, room, seen))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "BLOCK", block)
-        patch.setattr(training, "MAX_BYTES", room * n_bytes)
+        patch.setattr(training, "MAX_MODEL_BYTES", room * n_bytes)
         table, last_seen = loaded_table(spooled([whole]), settings, columns)
 
     kept = np.isin(whole.table.vocabulary.keys, expected.vocabulary.keys)

@@ -298,7 +298,7 @@ def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
     whole = StoredModel(aged).whole()
     n_tokens = len(whole.table.vocabulary)
     room = training._TOKEN_BYTES + 2 * training._CLASS_BYTES
-    monkeypatch.setattr(training, "MAX_BYTES", (n_tokens - 5) * room)
+    monkeypatch.setattr(training, "MAX_MODEL_BYTES", (n_tokens - 5) * room)
     StoredModel(aged).learn([item(30, "ham", b"common")], day=NEW)
     kept = StoredModel(aged).whole()
 

@@ -201,7 +201,10 @@ def test_no_messages_and_empty_messages_make_an_empty_batch():
 
 def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
     assert definition.folded_line(b" Win\t CASH\r\n now\0!") == b"win cash now !"
-    assert len(definition.folded_line(b"x" * 2 * definition.MAX_BYTES)) == definition.MAX_BYTES
+    assert (
+        len(definition.folded_line(b"x" * 2 * definition.MAX_RUN_BYTES))
+        == definition.MAX_RUN_BYTES
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,7 +215,7 @@ def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
         ("好 好", "好 好"),
         ("好好好", "好好好"),
         ("ห้องดี ok", "ห้องดี ok"),
-        ("很好" * definition.MAX_BYTES, "很好" * (definition.MAX_BYTES // 6) + "很"),
+        ("很好" * definition.MAX_RUN_BYTES, "很好" * (definition.MAX_RUN_BYTES // 6) + "很"),
     ],
 )
 def test_scripts_without_spaces_are_cut_as_they_are_written(written, cut):

@@ -21,7 +21,7 @@ from nbspam.delivery.maildir import (
     MOVING,
     NOTE,
     PARTS,
-    UNSURE,
+    UNSURE_FOLDER,
     MaildirEntry,
     MaildirNote,
     entry_digest,
@@ -116,7 +116,7 @@ class ReviewMailbox:
     @property
     def folders(self) -> list[str]:
         """The folders of a Maildir whose messages are looked at."""
-        chosen = [INBOX, spam_folder(self.path), UNSURE]
+        chosen = [INBOX, spam_folder(self.path), UNSURE_FOLDER]
         return [folder for folder in chosen if not self.is_linked(folder)]
 
     def is_linked(self, folder: str) -> bool:
@@ -229,7 +229,7 @@ class ReviewMailbox:
         """Return how to read it if it is no Maildir; an mbox may have one message."""
         if os.path.isfile(self.path):
             with files.Blaming(self.path), files.open_file(self.path) as stream:
-                head = stream.read(files.HEAD)
+                head = stream.read(files.HEAD_BYTES)
             if not head.strip() or files.begins_with_from_line(head):
                 return SourceOptions(format="mbox")
         return SourceOptions(follows_links=False)
@@ -324,7 +324,7 @@ class ReviewMailbox:
 
     def _places(self) -> dict[str, str]:
         """Return the folders, and the names of `sort` for them."""
-        return {INBOX: "ham", spam_folder(self.path): "spam", UNSURE: "unsure"}
+        return {INBOX: "ham", spam_folder(self.path): "spam", UNSURE_FOLDER: "unsure"}
 
     def _move(self, key: str, folder: str) -> str | None:
         """Move a message to a folder; return the folder where it was, None if it was not moved."""
