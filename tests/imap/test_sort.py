@@ -409,7 +409,7 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
         watcher.end()
 
     log = SimpleNamespace(
-        told=lambda text, account: told.append((account, text)), answered=answered
+        noted=lambda text, account: told.append((account, text)), answered=answered
     )
     watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
     watcher.start()
