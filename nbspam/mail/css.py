@@ -70,11 +70,7 @@ BLACK, WHITE, LINK = Colour(0, 0, 0), Colour(255, 255, 255), Colour(0, 0, 238)
 UNKNOWN = Colour(-1, -1, -1)
 
 # CSS Color Module Level 4, section 6.1, and the two system colours that mail programs write.
-_NAMED = dict(
-    zip(
-        *[
-            iter(
-                b"""
+_NAMES_AND_DIGITS = b"""
 aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc
 bisque ffe4c4 black 000000 blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a
 burlywood deb887 cadetblue 5f9ea0 chartreuse 7fff00 chocolate d2691e coral ff7f50
@@ -106,12 +102,7 @@ steelblue 4682b4 tan d2b48c teal 008080 thistle d8bfd8 tomato ff6347 turquoise 4
 violet ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
 window ffffff windowtext 000000
 """.split()
-            )
-        ]
-        * 2,
-        strict=True,
-    )
-)
+_NAMED = dict(zip(_NAMES_AND_DIGITS[::2], _NAMES_AND_DIGITS[1::2], strict=True))
 _HEX = re.compile(rb"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$")
 _FUNCTION = re.compile(rb"(rgb|hsl)a?\(([^()]{1,100})\)$")
 # Functions whose colour is not computed.
@@ -217,11 +208,13 @@ def is_near(colour: Colour, ground: Colour) -> bool:
     return (light + 0.05) / (dark + 0.05) < _MIN_CONTRAST
 
 
+@lru_cache(_MAX_KNOWN)
 def is_dark(colour: Colour) -> bool:
     """Return whether a colour is opaque and either unknown or apart from all light ones."""
     return colour.alpha == 1 and (colour == UNKNOWN or _luminance(colour) < _DARK)
 
 
+@lru_cache(_MAX_KNOWN)
 def is_light(colour: Colour) -> bool:
     """Return whether an opaque colour is either unknown or apart from all dark ones."""
     return colour == UNKNOWN or _luminance(colour) > _LIGHT

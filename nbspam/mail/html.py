@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.mail.visibility import (
@@ -166,7 +165,7 @@ def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"],
             end = places[stop] if stop < len(places) else len(html)
             part = _without_repeats(html[begin:end], stop - start)
             tree = LexborHTMLParser(around + part + _CUT)
-            open_tags = _open_at_cut(_pieces([tree]))
+            open_tags = _open_at_cut(_TAG.split(_written([tree])))
             closing = _CLOSING.search(html, end) if open_tags is None else None
             if closing is None:
                 break
@@ -232,12 +231,13 @@ def _open_at_cut(pieces: list[bytes]) -> list[bytes] | None:
 
 def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
-    pieces = _pieces(trees)
+    written = _written(trees)
+    pieces = _TAG.split(written)
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
-    if sheet is not None and sheet.change(trees):
-        pieces = _pieces(trees)
+    if sheet is not None and sheet.change(trees, written):
+        pieces = _TAG.split(_written(trees))
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
@@ -257,10 +257,9 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
 
 
-def _pieces(trees: list["LexborHTMLParser"]) -> list[bytes]:
-    """Return the texts of a document and, at odd places, the tags between them."""
-    written = b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
-    return _TAG.split(written)
+def _written(trees: list["LexborHTMLParser"]) -> bytes:
+    """Return the trees of a document as markup."""
+    return b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
 
 
 _KNOWN: dict[bytes, _Tag] = {}
@@ -296,9 +295,9 @@ def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
     starts = [tag.start for tag in tags if tag.start]
     if not rules and not any(start.has_variables for start in starts):
         return None
-    from nbspam.mail.sheets import Sheet  # imported late: most documents have no style element
+    from nbspam.mail.sheets import sheet_of  # imported late: most documents have no style element
 
-    return Sheet(b"\n".join(rules), starts)
+    return sheet_of(b"\n".join(rules), starts)
 
 
 def _unescape(text: bytes) -> bytes:
@@ -428,20 +427,18 @@ class _Walk:
         self._unread: list[bytes] = []  # text of the present look, if it cannot be read
 
     def follow(self, tags: list[_Tag], different: Iterable[_Tag], sheet: "Sheet | None") -> bool:
-        """Follow the elements that could hide text; return whether there are any.
-
-        different: of the tags.
-        """
+        """Follow elements if some of the different tags could hide text; return whether so."""
         starts = {tag.start: tag.is_start for tag in different if tag.start}
-        path = sheet.path() if sheet and sheet.has_relations else None
-        style_of = sheet.style if sheet else attrgetter("style")
+        path = sheet.path() if sheet else []
+        style_of = sheet.style if sheet else StartTag.style
         styles = {start: style for start in starts if (style := style_of(start))}
-        single = [*sheet.styles()] if sheet and path else []
+        single = [*sheet.styles(starts)] if sheet and path else []
         stated = {*styles.values(), *single}
         # An image, as newsletters count their readers with, has no text that it could hide.
         around = {*[style for start, style in styles.items() if starts[start]], *single}
         is_open = sheet is not None and sheet.has_variables
-        hiding = ALL_HIDING if is_open else hiding_styles(around) and hiding_styles(stated)
+        can_hide = is_open or any(style.hides for style in around) or hiding_styles(around)
+        hiding = ALL_HIDING if is_open else hiding_styles(stated) if can_hide else None
         if hiding is None:
             return False
         less = {each: reduced(each, hiding) for each in (None, *stated)}
@@ -457,9 +454,9 @@ class _Walk:
                 if outside and tag.name == outside[-1][0]:
                     now = outside.pop()[1]
                     if path:
-                        path.leave()
+                        path.pop()
             else:
-                style = path.enter(tag.start) if path else changing.get(tag.start)
+                style = sheet.enter(path, tag.start) if sheet and path else changing.get(tag.start)
                 if path:
                     if style not in less:
                         less[style] = reduced(style, hiding)
@@ -468,8 +465,8 @@ class _Walk:
                     if style is not None and len(outside) < _MAX_DEPTH:
                         now = look_of(look, style)
                     outside.append((tag.name, look))
-                elif path:
-                    path.leave()
+                else:
+                    del path[-1:]
             if now is not look and (look.why or now.why):
                 done = self._change(look, now, tag.shown, done, 2 * i + 1)
             look = now

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # What is cached: numbers, and bytes of the longest.
 _MAX_SHEETS, _MAX_SHEET = 128, 20_000
 _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
-_MAX_STEPS = 4096
+_MAX_STEPS = 512  # of one sheet
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
 _LONGEST_SELECTOR = 10_000  # bytes of one that is read
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
@@ -42,6 +42,7 @@ _MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
 _NO_TEXTS = frozenset((*RAW, *VOID, b"head"))  # elements that no text is added to
 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
+_SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
 _PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]|\[[^]]*\]?|\([^)]*\)?)+)")
 _SELECTORS = re.compile(rb"(?:[^,\[(]|\[[^]]*\]?|\([^)]*\)?)+")
@@ -52,6 +53,8 @@ _SIMPLE_PSEUDO = re.compile(
     rb"|:(?:not|is|where)\((?:[\w.#*\x80-\xff-]{1,100}+(?:\s*+,\s*+)?+)++\)|[\w.#*\x80-\xff-])+\Z",
     re.IGNORECASE,
 )
+# An attribute that an element must have, whose name the parser never spells in another way.
+_DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
 # A prelude, and its declarations or one bracket.
 _CHUNK = re.compile(rb"([^{}]*+)(?:\{([^{}]*+)\}|([{}]))")
 _GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
@@ -115,72 +118,121 @@ class _StyleRule(NamedTuple):
 
 
 _NOTHING = Block({}, {})
+# The number of a rule, its selector, and its declarations.
+_Stated = tuple[int, _Selector, bytes]
+
+
+class _SheetText:
+    """The rules that a text states, whatever document it is in."""
+
+    def __init__(self, text: bytes) -> None:
+        # Rules with a single key: their numbers and declarations.  And all other rules.
+        self.single: dict[bytes, list[tuple[int, bytes]]] = {}
+        self.others: list[_Stated] = []
+        self.generated = _generated_texts(text) if b"content" in text else []
+        self.has_variables = b"var(" in text.lower()
+        self.sheet: Sheet | None = None  # of the last document, unless it has variables
+        number = 0
+        for selectors, declarations in _split_rules(text):
+            is_plain = not (b"[" in selectors or b"(" in selectors)
+            each = selectors.split(b",") if is_plain else _SELECTORS.findall(selectors)
+            for written in each:
+                if single := _SINGLE_KEY.match(written):
+                    self.single.setdefault(single[1].lower(), []).append((number, declarations))
+                elif selector := _selector(written):
+                    self.others.append((number, selector, declarations))
+                number += 1
+
+
+_sheet_text = remember(_MAX_SHEETS, _MAX_SHEET)(_SheetText)
+
+
+def sheet_of(text: bytes, tags: Sequence[StartTag]) -> "Sheet":
+    """Return the rules of a document, given the text of its sheets and its different start tags.
+
+    Documents that differ only in single keys share one, and so what was found in it.
+    """
+    stated = _sheet_text(text)
+    present = frozenset().union(*[tag.keys for tag in tags]) if stated.others else frozenset()
+    others = [rule for rule in stated.others if rule[1].all_keys <= present]
+    if stated.has_variables or any(tag.has_variables for tag in tags):
+        return Sheet(stated, others, has_variables=True)
+    if stated.sheet is None or stated.sheet.others != others:
+        stated.sheet = Sheet(stated, others, has_variables=False)
+    return stated.sheet
 
 
 class Sheet:
     """The rules of a document that could apply to its elements."""
 
-    def __init__(self, text: bytes, tags: Iterable[StartTag]) -> None:
-        """text: of all its sheets.  tags: its different start tags."""
+    def __init__(self, stated: _SheetText, others: list[_Stated], *, has_variables: bool) -> None:
+        """others: rules with several keys, all of which are in the document."""
+        self.others, self.has_variables = others, has_variables
+        self.generated = stated.generated
         self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
-        self.has_marks = any(MARK in tag.attributes for tag in tags)  # as a sender may write
-        self._rules: dict[bytes, list[_StyleRule]] = {}
-        self._keys = {b"*"}  # of all rules
+        self.has_siblings = False  # whether rules ask for siblings
+        self._single = stated.single
+        self._others: dict[bytes, list[_StyleRule]] = {}  # by their rarest key
+        self._rules: dict[bytes, list[_StyleRule]] = {}  # of keys that were looked up
         self._steps: dict[tuple[StartTag, _Context], _Step] = {}
         self._bits = 0
-        self.has_siblings = False  # whether rules ask for siblings
-        rules = _read_rules(text)
-        self.generated = _generated_texts(text) if b"content" in text else []
-        self.has_variables = b"var(" in text.lower() or any(tag.has_variables for tag in tags)
         self._left = _MAX_RESOLVED
-        if rules:
-            present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
-            read, block, variables = b"", _NOTHING, b""
-            for number, (selector, declarations) in enumerate(rules):
-                if selector.all_keys <= present:
-                    if declarations is not read:
-                        read, stated = declarations, declarations.lower()
-                        variables = stated if self.has_variables and b"--" in stated else b""
-                        block = _NOTHING if variables else read_block(stated)
-                    if block.normal or block.important or variables:
-                        self._add(selector, block, variables, number)
+        for number, selector, declarations in others:
+            self._add(number, selector, declarations)
+        self._keys = {*self._single, *self._others}
 
-    def __bool__(self) -> bool:
-        return bool(self._rules) or self.has_variables
+    def path(self) -> list[_Context]:
+        """Return the path to the root of a document, empty if no style depends on others.
 
-    @property
-    def has_relations(self) -> bool:
-        """Whether the style of an element depends on others."""
-        return self._bits > 0 or self.has_variables
+        It has the context of the next element in each element that is open.
+        """
+        return [_NO_RELATIVES] if self._bits > 0 or self.has_variables else []
 
-    def path(self) -> "StyledPath":
-        """Return the path to the root of the document."""
-        return StyledPath(self)
+    def enter(self, path: list[_Context], tag: StartTag) -> Style | None:
+        """Enter an element on a path, and return its style, None if it changes nothing."""
+        style, path[-1], inside = self.step(tag, path[-1])
+        path.append(inside)
+        return style
 
-    def styles(self) -> Iterator[Style]:
-        """Yield the styles that single rules state."""
+    def styles(self, tags: Iterable[StartTag]) -> Iterator[Style]:
+        """Yield the styles that single rules state for the keys of tags."""
+        keys = self._keys & frozenset().union(*[tag.keys for tag in tags])
         # One block may have a hundred thousand selectors.
-        blocks = {id(rule.block): rule.block for rules in self._rules.values() for rule in rules}
+        blocks = {id(rule.block): rule.block for key in keys for rule in self._rules_of(key)}
         for block in blocks.values():
             if style := style_of(b"", {}, [block]):
                 yield style
 
-    def change(self, trees: Sequence["LexborHTMLParser"]) -> bool:
-        """Mark elements in a document's trees and add texts; return whether there are any."""
+    def change(self, trees: Sequence["LexborHTMLParser"], written: bytes) -> bool:
+        """Mark elements in a document's trees and add texts; return whether there are any.
+
+        written: the trees as markup.
+        """
         # Pseudo-classes compare siblings: the time is quadratic in them.
         alone = len(trees) == 1
-        changed = [_mark(tree, self, alone) for tree in trees if self.marks]
+        marks = {
+            compound: key
+            for compound, key in self.marks.items()
+            if alone or b":" not in compound
+            if not (name := _DASHED.search(compound)) or written.find(b" " + name[1]) >= 0
+        }
+        changed = [_mark(tree, marks) for tree in trees if marks]
         changed += [_generate(tree, self, alone) for tree in trees if self.generated]
         return any(changed)
 
-    def _add(self, selector: _Selector, block: Block, variables: bytes, number: int) -> None:
-        """Add the declarations for one selector, unless there are too many."""
+    def _block(self, declarations: bytes) -> tuple[Block, bytes]:
+        """Return the declarations of a rule, and their text if they depend on variables."""
+        text = declarations.lower()
+        if self.has_variables and b"--" in text:
+            return _NOTHING, text
+        return read_block(text), b""
+
+    def _add(self, number: int, selector: _Selector, declarations: bytes) -> None:
+        """Add a rule with several keys or a query, unless there are too many."""
+        block, variables = self._block(declarations)
         keys = list(selector.keys)
-        if self._bits + len(keys) > _MAX_BITS:
-            return
-        weight = selector.specificity, number
-        if keys == [selector.all_keys] and not selector.asked[0]:  # as most are
-            self._put(_StyleRule(keys[0], 0, 0, 0, weight, block, variables))
+        is_empty = not (block.normal or block.important or variables)
+        if is_empty or self._bits + len(keys) > _MAX_BITS:
             return
         for i, compound in enumerate(selector.asked):
             if compound:
@@ -188,37 +240,52 @@ class Sheet:
                     return
                 mark = self.marks.setdefault(compound, b":%d" % len(self.marks))
                 keys[i] = frozenset((mark,))
-        needs = 0
+        rules, needs = [], 0
         for relation, each in zip(selector.relations, keys[:-1], strict=False):
             self._bits += 1
             gives = 1 << self._bits
-            self._put(_StyleRule(each, relation, needs, gives, (0, 0), _NOTHING))
+            rules.append(_StyleRule(each, relation, needs, gives, (0, number), _NOTHING))
             needs = gives
-        relation = selector.relations[-1]
-        self._put(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables))
+        relation, weight = selector.relations[-1], (selector.specificity, number)
+        rules.append(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables))
+        for rule in rules:
+            self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
+            self._others.setdefault(max(rule.keys, key=_rareness), []).append(rule)
 
-    def _put(self, rule: _StyleRule) -> None:
-        """Put a rule where elements with its rarest key will find it."""
-        self._keys |= rule.keys
-        self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
-        is_single = len(rule.keys) == 1
-        key = next(iter(rule.keys)) if is_single else max(rule.keys, key=_rareness)
-        rules = self._rules.setdefault(key, [])
-        if rules and is_single and not (rule.needs or rule.gives or rule.text):
-            last = rules[-1]
-            is_alike = last.keys == rule.keys and last.weight[0] == rule.weight[0]
-            if is_alike and not (last.needs or last.gives or last.text):
-                # Together they are one rule, so that any number of them is used.
-                rules[-1] = rule._replace(block=_joined(last.block, rule.block))
-                return
-        if len(rules) < _MAX_RULES:
-            rules.append(rule)
+    def _rules_of(self, key: bytes) -> list[_StyleRule]:
+        """Return the rules that elements with a key are compared with."""
+        rules = self._rules.get(key)
+        if rules is None:
+            rules = self._rules[key] = []
+            stated = [*self._others.get(key, ())]
+            keys = frozenset((key,))
+            specificity = _specificity((keys, b""))
+            for number, declarations in self._single.get(key, ()):
+                block, text = self._block(declarations)
+                if block.normal or block.important or text:
+                    weight = specificity, number
+                    stated.append(_StyleRule(keys, 0, 0, 0, weight, block, text))
+            stated.sort(key=lambda rule: rule.weight[1])
+            last: tuple[object, ...] = ()
+            for rule in stated:
+                # Alike rules are together one, so that any number of them is used.
+                conditions = (*rule[:4], rule.weight[0], rule.text)
+                if conditions == last == (keys, 0, 0, 0, rule.weight[0], b""):
+                    blocks = zip(rules[-1].block, rule.block, strict=True)
+                    block = Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
+                    rules[-1] = rule._replace(block=block)
+                elif len(rules) < _MAX_RULES:
+                    rules.append(rule)
+                    last = conditions
+            if not rules:
+                self._keys.discard(key)
+        return rules
 
     def style(self, tag: StartTag) -> Style | None:
         """Return the style of an element, if no rule asks for other elements."""
-        if self._keys.isdisjoint(tag.keys) and b"*" not in self._rules:
-            return tag.style
-        return self._styled(tag, self._matching(tag, _NO_RELATIVES)[0], _NO_VARIABLES)[0]
+        if self._keys.isdisjoint(tag.keys):
+            return tag.style()
+        return self.step(tag, _NO_RELATIVES)[0]
 
     def step(self, tag: StartTag, context: _Context) -> _Step:
         """Return the style of an element, and the contexts of its next sibling and children."""
@@ -231,9 +298,10 @@ class Sheet:
                 behind = outer, parent, earlier | gives, gives, inherited
             style, inside = self._styled(tag, rules, inherited)
             step = style, behind, (outer | gives, gives, 0, 0, inside)
-            if len(self._steps) >= _MAX_STEPS:
-                self._steps.clear()
-            self._steps[tag, context] = step
+            if tag.is_cached:
+                if len(self._steps) >= _MAX_STEPS:
+                    self._steps.clear()
+                self._steps[tag, context] = step
         return step
 
     def _styled(
@@ -241,12 +309,11 @@ class Sheet:
     ) -> tuple[Style | None, _Variables]:
         """Return the style of an element under rules, and its variables."""
         own = tag.attributes.get(b"style", b"")
-        stated = self.has_variables and [
-            each for each in (*[rule.text for rule in rules], own) if b"--" in each
-        ]
+        texts = [*[rule.text for rule in rules], own] if self.has_variables else []
+        stated = [each for each in texts if b"--" in each]
         if not (stated and self._left > 0):
             blocks = [rule.block for rule in rules]
-            return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style, inherited
+            return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style(), inherited
         text = b";".join(stated)
         self._left -= len(text) + _BYTES_OF_ONE * len(inherited.values)
         variables = custom_properties(text, inherited.values)
@@ -260,13 +327,17 @@ class Sheet:
 
     def _matching(self, tag: StartTag, context: _Context) -> tuple[list[_StyleRule], int]:
         """Return the rules that apply to an element, the weakest first, and its bits."""
-        known, related = self._keys & (tag.keys | {b"*"}), context[:4]
-        rules = [
-            rule
-            for key in known & self._rules.keys()
-            for rule in self._rules[key]
-            if rule.needs & related[rule.relation] == rule.needs and rule.keys <= known
-        ]
+        rules: list[_StyleRule] = []
+        related = context[:4]
+        for key in self._keys & tag.keys:
+            found = self._rules_of(key)
+            if key in self._others:
+                found = [
+                    rule
+                    for rule in found
+                    if rule.needs & related[rule.relation] == rule.needs and rule.keys <= tag.keys
+                ]
+            rules += found
         rules.sort(key=attrgetter("weight"))
         gives = 0
         for rule in rules:
@@ -274,42 +345,11 @@ class Sheet:
         return [rule for rule in rules if rule.block is not _NOTHING or rule.text], gives
 
 
-class StyledPath:
-    """The elements from the root of a document to where a walk is, under the rules of a sheet."""
-
-    def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
-        self._path = [_NO_RELATIVES]  # of the next element in each of them
-
-    def enter(self, tag: StartTag) -> Style | None:
-        """Enter an element, and return its style, None if it changes nothing."""
-        style, self._path[-1], inside = self._sheet.step(tag, self._path[-1])
-        self._path.append(inside)
-        return style
-
-    def leave(self) -> None:
-        """Leave the innermost element."""
-        self._path.pop()
-
-
-@remember(_MAX_SHEETS, _MAX_SHEET)
-def _read_rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
-    """Return the rules of a style sheet: selectors that are read, and their declarations."""
-    found: list[tuple[_Selector, bytes]] = []
-    for selectors, declarations in _split_rules(text):
-        is_plain = not (b"[" in selectors or b"(" in selectors)
-        each = map(_selector, selectors.split(b",") if is_plain else _SELECTORS.findall(selectors))
-        found += [(selector, declarations) for selector in each if selector is not None]
-    return tuple(found)
-
-
 @remember(_MAX_SELECTORS, _MAX_SELECTOR)
 def _selector(text: bytes) -> _Selector | None:
     """Return the parts of a selector, None if it is not read."""
     if len(text) > _LONGEST_SELECTOR:
         return None
-    if (only := _plain_keys(text.strip())) is not None:
-        return _Selector((only,), (b"",), (0,), _specificity((only, b"")), only)
     keys, asked, roots = [], [], 0
     compounds, relations = _compounds(text)
     for compound in compounds:
@@ -341,11 +381,6 @@ def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
         elif relation:
             relations[-1] = relation
     return compounds, relations[: len(compounds)]
-
-
-def _joined(first: Block, second: Block) -> Block:
-    """Return the declarations of two rules of equal weight, the second being stronger."""
-    return Block({**first.normal, **second.normal}, {**first.important, **second.important})
 
 
 def _rareness(key: bytes) -> tuple[bool, bool, bytes]:
@@ -418,6 +453,7 @@ def _generated_texts(text: bytes) -> list[GeneratedText]:
     return list(found.values())
 
 
+@remember(_MAX_SHEETS, _MAX_SELECTOR)
 def is_for_screen(media: bytes) -> bool:
     """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
     return any(_is_true(query.split(b" and ")) for query in media.strip().split(b","))
@@ -447,30 +483,19 @@ def _is_true(terms: list[bytes]) -> bool:
 # --- what a sheet changes in a tree -----------------------------------------------------------
 
 
-def _mark(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
+def _mark(tree: "LexborHTMLParser", marks: Mapping[bytes, bytes]) -> bool:
     """Mark the elements that match compounds which only the parser's engine can compare.
 
     Return whether there are any.
     """
-    attribute = MARK.decode()
-    if sheet.has_marks:
-        for node in tree.css(f"[{attribute}]"):
-            del node.attrs[attribute]  # the sender's
-    marks: dict[int, list[bytes]] = {}
-    nodes = {}
-    for compound, key in sheet.marks.items():
-        if b":" in compound and not with_siblings:
-            continue
-        try:
-            found = tree.css(compound.decode("utf-8", "replace"))
-        except SelectolaxError:  # no selector that it reads
-            continue
-        for node in found:
-            nodes[node.mem_id] = node
-            marks.setdefault(node.mem_id, []).append(key)
-    for place, node in nodes.items():
-        node.attrs[attribute] = b" ".join(marks[place]).decode()
-    return bool(nodes)
+    found: dict[int, tuple[LexborNode, list[bytes]]] = {}
+    matching = _Matching(tree, 0)
+    for compound, key in marks.items():
+        for node in matching.nodes(compound):
+            found.setdefault(node.mem_id, (node, []))[1].append(key)
+    for node, keys in found.values():
+        node.attrs[MARK.decode()] = b" ".join(keys).decode()
+    return bool(found)
 
 
 def _generate(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:

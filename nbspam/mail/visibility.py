@@ -8,7 +8,7 @@ identity, so that what follows from two of them is found quickly again.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from nbspam.mail.css import (
     BLACK,
@@ -74,25 +74,17 @@ _BOXES |= dict.fromkeys(b"tbody td tfoot th thead tr".split(), b"cell")
 _BOXES |= {b"table": b"table", b"html": b"page", b"body": b"page"}
 # Attributes that decide about the style of an element; of `href` only whether it is there.
 _STYLING = frozenset(b"style hidden open href color bgcolor background text link fill".split())
-# The attribute that carries the marks of an element, and all attributes that decide about styles.
-MARK = b"nbspam-mark"
+# The attribute that carries the marks of an element, which no sender can write, as a slash ends
+# names; and all attributes that decide about styles.
+MARK = b"nbspam/mark"
 DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
 _TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
 _MOVING = frozenset(
-    [
-        *(
-            "hides",
-            "skips",
-            "clip",
-            "clip-path",
-            "transform",
-            "translate",
-            "overflow",
-            "margin-left",
-        ),
-        *("margin-top", "text-indent", "letter-spacing", *_PLACES),
-    ]
+    (
+        *("hides", "skips", "clip", "clip-path", "transform", "translate", "overflow"),
+        *("margin-left", "margin-top", "text-indent", "letter-spacing", *_PLACES),
+    )
 )
 
 
@@ -203,7 +195,7 @@ def style_of(
 @lru_cache(_MAX_KNOWN)
 def _style(items: frozenset[tuple[str, Value]], box: bytes) -> Style | None:
     declared = dict(items)
-    display, shown, size = (declared.get(key) for key in ("display", "shown", "size"))
+    display, shown, size = declared.get("display"), declared.get("shown"), declared.get("size")
     color = _colour(declared, "text-fill") or _colour(declared, "color")
     ground = _colour(declared, "ground")
     if ground is not None and ground.alpha == 0:
@@ -276,13 +268,13 @@ def _colour(declared: Declared, key: str) -> Colour | None:
 class StartTag:
     """Name and attributes that decide about an element's style; equal ones are one object."""
 
-    __slots__ = "attributes", "has_variables", "is_cached", "keys", "name", "style"
+    __slots__ = "_style", "attributes", "has_variables", "is_cached", "keys", "name"
 
     def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
         self.name = name
         self.attributes = attributes  # in lower case
-        self.style = style_of(name, attributes)  # under no rules
-        keys = [name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
+        self._style: Style | Literal[False] | None = False  # not yet read
+        keys = [b"*", name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
         self.keys = frozenset(keys + attributes.get(MARK, b"").split())
@@ -290,6 +282,12 @@ class StartTag:
         # Others are hostile: they would fill memory.
         size = len(name) + sum(map(len, attributes.values()))
         self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
+
+    def style(self) -> Style | None:
+        """Return the style under no rules."""
+        if self._style is False:
+            self._style = style_of(self.name, self.attributes)
+        return self._style
 
 
 _START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}

@@ -6,12 +6,13 @@
 import re
 import tracemalloc
 from fractions import Fraction
+from itertools import count
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.mail import css, visibility
+from nbspam.mail import css, sheets, visibility
 from nbspam.mail import html as reader
 from nbspam.mail.html import read_html
 from nbspam.mail.visibility import ALL_HIDING
@@ -208,7 +209,13 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("p[title^=x i] {display:none}", "<p>a<p title=Xz>no", "a", "no"),
         ("p:not(.y) {display:none}", "<p class=y>a<p>no", "a", "no"),
         (".x p:first-child {display:none}", "<b class=x><p>no<p>a</b>", "a", "no"),
-        ("p:nth-child(2) {display:none}", "<i nbspam-mark=':0'>a</i><p>no", "a", "no"),
+        (
+            "p:nth-child(2) {display:none}",
+            f"<i {visibility.MARK.decode()}=':0'>a</i><p>no",
+            "a",
+            "no",
+        ),
+        ("P[data-x] {display:none}", "<p DATA-X>no</p><p data-y>a", "a", "no"),
         (r"/* i */ .\78 {display:none}", "<p class=x>no</p>a", "a", "no"),
         ("p:hover, p::first-line {display:none}", "<p>a", "a", ""),
         (":root {color:#fff} html {color:red}", "no", "", "no"),
@@ -329,7 +336,8 @@ def test_an_element_without_content_is_no_reason_to_follow_a_document(monkeypatc
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "html", ["<%s>", "<p class='%s'>", "<p style='x:%s'>", "<p style='position:%s'>",
-             "<font color='%s'>", "<p style='color:%s'>", "<style>%s{color:red}</style>"],
+             "<font color='%s'>", "<p style='color:%s'>", "<style>%s{color:red}</style>",
+             "<style>p{color:red}</style><p style='x:%s'>"],
 )  # fmt: skip
 def test_what_is_long_is_not_kept(html):
     read_html([(html % "a").encode()])
@@ -347,6 +355,14 @@ def test_a_number_of_tags_is_kept(monkeypatch):
     read_html(["".join(f"<p class=x{i}>" for i in range(1000)).encode()])
     assert len(reader._KNOWN) <= 100
     assert len(visibility._START_TAGS) <= 100
+
+
+def test_a_number_of_styles_is_kept_for_a_sheet(monkeypatch):
+    monkeypatch.setattr("nbspam.mail.sheets._MAX_STEPS", 100)
+    for i in range(3):
+        tags = "".join(f"<p class=y{i}-{j}>" for j in range(200))
+        read_html([f"<style>p{{color:red}}</style>{tags}".encode()])
+    assert 0 < len(sheets._sheet_text(b"p{color:red}").sheet._steps) <= 100
 
 
 # --- laws ----------------------------------------------------------------------------------
@@ -373,6 +389,22 @@ PARTS = st.sampled_from(
         "word ", "<option>",
     ]
 )  # fmt: skip
+
+
+NUMBERS = count()
+RULES = ".a{color:red} .a{color:white} p.b{display:none} div .a{color:blue} i:first-child{zoom:.1}"
+TAGS = st.sampled_from(
+    ["<p class=a>", "<p class=b>", "<div>", "</div>", "</p>", "<i>", "<i class=a>", "</i>", "x "]
+)
+
+
+@examples(300)
+@given(st.lists(st.lists(TAGS, max_size=12).map("".join), min_size=2, max_size=4))
+def test_documents_of_one_sheet_are_read_as_if_each_had_its_own(documents):
+    for html in documents:
+        found = read_html([f"<style>{RULES}</style>{html}".encode()])
+        own = f"<style>/*{next(NUMBERS)}*/{RULES}</style>{html}"  # another text, so another sheet
+        assert read_html([own.encode()]) == found
 
 
 @examples(500)
