@@ -10,7 +10,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -342,7 +341,13 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         facts += ("text-white",)
     start = start_tag(name, deciding)
     if not is_raw:
-        return _plain_tag(start, facts) if start.is_cached else _tag_of(start, facts), values
+        tag = start.tag
+        if tag is None or tag.facts != facts:
+            shown = b"\n" if name in _BREAKING else b""
+            tag = _Tag(name, name not in VOID, start, shown, None, facts)
+            if start.is_cached:
+                start.tag = tag
+        return tag, values
     text, shown, hidden = content.rpartition(b"</")[0], b"", None
     if name in SHOWN_RAW and text:
         shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
@@ -395,15 +400,6 @@ def _keep(written: bytes, tag: _Tag) -> None:
         if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()
         _KNOWN[written] = tag
-
-
-def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
-    """Return the tag of an element that may have others in it."""
-    shown = b"\n" if start.name in _BREAKING else b""
-    return _Tag(start.name, start.name not in VOID, start, shown, None, facts)
-
-
-_plain_tag = lru_cache(_MAX_KNOWN)(_tag_of)
 
 
 def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> set[str]:
