@@ -266,17 +266,16 @@ class Sheet:
                     weight = specificity, number
                     stated.append(_StyleRule(keys, 0, 0, 0, weight, block, text))
             stated.sort(key=lambda rule: rule.weight[1])
-            last: tuple[object, ...] = ()
             for rule in stated:
-                # Alike rules are together one, so that any number of them is used.
-                conditions = (*rule[:4], rule.weight[0], rule.text)
-                if conditions == last == (keys, 0, 0, 0, rule.weight[0], b""):
-                    blocks = zip(rules[-1].block, rule.block, strict=True)
+                if len(rules) < _MAX_RULES:
+                    rules.append(rule)
+                    continue
+                conditions, last = (*rule[:4], rule.weight[0], rule.text), rules[-1]
+                if conditions == (*last[:4], last.weight[0], b""):
+                    # Alike rules beyond the bound are together one, so any number of them is used.
+                    blocks = zip(last.block, rule.block, strict=True)
                     block = Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
                     rules[-1] = rule._replace(block=block)
-                elif len(rules) < _MAX_RULES:
-                    rules.append(rule)
-                    last = conditions
             if not rules:
                 self._keys.discard(key)
         return rules

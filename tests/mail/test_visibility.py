@@ -270,6 +270,18 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("p {display:none !important}", "<p style=display:block>no", "", "no"),
         ("font {color:black}", "<font color=white>a", "a", ""),
         (".x {color:#fff} .y {background:#fff}", "<p class=y>a<b class=x>no</b>", "a", "no"),
+        (
+            ".a {display:block} .c {display:none} .a {color:red}",
+            "<p class='a c'>no<p>a",
+            "a",
+            "no",
+        ),
+        (
+            ".a {color:red} " * 99 + ".a {display:none} .a {color:red}",
+            "<p class=a>no<p>a",
+            "a",
+            "no",
+        ),
         # Several sheets are one.
         ("p {color:white}", "<p>no</p><style>p {color:red}</style><p>a", "no a", ""),
         ("", "<style media=print>p {display:none}</style><p>a", "a", ""),
