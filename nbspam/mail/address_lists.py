@@ -80,7 +80,8 @@ class AddressLists(NamedTuple):
         ]
         list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
         exact = [_text(sender.address) for sender in senders]
-        hosts = [address.rpartition("@")[2] for address in exact]
+        # No domain is longer: the ones above it would take memory by the square of its length.
+        hosts = [address.rpartition("@")[2][-_MAX_HOST:] for address in exact]
         keys = [listed_form(f"to:{recipient}"), *exact, *(f"list:{each}" for each in list_ids)]
         # A domain, and those above it, the longest first.
         keys += [host.split(".", n)[n] for host in hosts for n in range(host.count(".") + 1)]

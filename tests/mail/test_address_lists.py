@@ -1,6 +1,7 @@
 """Lists of senders, domains, mailing lists and recipients: what a line needs to count."""
 
 import math
+import tracemalloc
 
 import pytest
 
@@ -117,6 +118,16 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
 )
 def test_what_a_line_adds(lines, data, nats):
     assert shift(lines, data) == nats
+
+
+def test_a_domain_of_thousands_of_labels_takes_little_memory():
+    data = mail(sender=f"x@{'a.' * 30_000}shop.example")
+    tracemalloc.start()
+    try:
+        assert shift(["deny shop.example"], data) > 0
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_recipient_is_whom_the_mail_system_names():
