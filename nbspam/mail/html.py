@@ -266,7 +266,8 @@ def _written(trees: list["LexborHTMLParser"]) -> bytes:
     return b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
 
 
-_KNOWN: dict[bytes, _Tag] = {}
+_KNOWN: dict[bytes, _Tag] = {}  # by what the parser writes
+_TAGS: dict[StartTag, _Tag] = {}  # the last of each, which others differ from by their facts
 
 
 def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]:
@@ -341,12 +342,14 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         facts += ("text-white",)
     start = start_tag(name, deciding)
     if not is_raw:
-        tag = start.tag
+        tag = _TAGS.get(start)
         if tag is None or tag.facts != facts:
             shown = b"\n" if name in _BREAKING else b""
             tag = _Tag(name, name not in VOID, start, shown, None, facts)
             if start.is_cached:
-                start.tag = tag
+                if len(_TAGS) >= _MAX_KNOWN:
+                    _TAGS.clear()
+                _TAGS[start] = tag
         return tag, values
     text, shown, hidden = content.rpartition(b"</")[0], b"", None
     if name in SHOWN_RAW and text:

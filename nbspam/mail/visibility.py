@@ -8,7 +8,7 @@ identity, so that what follows from two of them is found quickly again.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from nbspam.mail.css import (
     BLACK,
@@ -268,12 +268,11 @@ def _colour(declared: Declared, key: str) -> Colour | None:
 class StartTag:
     """Name and attributes that decide about an element's style; equal ones are one object."""
 
-    __slots__ = "_style", "attributes", "has_variables", "is_cached", "keys", "name", "tag"
+    __slots__ = "_style", "attributes", "has_variables", "is_cached", "keys", "name"
 
     def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
         self.name = name
         self.attributes = attributes  # in lower case
-        self.tag: Any = None  # what its reader keeps of it
         self._style: Style | Literal[False] | None = False  # not yet read
         keys = [b"*", name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
         if b"id" in attributes:
