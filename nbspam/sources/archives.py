@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, cast
 
 from nbspam.sources.files import IMPLAUSIBLE, is_implausible, packed_kind
 from nbspam.sources.mailboxes import (
-    HAM_AND_SPAM,
+    CLASS_FOLDERS,
     SEQUENCES,
     Folder,
     FolderTree,
@@ -265,7 +265,7 @@ class _ArchiveTree(FolderTree):
                 return path
             (name,) = folder.folders
             below = self.below(path) + name
-            if name.lower() in HAM_AND_SPAM or self._folders[below].kind(True) != "classes":
+            if name.lower() in CLASS_FOLDERS or self._folders[below].kind(True) != "classes":
                 return path
             path = below
 

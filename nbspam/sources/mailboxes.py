@@ -30,7 +30,7 @@ _DIGITS = re.compile(r"(\d+)")
 _TELLING = frozenset(
     end.rpartition(".")[2] for ends in (MBOX_NAMES, *PACKED.values()) for end in ends
 )
-HAM_AND_SPAM = frozenset(("ham", "spam"))
+CLASS_FOLDERS = frozenset(("ham", "spam"))
 # Halves of a class (spam-train, spam-test), numbered parts of a corpus (part1, fold-2), and file
 # names that tell the class; spmsg is Ling-Spam's word for spam, whose other files are ham.
 _HALF = re.compile(r"(.+)[-_.](?:train|test)(?:ing)?", re.IGNORECASE)
@@ -56,7 +56,7 @@ class Folder(NamedTuple):
         if self.has_sequences and self.numbered():
             return "mh"
         names = {name.lower() for name in self.folders}
-        if may_be_classes and names and (not self.files or names >= HAM_AND_SPAM):
+        if may_be_classes and names and (not self.files or names >= CLASS_FOLDERS):
             return "classes"
         return "tree"
 
@@ -196,7 +196,7 @@ def _parts(below: str, names: Sequence[str], tree: FolderTree) -> set[str]:
     Those are all that hold ham/ and spam/ or, if there are none, those called train and test
     (or ...train, ...test) that hold the same folders; or all, if they are numbered parts.
     """
-    if HAM_AND_SPAM & {name.lower() for name in names}:
+    if CLASS_FOLDERS & {name.lower() for name in names}:
         return set()
     if names and all(map(_NUMBERED_PART.fullmatch, names)):
         return set(names)
@@ -212,7 +212,7 @@ def _holds_ham_and_spam(path: str, tree: FolderTree) -> bool:
     below = tree.below(path)
     return all(
         any(tree.has_folder(below + n) for n in (name, name.title(), name.upper()))
-        for name in HAM_AND_SPAM
+        for name in CLASS_FOLDERS
     )
 
 
