@@ -110,7 +110,7 @@ def _decision(path: str, classifier: "Classifier") -> str:
     rule, is_tuned = classifier.rule, getattr(classifier, "cutoffs", None) is not None
     # The name of every model in a folder of `serve --users`.
     is_users = os.path.basename(path) == "model" and not is_tuned
-    by_itself = "with serve --users, on top of the site's model; by itself, " * is_users
+    by_itself = "with serve --users, on top of the site's model; by itself, " if is_users else ""
     if classifier.lack is not None:
         return by_itself + classifier.lack
     if not isinstance(rule, Cutoffs):

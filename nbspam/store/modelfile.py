@@ -435,9 +435,8 @@ def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.
     if memory is None and copy != IN_MEMORY:
         # One process at a time: two that make a copy at once would not share it.
         with contextlib.suppress(OSError, ModelFileError), locked(copy, like=path):
-            memory = _copy_on_disk(
-                descriptor, size, copy, path
-            )  # if there is room, and permission
+            # If there is room, and permission.
+            memory = _copy_on_disk(descriptor, size, copy, path)
     if memory is None:
         memory = mmap.mmap(-1, size)
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
