@@ -143,8 +143,8 @@ def peers(corpus: Path, work: Path) -> dict[str, list[Contender]]:
         os.mkdir(bogo)
         for name, names in paths.items():
             (work / name).write_text("\n".join(names) + "\n")
-        learn = f"cd {work} && rm -f bogo/* && bogofilter -d bogo -n -b < ham"
-        learn += " && bogofilter -d bogo -s -b < spam"
+        learn = f"rm -f {bogo}/* && bogofilter -d {bogo} -n -b < {work}/ham"
+        learn += f" && bogofilter -d {bogo} -s -b < {work}/spam"
         lists = "\n".join([*paths["ham"], *paths["spam"]]).encode()
         judge = ["bogofilter", "-d", bogo, "-T"]
         message = Path(paths["spam"][len(paths["spam"]) // 2]).read_bytes()
