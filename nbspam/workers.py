@@ -11,6 +11,7 @@ import pickle
 import select
 import signal
 import sys
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -340,11 +341,11 @@ class Engine:
         ahead = max(_FEWEST, _AHEAD * n_workers)
         under_way: deque[Any] = deque()
         try:
-            with self._told():
+            with self._told(), _ctrl_c_later():
                 shared = share(task)
             for chunk in chunks:
                 pickled = pickle.dumps(chunk, PROTOCOL)
-                with self._told():
+                with self._told(), _ctrl_c_later():
                     under_way.append(submit(answer_chunk, shared, pickled))
                 if len(under_way) == ahead:
                     yield from self._results(under_way.popleft())
@@ -537,6 +538,23 @@ def _silent(name: str) -> Iterator[None]:
     finally:
         for logger, level in before.items():
             logger.setLevel(level)
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Let Ctrl-C be heard at the end of the context: engines complain of futures half made."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is None or threading.current_thread() is not threading.main_thread():
+        yield  # no Ctrl-C is heard here
+        return
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager

@@ -347,6 +347,23 @@ def interrupted(program, engine):
             return None
 
 
+def test_ctrl_c_is_heard_after_a_chunk_is_handed_over():
+    class Pressed(ThreadPoolExecutor):
+        def submit(self, *call):
+            signal.raise_signal(signal.SIGINT)
+            futures.append(super().submit(*call))
+            return futures[-1]
+
+    futures = []
+    with (
+        Pressed(1) as executor,
+        workers_of(executor, 1) as workers,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        next(ordered_map(square, range(9), workers))
+    assert len(futures) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "module"), [("dask", "distributed"), ("loky", "joblib")])
 def test_ctrl_c_ends_all_processes_without_a_traceback(engine, module, tmp_path):
