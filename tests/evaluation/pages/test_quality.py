@@ -39,7 +39,7 @@ SECTIONS = [
     "Both errors at every cutoff",
     "Can its probabilities be believed?",
     "How well it tells them apart",
-    "Does more to learn from help?",
+    "Would more messages help?",
     "The strongest words of each class",
     "What it got wrong",
     "All measures",
@@ -110,7 +110,7 @@ def test_a_week_has_the_mixture_of_what_was_judged_and_a_rare_loss_is_told_in_we
 def test_each_cutoff_costs_what_its_errors_cost(judged):
     trial, _, html = judged
     head, *rows = rows_of(html, "Cutoffs")
-    assert head == ["cutoff", "ham lostof 1,000", "spam missedof 100", "cost of all"]
+    assert head == ["cutoff", "ham lostof 1,000", "spam missedof 100", "cost"]
     n_ham, n_spam = np.bincount(trial.y).tolist()
     for named, lost, missed, cost in rows:
         value = trial.rule.spam if named == "0.667" else float(named)
@@ -171,7 +171,7 @@ def test_pages_of_no_errors_of_a_single_message_and_of_ten_thousand():
     assert "100 of 100 spams are caught" in page.text
     assert "0 of 1,000 hams are lost" in page.text
     for score in (-2.0, 2.0):
-        assert "1 message, each answered" in bare(trial_of([1], [score]))[1].text
+        assert "mails: 1 message." in bare(trial_of([1], [score]), what="mails")[1].text
     long = tuple(f"{'folder/' * 20}{n}.eml" for n in range(10_000))
     trial = replace(random_trial(2, n_docs=10_000), names=long)
     assert len(quality_page(trial, Witness(), per_week=1).encode()) < 1_000_000
@@ -227,10 +227,26 @@ def test_a_stream_says_its_order_and_has_a_learning_curve(mails):
     items = witness.watched([*read_items([str(mails)])][::3])
     trial = judge_online(items, PRESETS["mail"], "everything", witness=witness)
     html = quality_page(trial, witness)
-    assert "Does more to learn from help?" in headings(html)
+    assert "Would more messages help?" in headings(html)
     assert "judged and then learned in the order of the numbers" in Page(html).text
     assert witness.words.keys() == {"ham", "spam"}
     assert 'aria-label="Evidence"' in html
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (None, ""),  # the model cannot say
+        ([False, False, False, False], "each answered by a model that had not learned it"),
+        ([True, True, False, True], "learned 3 of these 4 messages, so the numbers are better"),
+        ([True, True, False, True], "it is right about 100 of 100 others"),
+    ],
+)
+def test_a_page_on_messages_that_the_model_had_learned_says_so(known, said):
+    trial = trial_of([0, 1, 1, 0], [-4.0, 4.0, 4.0, 4.0])
+    _, page = bare(replace(trial, is_known=known and np.array(known)))
+    assert said in page.text
+    assert ("had not learned" in page.text) == (known is not None and not any(known))
 
 
 def test_texts_and_rows_have_pages():
@@ -262,12 +278,12 @@ def test_it_has_all_measures_of_the_trial_and_makes_a_page(mails):
         assert getattr(result, name) == getattr(expected, name)
     page = Page(result.report(per_week=70))
     assert "Of 70 messages a week" in page.text
-    assert f"{result.errors} of {result.n_docs}, most surely wrong first" in page.text
+    assert f"{result.errors} of {result.n_docs}, the most confident first" in page.text
     assert "In a thousand messages" in result.report()
     assert "which cross_validate(…, curve=True) does" in page.text
 
     curve = nbspam.cross_validate(few, cv=2, curve=True)
-    assert "The share of wrong answers by how many messages were learned" in curve.report()
+    assert "The share of wrong answers by the number of messages learned" in curve.report()
     pairs = [("what does it cost", "sales"), ("it does not start", "help")] * 5
     html = nbspam.cross_validate([*pairs, ("it does not start, either", "sales")], cv=2).report()
     assert "either" in Page(html).text
