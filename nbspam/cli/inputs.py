@@ -387,11 +387,13 @@ def records_of(
 
 
 def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
-    """Yield the records; say on standard error which categories training has not seen."""
+    """Yield the records; say on standard error which categories and columns are missing."""
     from nbspam.tables.schema import categories, unseen_cells
 
     n_unseen, known = 0, categories(schema)
+    absent = {column.name for column in schema.columns}
     for record in records:
+        absent -= record.cells.keys()
         for cell in unseen_cells(record, known):
             n_unseen += 1
             if n_unseen <= _MAX_UNSEEN:
@@ -402,6 +404,9 @@ def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]
         yield record
     if n_unseen > _MAX_UNSEEN:
         warn(f"{n_unseen - _MAX_UNSEEN:,} more like these")
+    if absent:
+        names = listed([name for name in schema.names if name in absent])
+        warn(f"no column {names}, which training has seen; taken for missing in every row")
 
 
 def schema_of(classifier: "AnyClassifier") -> "Schema | None":
@@ -476,7 +481,9 @@ def check_kind(model_path: str, is_table: bool) -> None:
     if is_table == (getattr(context.command, "group", "") == "table"):
         return
     if not is_table:
-        raise UsageError(f"{model_path}: a model of mail or text; use: nbspam {name}")
+        raise UsageError(
+            f"{model_path}: a model of mail or text; give a table's by -m, or use: nbspam {name}"
+        )
     table = root.get_command(context, "table")
     assert isinstance(table, click.Group)
     name = _MEANT_FOR_TABLES.get(name, name)

@@ -28,6 +28,7 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 FEW = 10
 _FEWEST_NUMBERED = 5  # rows that are taken for numbered
 _WHOLE = re.compile(r"[0-9]{1,18}")
+_WITH_COMMA = re.compile(r"[-+]?[0-9]+(,[0-9]+)?")
 _ID = re.compile(r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|序号|番号")
 
 
@@ -207,6 +208,18 @@ def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -
         are_ascending = all(a < b for a, b in pairwise(numbers))
         if are_ascending or (len(set(numbers)) == len(numbers) and _ID.search(column.name)):
             yield column.name
+
+
+def with_decimal_commas(schema: Schema, said: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of categories that are all numbers, some with a comma; and one of these.
+
+    said: columns that the user said to take for categories.
+    """
+    for column in schema.columns:
+        levels = column.levels or ()
+        with_comma = [level for level in levels if "," in level]
+        if with_comma and column.name not in said and all(map(_WITH_COMMA.fullmatch, levels)):
+            yield column.name, with_comma[0]
 
 
 def known_cells(records: Sequence[Record], name: str) -> dict[str, None]:

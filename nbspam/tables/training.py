@@ -42,6 +42,7 @@ from nbspam.tables.schema import (
     known_cells,
     numbering,
     sorted_cells,
+    with_decimal_commas,
 )
 from nbspam.verdicts import HeldOut, Skipped, Weighed
 
@@ -140,6 +141,10 @@ def read_table(
         f"column {name!r} numbers the rows: --drop {quote(name)} leaves it out, and --id-column"
         f" {quote(name)} names the rows by it"
         for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
+    ]
+    notes += [
+        f"column {name!r} is taken for categories: write numbers such as {cell} with a point"
+        for name, cell in with_decimal_commas(schema, {*settings.categorical, *settings.values})
     ]
     table, skipped = (
         (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
@@ -441,7 +446,7 @@ def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> T
     """
     if one.name != other.name:
         raise UsageError(
-            f"{where}: a model {other.name}, which cannot be added to a model {one.name};"
+            f"{where}: its model is {other.name}, which cannot be added to {one.name};"
             " train both with the same --model"
         )
     schema = _joined(one.schema, other.schema, where)

@@ -116,14 +116,14 @@ merge $TABLE $TABLE -o $OTHER | use: nbspam table merge
 tune x -m $TABLE | see: nbspam table
 prune -m $TABLE | see: nbspam table
 filter -m $TABLE | see: nbspam table
-table classify | $MODEL: a model of mail or text; use: nbspam classify
-table predict | $MODEL: a model of mail or text; use: nbspam predict
-table explain | $MODEL: a model of mail or text; use: nbspam explain
-table eval | $MODEL: a model of mail or text; use: nbspam eval
-table info | $MODEL: a model of mail or text; use: nbspam info
-table export | $MODEL: a model of mail or text; use: nbspam export
-table query | $MODEL: a model of mail or text; use: nbspam query
-table update | $MODEL: a model of mail or text; use: nbspam update
+table classify | a model of mail or text; give a table's by -m, or use: nbspam classify
+table predict | a model of mail or text; give a table's by -m, or use: nbspam predict
+table explain | a model of mail or text; give a table's by -m, or use: nbspam explain
+table eval | a model of mail or text; give a table's by -m, or use: nbspam eval
+table info | a model of mail or text; give a table's by -m, or use: nbspam info
+table export | a model of mail or text; give a table's by -m, or use: nbspam export
+table query | a model of mail or text; give a table's by -m, or use: nbspam query
+table update | a model of mail or text; give a table's by -m, or use: nbspam update
 train --spam x --ham ham --ham ./x | ./x: given as spam and as ham; a message has one
 train x --target y | --target: for tables; use: nbspam table train
 explain --factors | --factors: for tables; use: nbspam table explain

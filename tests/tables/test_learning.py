@@ -216,7 +216,7 @@ def test_stated_values_and_classes_neither_come_nor_go(stated):
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (TableSettings("y", "aode", tuple(NAMES)), "a model aode, which cannot be added"),
+        (TableSettings("y", "aode", tuple(NAMES)), "its model is aode, which cannot be added"),
         (TableSettings("a", categorical=(*NAMES, "y")), "its columns are b, c, y, a, and not"),
         (
             TableSettings("y", categorical=("a", "b"), numeric=("c",), discretise="width"),

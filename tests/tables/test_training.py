@@ -64,6 +64,13 @@ def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_
     assert numbered(name, numbers) == ((said,) if is_named else ())
 
 
+def test_numbers_with_a_decimal_comma_are_named_in_a_warning():
+    said = "column 'c' is taken for categories: write numbers such as 1,5 with a point"
+    table = "c;k;y\n1,5;x;p\n-2;y,z;q\n"
+    assert read(table).notes == (said,)
+    assert read(table, categorical=("c",)).notes == ()
+
+
 def test_columns_can_be_left_out():
     data = read("a,b,c,y\n" + "1,2,x,p\n3,4,z,q\n" * 3, drop=("a", "c"))
     assert data.table.schema.names == ("b", "y")
