@@ -18,7 +18,7 @@ from nbspam.printing import printable
 from nbspam.server.choices import Service
 from nbspam.server.judge import Judge, Judgement, UserError, known_as
 from nbspam.server.lessons import Teacher
-from nbspam.server.metrics import outcome_word
+from nbspam.server.metrics import milliseconds, outcome_word
 from nbspam.server.page.reviewer import Reviewer
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class Desk:
         """Count and log the outcome of a lesson; None: it was un-learned."""
         became = outcome_word(outcome)
         self.tally.add(f"lesson {became}")
-        taught, milliseconds = label or "forget", round(1000 * seconds, 2)
-        self.log.answered(user=user, taught=taught, outcome=became, ms=milliseconds, **facts)
+        taught, ms = label or "forget", milliseconds(seconds)
+        self.log.answered(user=user, taught=taught, outcome=became, ms=ms, **facts)
 
     def autolearn(self, data: bytes, label: str, user: str | None) -> None:
         """Learn a message by its list and verdict, if the owner allows it and few lessons wait."""
@@ -433,10 +433,10 @@ class Connection(asyncio.BufferedProtocol):
                     user=user,
                     **facts,
                     verdict=verdict.label,
-                    probability=round(verdict.posterior["spam"], 6),
+                    probability=round(verdict.probability, 6),
                     listed=judgement.listed,
                     action=self.fate(judgement),
-                    ms=round(1000 * seconds, 2),
+                    ms=milliseconds(seconds),
                     id=message_id(data),
                     bytes=size,
                 )

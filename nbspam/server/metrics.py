@@ -1,6 +1,6 @@
 """A server's log and metrics: a log line for each answer, and counts of all workers.
 
-A line on standard error, as text or as JSON, has the queue's identifier, user, verdict,
+A line on standard error, as text or as JSON, has the queue's identifier, user, verdict, its
 probability and milliseconds; never words of mail.  A slow reader misses lines; mail does not wait
 for it.  Each worker counts in a row of its own in memory that all processes share, so that its
 counts outlive it; a metric is the sum over the rows.
@@ -99,6 +99,11 @@ class Log:
         except OSError:
             pass  # nobody reads it any more, or the disk is full: mail goes on
         self._on_drop()
+
+
+def milliseconds(seconds: float) -> float:
+    """Return how long an answer took, as the log has it."""
+    return round(1000 * seconds, 2)
 
 
 def _kind_and_place(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from nbspam.delivery.account import AccountToSort
 from nbspam.delivery.maildir import SortingReport
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.session import AccountSession
-from nbspam.server.metrics import VERDICTS, Log, ServerTally, open_metrics
+from nbspam.server.metrics import VERDICTS, Log, ServerTally, milliseconds, open_metrics
 from nbspam.server.supervisor import notify
 
 _IDLE_SECONDS = 28 * 60.0
@@ -109,7 +109,7 @@ class AccountWatcher(threading.Thread):
 
     def _log_report(self, report: SortingReport, seconds: float) -> None:
         """Write a line for each message that was judged or learned, and count it."""
-        name, ms = self.name, round(seconds * 1000, 1)
+        name, ms = self.name, milliseconds(seconds)
         for one in report.judged:
             place, p = one.moved_to, one.probability
             shown = None if p is None else round(p, 6)

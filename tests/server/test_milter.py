@@ -141,6 +141,14 @@ def test_the_log_says_what_becomes_of_a_message_and_how_it_is_known(tmp_path, ch
     assert abs(line["bytes"] - len(data)) < 10  # a space less after each colon
 
 
+def test_the_log_has_the_probability_of_the_label(tmp_path):
+    with open(tmp_path / "log", "wb") as log:
+        answered(milter_mail(PILLS), milter_mail(LUNCH), log="json", descriptor=log.fileno())
+    lines = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    found = [(line["verdict"], line["probability"] > 0.7) for line in lines]
+    assert found == [("spam", True), ("ham", True)]
+
+
 def test_a_connection_carries_message_after_message():
     tea = PILLS.replace(b"cheap pills", b"tea")
     pieces = milter_mail(PILLS), milter_mail(LUNCH), packet(b"A"), milter_mail(tea), packet(b"Q")
