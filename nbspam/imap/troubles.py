@@ -102,7 +102,9 @@ def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
 
 def _first_line(error: Exception) -> str:
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())[:_MOST_WORDS]
+    # imaplib repeats a greeting as Python writes bytes.
+    text = re.sub(r"\bb(['\"])(.*)\1$", r"\2", str(text))
+    return " ".join(text.split())[:_MOST_WORDS]
 
 
 def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:

@@ -226,8 +226,8 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
 @pytest.mark.parametrize(
     ("changes", "folder", "words"),
     [
-        ({"greeting": b"220 smtp.example.org ESMTP\r\n"}, "INBOX", "speaks no IMAP"),
-        ({"greeting": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (b'* BYE full'); try"),
+        ({"greeting": b"220 it's SMTP\r\n"}, "INBOX", "(unexpected response: 220 it's SMTP)"),
+        ({"greeting": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (* BYE full); try"),
         ({"CAPABILITY": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (command: CAPABILITY"),
         ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "INBOX: no such folder"),
         ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
