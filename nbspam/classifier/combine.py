@@ -178,7 +178,9 @@ class Combination(NamedTuple):
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
-        return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
+        # Last digits of `means @ worth` would depend on the place among the documents.
+        score = np.einsum("nj,j->n", means, self.worth[:-1]) + self.worth[-1]
+        return np.asarray(score + bounded(corrected))
 
     def kept(self, weighed: "WeighedEvidence") -> float:
         """Return the part of one document's evidence that counts: 1 unless it is unfamiliar."""

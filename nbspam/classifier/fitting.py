@@ -82,7 +82,7 @@ def fit_combination(
     """
     means = means_left_out(table, documents, y)
     worth = fit_worth(means, y, limits_of(table))
-    score = means @ worth[:-1] + worth[-1]
+    score = np.einsum("nj,j->n", means, worth[:-1]) + worth[-1]
     layer = documents.only(IN_LAYER[table.vocabulary.groups[documents.tokens]])
     layer = layer._replace(tokens=table.vocabulary.keys[documents.tokens])
     correction = np.zeros(len(table.vocabulary), np.float32)
@@ -156,21 +156,23 @@ def fit_worth(means: Floats, y: Integers, limits: Integers | None) -> Floats:
 
 
 def _fit_worth(means: Floats, y: Integers) -> Floats:
+    # Sums by einsum: those of `@` start threads, and their last digits depend on how many.
     design = np.column_stack([means, np.ones(len(y))])
     prior = prior_worth(len(y))
 
     def loss(worth: Floats) -> float:
-        z = design @ worth
+        z = np.einsum("nj,j->n", design, worth)
         penalty = 0.5 * RIDGE * ((worth - prior) ** 2).sum()
-        # Not y @ z: of long vectors that starts threads, which wait for cores that are busy.
         return float(np.logaddexp(0, z).sum() - (y * z).sum() + penalty)
 
     worth = prior.copy()
     best = loss(worth)
     for _ in range(25):
-        p = probability(design @ worth)
-        hessian = (design * (p * (1 - p))[:, None]).T @ design + RIDGE * np.eye(len(prior))
-        step = np.linalg.solve(hessian, design.T @ (p - y) + RIDGE * (worth - prior))
+        p = probability(np.einsum("nj,j->n", design, worth))
+        weighted = design * (p * (1 - p))[:, None]
+        hessian = np.einsum("nj,nk->jk", weighted, design) + RIDGE * np.eye(len(prior))
+        slope = np.einsum("nj,n->j", design, p - y) + RIDGE * (worth - prior)
+        step = np.linalg.solve(hessian, slope)
         while (new := loss(worth - step)) > best and np.abs(step).max() > 1e-9:
             step /= 2
         if new >= best - 1e-9:

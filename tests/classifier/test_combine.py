@@ -1,5 +1,8 @@
 """Combining against numbers worked by hand, loops over tokens and models trained again."""
 
+import os
+import subprocess
+import sys
 from math import e
 
 import numpy as np
@@ -384,6 +387,27 @@ def test_the_worth_is_that_of_an_independent_logistic_regression(seed, n):
     means, y = evidence(seed, n)
     theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
     assert fitting.fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
+
+
+FITTED = """
+import numpy as np
+from nbspam.classifier.blend import _fit_worth
+from nbspam.classifier.fitting import fit_worth
+from nbspam.tokens.definition import GROUPS
+
+rng = np.random.default_rng(0)
+two, many = rng.normal(size=(20_001, len(GROUPS))), rng.normal(size=(5_001, 19, 3))
+print(fit_worth(two, rng.integers(0, 2, len(two)), None).tobytes().hex())
+print(_fit_worth(many, rng.integers(0, 3, len(many))).tobytes().hex())
+"""
+
+
+def test_the_number_of_threads_of_linear_algebra_changes_no_digit():
+    program, found = [sys.executable, "-c", FITTED], set()
+    for number in ("1", "2"):
+        known = os.environ | {"OPENBLAS_NUM_THREADS": number}
+        found.add(subprocess.run(program, check=True, capture_output=True, env=known).stdout)
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(("n", "of_text"), [(0, 0.75), (98, 0.75), (100, 0.5)])
