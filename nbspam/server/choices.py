@@ -102,8 +102,11 @@ def listening(option: str, address: Address, rights: SocketRights = ALL_USERS) -
     except LookupError as error:
         why = f"no group {rights.group}; give another by --socket-group"
         raise InputError(f"{option} {address}: {why}") from error
+    except FileNotFoundError as error:
+        why = f"no folder {parent_folder(address.path)}; make it"
+        raise InputError(f"{option} {address}: {why}") from error
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = (error.strerror or str(error)).partition(" (while ")[0]
         raise InputError(f"{option} {address}: {reason}; give another address") from error
 
 
@@ -111,7 +114,9 @@ def _at_path(path: str, rights: SocketRights) -> socket.socket:
     found = socket.socket(socket.AF_UNIX)
     try:
         with contextlib.suppress(FileNotFoundError):
-            if stat.S_ISSOCK(os.lstat(path).st_mode) and not _is_answered(path):
+            if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                raise OSError("there is a file or folder that is no socket")
+            if not _is_answered(path):
                 os.unlink(path)
         before = os.umask(0o777)  # nobody connects before the file has its rights
         try:

@@ -81,7 +81,7 @@ def user_folder_name(name: str) -> str:
     name: from `known_as`.  Different names have different folders, none of which is a path.
     """
     if not name:
-        raise UserError("no user is named; name the user whose model should learn")
+        raise UserError("no user is named; name one: rspamc -d NAME, spamc -u NAME")
     if "\ufffd" in name:  # different bytes have become the same
         raise UserError("the user's name is not UTF-8; write it so")
     folder = quote(name, safe=_PLAIN, errors="surrogatepass")

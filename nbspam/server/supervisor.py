@@ -297,6 +297,8 @@ def _cause(status: int, is_hung: bool) -> tuple[str, str]:
     """Return why a process ended, one of metrics.ENDS, and its signal or status; see waitpid."""
     if not os.WIFSIGNALED(status):
         code = os.waitstatus_to_exitcode(status)
+        if code == 0:
+            return "killed", "SIGTERM"
         return "failing" if code == FAILING else "failed", f"status {code}"
     number = signal.Signals(os.WTERMSIG(status))
     if is_hung:

@@ -96,7 +96,7 @@ def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, monkeypatch)
             "ended itself, as message after message failed (",
         ),
         (1 << 8, False, "failed", "ended with an error (status 1)"),
-        (0, False, "failed", "ended with an error (status 0)"),
+        (0, False, "killed", "was killed (SIGTERM)"),
     ],
 )
 def test_the_end_of_a_worker_is_logged_with_its_cause_and_its_messages(
