@@ -70,8 +70,8 @@ def _number_above_zero(text: str) -> float:
     return number
 
 
-def _number_or_auto(text: str) -> float | str:
-    return text if text == AUTO else _number_from_zero(text)
+def _or(word: str, read: Callable[[str], object]) -> Callable[[str], object]:
+    return lambda text: text if text == word else read(text)
 
 
 def _class_prior(text: str) -> str | tuple[float, ...]:
@@ -91,14 +91,6 @@ def _named_path(text: str) -> tuple[str, str]:
 def _share(text: str) -> tuple[str, float]:
     name, _, number = text.rpartition("=")
     return name, float(number)
-
-
-def _share_or_estimated(text: str) -> tuple[str, float] | str:
-    return text if text == ESTIMATED else _share(text)
-
-
-def _folds(text: str) -> int | str:
-    return text if text == "loo" else int(text)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -147,17 +139,17 @@ def _beta(text: str) -> tuple[float, ...]:
 _WRONG_NUMBER = "not a number from 0 up; give one, or auto"
 _WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
 
-ALPHA = Value("alpha", _number_or_auto, _WRONG_NUMBER)
+ALPHA = Value("alpha", _or(AUTO, _number_from_zero), _WRONG_NUMBER)
 PLAIN_ALPHA = Value("alpha", _number_from_zero, "not a number from 0 up; give one")
-WEIGHT = Value("weight", _number_or_auto, _WRONG_NUMBER)
+WEIGHT = Value("weight", _or(AUTO, _number_from_zero), _WRONG_NUMBER)
 CLASS_PRIOR = Value(
     "prior", _class_prior, "not probabilities that sum to 1; write them as 0.3,0.7"
 )
 COST = Value("cost", _number_above_zero, "not a number above 0; a miss costs 1")
 NAMED_PATH = Value("label", _named_path, "not NAME=PATH; write it as --label work=mail/work")
 SHARE = Value("share", _share, _WRONG_SHARE)
-SHARE_OR_ESTIMATED = Value("share", _share_or_estimated, _WRONG_SHARE)
-FOLDS = Value("folds", _folds, "not a number of folds; give one, or loo")
+SHARE_OR_ESTIMATED = Value("share", _or(ESTIMATED, _share), _WRONG_SHARE)
+FOLDS = Value("folds", _or("loo", int), "not a number of folds; give one, or loo")
 LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
 SHARD = Value(
     "shard",

@@ -5,7 +5,7 @@ override a valid one; a property that cannot hide text is skipped.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from colorsys import hls_to_rgb
 from functools import lru_cache, wraps
 from typing import NamedTuple, TypeVar
@@ -436,10 +436,6 @@ def _display(value: bytes) -> bytes | None:
     return word if word in _DISPLAYS else None
 
 
-def _visibility(value: bytes) -> bool | None:
-    return {b"visible": True, b"hidden": False, b"collapse": False}.get(value)
-
-
 def _size(value: bytes) -> tuple[float, bool] | None:
     if value in _SIZES:
         return _SIZES[value], False
@@ -451,6 +447,8 @@ def _size(value: bytes) -> tuple[float, bool] | None:
 
 def _font(value: bytes) -> Declared:
     """Return the size, the first word that can be one; a weight is a number without a unit."""
+    if value in _RESET:
+        return {"size": None}
     for word in _WORDS.findall(value):
         size, slash, _ = word.partition(b"/")
         found = _size(size)
@@ -461,14 +459,14 @@ def _font(value: bytes) -> Declared:
 
 def _background(value: bytes) -> Declared:
     """Return colour and image; a shorthand without a colour makes the ground transparent."""
-    found: Declared = {"ground": None, "image": any(image in value for image in _IMAGES)}
+    found: Declared = {"ground": None, "image": _has_image(value)}
     for word in _WORDS.findall(value):
         if colour := read_colour(word):
             found["ground"] = colour
     return found
 
 
-def _image(value: bytes) -> bool:
+def _has_image(value: bytes) -> bool:
     return any(image in value for image in _IMAGES)
 
 
@@ -476,20 +474,8 @@ def _clips(value: bytes) -> bool:
     return value.startswith((b"hidden", b"clip", b"auto", b"scroll"))
 
 
-def _is_all(value: bytes) -> bool:
-    return value == b"all"
-
-
-def _is_hidden(value: bytes) -> bool:
-    return value == b"hidden"
-
-
-def _position(value: bytes) -> bytes | None:
-    return value if value in _POSITIONS else None
-
-
-def _float(value: bytes) -> bytes | None:
-    return value if value in _FLOATS else None
+def _among(values: Container[bytes]) -> Callable[[bytes], bytes | None]:
+    return lambda value: value if value in values else None
 
 
 def _filter(value: bytes) -> float | None:
@@ -507,23 +493,19 @@ def _zoom(value: bytes) -> float | None:
     return share[0] if share and share[0] > 0 else None
 
 
-def _font_shorthand(value: bytes) -> Declared:
-    return {"size": None} if value in _RESET else _font(value)
-
-
 _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"display": _one("display", _display),
-    b"visibility": _one("shown", _visibility),
-    b"content-visibility": _one("skips", _is_hidden),
-    b"mso-hide": _one("hides", _is_all),
+    b"visibility": _one("shown", {b"visible": True, b"hidden": False, b"collapse": False}.get),
+    b"content-visibility": _one("skips", lambda value: value == b"hidden"),
+    b"mso-hide": _one("hides", lambda value: value == b"all"),
     b"color": _one("color", read_colour),
     b"-webkit-text-fill-color": _one("text-fill", read_colour),
     b"fill": _one("fill", _fill),
     b"background": _background,
     b"background-color": _one("ground", read_colour),
-    b"background-image": _one("image", _image),
+    b"background-image": _one("image", _has_image),
     b"font-size": _one("size", _size),
-    b"font": _font_shorthand,
+    b"font": _font,
     b"zoom": _one("zoom", _zoom),
     b"opacity": _one("opacity", read_share),
     b"filter": _one("filter", _filter),
@@ -540,8 +522,8 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"overflow": _one("overflow", _clips),
     b"overflow-x": _one("overflow", _clips),
     b"overflow-y": _one("overflow", _clips),
-    b"position": _one("position", _position),
-    b"float": _one("float", _float),
+    b"position": _one("position", _among(_POSITIONS)),
+    b"float": _one("float", _among(_FLOATS)),
     b"transform": _one("transform", is_transformed_away),
     b"-webkit-transform": _one("transform", is_transformed_away),
     b"scale": _one("transform", is_scaled_away),

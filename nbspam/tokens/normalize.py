@@ -152,8 +152,9 @@ def without_many_marks(text: str) -> str:
     """Return folded text in which no Latin word has marks on three letters or more."""
     if not re.search(_MAY_BE_MARKED, text):
         return text
-    decomposed = re.sub(_MARKED, _without_marks, unicodedata.normalize("NFD", text))
-    return unicodedata.normalize("NFC", decomposed)
+    decomposed = unicodedata.normalize("NFD", text)
+    plain = re.sub(_MARKED, lambda match: re.sub(LATIN_MARK, "", match[0]), decomposed)
+    return unicodedata.normalize("NFC", plain)
 
 
 def _in_latin(text: str) -> tuple[str, bool]:
@@ -207,10 +208,6 @@ def _few_marks(match: re.Match[str]) -> str:
         if n_marks <= MAX_MARKS:
             kept.append(c)
     return "".join(kept)
-
-
-def _without_marks(match: re.Match[str]) -> str:
-    return re.sub(LATIN_MARK, "", match.group())
 
 
 def _marks_and_prices(match: re.Match[str]) -> str:
