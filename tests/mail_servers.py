@@ -279,6 +279,7 @@ class Dovecot(MailServer):
         tls=None,
         passdb=None,
         mechanisms="plain login",
+        more="",
     ):
         super().__init__(place)
         shown = set(_ANNOUNCED.split()).difference(hides)
@@ -297,7 +298,7 @@ class Dovecot(MailServer):
             capability=f"imap_capability = {' '.join(sorted(shown))}" if hides else "",
             most=most,
         )
-        (place / "dovecot.conf").write_text(text)
+        (place / "dovecot.conf").write_text(text + more)
         self.own()
         self.start()
 
