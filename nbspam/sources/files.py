@@ -182,7 +182,8 @@ def status_of(path: str) -> os.stat_result:
         if os.path.islink(path):
             reason = "leads to a file that is not there; mend the link or remove it"
             raise InputError(f"{path}: {reason}") from error
-        raise InputError(f"{path}: no such file or folder; {_hint(path)}") from error
+        where = path or "''"
+        raise InputError(f"{where}: no such file or folder; {_hint(path)}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error

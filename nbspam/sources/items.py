@@ -38,7 +38,7 @@ import marshal
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -278,7 +278,14 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     from nbspam.sources.mailboxes import is_index
     from nbspam.sources.rows import sniff
 
-    with files.Blaming(path), files.open_file(path) as stream:
+    with files.Blaming(path), ExitStack() as stack:
+        try:
+            stream = stack.enter_context(files.open_file(path))
+        except PermissionError:
+            if kind is not None:
+                raise
+            yield Item(path, label)  # skipped, like a *.eml, when it is read
+            return
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
             return

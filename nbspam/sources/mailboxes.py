@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.sources.files import (
     FROM_LINE,
+    HEAD_BYTES,
     LOOKAHEAD,
     MAX_MESSAGE,
     MBOX_NAMES,
@@ -475,7 +476,8 @@ def is_index(index: str, head: bytes) -> bool:
     index: its path, from which the paths in it lead.
     """
     lines = head.splitlines()
-    entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
+    whole = lines if len(head) < HEAD_BYTES else lines[:-1]  # the last one may be cut
+    entries = [parse_index_line(line) for line in whole if line.strip()]
     if not entries or not entries[0] or not all(entries):
         return False
     label, name = entries[0]

@@ -93,7 +93,9 @@ def test_a_trec_index_gives_classes_and_paths_beside_it(tmp_path):
     assert {item.series for item in read(tmp_path / "data")} == {None}
 
 
-@pytest.mark.parametrize("head", [b"Subject: m\n", b"ham .\n", b"ham no\n", b"ham m\nHi\nx y\n"])
+@pytest.mark.parametrize(
+    "head", [b"Subject: m\n", b"ham .\n", b"ham no\n", b"ham m\nHi\nx y\n", b"#! m\nHi\n"]
+)
 def test_a_message_is_not_taken_for_an_index(head, tmp_path):
     path = write(tmp_path / "m", head)
     assert read(path) == [Item(str(path), None)]
@@ -255,6 +257,7 @@ def test_a_missing_path_is_reported_before_reading_with_a_similar_one(tmp_path):
         (tmp_path / "mials" / "inbox.mbox", f"did you mean {near}\\?"),
         (near / "inbox.mbx", f"did you mean {near / 'inbox.mbox'}\\?"),
         (tmp_path / "entirely-else", "no such file or folder; check the spelling"),
+        ("", "^'': no such file or folder; check the spelling"),
     ):
         with pytest.raises(InputError, match=words):
             read_items([str(tmp_path), str(path)])
@@ -269,6 +272,10 @@ def test_files_and_folders_without_rights_are_reported(tmp_path, monkeypatch):
         patch.setattr("os.open", refuse)
         with pytest.raises(InputError, match=r"m\.eml: cannot be read \(Permission denied\)"):
             item.read()
+        one_message = write(tmp_path / "1")
+        assert read(one_message) == [Item(str(one_message), None)]
+        with pytest.raises(InputError, match=r"many\.mbox: cannot be read"):
+            read(write(tmp_path / "many.mbox"))
     monkeypatch.setattr("os.scandir", refuse)
     with pytest.raises(InputError, match="no such file or folder; check the spelling"):
         read(tmp_path / "x")
