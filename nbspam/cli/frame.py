@@ -26,7 +26,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -414,18 +414,23 @@ MOST_COMMON = [
 ]
 
 
-def _progress(prints_results_at_once: bool) -> AbstractContextManager[None]:
-    """Return a context in which long loops show bars, if somebody is there to see them.
+@contextmanager
+def _progress(prints_results_at_once: bool) -> Iterator[None]:
+    """Show bars of long loops within the context, if somebody is there to see them.
 
     prints_results_at_once: whether the command prints while it reads.  On a terminal these
     lines are progress enough, and a bar would stand between them.
     """
-    if is_quiet() or not sys.stderr.isatty():
-        return nullcontext()
-    if prints_results_at_once and sys.stdout.isatty():
-        return nullcontext()
-
-    return watched(Watcher(DELAY))
+    sees_bars = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    if is_quiet() or not sees_bars or (prints_results_at_once and sys.stdout.isatty()):
+        yield
+        return
+    watcher = Watcher(DELAY)
+    with watched(watcher):
+        try:
+            yield
+        finally:
+            watcher.end()  # before the line that says why the command ends
 
 
 def _long(option: click.Parameter) -> str:
@@ -499,23 +504,27 @@ class Watcher:
     def __init__(self, delay: float) -> None:
         self._from = time.monotonic() + delay
         self._process = os.getpid()
-        self._is_busy = False
+        self._bar: _ProgressBar | None = None
 
     def __call__(self, things: Iterable[Any], what: str, extent: Extent) -> Iterator[Any]:
         """Yield things, and show from time to time how many have passed."""
-        if self._is_busy or os.getpid() != self._process:
+        if self._bar is not None or os.getpid() != self._process:
             yield from things
             return
-        self._is_busy = True
-        bar = _ProgressBar(what, extent, self._from)
+        self._bar = bar = _ProgressBar(what, extent, self._from)
         try:
             bar.show()
             for thing in things:
                 yield thing
                 bar.step(thing)
         finally:
-            bar.end()
-            self._is_busy = False
+            self.end()
+
+    def end(self) -> None:
+        """Clear the bar, if there is one."""
+        if self._bar is not None:
+            self._bar.end()
+            self._bar = None
 
 
 class _ProgressBar:

@@ -18,7 +18,7 @@ from nbspam.cli.frame import Watcher, leaves, progress_text
 from nbspam.cli.inputs import _extent_of as extent_of
 from nbspam.cli.main import _MODULES, _TABLE_MODULES, cli, exit_status
 from nbspam.cli.options import default_model_path
-from nbspam.printing import Extent
+from nbspam.printing import Extent, tracked
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
 from support import SPAM, complains
@@ -347,6 +347,20 @@ def test_quick_commands_results_on_the_terminal_and_pipes_show_no_bar(
     assert screen.text.count("\n") == 4
     monkeypatch.setattr(frame, "DELAY", 0)
     assert nbspam("classify", folder)[2] == ""
+    monkeypatch.setenv("TERM", "dumb")
+    assert on_terminal("classify", folder) == ""
+
+
+def test_a_bar_is_cleared_before_the_line_that_says_why_a_command_ends(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(frame, "DELAY", 0)
+    monkeypatch.setenv("TERM", "xterm")
+
+    with frame._progress(prints_results_at_once=False):
+        letters = tracked("ab", "letters")
+        assert next(iter(letters)) == "a"
+    assert CLEARED in terminal.text[-10:]
 
 
 def test_the_text_has_number_rate_and_time_left():
