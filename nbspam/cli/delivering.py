@@ -198,10 +198,10 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
 
         sorters: list[tuple[str, Callable[[], SortingReport]]]
         sorters = [(str(each.url), partial(sort_account, each, today())) for each in accounts]
-    elif names or values["watch"] or values["tag"]:
-        raise UsageError(
-            "--watch, --tag: for accounts; sort Maildirs and accounts in calls of their own"
-        )
+    elif names:
+        raise UsageError("sort: a Maildir and an account; sort each in a call of its own")
+    elif values["watch"] or values["tag"]:
+        raise UsageError("--watch, --tag: for accounts; leave them out, and repeat it by cron")
     else:
         sorters = _maildir_sorters(mailboxes, **values)
     status, failed = 0, list[NbspamError]()

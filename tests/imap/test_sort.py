@@ -359,8 +359,8 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path):
     for words, status, *said in [
         (("--watch", "--dry-run", url), 2, "--watch: stays connected and sorts; leave --dry-run"),
         (("--flag", "F", url), 2, "--flag: for Maildirs; an account has --tag"),
-        (("--tag", tmp_path), 2, "--watch, --tag: for accounts"),
-        ((tmp_path, url), 2, "sort Maildirs and accounts in calls of their own"),
+        (("--tag", tmp_path), 2, "--watch, --tag: for accounts; leave them out"),
+        ((tmp_path, url), 2, "sort: a Maildir and an account; sort each in a call of its own"),
         ((), 2, "no mailbox; give a Maildir or imaps://USER@HOST/"),
         ((str(tmp_path / "none"),), 1, "not a Maildir"),
         (("--metrics", "x", "--watch", url), 2, "--metrics x: not an address"),
