@@ -348,16 +348,19 @@ class Engine:
                 with self._told(), _ctrl_c_later():
                     under_way.append(submit(answer_chunk, shared, pickled))
                 if len(under_way) == ahead:
-                    yield from self._results(under_way.popleft())
+                    yield from self._oldest(under_way)
             while under_way:
-                yield from self._results(under_way.popleft())
+                yield from self._oldest(under_way)
         finally:
             for future in under_way:
                 future.cancel()
 
-    def _results(self, future: Any) -> list[Any]:
+    def _oldest(self, under_way: deque[Any]) -> list[Any]:
+        """Return the results of the first future, and drop it."""
         with self._told():
-            error, results = pickle.loads(future.result())
+            error, results = pickle.loads(under_way[0].result())
+        with _ctrl_c_later():
+            under_way.popleft()
         if error is not None:
             raise error
         return list(results)
@@ -542,7 +545,11 @@ def _silent(name: str) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Let Ctrl-C be heard at the end of the context: engines complain of futures half made."""
+    """Let Ctrl-C be heard at the end of the context.
+
+    Engines complain of futures that are half made, and Python ignores what is raised while an
+    object ends: a Ctrl-C would be lost.
+    """
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
         yield  # no Ctrl-C is heard here

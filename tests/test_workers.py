@@ -347,21 +347,37 @@ def interrupted(program, engine):
             return None
 
 
-def test_ctrl_c_is_heard_after_a_chunk_is_handed_over():
+class Pressing:
+    """A future in whose end somebody presses Ctrl-C."""
+
+    def __init__(self, future):
+        self.result, self.cancel = future.result, future.cancel
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("moment", ["handed over", "dropped"])
+def test_ctrl_c_is_heard_after_a_chunk_is_handed_over_or_dropped(moment):
     class Pressed(ThreadPoolExecutor):
         def submit(self, *call):
-            signal.raise_signal(signal.SIGINT)
-            futures.append(super().submit(*call))
-            return futures[-1]
+            if moment == "handed over":
+                signal.raise_signal(signal.SIGINT)
+            submitted.append(super().submit(*call))
+            return submitted[-1] if moment == "handed over" else Pressing(submitted[-1])
 
-    futures = []
-    with (
-        Pressed(1) as executor,
-        workers_of(executor, 1) as workers,
-        pytest.raises(KeyboardInterrupt),
-    ):
-        next(ordered_map(square, range(9), workers))
-    assert len(futures) == 1
+    submitted = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background
+    try:
+        with (
+            Pressed(1) as executor,
+            workers_of(executor, 1) as workers,
+            pytest.raises(KeyboardInterrupt),
+        ):
+            list(ordered_map(square, [1], workers))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(submitted) == 1
 
 
 @pytest.mark.slow
