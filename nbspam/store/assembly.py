@@ -527,7 +527,7 @@ def loaded_table(
     columns: ascending, of the tokens that may stay (None: all).  If there are more than a model
     has room for, the rarest are left out, as `training.derive` does.  The table is on disk.
     """
-    whole = without_empty(total.table)
+    whole = total.table
     frequency, last_seen, loss = compact(whole.document_frequency), total.last_seen, whole.loss
     if columns is not None and len(columns) < len(frequency):
         loss = loss_without(loss, frequency, columns)
@@ -538,7 +538,7 @@ def loaded_table(
         loss = loss_without(loss, frequency, best)
         columns = best if columns is None else columns[best]
     kept = total if columns is None else spooled(_parts_of(total, columns))
-    return without_empty(kept.table)._replace(loss=loss), kept.last_seen
+    return kept.table._replace(loss=loss), kept.last_seen
 
 
 def _parts_of(run: SortedTokens, columns: Integers) -> Iterator[SortedTokens]:

@@ -115,6 +115,25 @@ def test_a_merged_model_owes_what_its_models_owe(owing, tmp_path):
     assert [-1, 1] in both.memory.owed.feature_count.tolist()
 
 
+def test_a_merged_model_keeps_counts_of_a_class_without_messages(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
+    host, other = (Host(tmp_path / name, "model", MemoryLog()) for name in ("host", "other"))
+    for n in range(20):
+        host.teach(message(n), "ham")
+        host.sharer.exchange()
+    host.model.compact()
+    bits = host.opened("").whole().memory.sample.bits
+    new = next(n for n in range(20, 60) if digest_of(message(n)) & ((1 << bits) - 1))
+    host.teach(message(new, copy=1), "spam")
+    host.teach(message(new, copy=2), "ham")
+    other.teach(message(60), "ham")
+    merged = merge([host.path, other.path], DAY).classifier
+    host.teach(message(60), "ham")
+
+    assert any(b'"copy1"' in line and b'{"spam": 1}' in line for line in model_lines(merged))
+    assert list(model_lines(merged)) == list(model_lines(host.opened("").whole()))
+
+
 def test_a_pruned_model_still_owes(owing):
     owing.model.compact()
     owed = owing.opened("").whole().memory.owed
