@@ -125,7 +125,8 @@ def filter_command(
     "--spam-folder",
     metavar="NAME",
     help="Folder for spam.  [default: found by its use or usual name]  In a Maildir, .Spam, or"
-    " .Junk if it exists; in an account, the folder that its server or its name calls junk.",
+    " else .Junk or .Junk E-mail if it exists, in small letters too; in an account, the folder"
+    " that its server or its name calls junk.",
 )
 @click.option(
     "--unsure-folder",

@@ -38,7 +38,8 @@ NOTE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore
 INBOX = ""
 UNSURE_FOLDER = ".Unsure"
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
-_SPAM_FOLDERS = (".Spam", ".Junk")
+# The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
+_SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
 _PLACES = ("ham", "spam", "unsure", MOVING)
 PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *PARTS)
@@ -118,9 +119,12 @@ def maildir_folder_name(name: str) -> str:
 
 
 def spam_folder(root: str) -> str:
-    """Return the folder for spam: the first usual name that exists, or else the first."""
-    there = (each for each in _SPAM_FOLDERS if os.path.isdir(os.path.join(root, each)))
-    return next(there, _SPAM_FOLDERS[0])
+    """Return the folder for spam: the first usual name that exists in any case, or else .Spam."""
+    there = {}
+    with suppress(OSError), os.scandir(root) as found:
+        names = sorted((each.name for each in found if each.is_dir()), reverse=True)
+        there = {name.lower(): name for name in names}  # .Spam before .spam
+    return next((there[name] for name in _SPAM_FOLDERS if name in there), ".Spam")
 
 
 def entry_digest(data: bytes) -> str:

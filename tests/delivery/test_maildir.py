@@ -79,6 +79,24 @@ def test_a_file_in_the_place_of_a_folder_is_none(root):
     assert spam_folder(str(root)) == ".Spam"
 
 
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        ([], ".Spam"),
+        ([".Junk"], ".Junk"),
+        ([".Junk", ".Spam"], ".Spam"),
+        ([".spam", ".Spam"], ".Spam"),
+        ([".spam", ".Junk"], ".spam"),
+        ([".Junk E-mail"], ".Junk E-mail"),
+        ([".Spam.old", "Junk"], ".Spam"),
+    ],
+)
+def test_the_spam_folder_is_the_first_usual_name_that_is_there(root, there, found):
+    for name in there:
+        (root / name).mkdir()
+    assert spam_folder(str(root)) == found
+
+
 def test_moving_overwrites_nothing_and_ignores_missing_messages(root):
     write_files(root, {"new/1.h": b"one", ".Spam/new/1.h": b"other"})
 
