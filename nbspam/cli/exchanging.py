@@ -276,9 +276,9 @@ def share_command(
     """Show servers that share their lessons, or add one.
 
     status prints each host: how many records of the log it has not learned yet (lag), how many of
-    its lessons wait for the log (outbox), and a digest of its model; equal digests mean equal
-    models.  snapshot writes the models of this host into a new FOLDER, and join starts another
-    host from a copy of that folder.
+    its lessons wait for the log (outbox), and a digest of the site's model; equal digests mean
+    equal models.  Users' models are not compared.  snapshot writes the models of this host into a
+    new FOLDER, and join starts another host from a copy of that folder.
 
     \b
     nbspam share status --share redis://log.example.org/nbspam
