@@ -1,7 +1,8 @@
 """How well the model does: verdicts and corrections per day, and its calibration.
 
-A verdict left unchanged counts as confirmed; an *unsure* left unchanged does not count.  The last
-week is compared with the weeks before it, and the shares of spam with the probabilities.
+A verdict left unchanged counts as confirmed once a person has marked a message after it came; an
+*unsure* left unchanged does not count.  The last week is compared with the weeks before it, and
+the shares of spam with the probabilities.
 """
 
 from bisect import bisect_right
@@ -132,14 +133,14 @@ def course(database: Database, today: date) -> Course:
     # A verdict on a message that the model has learned proves nothing.
     new = [row for row in rows if row.arrived >= starts[0] and not row.is_known]
     spoken = max((row.at for row in rows if row.at is not None), default=0.0)
-    checked = [row for row in new if row.label != _UNSURE and row.arrived <= spoken]
+    checked = [row for row in new if row.arrived <= spoken]
     split = starts[-LATELY]
     return Course(
         _days(dates, starts, rows),
-        _ranges(new),
+        _ranges(checked),
         _ranges([row for row in new if row.told is not None]),
-        _period(row for row in checked if row.arrived < split),
-        _period(row for row in checked if row.arrived >= split),
+        _period(row for row in checked if row.label != _UNSURE and row.arrived < split),
+        _period(row for row in checked if row.label != _UNSURE and row.arrived >= split),
         sum(row.arrived >= starts[0] and row.is_known for row in rows),
     )
 

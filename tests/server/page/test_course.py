@@ -117,6 +117,7 @@ def test_the_range_to_tell_of_is_one_of_probable_spam_if_there_is_any(database, 
             note(database, key, at(1), "spam" if probability > 0.5 else "ham", probability)
         return course(database, TODAY).typical[:2]
 
+    note(database, "told", at(1), "ham", 0.001, told="ham")
     assert typical(0.001, 0.001, 0.001) == (0.0, 0.01)
     assert typical(0.6) == (0.5, 0.9)
     assert typical(0.95, 0.95, 0.995) == (0.9, 0.99)
@@ -260,11 +261,12 @@ def test_few_messages_are_spoken_of_by_their_number(page, box, database):
 
 def test_who_has_said_nothing_is_not_told_that_all_is_right(page, box, database):
     seen(database, "a", 1, "unsure", 0.5)
-    assert "no verdicts of ham or spam in these days to compare" in shown(page, box)
+    assert "no checked verdicts of ham or spam in these days" in shown(page, box)
     seen(database, "b", 1)
     text = shown(page, box)
 
     assert "You have not checked any verdict yet." in text
+    assert "no checked verdicts of ham or spam in these days" in text
     assert "Too early to say" in text
     assert "You have marked no message in these days." in text
 
@@ -284,7 +286,7 @@ def test_every_picture_has_its_words_and_its_numbers(page, box, database):
     days = rows_of(html, "Numbers of each day")
     assert (len(days), days[2][1:]) == (31, ["1", "0", "1", "0", "0", "0"])
     assert days[1][1:] == ["0", "0", "0", "1", "0", "0"]
-    assert rows_of(html, "All messages of these days")[1:] == [
+    assert rows_of(html, "Messages up to the last one that you marked")[1:] == [
         ["0 to 1 %", "1", "0", "0 (0 to 79.3 %)", "right, as far as one can tell"],
         ["90 to 99 %", "1", "0.95", "0 (0 to 79.3 %)", "too sure of spam"],
     ]
@@ -299,7 +301,7 @@ def test_every_picture_has_its_words_and_its_numbers(page, box, database):
             ", learned before",
             [
                 "Verdicts on messages that the model had learned before: 1.",
-                "no verdicts of ham or spam in these days to compare",
+                "no checked verdicts of ham or spam in these days",
             ],
             "of 1 of",
         ),

@@ -113,8 +113,8 @@ def test_the_list_is_searched_and_ordered(page, query, numbers):
 @pytest.mark.parametrize(
     ("n_new", "query", "words"),
     [
-        (1, "", "One message has no verdict yet; it is judged now."),
-        (2, "", "2 messages have no verdict yet; they are judged now."),
+        (1, "", "One message has no verdict yet; it is being judged."),
+        (2, "", "2 messages have no verdict yet; they are being judged."),
         (1, "?words=number", "Not everything is searched yet: one message has no verdict yet;"),
         (2, "?verdict=ham", "Not everything is searched yet: 2 messages have no verdict yet;"),
         (2, "?words=none", "Nothing matches so far."),
