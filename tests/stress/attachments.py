@@ -32,6 +32,7 @@ from mail.test_attachments import (
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
+from stress.hostile import garbled
 
 SEED = int(os.environ.get("STRESS_SEED", "1"))
 FIRST = int(os.environ.get("STRESS_FIRST", "0"))
@@ -44,6 +45,7 @@ KINDS = (
     b" application/ms-tnef text/x-vcard multipart/mixed;boundary=b text/html image/jpeg x"
 ).split()
 NAMES = b"a.pdf a.docx smime.p7m winmail.dat a.ics a.vcf a.rtf a.png a.pdf.exe a".split()
+NUMBERS = b"\xff" * 4, bytes(4), b"\x7f\xff\xff\xff"
 ENCODINGS = b"base64 base64 base64 8bit quoted-printable x-uuencode base-64".split()
 CARD = b'BEGIN:VCALENDAR\r\nSUMMARY;X="a":b\r\n c\r\nX-ALT-DESC;FMTTYPE=text/html:<p>x</p>\r\n'
 
@@ -88,25 +90,6 @@ def seeds() -> list[bytes]:
     ]
 
 
-def damaged(random: Random, data: bytes) -> bytes:
-    """Return data with bytes changed, cut out, repeated, or replaced by great numbers."""
-    changed = bytearray(data)
-    for _ in range(random.choice((0, 1, 3, 10, 50))):
-        place = random.randrange(max(len(changed), 1))
-        what = random.randrange(4)
-        if what == 0:
-            changed[place : place + 1] = random.randbytes(1)
-        elif what == 1:
-            del changed[place : place + random.randrange(40)]
-        elif what == 2:
-            changed[place:place] = changed[place : place + 99] * random.randrange(9)
-        else:
-            changed[place : place + 4] = random.choice(
-                (b"\xff" * 4, bytes(4), b"\x7f\xff\xff\xff")
-            )
-    return bytes(changed)
-
-
 def mail_of(random: Random, data: bytes) -> bytes:
     """Return a mail with a file, whose headers may lie."""
     encoding = random.choice(ENCODINGS)
@@ -121,7 +104,7 @@ def slowest(numbers: range, files: list[bytes]) -> float:
     most = 0.0
     for number in numbers:
         random = Random(SEED << 32 | number)
-        data = mail_of(random, damaged(random, random.choice(files)))
+        data = mail_of(random, garbled(random, random.choice(files), NUMBERS, most=50))
         limits = limits_with_documents() if number % WITH_DOCUMENTS == 0 else LIMITS
         start = time.process_time()
         parse_message(data, limits)

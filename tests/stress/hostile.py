@@ -430,6 +430,26 @@ def mutated(rng: random.Random, data: bytes, times: int, others: Sequence[bytes]
     return bytes(found)
 
 
+def garbled(
+    rng: random.Random, data: bytes, pieces: Sequence[bytes], most: int = 5, within: int = 1 << 30
+) -> bytes:
+    """Return data with up to `most` places replaced, cut out, doubled, or lost with all behind."""
+    found = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, most))):
+        start = rng.randrange(min(len(found), within) + 1)
+        end = min(start + rng.choice((0, 1, 3, 12, 99)), len(found))
+        way = rng.randrange(5)
+        if way == 0:
+            found[start:end] = rng.choice(pieces)
+        elif way == 1:
+            found[start:end] = rng.randbytes(end - start)
+        elif way == 2:
+            found[start:start] = found[start:end] * rng.choice((1, 2, 50))
+        else:
+            del found[start : end if way == 3 else None]
+    return bytes(found)
+
+
 def scrap(rng: random.Random) -> bytes:
     way = rng.randrange(10)
     if way < 4:

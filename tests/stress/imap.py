@@ -15,6 +15,7 @@ from nbspam.errors import NbspamError
 from nbspam.imap import session, wire
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.imap.session import AccountSession
+from stress.hostile import garbled
 
 ANSWERS = 100_000  # in all
 PIECES = [
@@ -23,24 +24,6 @@ PIECES = [
     *(b"{4294967295}\r\n", b"{-1}\r\n", b"{99999999999999999999}\r\n", b"{3+}\r\n", b"~{3}\r\n"),
     *(b"4294967296", b"-1", b"0", b"1e9", b"\xff\xfe", b"&Jjo-", b"&", b"9" * 5000, b"(" * 3000),
 ]
-
-
-def garbled(rng, data):
-    """Return an answer with some faults."""
-    data = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 5))):
-        start = rng.randrange(len(data) + 1)
-        end = min(start + rng.choice((0, 1, 3, 20)), len(data))
-        fault = rng.randrange(4)
-        if fault == 0:
-            data[start:end] = rng.choice(PIECES)
-        elif fault == 1:
-            del data[start:end]
-        elif fault == 2:
-            data[start:start] = data[start:end] * rng.choice((2, 50))
-        else:
-            data[start:end] = rng.randbytes(end - start)
-    return bytes(data)
 
 
 class Hostile(FakeServer):
@@ -67,7 +50,7 @@ def test_no_answer_raises_anything_but_our_errors_or_takes_memory(seed, monkeypa
         server = self.server
         server.n_answers += 1
         server.n_left -= 1
-        server_send(self, garbled(server.rng, data) if server.n_left < 0 else data)
+        server_send(self, garbled(server.rng, data, PIECES) if server.n_left < 0 else data)
 
     monkeypatch.setattr(fake_imap, "FakeServer", Hostile)
     monkeypatch.setattr(fake_imap._Handler, "send", send)

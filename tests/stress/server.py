@@ -27,10 +27,11 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
 from protocols import OFFER, check, milter_mail, milter_parts, packet, post
 from serving import serving, until
-from stress.hostile import Inputs
+from stress.hostile import Inputs, garbled
 
 FULL = 60_000  # bytes of a file, after which the disk is full
 QUIET = "--jobs", "2", "--log", "none"
+PIECES = b"\r\n", b"\n\n", b"\0", b"99999999999", b": ", b"-1"
 LESSON = "TELL", "1.5", "Message-class: spam", "Set: local"
 
 
@@ -248,26 +249,6 @@ def vanishing(trial, number):
         assert served.errors.read_text() == told
 
 
-def altered(rng, data):
-    """Return data with some bytes changed, cut out, doubled, or all after some place gone."""
-    found = bytearray(data)
-    for _ in range(rng.randrange(1, 5)):
-        start = rng.randrange(min(len(found), 300) or 1)
-        end = start + rng.randrange(12)
-        kind = rng.randrange(5)
-        if kind == 0:
-            found[start:end] = rng.randbytes(rng.randrange(6))
-        elif kind == 1:
-            del found[start:end]
-        elif kind == 2:
-            found[start:start] = found[start:end]
-        elif kind == 3:
-            found[start:end] = rng.choice((b"\r\n", b"\n\n", b"\0", b"99999999999", b": ", b"-1"))
-        else:
-            del found[start:]
-    return bytes(found)
-
-
 def sent_by_milter(message):
     """Return a message as a mail system tells it: without NUL, a colon in each header."""
     pairs, body = milter_parts(message.replace(b"\0", b"")[:200_000])
@@ -283,7 +264,7 @@ ASKED = {
 
 
 def mixed_requests(trial, number):
-    """Ask in each protocol about so many hostile messages; every second request is altered.
+    """Ask in each protocol about so many hostile messages; every second request is garbled.
 
     Each whole request gets the verdict of this process, no worker ends, and none grows on.
     """
@@ -297,7 +278,7 @@ def mixed_requests(trial, number):
         async def client():
             for n in numbers:
                 # An answer or an end of the connection; TimeoutError if there is neither.
-                await ask(address, altered(trial.rng, requests[n][:4000]))
+                await ask(address, garbled(trial.rng, requests[n][:4000], PIECES, within=300))
                 if words[n] not in (answer := await ask(address, requests[n])):
                     wrong.append((requests[n], words[n], answer))
 
