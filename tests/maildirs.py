@@ -9,16 +9,14 @@ from nbspam.server.page.mailbox import Mailboxes
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
-from support import HAM, SPAM
+from support import HAM, SPAM, make_maildir
 
 DAY = 20_000
 
 
 class Maildir:
     def __init__(self, root, model):
-        self.root, self.model = root, model
-        for part in ("cur", "new", "tmp"):
-            (root / part).mkdir(parents=True)
+        self.root, self.model = make_maildir(root), model
 
     def put(self, path, data):
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -75,9 +73,7 @@ def written(number, words="lunch on friday"):
 
 def put(root, number, data=None, part="new"):
     """Put a message into a Maildir, which is made if there is none; return its path."""
-    for name in ("cur", "new", "tmp"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-    path = root / part / key_of(number)
+    path = make_maildir(root) / part / key_of(number)
     path.write_bytes(written(number) if data is None else data)
     os.utime(path, (1000 + number, 1000 + number))
     return path

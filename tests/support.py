@@ -137,6 +137,14 @@ def write_files(folder, files):
     return folder
 
 
+def make_maildir(root, *folders):
+    """Make a Maildir, with folders in it, as far as there is none; return its path."""
+    for folder in ("", *folders):
+        for part in ("cur", "new", "tmp"):
+            (root / folder / part).mkdir(parents=True, exist_ok=True)
+    return root
+
+
 def packed(members, kind="tar"):
     """Return an archive of names and their contents, written by Python's own writers."""
     file = io.BytesIO()

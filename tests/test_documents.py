@@ -18,7 +18,7 @@ import joblib
 import pytest
 
 from nbspam.cli.main import COMMANDS
-from support import ROOT, columns
+from support import ROOT, columns, make_maildir
 from test_architecture import RANK, arrows
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -45,8 +45,7 @@ def terminal(nbspam, tmp_path, monkeypatch):
     """Return a function that runs a command line in the folder where all sessions begin."""
     (tmp_path / "corpora").symlink_to(ROOT / "corpora")
     mail = ROOT / "corpora" / "mail"
-    for folder in ("cur", "new", "tmp", ".Spam/cur", ".Spam/new", ".Spam/tmp"):
-        (tmp_path / "Maildir" / folder).mkdir(parents=True)
+    make_maildir(tmp_path / "Maildir", ".Spam")
     stored = {"cur": "ham/0[0-3]*", ".Spam/cur": "spam/0[0-3]*", "new": "*/04[89]*"}
     for place, pattern in stored.items():
         for number, path in enumerate(sorted(mail.glob(pattern)), 1):

@@ -17,7 +17,7 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
 from nbspam.mail.verdict_headers import HeaderChoices, with_headers
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, make_maildir
 
 FAILURES = [
     (["-m", "/nonexistent/m.nbspam"], 1),
@@ -261,9 +261,7 @@ class Home:
     def __init__(self, path, model):
         self.path, self.bin = path, path / "bin"
         self.bin.mkdir(parents=True)
-        for folder in ("", ".Spam"):
-            for sub in ("cur", "new", "tmp"):
-                (path / "Maildir" / folder / sub).mkdir(parents=True)
+        make_maildir(path / "Maildir", ".Spam")
         self.environment = {
             "HOME": str(path),
             "PATH": f"{self.bin}:{SYSTEM_PATH}",

@@ -14,14 +14,12 @@ from nbspam.delivery.maildir import (
     write_note,
 )
 from nbspam.errors import InputError, UsageError
-from support import write_files
+from support import make_maildir, write_files
 
 
 @pytest.fixture
 def root(tmp_path):
-    for part in ("cur", "new", "tmp"):
-        (tmp_path / part).mkdir()
-    return tmp_path
+    return make_maildir(tmp_path)
 
 
 INBOX, SPAM = MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h")

@@ -4,7 +4,6 @@ import base64
 import io
 import lzma
 import struct
-import zipfile
 import zlib
 from importlib.util import find_spec
 from random import Random
@@ -25,6 +24,7 @@ from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_text, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
+from support import packed
 
 SPAM = "cheap pills without prescription"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
@@ -34,11 +34,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 def zipped(*names: str, data: bytes = b"x") -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names:
-            archive.writestr(name, data)
-    return file.getvalue()
+    return packed(dict.fromkeys(names, data), "zip")
 
 
 def facts(data: bytes, name: bytes = b"a", kind: bytes = b"application/octet-stream") -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
 from serving import serving
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, make_maildir
 from test_documents import COMMAND, fits
 
 PAGES = [
@@ -89,9 +89,7 @@ def test_the_program_with_aiospamc_prints_what_the_page_shows(tmp_path, nbspam):
 def test_recipes_put_spam_where_it_belongs(tmp_path, own_model, program):
     if not (shutil.which(program) and shutil.which("spamc")):
         pytest.skip(f"needs spamc and {program}")
-    for name in ("Maildir", "Maildir/.Spam"):
-        for sub in ("cur", "new", "tmp"):
-            (tmp_path / name / sub).mkdir(parents=True, exist_ok=True)
+    make_maildir(tmp_path / "Maildir", ".Spam")
     with serving(own_model, tmp_path) as served:
         (text,) = blocks(program)
         rules = tmp_path / "rules"

@@ -38,7 +38,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import keep_cutoffs, save_classifier
 from protocols import OFFER, check, milter_mail, post, tell
 from scripted import PASSWORD, Client, desk, talk
-from support import HAM, SPAM, examples, first_mails
+from support import HAM, SPAM, examples, first_mails, make_maildir
 
 # ---- names ----
 
@@ -305,12 +305,10 @@ SENT = b"From: %s@x\nTo: bob@work.example\nMessage-ID: <%s@x>\n\nhello\n"
 
 def maildir_of(user, boxes, *names):
     """Make a Maildir with sent mail; return the folder of sent mail."""
-    for folder in ("", ".Sent"):
-        for part in ("cur", "new", "tmp"):
-            (boxes / user / folder / part).mkdir(parents=True)
+    sent = make_maildir(boxes / user, ".Sent") / ".Sent"
     for name in names:
-        (boxes / user / ".Sent" / "cur" / name).write_bytes(SENT % (user.encode(), name.encode()))
-    return boxes / user / ".Sent"
+        (sent / "cur" / name).write_bytes(SENT % (user.encode(), name.encode()))
+    return sent
 
 
 async def test_senders_are_known_from_the_users_own_sent_mail(living, tmp_path):

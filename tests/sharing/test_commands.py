@@ -10,7 +10,7 @@ import pytest
 from nbspam.cli.exchanging import _print_status
 from nbspam.sharing.outbox import Outbox
 from shared_logs import SERVERS, MemoryLog, message
-from support import ROOT
+from support import ROOT, make_maildir
 
 PASSWORD = "correct horse"
 
@@ -112,8 +112,7 @@ def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(
     assert not (tmp_path / "model.share").exists()
     Outbox(str(model)).close()  # from now on, it shares
 
-    for each in ("cur", "new", "tmp", ".Spam/cur", ".Spam/new", ".Spam/tmp"):
-        (maildir / each).mkdir(parents=True)
+    make_maildir(maildir, ".Spam")
     (maildir / "new" / "1").write_bytes(message(100))
     nbspam("sort", "-m", model, maildir)
     (place,) = (path for path in maildir.rglob("1*") if path.is_file())

@@ -27,7 +27,7 @@ from nbspam.sources.mailboxes import (
     unwrap,
 )
 from nbspam.sources.rows import lines_of, split_rows
-from support import FROM, complains, write_files
+from support import FROM, complains, make_maildir, write_files
 
 
 def quoted(message: bytes) -> bytes:
@@ -265,11 +265,7 @@ def test_mh_agrees_with_the_standard_library(tmp_path):
 
 
 def test_a_message_that_its_owner_reads_is_found_under_its_new_name(tmp_path):
-    for part in ("cur", "new", "tmp"):
-        (tmp_path / part).mkdir()
-    (tmp_path / "new" / "1.a").write_bytes(b"one")
-    (tmp_path / "cur" / "2.a:2,").write_bytes(b"two")
-    (tmp_path / "new" / "3.a").write_bytes(b"three")
+    write_files(make_maildir(tmp_path), {"new/1.a": b"one", "cur/2.a:2,": b"two", "new/3.a": b"x"})
     items = list(read_items([str(tmp_path)]))
     (tmp_path / "new" / "1.a").rename(tmp_path / "cur" / "1.a:2,S")
     (tmp_path / "cur" / "2.a:2,").rename(tmp_path / "cur" / "2.a:2,RS")

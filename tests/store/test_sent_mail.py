@@ -15,7 +15,7 @@ from nbspam.store.open import load_tokens, read_text_model, save_classifier
 from nbspam.store.text import model_lines
 from nbspam.tokens.people import learned_sent_mail
 from stored import DAY, half_spam, numbered, train_on, whole_bytes
-from support import SPAM, complains, words_of
+from support import SPAM, complains, make_maildir, words_of, write_files
 
 
 def sent(n):
@@ -99,10 +99,8 @@ def maildir(tmp_path):
         (".Junk", answers(range(6))[1::2]),
         (".Sent", map(sent, range(6))),
     ):
-        for part in ("cur", "new", "tmp"):
-            (tmp_path / "Maildir" / folder / part).mkdir(parents=True)
-        for item in items:
-            (tmp_path / "Maildir" / folder / "cur" / item.name).write_bytes(item.data)
+        cur = make_maildir(tmp_path / "Maildir" / folder) / "cur"
+        write_files(cur, {item.name: item.data for item in items})
     return tmp_path / "Maildir"
 
 

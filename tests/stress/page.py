@@ -18,7 +18,7 @@ from nbspam.store.open import save_classifier
 from protocols import check
 from server.page.test_attacks import TABLES, Attack, Known, mistakes
 from stress.server import ask, megabytes
-from support import HAM
+from support import HAM, make_maildir, write_files
 
 REQUESTS = int(os.environ.get("STRESS_REQUESTS", "100000"))
 HOSTILE = (
@@ -78,10 +78,8 @@ def served(tmp_path_factory, mail_classifier):
     """A server whose page shows a mailbox of hostile messages."""
     folder = tmp_path_factory.mktemp("attacked")
     save_classifier(str(folder / "m.nbspam"), mail_classifier)
-    for part in ("cur", "new", "tmp"):
-        (folder / "box" / part).mkdir(parents=True)
-    for number, data in enumerate(MAIL.values()):
-        (folder / "box" / "new" / f"{number}.M1.host").write_bytes(data)
+    messages = {f"new/{number}.M1.host": data for number, data in enumerate(MAIL.values())}
+    write_files(make_maildir(folder / "box"), messages)
     web = "--web", f"127.0.0.1:{serving.free_port()}", "--review", str(folder / "box"), "--move"
     with serving.serving(folder / "m.nbspam", folder, "--log", "none", *web) as found:
         yield found

@@ -19,14 +19,13 @@ from nbspam.server.page.mailbox import (
     ReviewMailbox,
     check_mailboxes,
 )
+from support import make_maildir
 
 
 def maildir(root, numbers, part="new"):
-    for name in ("cur", "new", "tmp"):
-        (root / name).mkdir(parents=True, exist_ok=True)
     for number in numbers:
         put(root, number, part=part)
-    return root
+    return make_maildir(root)
 
 
 def mbox(path, numbers):
