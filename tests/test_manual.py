@@ -87,6 +87,9 @@ EXPECTED = [
     ("tra", {"train"}),
     ("", {*COMMANDS, "--version", "--help"}),
     ("help cla", {"classify"}),
+    ("help table cl", {"classify", "cluster"}),
+    ("train mails --format mb", {"mbox"}),
+    ("table train --format cs", {"csv"}),
     ("train --preset ", {"mail", "text", "tutorial"}),
     ("train mails/ --weighting un", {"unit-length"}),
     ("classify --exit", {"--exit-code"}),
@@ -110,7 +113,15 @@ def mails(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-@pytest.mark.parametrize(("line", "found"), EXPECTED)
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [  # bash makes a word of the sign
+        *EXPECTED,
+        ("train --preset = tut", {"tutorial"}),
+        ("train --preset =", {"mail", "text", "tutorial"}),
+        ("train --spam = mai", {"mails"}),
+    ],
+)
 def test_bash_completes(mails, line, found):
     # Outside a completion `compopt` fails; where it is called, bash completes names of files.
     script = f"""
@@ -143,6 +154,9 @@ def test_fish_completes(mails, monkeypatch, tmp_path, line, found):
 ZSH_LINES = [
     ("tra", "train"),
     ("help cla", "help classify"),
+    ("help table tr", "help table train"),
+    ("train --format mb", "train --format mbox"),
+    ("train --label spam=mai", "train --label spam=mails"),
     ("train --preset=tu", "train --preset=tutorial"),
     ("train --preset tu", "train --preset tutorial"),
     ("classify --exit", "classify --exit-code"),

@@ -14,6 +14,7 @@ from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli, table_command
 
 HEAD = "# Completion of nbspam for {}.  Written by tools/manual.py; do not edit.\n"
 _PATHS = re.compile(r"FILE|PATH|SOURCE")  # in the metavar of an option that takes a path
+_NAMED = re.compile(r"(?:One of|SOURCE:) ([\w, ]+) or (\w+)\.")  # choices that the help names
 
 
 class Known(NamedTuple):
@@ -25,6 +26,7 @@ class Known(NamedTuple):
     takes_value: bool
     choices: list[str]
     takes_path: bool
+    has_name: bool  # before the path, as in NAME=PATH
     repeats: bool
 
 
@@ -46,15 +48,19 @@ def options(command: click.Command) -> list[Known]:
             continue
         names = [*option.opts, *option.secondary_opts]
         takes_value = not option.is_flag
-        choices = list(option.type.choices) if isinstance(option.type, click.Choice) else []
+        named = _NAMED.search(option.help or "")
+        choices = [*named[1].split(", "), named[2]] if named else []
+        if isinstance(option.type, click.Choice):
+            choices = [str(choice) for choice in option.type.choices]
         known.append(
             Known(
                 short=[name for name in names if not name.startswith("--")],
                 long=[name for name in names if name.startswith("--")],
                 text=re.split(r"[.;](?:\s|$)", option.help or "")[0],
                 takes_value=takes_value,
-                choices=[str(choice) for choice in choices] if takes_value else [],
+                choices=choices if takes_value else [],
                 takes_path=takes_value and bool(_PATHS.search(option.metavar or "")),
+                has_name="=" in (option.metavar or ""),
                 repeats=option.multiple,
             )
         )
@@ -76,8 +82,12 @@ _nbspam() {{
         command+=${{command:+ }}$word
         [[ $command == table ]] || break
     done
+    # In --option=value, bash takes the sign for a word.
+    [[ $prev == = ]] && prev=${{COMP_WORDS[COMP_CWORD-2]}}
+    [[ $cur == = ]] && cur=
     local words= kind=any
     case "$command $prev" in
+        "help table") words="{table}" kind=word ;;
 {values}
     esac
     if [[ $kind == any ]]; then
@@ -176,8 +186,11 @@ def zsh() -> str:
     for name, command in leaves(cli):
         lines = [f'        "{name}")', "          _arguments -s \\"]
         lines += [f"            {spec} \\" for each in options(command) for spec in _specs(each)]
-        what = f"'1:command:({' '.join(COMMANDS)})'" if name == "help" else "'*:file:_files'"
-        arguments += [*lines, f"            {what}", "          ;;"]
+        what = ["'*:file:_files'"]
+        if name == "help":
+            within = f"{{ [[ $words[2] == table ]] && compadd {' '.join(TABLE_COMMANDS)} }}"
+            what = [f"'1:command:({' '.join(COMMANDS)})' \\", f"'2:command:{within}'"]
+        arguments += [*lines, *(f"            {each}" for each in what), "          ;;"]
     text = _ZSH.format(
         commands=_described(cli, COMMANDS),
         table=_described(table_command, TABLE_COMMANDS),
@@ -198,7 +211,8 @@ def _specs(known: Known) -> Iterator[str]:
     if known.choices:
         value = f":value:({' '.join(known.choices)})"
     elif known.takes_value:
-        value = ":file:_files" if known.takes_path else ":value: "
+        files = "{ compset -P '*='; _files }" if known.has_name else "_files"
+        value = f":file:{files}" if known.takes_path else ":value: "
     for name in names_of(known):
         joint = "=" if known.takes_value and name.startswith("--") else ""
         yield _quoted(f"{'*' * known.repeats}{name}{joint}[{text}]{value}")
