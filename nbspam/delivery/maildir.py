@@ -268,7 +268,8 @@ def sorting_classifier(
     there = os.path.exists(path)
     classifier = with_lists(load_tokens(path), path) if there else empty_model(PRESETS["mail"])
     rule = rule_of(classifier)
-    check_labels("nbspam sort", (*classifier.classes, *rule.actions))
+    advice = "give a model of ham and spam with -m"
+    check_labels("sort", (*classifier.classes, *rule.actions), advice)
     return classifier, rule
 
 

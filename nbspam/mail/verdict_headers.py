@@ -151,12 +151,12 @@ def _log_odds(probability: float) -> float:
     return log(clipped / (1 - clipped))
 
 
-def check_labels(option: str, labels: tuple[str, ...]) -> None:
+def check_labels(what: str, labels: tuple[str, ...], advice: str = "leave it out") -> None:
     """Raise UsageError unless all labels are ham, spam and unsure."""
     if not set(labels) <= {*HAM_AND_SPAM, UNSURE}:
+        found = ", ".join(dict.fromkeys(labels))
         raise UsageError(
-            f"{option}: it is for ham, spam and unsure, but the labels are {', '.join(labels)};"
-            " leave it out"
+            f"{what}: it is for ham, spam and unsure, but the labels are {found}; {advice}"
         )
 
 
