@@ -411,7 +411,7 @@ def test_a_report_by_an_engine_is_the_same_page(engine, way, request, mails, nbs
     assert nbspam(*words, tmp_path / "here.html")[0] == 0
     nbspam.out(*words, tmp_path / "there.html", "--engine", engine, "--jobs", 2)
     page = (tmp_path / "here.html").read_bytes()
-    assert b"The share of wrong answers by how many messages were learned" in page
+    assert b"The share of wrong answers by the number of messages learned" in page
     assert page.count(b'aria-label="Evidence"') > 10
     assert (tmp_path / "there.html").read_bytes() == page
 

@@ -287,7 +287,7 @@ def test_eval_writes_a_page_in_every_way_of_judging(nbspam, mails, model, page, 
     html = page.read_text("utf-8")
     assert f"{mails}{' --online' if how == '--online' else ''}" in Page(html).text
     assert Page(html).within("pre")[0].strip() == out.strip()
-    assert html.count("The share of wrong answers by how many messages were learned") == 1
+    assert html.count("The share of wrong answers by the number of messages learned") == 1
 
 
 def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(table, model, page):
