@@ -34,7 +34,7 @@ from nbspam.cli.options import (
 from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
 from nbspam.store.open import load_tokens as load
-from support import HAM, SPAM, complains, write_files
+from support import HAM, SPAM, complains, run_nbspam, write_files
 
 
 def test_a_word_becomes_a_value():
@@ -291,11 +291,13 @@ def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
 def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
     typing, terminal = pty.openpty()
     os.write(typing, b"Subject: cheap pills\n\nBuy now.\n\x04")
-    command = [sys.executable, "-m", "nbspam", "classify"]
-    done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
+    status, out, err = run_nbspam("classify", stdin=terminal)
 
-    assert done.stderr == "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n"
-    assert done.stdout.startswith("spam\t")
+    assert (status, err) == (
+        0,
+        "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n",
+    )
+    assert out.startswith("spam\t")
 
 
 # ---- help: commands and options in groups, whole sentences, `nbspam help` ----
@@ -389,9 +391,7 @@ NAMES = [
 
 
 def run(*arguments, stdin=b""):
-    command = [sys.executable, "-m", "nbspam", *arguments]
-    done = subprocess.run(command, input=stdin, capture_output=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+    return run_nbspam(*arguments, input=stdin, text=False)
 
 
 @pytest.fixture

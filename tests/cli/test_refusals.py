@@ -8,14 +8,12 @@ import re
 import resource
 import shlex
 import socket
-import subprocess
-import sys
 from functools import partial
 
 import pytest
 
 from nbspam.server import supervisor, worker
-from support import ROOT, SPAM, complains, write_files
+from support import SPAM, complains, run_nbspam, write_files
 
 # Wrong usage: status 2.
 USAGE = r"""
@@ -295,15 +293,8 @@ def test_a_system_that_grants_too_little_is_told_in_one_line(
 @pytest.mark.parametrize("megabytes", [70, 80, 90])
 def test_a_system_that_has_too_few_addresses_for_numpy_is_told_in_one_line(trained, megabytes):
     most = megabytes << 20, resource.RLIM_INFINITY
-    done = subprocess.run(
-        [sys.executable, "-m", "nbspam", "serve", "-m", trained, "--spamd", "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_AS, most),
-    )
-    found = done.returncode, done.stdout, done.stderr
+    limit = partial(resource.setrlimit, resource.RLIMIT_AS, most)
+    found = run_nbspam("serve", "-m", trained, "--spamd", "0", preexec_fn=limit)
     assert complains(found, 1, "out of memory; allow more (ulimit -v), or give less mail at once")
 
 

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from nbspam.delivery.postfix import held_messages
 from nbspam.errors import InputError
 from nbspam.store.model import StoredModel
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, run_nbspam
 
 pytestmark = pytest.mark.slow
 
@@ -126,11 +125,9 @@ class Postfix:
 
     def review(self, model, *words):
         """Run nbspam held; return its status, output and errors."""
-        command = [sys.executable, "-m", "nbspam", "held", "-m", model, *words]
-        env = {**os.environ, "MAIL_CONFIG": str(self.place / "etc"), "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "MAIL_CONFIG": str(self.place / "etc")}
         env["PATH"] = "/usr/bin"  # a user's, which lacks the folder of Postfix's programs
-        done = subprocess.run(command, env=env, capture_output=True, check=False, text=True)
-        return done.returncode, done.stdout, done.stderr
+        return run_nbspam("held", "-m", model, *words, env=env)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -10,24 +9,15 @@ import pytest
 from nbspam.cli.exchanging import _print_status
 from nbspam.sharing.outbox import Outbox
 from shared_logs import SERVERS, MemoryLog, message
-from support import ROOT, make_maildir
+from support import make_maildir, run_nbspam
 
 PASSWORD = "correct horse"
 
 
 def nbspam(*arguments, env=None, stdin=None):
     """Return the status of a command and what it said."""
-    done = subprocess.run(
-        [sys.executable, "-m", "nbspam", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-        timeout=60,
-        stdin=stdin,
-        env={**os.environ, **(env or {})},
-    )
-    return done.returncode, done.stdout + done.stderr
+    status, out, err = run_nbspam(*arguments, stdin=stdin, env={**os.environ, **(env or {})})
+    return status, out + err
 
 
 def waiting(model):

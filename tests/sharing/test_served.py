@@ -3,14 +3,12 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 
 from serving import serving, until
 from shared_logs import SERVERS, message
-from support import ROOT
+from support import run_nbspam
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("prometheus_client")
@@ -24,11 +22,7 @@ def tell(server, data, label):
 
 
 def nbspam(*arguments):
-    command = [sys.executable, "-m", "nbspam", *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=60
-    )
-    return done.stdout + done.stderr
+    return "".join(run_nbspam(*arguments)[1:])
 
 
 def is_listening(path):

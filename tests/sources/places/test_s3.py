@@ -4,11 +4,10 @@ import os
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 
-from support import SPAM, complains
+from support import SPAM, complains, run_nbspam
 
 MISSING = "development only: pip install 'nbspam[dev]'"
 boto3 = pytest.importorskip("boto3", reason=MISSING)
@@ -60,17 +59,7 @@ def environment(endpoint, tmp_path):
 def call(environment):
     """Run nbspam as users do, in a process of its own: (status, output, errors)."""
 
-    def run(*arguments, **changes):
-        done = subprocess.run(
-            [sys.executable, "-m", "nbspam", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env={**environment, **changes},
-            cwd=Path(__file__).parents[3],
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    return run
+    return lambda *words, **changes: run_nbspam(*words, env={**environment, **changes})
 
 
 @pytest.fixture
