@@ -245,7 +245,11 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
     for options, status, words in [
         ("", 2, "no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"),
         ("--spamd here", 2, "--spamd here: not an address; write HOST:PORT, or a path"),
-        ("--spamd /nonexistent/a/b", 1, "--spamd /nonexistent/a/b: No such file"),
+        (
+            "--spamd /nonexistent/a/b",
+            1,
+            "--spamd /nonexistent/a/b: no folder /nonexistent/a; make it",
+        ),
         ("--http 0 --password-file none", 1, "--password-file none: No such file"),
         (f"--http 0 --password-file {password}", 1, no_password),
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
