@@ -325,10 +325,15 @@ def check_state(state: State) -> None:
             check_fields(memory["owed"], OWED, {"C": sizes["C"]}, "memory: owed: ")
         for name in "label", "told", "sample_offsets":
             _check_range(memory[name], f"memory: {name}", MEMORY[name], sizes)
-    if (cutoffs := state["cutoffs"]) is not None:
-        require(_is_dict(cutoffs) and set(cutoffs) == set(CUTOFFS), "cutoffs")
-        check_fields(cutoffs, CUTOFFS, {}, "cutoffs: ")
-        require(cutoffs["ham"] <= cutoffs["spam"], "cutoffs: ham above spam")
+    if state["cutoffs"] is not None:
+        check_cutoffs(state["cutoffs"])
+
+
+def check_cutoffs(cutoffs: Any) -> None:
+    """Raise ValueError unless these are the fields of cutoffs."""
+    require(_is_dict(cutoffs) and set(cutoffs) == set(CUTOFFS), "cutoffs")
+    check_fields(cutoffs, CUTOFFS, {}, "cutoffs: ")
+    require(cutoffs["ham"] <= cutoffs["spam"], "cutoffs: ham above spam")
 
 
 def check_settings(settings: Any, n_classes: int) -> None:

@@ -24,11 +24,11 @@ from nbspam.classifier.sum import token_probabilities
 from nbspam.classifier.training import derive
 from nbspam.counts.ledger import Ledger, Memory, Owed, Sample, ledger_of
 from nbspam.counts.table import CountTable, Loss
-from nbspam.decision import HAM_AND_SPAM
+from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.errors import InputError, UsageError
 from nbspam.sent_mail import SentMessage, sent_mail_of
 from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
-from nbspam.store.fields import MAX_TOKEN, check_settings
+from nbspam.store.fields import MAX_TOKEN, check_cutoffs, check_settings
 from nbspam.tokens import definition
 from nbspam.tokens.normalize import normalize, with_pairs
 from nbspam.tokens.sparse import Documents, no_documents
@@ -132,6 +132,8 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
         header["others_had"] = table.loss.of_others
     if not memory.has_ledger:
         header["ledger"] = False
+    if classifier.cutoffs is not None:
+        header["cutoffs"] = classifier.cutoffs._asdict()
     probability = token_probabilities(table, classifier.settings)
     lines = _token_lines(table, memory, probability), _message_lines(names, memory)
     others = _owed_lines(names, memory.owed), _sent_lines(classifier.settings)
@@ -264,6 +266,10 @@ class _Loader:
         if "others_had" in header:
             self.others_had = as_whole(header["others_had"], int(MAX_COUNT))
         self.has_ledger = _as_flag(header.get("ledger", True), "ledger")
+        self.cutoffs: Cutoffs | None = None
+        if "cutoffs" in header:
+            check_cutoffs(header["cutoffs"])
+            self.cutoffs = Cutoffs(**header["cutoffs"])
         self.lacks: list[int] = []
         self.texts: list[bytes] = []
         self.keys: list[int] = []
@@ -342,7 +348,8 @@ class _Loader:
         own = self._ledger(), self._sample(order)
         memory = Memory(*own, seen, self.decayed, self.has_ledger, self._owed())
         sent = sent_mail_of(self.sent) if self.sent else None
-        return derive(table, memory, replace(self.settings, sent_mail=sent))
+        model = derive(table, memory, replace(self.settings, sent_mail=sent))
+        return replace(model, cutoffs=self.cutoffs)
 
     def _ledger(self) -> Ledger:
         digests = np.array([digest for digest, *_ in self.messages], np.uint64)

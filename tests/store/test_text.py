@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.decision import Cutoffs
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.settings import MANY, PRESETS, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load_classifier, save_classifier
+from nbspam.store.open import keep_cutoffs, load_classifier, save_classifier
 from nbspam.store.open import read_text_model as load_file
 from nbspam.store.text import (
     bogofilter_lines,
@@ -49,8 +50,9 @@ def test_the_text_of_a_model_that_learned_on_and_forgot_is_that_model(
     assert nbspam("unlearn", "-", stdin=SPAM)[1] == "un-learned 1\n"
     monkeypatch.setattr("nbspam.cli.learning.today", lambda: 30_000)
     assert nbspam("prune", "--min-df", "2", "--half-life", "5000")[0] == 0
+    keep_cutoffs(str(trained), Cutoffs(0.9, 0.1, 2.0, 0.25))
     header = nbspam("export")[1].splitlines()[0]
-    assert header.endswith('"decayed": "2052-02-20", "others_had": 1}')
+    assert '"decayed": "2052-02-20", "others_had": 1, "cutoffs": {"spam": 0.9, ' in header
     again = model_of_lines(lines_of(trained), "x")
     assert bytes_of(again, tmp_path / "copy") == trained.read_bytes()
 
@@ -106,6 +108,7 @@ HEADER = {
     "sample_bits": 0,
     "decayed": None,
 }
+CUTOFFS = {"spam": 0.9, "ham": 0.1, "fp_cost": 2.0, "unsure_cost": None}
 TOKEN = {"token": "a", "group": "text", "count": {"ham": 1}, "documents": 1, "seen": "2026-11-21"}
 MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
 
@@ -133,6 +136,8 @@ def with_settings(**changes):
         ([with_settings(min_df="x")], "settings: min_df: 'x'"),
         ([with_settings(tokens={**SETTINGS["tokens"], "max_length": 10**12})], "max_length: "),
         ([{**HEADER, "others_had": -1}], "line 1: -1 is not a whole number"),
+        ([{**HEADER, "cutoffs": {"spam": 0.9}}], "line 1: cutoffs"),
+        ([{**HEADER, "cutoffs": {**CUTOFFS, "ham": 2}}], "line 1: cutoffs: ham"),
         ([{**HEADER, "ledger": -1}], "line 1: ledger: -1 is neither true nor false"),
         *(
             ([HEADER, TOKEN, {**MESSAGE, "told": value}], f"told: {value!r} is neither true nor f")
