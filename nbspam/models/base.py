@@ -66,7 +66,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
         least, most = (np.fmin, np.fmax) if missing else (np.minimum, np.maximum)
         low, high = least.reduce(values, axis=None), most.reduce(values, axis=None)
         if np.isinf([low, high]).any() or not (missing or np.isfinite(low)):
-            raise DataError(f"{where}: Input X contains NaN or infinity; give finite counts")
+            raise DataError(f"{where}: Input X contains NaN or infinity; give finite numbers")
         if positive and low < 0:
             raise DataError(f"{where}: Negative values in data passed to it; give counts")
     return X
@@ -371,7 +371,8 @@ class Estimator(Scored):
 
     def _learnt(self) -> Statistics:
         if "classes_" not in vars(self):
-            raise UnfittedError(f"{self!r}: not fitted; call fit or partial_fit first")
+            name = type(self).__name__
+            raise UnfittedError(f"{name}: not fitted; call fit or partial_fit first")
         return self._statistics(self.classes_, {name: getattr(self, name) for name in self._sums})
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
@@ -454,7 +455,7 @@ class Estimator(Scored):
         if X.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{self._at(verb)}: X has {X.shape[1]} features, but {type(self).__name__} is "
-                f"expecting {self.n_features_in_} features as input; use the same vocabulary"
+                f"expecting {self.n_features_in_} features as input; give the same columns"
             )
         return X
 

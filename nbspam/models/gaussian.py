@@ -31,7 +31,7 @@ LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has
 
 def within_bounds(X: Array) -> Array:
     """Return numbers, cut to the limits."""
-    return np.asarray(np.clip(X, -_FARTHEST, _FARTHEST))
+    return np.clip(np.asarray(X, np.float64), -_FARTHEST, _FARTHEST)
 
 
 class Moments(Statistics):

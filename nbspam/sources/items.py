@@ -37,7 +37,7 @@ order; hidden files are skipped; a folder is read once, even if several links le
 import marshal
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain, groupby, islice
@@ -472,8 +472,9 @@ def item_of(data: Any, name: str = "-", label: str | None = None) -> Item:
         return Item(name, label, bytes(data))
     if isinstance(data, os.PathLike):
         return Item(path_of(data), label)
+    also = ", or for rows of a table their target" if isinstance(data, Mapping) else ""
     raise UsageError(
-        f"{type(data).__name__}: neither text nor mail; give a str, bytes or pathlib.Path"
+        f"{type(data).__name__}: neither text nor mail; give a str, bytes or pathlib.Path{also}"
     )
 
 

@@ -241,6 +241,14 @@ def test_moments_keep_their_digits_far_from_zero():
     np.testing.assert_allclose(batched.var_, expected, rtol=1e-4)
 
 
+def test_numbers_of_less_precision_are_judged_alike():
+    X = np.array([[0.5, 1.0], [0.25, 2.0], [2.5, 1.0], [2.25, 3.0]])
+    model = GaussianNB().fit(X, [0, 0, 1, 1])
+    for precision in (np.float16, np.float32):
+        found = model.predict_proba(X.astype(precision))
+        assert found.tolist() == model.predict_proba(X).tolist()
+
+
 def test_constant_columns_give_finite_posteriors():
     # Column 0 is constant; column 1 is constant in class 0; class 2 has one row.
     X = [[1.0, 5.0], [1.0, 5.0], [1.0, 7.0], [1.0, 9.0], [1.0, 8.0]]

@@ -327,7 +327,7 @@ GOOD = [[1.0, 0.0], [0.0, 1.0]]
 WRONG_INPUT = {
     "2D array": ([1.0, 2.0], [0, 1]),
     "Complex": (np.array(GOOD) * 1j, [0, 1]),
-    "NaN or infinity; give finite counts": ([[np.nan, 1], [0, 1]], [0, 1]),
+    "NaN or infinity; give finite numbers": ([[np.nan, 1], [0, 1]], [0, 1]),
     "Input X contains NaN": (sparse.csr_array([[INF, 1], [0, 1]]), [0, 1]),
     "0 sample": (np.zeros((0, 2)), []),
     "0 feature": (np.zeros((2, 0)), [0, 1]),

@@ -195,6 +195,10 @@ def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
         (b"Subject: x", "one text is no collection"),
         ([3], "give a str, bytes or pathlib.Path"),
         ([("a", "spam", 1)], "tuple: neither text nor mail"),
+        (
+            [{"sky": "sun"}],
+            "dict: neither text nor mail; give .*, or for rows of a table their tar",
+        ),
         (3, "int: no collection of texts"),
         (np.array([["a", "spam"]]), "or for a table its target"),
         (Path("no/such/folder"), "no/such/folder"),
