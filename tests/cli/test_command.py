@@ -15,7 +15,8 @@ import pytest
 import nbspam.cli
 from nbspam.cli import frame
 from nbspam.cli.frame import Watcher, leaves, progress_text
-from nbspam.cli.inputs import _extent_of as extent_of
+from nbspam.cli.inputs import _bytes_of as bytes_of
+from nbspam.cli.inputs import _size_of as size_of
 from nbspam.cli.main import _MODULES, _TABLE_MODULES, cli, exit_status
 from nbspam.cli.options import default_model_path
 from nbspam.printing import Extent, tracked
@@ -398,8 +399,7 @@ def test_the_outer_of_loops_is_shown_and_worker_processes_draw_nothing(monkeypat
 
 def test_reading_is_measured_in_bytes_and_streams_have_no_size(folder, tmp_path):
     def share(paths, things):
-        extent = extent_of(paths)
-        return sum(map(extent.weight, things)) / extent.total()
+        return sum(map(size_of, things)) / bytes_of(paths)
 
     assert share([str(folder)], read_items([str(folder)])) == 1
     table = tmp_path / "t.csv"
@@ -409,5 +409,5 @@ def test_reading_is_measured_in_bytes_and_streams_have_no_size(folder, tmp_path)
 
     (tmp_path / "a.mbox.gz").write_bytes(b"")
 
-    assert extent_of(["-"]).total() is None
-    assert extent_of([str(tmp_path)]).total() is None
+    assert bytes_of(["-"]) is None
+    assert bytes_of([str(tmp_path)]) is None
