@@ -83,7 +83,7 @@ def update_command(
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
     learn = partial(model.learn, items, policy=policy, classes=stated, new_class=new_class)
     outcome = with_sharing(sharing, model, partial(learn, day=today(), jobs=jobs))
-    besides = "" if known is None else f"learned {known}"
+    besides = "" if known is None else f"learned sent mail; {known} in all"
     status = report_outcome(outcome, model_path, as_json, besides=besides)
     if outcome.skipped and all(skipped.reason == "no label" for skipped in outcome.skipped):
         warn("update: state their class by --spam PATH, --ham PATH or --label NAME=PATH")

@@ -42,7 +42,7 @@ CERTAIN = 40.0  # nats: more than any evidence of a message's words
 _UNSURE = 0.001  # P(spam) nearer to 0 or 1 teaches, if a true line says the same
 HINT = 1.0  # nats, of an allowed sender without verification: E-261
 _VERBS = ("allow", "deny", "trust")
-_ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#]*@?[^\s@:#]+\Z")  # "#" begins a comment
+_ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#<>]*@?[^\s@:#<>]+\Z")  # "#" begins a comment
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _SERVER = re.compile(r"[^\s#;]+\Z")
 _MAX_LINES, _MAX_HOST = 100_000, 253
@@ -206,7 +206,8 @@ def read_lists(model: str) -> AddressLists | None:
 
 def checked_address(text: str) -> str:
     """Return an address as lists have it; raises InputError."""
-    key = listed_form(text.strip().strip("<>").removeprefix("@"))
+    key = re.sub(r"^(list:|to:|)<(.*)>$", r"\1\2", text.strip())  # as headers have it
+    key = listed_form(key.removeprefix("@"))
     is_word = not any(sign in key for sign in ".@:")  # no domain: nobody's mail would fit
     if is_word or not _ADDRESS.match(key) or not key.isprintable():
         raise InputError(

@@ -198,6 +198,7 @@ def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
         "nobody",
         "a#x@b.example",
         "com#x.example",
+        "list:<x.example",
         "\udcff@b.example",
     ],
 )
@@ -206,6 +207,7 @@ def test_what_is_no_address_is_refused(text):
         checked_address(text)
     assert checked_address(" @Shop.Example ") == "shop.example"
     assert checked_address("<Ann@Shop.Example>") == "ann@shop.example"
+    assert checked_address("list:<X.Example>") == "list:x.example"
     assert checked_address("x@Ü.example") == "x@xn--tda.example"
     assert checked_address("to:Ü.example") == "to:xn--tda.example"
     assert checked_address(f"{'ü' * 300}.example") == f"{'ü' * 300}.example"  # no domain of DNS
