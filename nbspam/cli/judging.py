@@ -407,7 +407,8 @@ def explanation_lines(
     if explanation.by_beginning:
         yield "judged by its beginning: quoted words, or words far below, would lower its score"
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
-    rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", "token")]
+    column = "value" if classifier.noun == "rows" else "token"
+    rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", column)]
     strongest = explanation.strongest(number)
     for token, nats, group, counts in strongest:
         words = fact_in_words(token)

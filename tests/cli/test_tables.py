@@ -1,6 +1,7 @@
 """Tables on the command line: cells, counts and texts; numbers from textbooks, and errors."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_every_model_trains_classifies_explains_and_is_judged(table, model, tmp_
         assert values["label"] == label
         shares = [row["contribution"] for row in values["tokens"]]
         assert values["constant"] + sum(shares) == pytest.approx(values["score"], abs=1e-9)
-    assert table("explain", path)[0] == 0
+    assert re.search(r" kind +value\n", table.out("explain", path))
     assert table("explain", "--brief", path)[0] == 0
     assert table("explain", "--factors", path)[0] == 0
 
