@@ -285,18 +285,26 @@ def log_odds(
     document of this class out: each token gets the log-odds that it has without one document of
     the class that has the token.  Log-odds weaker than the BAND of their group are 0.
     """
-    n = np.array(class_count, np.float64).T.reshape(2, -1)
-    count = np.array(feature_count.T, np.float64, order="C")  # contiguous for each class
-    if left_out is not None:
-        n[left_out] -= 1
-        count[left_out] -= 1
-        np.maximum(count[left_out], 0, out=count[left_out])
+    n, count = _without(feature_count, class_count, left_out)
     known = count.any(axis=0)
     alpha = ALPHA.take(groups)
     likelihood = np.log(count + alpha) - np.log(n + 2 * alpha)
     odds = likelihood[1] - likelihood[0]
     odds[(np.abs(odds) < BAND.take(groups)) | ~known] = 0.0
     return np.asarray(odds)
+
+
+def _without(
+    feature_count: Floats, class_count: Floats, left_out: int | None
+) -> tuple[Floats, Floats]:
+    """Return the documents of each class, (2, 1) or (2, n_features), and those with each token."""
+    n = np.array(class_count, np.float64).T.reshape(2, -1)
+    count = np.array(feature_count.T, np.float64, order="C")  # contiguous for each class
+    if left_out is not None:
+        n[left_out] -= 1
+        count[left_out] -= 1
+        np.maximum(count[left_out], 0, out=count[left_out])
+    return n, count
 
 
 def limits_of(table: CountTable) -> Integers | None:
@@ -454,11 +462,7 @@ def leanings(
     Twice the degree of belief of Robinson (2003), "A statistical approach to the spam problem",
     less one.
     """
-    n = np.array(class_count, np.float64).T.reshape(2, -1)
-    count = np.array(feature_count.T, np.float64, order="C")
-    if left_out is not None:
-        n[left_out] -= 1
-        count[left_out] = np.maximum(count[left_out] - 1, 0)
+    n, count = _without(feature_count, class_count, left_out)
     number, (first, second) = count[0] + count[1], count * n[::-1]
     believed = number / ((number + NEUTRAL) * np.maximum(first + second, 1))
     return np.asarray((second - first) * believed * _IS_WORD.take(groups))
