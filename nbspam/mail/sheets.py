@@ -44,8 +44,8 @@ _NO_TEXTS = frozenset((*RAW, *VOID, b"head"))  # elements that no text is added 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
 _SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
-_PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]|\[[^]]*\]?|\([^)]*\)?)+)")
-_SELECTORS = re.compile(rb"(?:[^,\[(]|\[[^]]*\]?|\([^)]*\)?)+")
+_PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]++|\[[^]]*\]?|\([^)]*\)?)+)")
+_SELECTORS = re.compile(rb"(?:[^,\[(]++|\[[^]]*\]?|\([^)]*\)?)+")
 # What the parser's engine is asked: nothing that leads it from one element to others.
 _SIMPLE_PSEUDO = re.compile(
     rb"(?:\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:root|:empty"
@@ -55,8 +55,6 @@ _SIMPLE_PSEUDO = re.compile(
 )
 # An attribute that an element must have, whose name the parser never spells in another way.
 _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
-# A prelude, and its declarations or one bracket.
-_CHUNK = re.compile(rb"([^{}]*+)(?:\{([^{}]*+)\}|([{}]))")
 _GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
 _FEATURE = re.compile(rb"\(\s*([a-z-]+)\s*:\s*([^()]*)\)")
 _WIDTHS = (b"width", b"device-width")
@@ -117,6 +115,7 @@ class _StyleRule(NamedTuple):
     text: bytes = b""  # declarations that state or use variables
 
 
+_BY_WEIGHT = attrgetter("weight")
 _NOTHING = Block({}, {})
 # The number of a rule, its selector, and its declarations.
 _Stated = tuple[int, _Selector, bytes]
@@ -256,26 +255,16 @@ class Sheet:
         """Return the rules that elements with a key are compared with."""
         rules = self._rules.get(key)
         if rules is None:
-            rules = self._rules[key] = []
-            stated = [*self._others.get(key, ())]
-            keys = frozenset((key,))
-            specificity = _specificity((keys, b""))
+            rules = [*self._others.get(key, ())]
+            keys, specificity = frozenset((key,)), _weight_of(key)
             for number, declarations in self._single.get(key, ()):
                 block, text = self._block(declarations)
                 if block.normal or block.important or text:
                     weight = specificity, number
-                    stated.append(_StyleRule(keys, 0, 0, 0, weight, block, text))
-            stated.sort(key=lambda rule: rule.weight[1])
-            for rule in stated:
-                if len(rules) < _MAX_RULES:
-                    rules.append(rule)
-                    continue
-                conditions, last = (*rule[:4], rule.weight[0], rule.text), rules[-1]
-                if conditions == (*last[:4], last.weight[0], b""):
-                    # Alike rules beyond the bound are together one, so any number of them is used.
-                    blocks = zip(last.block, rule.block, strict=True)
-                    block = Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
-                    rules[-1] = rule._replace(block=block)
+                    rules.append(_StyleRule(keys, 0, 0, 0, weight, block, text))
+            if len(rules) > _MAX_RULES:
+                rules = _bounded(rules)
+            self._rules[key] = rules
             if not rules:
                 self._keys.discard(key)
         return rules
@@ -309,11 +298,10 @@ class Sheet:
         """Return the style of an element under rules, and its variables."""
         own = tag.attributes.get(b"style", b"")
         texts = [*[rule.text for rule in rules], own] if self.has_variables else []
-        stated = [each for each in texts if b"--" in each]
-        if not (stated and self._left > 0):
+        text = b";".join([each for each in texts if b"--" in each])
+        if not (text and self._left > 0):
             blocks = [rule.block for rule in rules]
             return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style(), inherited
-        text = b";".join(stated)
         self._left -= len(text) + _BYTES_OF_ONE * len(inherited.values)
         variables = custom_properties(text, inherited.values)
         blocks = [
@@ -337,11 +325,28 @@ class Sheet:
                     if rule.needs & related[rule.relation] == rule.needs and rule.keys <= tag.keys
                 ]
             rules += found
-        rules.sort(key=attrgetter("weight"))
+        if len(rules) > 1:
+            rules.sort(key=_BY_WEIGHT)
+        if not self._bits:
+            return rules, 0
         gives = 0
         for rule in rules:
             gives |= rule.gives
         return [rule for rule in rules if rule.block is not _NOTHING or rule.text], gives
+
+
+def _bounded(stated: list[_StyleRule]) -> list[_StyleRule]:
+    """Return the first rules of those with one key, with all later ones that are like the last."""
+    stated.sort(key=lambda rule: rule.weight[1])
+    rules = stated[:_MAX_RULES]
+    for rule in stated[_MAX_RULES:]:
+        conditions, last = (*rule[:4], rule.weight[0], rule.text), rules[-1]
+        if conditions == (*last[:4], last.weight[0], b""):
+            # Alike rules beyond the bound are together one, so any number of them is used.
+            blocks = zip(last.block, rule.block, strict=True)
+            block = Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
+            rules[-1] = rule._replace(block=block)
+    return rules
 
 
 @remember(_MAX_SELECTORS, _MAX_SELECTOR)
@@ -364,7 +369,8 @@ def _selector(text: bytes) -> _Selector | None:
     if not keys:
         return None
     # A pseudo-class weighs as much as a class does.
-    specificity = sum(map(_specificity, zip(keys, asked, strict=True))) + 999 * roots
+    specificity = sum([sum(map(_weight_of, each)) for each in keys])
+    specificity += 1000 * sum(map(bool, asked)) + 999 * roots
     numbers = tuple([_RELATIONS[relation] for relation in relations])
     return _Selector(tuple(keys), tuple(asked), numbers, specificity, frozenset().union(*keys))
 
@@ -386,13 +392,9 @@ def _rareness(key: bytes) -> tuple[bool, bool, bytes]:
     return key.startswith((b"#", b":")), key.startswith(b"."), key
 
 
-def _specificity(keys_and_asked: tuple[frozenset[bytes], bytes]) -> int:
-    """Return the weight of a compound: ids before classes before names."""
-    keys, asked = keys_and_asked
-    return 1000 * bool(asked) + sum(
-        1_000_000 if key.startswith(b"#") else 1000 if key.startswith(b".") else key != b"*"
-        for key in keys
-    )
+def _weight_of(key: bytes) -> int:
+    """Return the specificity of a key: ids before classes before names."""
+    return 1_000_000 if key.startswith(b"#") else 1000 if key.startswith(b".") else key != b"*"
 
 
 def _plain_keys(compound: bytes) -> frozenset[bytes] | None:
@@ -408,19 +410,19 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the selectors and the declarations of rules that apply on a screen."""
     text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
     groups = [True]  # whether the rules of groups that are open apply
-    # Only up to the last bracket: from every byte behind it the end would be searched for one.
-    stop = max(text.rfind(b"{"), text.rfind(b"}")) + 1
-    for before, declarations, bracket in _CHUNK.findall(text, 0, stop):
-        if bracket == b"}":
+    for chunk in text.split(b"}")[:-1]:
+        before, bracket, declarations = chunk.rpartition(b"{")
+        if not bracket:
             if len(groups) > 1:
                 groups.pop()
             continue
-        prelude = before.rpartition(b";")[2].strip()
-        if bracket:  # what is not a group is a rule with others in it, which are not read
-            is_group = prelude.startswith(b"@")
-            groups.append(is_group and groups[-1] and _applies(prelude.lower()))
-        elif groups[-1] and not prelude.startswith(b"@"):
-            yield prelude, declarations
+        *opened, selectors = before.split(b"{")
+        for each in opened:  # what is not a group is a rule with others in it, which are not read
+            group = each.rpartition(b";")[2].strip()
+            groups.append(group.startswith(b"@") and groups[-1] and _applies(group.lower()))
+        selectors = selectors.rpartition(b";")[2].strip()
+        if groups[-1] and not selectors.startswith(b"@"):
+            yield selectors, declarations
 
 
 def _applies(prelude: bytes) -> bool:
