@@ -246,8 +246,8 @@ _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
 # A byte is found faster in bytes than bytes are.
 _BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
-_ITEMS = re.compile(rb"(?:[^;(\"']|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
-_WORDS = re.compile(rb"(?:[^\s(]|\([^)]*\)?)+")
+_ITEMS = re.compile(rb"(?:[^;(\"']++|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
+_WORDS = re.compile(rb"(?:[^\s(]++|\([^)]*\)?)+")
 _RESET = frozenset((b"inherit", b"initial", b"unset", b"revert", b"revert-layer"))
 _DISPLAYS = frozenset(
     b"none inline block inline-block list-item table inline-table table-row table-cell flex grid"
@@ -322,7 +322,7 @@ def with_values(text: bytes, properties: Mapping[bytes, bytes]) -> bytes:
 
 
 class Block(NamedTuple):
-    """Declarations in order of their text: those without and with !important."""
+    """Declarations by property: those without and with !important."""
 
     normal: Declared
     important: Declared
@@ -339,10 +339,7 @@ def read_block(text: bytes) -> Block:
     for item in text.split(b";") if is_plain else _ITEMS.findall(text):
         is_important, declared = read_declaration(item)
         if declared:
-            target = block.important if is_important else block.normal
-            for key, found in declared.items():
-                target.pop(key, None)
-                target[key] = found
+            (block.important if is_important else block.normal).update(declared)
     return block
 
 
