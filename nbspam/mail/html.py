@@ -8,7 +8,7 @@ could hide text.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +24,10 @@ from nbspam.mail.visibility import (
     ROOT,
     SHOWN_RAW,
     VOID,
+    HidingStyles,
     Look,
     StartTag,
+    Style,
     hiding_styles,
     look_of,
     reduced,
@@ -76,9 +78,10 @@ _EVENT = re.compile(rb"on[a-z]+\Z")
 # Attributes that tell nothing, whose values do not either: _WHITE needs a colon or a sign.  A
 # quote in the name of an attribute is followed by more of it.
 _IDLE = re.compile(
-    rb" (?:align|border|cell(?:padding|spacing)|checked|clear|(?:col|row)span|cols|content|coords"
-    rb"|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name|noshade|nowrap|rel"
-    rb"|rows|rules|selected|shape|size|start|target|type|usemap|valign|value|width|wrap)"
+    rb" (?=[a-z]++=)(?:align|border|cell(?:padding|spacing)|checked|clear|(?:col|row)span|cols"
+    rb"|content|coords|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name"
+    rb"|noshade|nowrap|rel|rows|rules|selected|shape|size|start|target|type|usemap|valign"
+    rb"|value|width|wrap)"
     rb"=\"[\w%.,;+# -]*+\"(?![^ ])"
 )
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
@@ -308,7 +311,9 @@ def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
 def _unescape(text: bytes) -> bytes:
     """Return text without the references that the parser writes; a hard space is a blank."""
     if _AMPERSAND in text:
-        text = text.replace(b"&nbsp;", b" ").replace(b"&lt;", b"<").replace(b"&gt;", b">")
+        text = text.replace(b"&nbsp;", b" ")
+    if _AMPERSAND in text:  # most text has only blanks
+        text = text.replace(b"&lt;", b"<").replace(b"&gt;", b">")
         text = text.replace(b"&quot;", b'"').replace(b"&amp;", b"&")
     return text
 
@@ -340,8 +345,8 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         facts += ("attr-event",)
     if plain.find(b"color") >= 0 and _WHITE.search(plain):
         facts += ("text-white",)
-    start = start_tag(name, deciding)
     if not is_raw:
+        start = start_tag(name, deciding)
         tag = _TAGS.get(start)
         if tag is None or tag.facts != facts:
             shown = b"\n" if name in _BREAKING else b""
@@ -445,26 +450,47 @@ class _Walk:
         hiding = ALL_HIDING if is_open else hiding_styles(stated) if can_hide else None
         if hiding is None:
             return False
-        less = {each: reduced(each, hiding) for each in (None, *stated)}
-        changing = {start: less[style] for start, style in styles.items() if less[style]}
+        changing = {
+            start: less for start, style in styles.items() if (less := reduced(style, hiding))
+        }
         # As every element is closed, elements of other names can be left out.
         names = {start.name for start in changing}
-        followed = {tag for tag in different if path or tag.name in names}
+        followed = {
+            tag: changing.get(tag.start) if tag.start else None
+            for tag in different
+            if path or tag.name in names
+        }
+        self._walk(tags, followed, hiding, sheet, path)
+        return True
+
+    def _walk(
+        self,
+        tags: list[_Tag],
+        followed: Mapping[_Tag, Style | None],
+        hiding: HidingStyles,
+        sheet: "Sheet | None",
+        path: list[Any],
+    ) -> None:
+        """Divide the text by how it looks in the elements of some tags.
+
+        followed: these tags, and the styles of elements that depend on no others.
+        """
         outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
         look, done = ROOT, 0
-        for i in [i for i, tag in enumerate(tags) if tag in followed]:
-            tag, now = tags[i], look
+        for i, tag in enumerate(tags):
+            if tag not in followed:
+                continue
+            now = look
             if tag.start is None:
                 if outside and tag.name == outside[-1][0]:
                     now = outside.pop()[1]
                     if path:
                         path.pop()
             else:
-                style = sheet.enter(path, tag.start) if sheet and path else changing.get(tag.start)
-                if path:
-                    if style not in less:
-                        less[style] = reduced(style, hiding)
-                    style = less[style]
+                if sheet and path:
+                    style = reduced(sheet.enter(path, tag.start), hiding)
+                else:
+                    style = followed[tag]
                 if tag.is_start:
                     if style is not None and len(outside) < _MAX_DEPTH:
                         now = look_of(look, style)
@@ -477,7 +503,6 @@ class _Walk:
         self._add(look, done, len(self.pieces))
         if look.why:
             self._take(look)
-        return True
 
     def _change(self, look: Look, now: Look, shown: bytes, done: int, place: int) -> int:
         """Add the pieces before a tag and what stands in its place; return the next place."""

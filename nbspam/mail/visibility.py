@@ -123,10 +123,12 @@ class Style:
         # Whether it may make text too small.
         self.shrinks = size[0] * zoom < (1 if size[1] else READABLE)
         # Whether the colour that is seen is one that no style states.
-        self.mixes = _MIN_OPACITY <= opacity < 1 or any(
-            colour is not None and _MIN_OPACITY <= colour.alpha < 1 for colour in (color, link)
+        self.mixes = (
+            _MIN_OPACITY <= opacity < 1
+            or (color is not None and _MIN_OPACITY <= color.alpha < 1)
+            or (link is not None and _MIN_OPACITY <= link.alpha < 1)
+            or (ground is not None and ground.alpha < 1)
         )
-        self.mixes |= ground is not None and ground.alpha < 1
         self.hides = self.is_absent or is_away or shown is False or opacity < 1 or closes > 0
         colours = color or BLACK, link or BLACK, LINK if is_link else BLACK
         self.text_colours = frozenset(colours)
@@ -274,10 +276,14 @@ class StartTag:
         self.name = name
         self.attributes = attributes  # in lower case
         self._style: Style | Literal[False] | None = False  # not yet read
-        keys = [b"*", name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
+        keys = [b"*", name]
+        if b"class" in attributes:
+            keys += [b"." + each for each in attributes[b"class"].split()]
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
-        self.keys = frozenset(keys + attributes.get(MARK, b"").split())
+        if MARK in attributes:
+            keys += attributes[MARK].split()
+        self.keys = frozenset(keys)
         self.has_variables = attributes.get(b"style", b"").find(b"--") >= 0
         # Others are hostile: they would fill memory.
         size = len(name) + sum(map(len, attributes.values()))
@@ -418,10 +424,17 @@ def _near(
 ) -> tuple[frozenset[Colour], frozenset[Colour]]:
     """Return the colours of text that are hard to read on a ground, and these grounds."""
     faint = {text for text in texts if text.alpha < _MIN_OPACITY}
-    pairs = [(text, ground) for text in texts for ground in grounds if is_near(text, ground)]
+    not_light = [ground for ground in grounds if not is_light(ground)]
+    pairs = [
+        (text, ground)
+        for text in texts
+        for ground in (not_light if is_dark(text) else grounds)
+        if is_near(text, ground)
+    ]
     return frozenset([*faint, *[pair[0] for pair in pairs]]), frozenset([g for _, g in pairs])
 
 
+@lru_cache(_MAX_KNOWN)
 def reduced(style: Style | None, hiding: HidingStyles) -> Style | None:
     """Return a style without what cannot hide text, None if it has nothing else."""
     if style is None:
