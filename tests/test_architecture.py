@@ -7,12 +7,17 @@ imported in one place.  Run as a program, this file prints the room graph.
 
 import ast
 import re
-from collections import defaultdict
+import sys
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import nbspam
+from support import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import house
 
 PACKAGE = Path(nbspam.__file__).parent
 
@@ -61,7 +66,6 @@ ONLY_IN = {
     "redis": {"sharing"},
     "psycopg": {"sharing"},
 }
-NAMES_OF_EVERY_MODULE = {"main"}  # of each module that is run as a program
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -111,16 +115,6 @@ def arrows() -> set[tuple[str, str]]:
     return {(room, other) for room, other in pairs if room != other}
 
 
-def top_level_names(tree: ast.Module) -> set[str]:
-    """Return the names of a module's classes, private ones too, and of its public functions."""
-    return {
-        node.name.lstrip("_")
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        or (isinstance(node, Function) and not node.name.startswith("_"))
-    }
-
-
 def test_every_room_has_a_rank():
     assert {room_of(name) for name in MODULES} == set(RANK)
 
@@ -142,13 +136,8 @@ def test_no_imports_form_a_cycle():
     assert not left
 
 
-def test_a_class_or_public_function_has_one_meaning():
-    places = defaultdict(list)
-    for name, tree in TREES.items():
-        for defined in top_level_names(tree) - NAMES_OF_EVERY_MODULE:
-            places[defined].append(name)
-
-    assert {defined: names for defined, names in places.items() if len(names) > 1} == {}
+def test_a_class_public_function_or_public_constant_has_one_meaning():
+    assert house.several_meanings(house.modules_of(PACKAGE)) == {}
 
 
 def test_modules_and_functions_can_be_read_in_one_sitting():

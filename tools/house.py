@@ -69,12 +69,17 @@ def kinds_of_lines(path: Path, tree: ast.Module) -> Counter[str]:
 
 
 def public_definitions(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's classes (private ones too) and its public functions."""
+    """Yield a module's classes (private ones too), public functions and public constants."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             yield node.name.lstrip("_")
         elif isinstance(node, Function) and not node.name.startswith("_"):
             yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            stored = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+            names = (each.id for each in stored if isinstance(each.ctx, ast.Store))
+            # A type variable has one letter, or is not in capitals.
+            yield from (name for name in names if re.fullmatch(r"[A-Z][A-Z0-9_]+", name))
 
 
 def several_meanings(trees: dict[Path, ast.Module]) -> dict[str, list[Path]]:

@@ -17,7 +17,7 @@ import completions
 from completions import listed
 from nbspam import __version__
 from nbspam.cli.frame import Command, FullFormatter, leaves, summary
-from nbspam.cli.main import GROUPS, TABLE_GROUPS, cli, table_command
+from nbspam.cli.main import COMMAND_GROUPS, TABLE_GROUPS, cli, table_command
 
 FOLDER = Path(__file__).parent.parent / "data"
 _EXIT = """\
@@ -54,7 +54,7 @@ def files() -> dict[str, str]:
     """Return the texts of all files, by their paths under FOLDER."""
     pages = {f"nbspam-{_joined(name)}": _page(name, command) for name, command in leaves(cli)}
     pages["nbspam-table"] = _group_page("nbspam-table", table_command, TABLE_GROUPS)
-    pages["nbspam"] = _group_page("nbspam", cli, GROUPS) + _FILES
+    pages["nbspam"] = _group_page("nbspam", cli, COMMAND_GROUPS) + _FILES
     pages = {name: text + _EXIT + _SEE_ALSO * (name != "nbspam") for name, text in pages.items()}
     return {
         **{f"share/man/man1/{name}.1": text for name, text in sorted(pages.items())},

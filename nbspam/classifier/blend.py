@@ -24,9 +24,9 @@ from nbspam.tokens.sparse import Documents
 # Lidstone's addends: to a token's weight in all other classes (complement), and in the class
 # itself (multinomial).
 ALPHA_OTHERS, ALPHA_OWN = 0.03, 0.003
-FOLDS = 5  # parts of the messages, each held out in turn
-RIDGE = 1.0  # strength of the prior on the logarithms of worth and tail
-PRIOR_WORTH = 1.0  # prior worth of each judgement
+_FOLDS = 5  # parts of the messages, each held out in turn
+_RIDGE = 1.0  # strength of the prior on the logarithms of worth and tail
+_PRIOR_WORTH = 1.0  # prior worth of each judgement
 PRIOR_TAIL = 5.0  # prior tail, nats
 _LOWEST, _HIGHEST = 1e-4, 1e3  # bounds of worth and tail
 _MAX_CELLS = 400_000  # messages times classes used for a fit: bounds its time and memory
@@ -194,8 +194,8 @@ def fit_blend(
     sums = group_sums(table)
     judged = np.empty((documents.n_docs, 2 * len(GROUPS) + 1, n_classes))
     judged[:, -1] = _log_shares(table.class_count)
-    for number in tracked(range(FOLDS), "folds"):
-        fold = np.arange(documents.n_docs) % FOLDS == number
+    for number in tracked(range(_FOLDS), "folds"):
+        fold = np.arange(documents.n_docs) % _FOLDS == number
         part = documents.take(fold).without_unused()
         judged[fold, :-1] = _left_out(table, sums, part, y[fold], weighting)
     worth = _fit_worth(judged, y)
@@ -240,14 +240,14 @@ def _fit_worth(judged: Floats, y: Integers) -> Floats:
     def loss(theta: Floats) -> float:
         score = np.einsum("njk,j->nk", judged, np.exp(theta[:-1]))
         log = log_posterior(score, float(np.exp(theta[-1])))
-        return float(0.5 * RIDGE * ((theta - prior) ** 2).sum() - log[rows, y].sum())
+        return float(0.5 * _RIDGE * ((theta - prior) ** 2).sum() - log[rows, y].sum())
 
-    prior = np.log(np.append(np.full(judged.shape[1], PRIOR_WORTH), PRIOR_TAIL))
+    prior = np.log(np.append(np.full(judged.shape[1], _PRIOR_WORTH), PRIOR_TAIL))
     theta, best = prior.copy(), loss(prior)
     for _ in range(_STEPS):
         slope, information = _derivatives(judged, y, theta)
-        slope += RIDGE * (theta - prior)
-        step = np.linalg.solve(information + RIDGE * np.eye(len(theta)), slope)
+        slope += _RIDGE * (theta - prior)
+        step = np.linalg.solve(information + _RIDGE * np.eye(len(theta)), slope)
         step *= min(1.0, 2.0 / max(np.abs(step).max(), 1e-9))
         new = np.clip(theta - step, np.log(_LOWEST), np.log(_HIGHEST))
         while (value := loss(new)) > best and np.abs(step).max() > 1e-6:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nbspam.classifier.sum import LogTables
     from nbspam.mail.verdict_headers import HeaderChoices
 
-TOKENS = "tokens"  # the kind of these models; files that state no kind hold one
+TOKENS_KIND = "tokens"  # the kind of these models; files that state no kind hold one
 
 
 # The three ways in which evidence adds up.  Each has `joint`, log P(class, document); `shares`,
@@ -226,7 +226,7 @@ class Classifier(AnyClassifier):
         """Return the classifier as plain values for the model file."""
         memory, fit, n_classes = self.memory, self.fit, len(self.classes)
         state = {
-            "kind": TOKENS,
+            "kind": TOKENS_KIND,
             **settings_to_state(self.settings),
             **table_to_state(self.table),
             "log_prior": np.zeros(n_classes),

@@ -47,7 +47,7 @@ from nbspam.verdicts import joint_of_log_odds
 # ones: so rare words are believed less, and weak ones more (E-260).
 _IS_WORD = np.isin(GROUPS, ["text", "subject"])
 # Lidstone's addend to the presence of a token in a class, (n_groups,)
-ALPHA = np.where(_IS_WORD, 0.1, 0.03)
+_ALPHA = np.where(_IS_WORD, 0.1, 0.03)
 BAND = np.where(_IS_WORD, 1.5, 2.0)  # nats, (n_groups,); tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 STRONGEST = 15, 30  # the number of a group's tokens for ham, and for spam, that count at most
@@ -287,7 +287,7 @@ def log_odds(
     """
     n, count = _without(feature_count, class_count, left_out)
     known = count.any(axis=0)
-    alpha = ALPHA.take(groups)
+    alpha = _ALPHA.take(groups)
     likelihood = np.log(count + alpha) - np.log(n + 2 * alpha)
     odds = likelihood[1] - likelihood[0]
     odds[(np.abs(odds) < BAND.take(groups)) | ~known] = 0.0

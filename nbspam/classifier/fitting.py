@@ -66,7 +66,7 @@ MOST_OF_ONE = 1.0
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
 BELIEVED = (2.0, 0.4), (8.0, 0.5)
-RIGHT = 50  # right labels that are added to the observed ones
+_RIGHT = 50  # right labels that are added to the observed ones
 CERTAINTY = 400.0  # strength of the prior that scores are as certain as they look: E-132
 _LEAST = 0.05  # certainty
 
@@ -314,7 +314,7 @@ def share_wrong(score: Floats, y: Integers) -> float:
     # The median.  Before its first one numpy imports masked arrays, for 30 ms.
     median = (strength[(len(strength) - 1) // 2] + strength[len(strength) // 2]) / 2
     decided = np.abs(score) >= median
-    return float((own[decided] < 0).sum() / (decided.sum() + RIGHT))
+    return float((own[decided] < 0).sum() / (decided.sum() + _RIGHT))
 
 
 # A message's number, its columns, the scale of its corrections, its score without them, its class,

@@ -225,7 +225,7 @@ def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
 # A fit is due when a class has changed by this share of its size at the last fit, or after this
 # many changes.  How evidence was weighed then fits the counts for about that long: with a
 # twentieth less than 1 % of labels differ from those of a model trained at once (E-016).
-SHARE = 0.05
+REFIT_SHARE = 0.05
 MAX_CHANGES = 2_000
 
 
@@ -270,7 +270,7 @@ class ModelGrowth:
                 self.class_count[name] += n
                 self._changed[name] += 1
         is_due = self._n_changes >= MAX_CHANGES or any(
-            n >= SHARE * self._fitted.get(name, 0.0) for name, n in self._changed.items()
+            n >= REFIT_SHARE * self._fitted.get(name, 0.0) for name, n in self._changed.items()
         )
         if is_due:
             self._begin()

@@ -249,7 +249,7 @@ def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
 
 def _show_quality(found: "FirstDay") -> None:
     """Print the model's errors in ten folds, and the newest mail that it would move."""
-    from nbspam.delivery.account_setup import FOLDS
+    from nbspam.delivery.account_setup import SETUP_FOLDS
     from nbspam.evaluation.evaluation import evaluation_of
 
     evaluation = evaluation_of(found.trial)
@@ -257,7 +257,7 @@ def _show_quality(found: "FirstDay") -> None:
     confusion = evaluation.confusion
     n_ham, n_spam = int(confusion[ham].sum()), int(confusion[spam].sum())
     click.echo(
-        f"in {FOLDS} folds: {int(confusion[ham, spam]):,} of {n_ham:,} ham called spam,"
+        f"in {SETUP_FOLDS} folds: {int(confusion[ham, spam]):,} of {n_ham:,} ham called spam,"
         f" {n_spam - int(confusion[spam, spam]):,} of {n_spam:,} spam missed"
     )
     moved = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]

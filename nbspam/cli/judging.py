@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # bogofilter's exit statuses; `main` gives 3, for every failure.
 EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
-WIDTH = 80  # columns of the terminal
+_WIDTH = 80  # columns of the terminal
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
 
 
@@ -425,7 +425,7 @@ def explanation_lines(
     for *numbers, kind, token in rows:
         cells = [*map(right, numbers, width), left(kind, width[3]), ""]
         start = "  ".join(cells)
-        yield start + clipped(token, WIDTH - display_width(start))
+        yield start + clipped(token, _WIDTH - display_width(start))
 
 
 def _nats(value: float, digits: int = 3) -> str:

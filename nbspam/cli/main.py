@@ -33,7 +33,7 @@ from nbspam.cli.options import complaint
 from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
 
 # The commands in the order of help.  Below, their modules: judging has `classify_command`.
-GROUPS = {
+COMMAND_GROUPS = {
     "Daily use": ("classify", "predict", "explain", "filter", "sort", "setup", "serve", "held"),
     "Learning": ("train", "update", "unlearn", "relabel", "prune", "allow", "deny"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
@@ -48,7 +48,7 @@ TABLE_GROUPS = {
     "Looking inside": ("info", "query", "export"),
     "Without a model file": ("lazy", "cluster"),
 }
-COMMANDS = (*chain.from_iterable(GROUPS.values()), "help")
+COMMANDS = (*chain.from_iterable(COMMAND_GROUPS.values()), "help")
 TABLE_COMMANDS = tuple(chain.from_iterable(TABLE_GROUPS.values()))
 _MODULES = {
     "judging": ("classify", "predict", "explain"),
@@ -138,7 +138,7 @@ class CommandGroup(click.Group):
 
 @click.group(
     cls=CommandGroup,
-    groups=GROUPS,
+    groups=COMMAND_GROUPS,
     modules=_MODULES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="`nbspam COMMAND --help` is short; `nbspam help COMMAND` has the whole of it.",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MAX_LOSS_BYTES = 1 << 20
 MAX_RESTARTS = 10_000  # random starts of EM; a larger number is a slip of the keyboard
 _LARGEST_SEED = (1 << 32) - 1  # that NumPy's older generators take
-AUTO, ESTIMATED = "auto", "estimated"
+_AUTO, ESTIMATED = "auto", "estimated"
 
 # --- values: one word of a command line becomes a number, a name or a pair -------------------
 #
@@ -139,9 +139,9 @@ def _beta(text: str) -> tuple[float, ...]:
 _WRONG_NUMBER = "not a number from 0 up; give one, or auto"
 _WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
 
-ALPHA = Value("alpha", _or(AUTO, _number_from_zero), _WRONG_NUMBER)
+ALPHA = Value("alpha", _or(_AUTO, _number_from_zero), _WRONG_NUMBER)
 PLAIN_ALPHA = Value("alpha", _number_from_zero, "not a number from 0 up; give one")
-WEIGHT = Value("weight", _or(AUTO, _number_from_zero), _WRONG_NUMBER)
+WEIGHT = Value("weight", _or(_AUTO, _number_from_zero), _WRONG_NUMBER)
 CLASS_PRIOR = Value(
     "prior", _class_prior, "not probabilities that sum to 1; write them as 0.3,0.7"
 )

@@ -25,11 +25,11 @@ class UnlabelledSources(NamedTuple):
 
 
 # Titles under which help lists options.
-MODEL = "Which model is trained"
-TOKENS = "What counts as a token, and how much"
+_MODEL = "Which model is trained"
+_TOKENS = "What counts as a token, and how much"
 DEPENDENT = "For spode, tan, aode, a2de and network"
 UNLABELLED = "Documents without labels"
-COLUMNS = "What the columns hold"
+_COLUMNS = "What the columns hold"
 
 # --- which model -----------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ min_df_option = click.option(
 training_options = options.filling(
     SettingsChoices,
     "training",
-    MODEL,
+    _MODEL,
     preset_option,
     click.option(
         "--model",
@@ -142,7 +142,7 @@ training_options = options.filling(
         metavar="A,A,…",
         help="Take this Dirichlet (Beta) prior of the classes.",
     ),
-    TOKENS,
+    _TOKENS,
     click.option(
         "--weighting",
         type=click.Choice(list(WEIGHTINGS)),
@@ -186,7 +186,7 @@ training_options = options.filling(
 bounds_options = options.filling(
     Bounds,
     "bounds",
-    TOKENS,
+    _TOKENS,
     click.option(
         "--max-tokens",
         type=click.IntRange(min=1),
@@ -236,7 +236,7 @@ rounds_options = (
 unlabelled_options = options.filling(
     UnlabelledSources,
     "unlabelled",
-    MODEL,
+    _MODEL,
     _unlabelled_option,
     click.option(
         "--unlabelled-weight",
@@ -257,7 +257,7 @@ unlabelled_options = options.filling(
 table_training_options = options.filling(
     SettingsChoices,
     "training",
-    MODEL,
+    _MODEL,
     click.option(
         "--model",
         type=click.Choice(list(ESTIMATORS)),
@@ -360,7 +360,7 @@ def columns_options(is_required: bool) -> Decorator:
         metavar="COLUMN",
         help="Learn the classes in COLUMN.",
     )
-    return options.filling(TableChoices, "columns", COLUMNS, target, *_column_options)
+    return options.filling(TableChoices, "columns", _COLUMNS, target, *_column_options)
 
 
 table_unlabelled_options = options.filling(
@@ -403,5 +403,5 @@ class ClusterColumns(NamedTuple):
 
 
 cluster_columns_options = options.filling(
-    ClusterColumns, "columns", COLUMNS, _categorical_option, _numeric_option, _drop_option
+    ClusterColumns, "columns", _COLUMNS, _categorical_option, _numeric_option, _drop_option
 )

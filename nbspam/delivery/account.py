@@ -20,14 +20,19 @@ from numpy.typing import NDArray
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.delivery.account_memory import (
-    FIELDS,
-    MOVING,
+    DIGEST_FIELDS,
     AccountMemory,
     LeftMessage,
     bytes_digest,
     head_digest,
 )
-from nbspam.delivery.maildir import SortedMessage, SortingReport, sorting_classifier, sorting_model
+from nbspam.delivery.maildir import (
+    MOVING,
+    SortedMessage,
+    SortingReport,
+    sorting_classifier,
+    sorting_model,
+)
 from nbspam.errors import InputError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
@@ -234,7 +239,7 @@ class AccountSorter:
     ) -> Iterator[PlacedMessage]:
         """Yield messages with the digest of their head or, without Message-ID, of all bytes."""
         without: dict[int, PlacedMessage] = {}
-        for head in self.session.heads(uids, FIELDS):
+        for head in self.session.heads(uids, DIGEST_FIELDS):
             digest = head_digest(head.fields)
             message = PlacedMessage(
                 opened.name,

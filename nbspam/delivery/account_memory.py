@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nbspam.delivery.maildir import MOVING
 from nbspam.disk import locked, make_file, make_folder, open_own, parent_folder, resolved
 from nbspam.errors import ModelFileError
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
-FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
-MOVING = "moving"  # the place of a message whose move may or may not have happened
+DIGEST_FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
 _VERSION = 1
@@ -57,7 +57,7 @@ class LeftMessage(NamedTuple):
 
 
 def head_digest(fields: bytes) -> int | None:
-    """Return the digest of a message's FIELDS, 63 bits; None if they have no Message-ID."""
+    """Return the digest of a message's DIGEST_FIELDS, 63 bits; None if they have no Message-ID."""
     if b"message-id:" not in fields.lower():
         return None
     return bytes_digest(b"\n".join(sorted(line for line in fields.split(b"\r\n") if line)))

@@ -29,7 +29,7 @@ MOST_OF_CLASS = 2500  # messages of a class that are learned on the first day
 MOST_SENT = 1000
 _HELD_OUT = 100  # newest messages of the inbox that are judged instead of learned
 _FEWEST = 10  # messages of a class, for ten folds
-FOLDS = 10
+SETUP_FOLDS = 10
 
 
 class SurveyedFolder(NamedTuple):
@@ -138,7 +138,7 @@ def first_day(session: AccountSession, survey: AccountSurvey, day: int) -> First
         sent = learned_sent_mail(items([("sent", None, uids["sent"][-MOST_SENT:])]))
         settings = replace(settings, sent_mail=sent)
     data, skipped = labelled_corpus(items(chosen), settings, 1)
-    trial = fold_trial(data, settings, FOLDS, 0)
+    trial = fold_trial(data, settings, SETUP_FOLDS, 0)
     every = data.training(np.arange(len(data.y)), settings.weighting)
     classifier = train_classifier(every, settings, day)
     verdicts = []

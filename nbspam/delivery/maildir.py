@@ -34,22 +34,22 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens, with_lists
 from nbspam.verdicts import Skipped, Verdict
 
-NOTE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
-INBOX = ""
+NOTE_FILE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
+MAILDIR_INBOX = ""
 UNSURE_FOLDER = ".Unsure"
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
 _PLACES = ("ham", "spam", "unsure", MOVING)
-PARTS = ("new", "cur")  # the parts of a folder that hold messages
-_SUBFOLDERS = ("tmp", *PARTS)
+MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
+_SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
 
 
 class MaildirEntry(NamedTuple):
     """The place of a message's file in a Maildir."""
 
-    folder: str  # INBOX, or for example .Spam
+    folder: str  # MAILDIR_INBOX, or for example .Spam
     part: str  # new or cur
     file: str
 
@@ -91,7 +91,7 @@ def check_maildir(root: str) -> None:
 
 def check_writable(root: str) -> None:
     """Raise InputError unless messages can be moved out of a Maildir's inbox, and noted."""
-    for path in (root, *(os.path.join(root, part) for part in PARTS)):
+    for path in (root, *(os.path.join(root, part) for part in MAILDIR_PARTS)):
         if not os.access(path, os.W_OK | os.X_OK):
             status = os.stat(path)
             raise InputError(
@@ -139,7 +139,7 @@ def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:
     """
     seen = set()
     # Mail readers move messages from new to cur, so in this order none is missed.
-    for part in PARTS:
+    for part in MAILDIR_PARTS:
         for file in sorted(_files(os.path.join(root, folder, part))):
             entry = MaildirEntry(folder, part, file)
             base = entry.base
@@ -193,7 +193,7 @@ def _make_folder(root: str, folder: str) -> None:
 def read_note(root: str) -> dict[str, MaildirNote]:
     """Return where messages were left, by unique name; damaged lines are skipped."""
     try:
-        lines = read_own(os.path.join(root, NOTE), root).split(b"\n")
+        lines = read_own(os.path.join(root, NOTE_FILE), root).split(b"\n")
     except FileNotFoundError:
         return {}
     found = {}
@@ -208,7 +208,7 @@ def read_note(root: str) -> dict[str, MaildirNote]:
 def write_note(root: str, left: Mapping[str, MaildirNote]) -> None:
     """Write where messages were left, or keep the old note unchanged and raise OSError."""
     lines = (f"{place} {digest} {base}\n" for base, (place, digest) in sorted(left.items()))
-    note = os.path.join(root, NOTE)
+    note = os.path.join(root, NOTE_FILE)
     replace_file(note, lambda file: file.writelines(map(os.fsencode, lines)), like=root)
 
 
@@ -288,7 +288,7 @@ def sort_maildir(
     check_maildir(root)
     if not choices.dry_run:
         check_writable(root)
-    with nullcontext() if choices.dry_run else locked(os.path.join(root, NOTE), like=root):
+    with nullcontext() if choices.dry_run else locked(os.path.join(root, NOTE_FILE), like=root):
         sorter = _Sorter(root, model_path, choices, rule_of)
         try:
             sorter.look()
@@ -329,13 +329,17 @@ class _Sorter:
         """Return the label for which a message's folder, or its flag, stands."""
         if self.choices.flag is not None:
             return "spam" if self.choices.flag in entry.flags else "ham"
-        return {INBOX: "ham", self.spam: "spam", self.unsure: "unsure"}[entry.folder]
+        return {MAILDIR_INBOX: "ham", self.spam: "spam", self.unsure: "unsure"}[entry.folder]
 
     # ---- looking at the Maildir ----
 
     def look(self) -> None:
         """Find new messages, and messages that the user moved since the last run."""
-        folders = [INBOX] if self.choices.flag is not None else [INBOX, self.spam, self.unsure]
+        folders = (
+            [MAILDIR_INBOX]
+            if self.choices.flag is not None
+            else [MAILDIR_INBOX, self.spam, self.unsure]
+        )
         found = [entry for folder in folders for entry in maildir_entries(self.root, folder)]
         present = Counter(entry.base for entry in found)
         bases = sorted(base for base, number in present.items() if number > 1)
@@ -451,7 +455,7 @@ class _Sorter:
             return entry
         if self.choices.flag is not None:
             return entry.flagged(self.choices.flag) if label == "spam" else entry
-        folder = {"spam": self.spam, "unsure": self.unsure}.get(label, INBOX)
+        folder = {"spam": self.spam, "unsure": self.unsure}.get(label, MAILDIR_INBOX)
         return MaildirEntry(folder, entry.part, entry.file)
 
     def _verdicts(self, chosen: list[MaildirEntry]) -> Iterator[tuple[MaildirEntry, Verdict]]:

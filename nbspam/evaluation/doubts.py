@@ -25,10 +25,10 @@ from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.verdicts import Evidence, Skipped
 
-FOLDS = 5
+_FOLDS = 5
 SCALES = 2.0 ** np.linspace(-4, 2, 25)  # factors of log-odds that are tried
 # Labels that are added to the seen ones: people misfile three in a hundred or more.
-WRONG, RIGHT = 1.5, 48.5
+N_WRONG, N_RIGHT = 1.5, 48.5
 SPREAD = 0.5  # octaves by which factors usually differ from 1
 _STEPS = 60  # of EM, for each factor
 
@@ -157,7 +157,7 @@ def _filed(data: Corpus) -> tuple[Integers, Integers]:
             f"doubts: {what} {name}, so nothing tells whether others are filed wrongly; give"
             " two or more messages of two or more classes"
         )
-    fold = stratified_folds(y, min(FOLDS, len(y)), np.random.RandomState(0))
+    fold = stratified_folds(y, min(_FOLDS, len(y)), np.random.RandomState(0))
     return y[copy][::-1], fold[copy][::-1]
 
 
@@ -175,19 +175,19 @@ def leads(joint: Floats, y: Integers) -> Floats:
 def noise_of(joint: Floats, y: Integers) -> Noise:
     """Return the noise under which the labels are the most likely; arguments: see `leads`.
 
-    For each factor of SCALES, EM finds the share of wrong labels.  WRONG wrong and RIGHT right
+    For each factor of SCALES, EM finds the share of wrong labels.  N_WRONG wrong and N_RIGHT right
     labels are added to the observed ones as a prior, and so are factors of about 1 (see SPREAD).
     """
     others = joint.shape[1] - 1
-    best, found = -np.inf, Noise(1.0, WRONG / (WRONG + RIGHT))
+    best, found = -np.inf, Noise(1.0, N_WRONG / (N_WRONG + N_RIGHT))
     for scale in SCALES.tolist():
         lead, share = leads(scale * joint, y), 0.05
         for _ in range(_STEPS):
             wrong = wrong_probability(lead, share, others)
-            share = (float(wrong.sum()) + WRONG) / (len(y) + WRONG + RIGHT)
+            share = (float(wrong.sum()) + N_WRONG) / (len(y) + N_WRONG + N_RIGHT)
         own = probability(-lead)
         likelihood = (1 - share) * own + share / others * (1 - own)
-        total = np.log(likelihood).sum() + WRONG * np.log(share) + RIGHT * np.log1p(-share)
+        total = np.log(likelihood).sum() + N_WRONG * np.log(share) + N_RIGHT * np.log1p(-share)
         total -= (np.log2(scale) / SPREAD) ** 2 / 2
         if total > best:
             best, found = total, Noise(scale, share)

@@ -27,8 +27,8 @@ from nbspam.tables.unlabelled import TableClusters
 from nbspam.verdicts import shortened_text
 
 _ENDINGS = (".png", ".svg")
-GAP, HEAD = 20.0, 24.0  # around pictures, and above them for their titles
-SHEET = 2 * WIDTH + 3 * GAP  # units wide
+_GAP, _HEAD = 20.0, 24.0  # around pictures, and above them for their titles
+SHEET = 2 * WIDTH + 3 * _GAP  # units wide
 _PIXELS = 1200  # of a PNG as wide
 _TITLE = 80  # characters of the title
 _NAMES = 24  # columns of a class name beside the matrix
@@ -122,19 +122,19 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
         printable(shortened_text(what, _TITLE)),
         f"{n_right:,} of {views.n_docs:,} {views.noun} right ({n_right / views.n_docs:.2%})",
     ]
-    elements = [text_at(GAP, GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
-    top = 3 * GAP
+    elements = [text_at(_GAP, _GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
+    top = 3 * _GAP
     for number, (title, picture) in enumerate(panels):
-        x, y = GAP + number % 2 * (WIDTH + GAP), top + number // 2 * (HEAD + HEIGHT + GAP)
-        elements += [text_at(x, y + 16, title, kind="title"), _placed(picture, x, y + HEAD)]
-    height = top + -(-len(panels) // 2) * (HEAD + HEIGHT + GAP)
+        x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
+        elements += [text_at(x, y + 16, title, kind="title"), _placed(picture, x, y + _HEAD)]
+    height = top + -(-len(panels) // 2) * (_HEAD + HEIGHT + _GAP)
     if len(views.classes) > 2:
         title = "Confusion matrix: class down, answer across"
         elements += [
-            text_at(GAP, height + 16, title, kind="title"),
-            *_matrix(views, height + 2 * HEAD),
+            text_at(_GAP, height + 16, title, kind="title"),
+            *_matrix(views, height + 2 * _HEAD),
         ]
-        height += 2 * HEAD + len(views.answers) * _row(views) + GAP
+        height += 2 * _HEAD + len(views.answers) * _row(views) + _GAP
     return in_file(elements, height)
 
 
@@ -172,7 +172,7 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
     """Yield the confusion matrix: numbered answers, darker cells for larger shares of a class."""
     counts, row, left = views.confusion, _row(views), 220
     shade = -(-4 * counts // np.maximum(counts.sum(axis=1, keepdims=True), 1))
-    column = (SHEET - GAP - left) / len(views.answers)
+    column = (SHEET - _GAP - left) / len(views.answers)
     for n in range(1, 5):
         cells = (
             f"M{left + x * column:.1f} {top + y * row:.1f}h{column - 1:.1f}v{row - 1:.1f}"
@@ -368,19 +368,19 @@ def _picture(
     """Return a graph, with curves below it; edges: parent, child and a label of each arrow."""
     if not edges and not curves:
         raise UsageError(f"--plot: {what} neither arrows nor normal distributions; leave it out")
-    elements = [text_at(GAP, 1.5 * GAP, printable(title), kind="head")]
-    top = 2.5 * GAP
+    elements = [text_at(_GAP, 1.5 * _GAP, printable(title), kind="head")]
+    top = 2.5 * _GAP
     if edges:
         layers = layers_of(names, edges)
         elements += graph_elements(layers, edges, top)
-        top += _LAYER * len(layers) - (_LAYER - _NODE) + GAP
+        top += _LAYER * len(layers) - (_LAYER - _NODE) + _GAP
     for number, (name, of_classes) in enumerate(curves.items()):
-        x, y = GAP + number % 2 * (WIDTH + GAP), top + number // 2 * (HEAD + HEIGHT + GAP)
+        x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
         elements += [
             text_at(x, y + 16, "Density times share", kind="title"),
-            _placed(curves_figure(name, of_classes), x, y + HEAD),
+            _placed(curves_figure(name, of_classes), x, y + _HEAD),
         ]
-    return in_file(elements, top + -(-len(curves) // 2) * (HEAD + HEIGHT + GAP))
+    return in_file(elements, top + -(-len(curves) // 2) * (_HEAD + HEIGHT + _GAP))
 
 
 # --- curves ----------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def graph_elements(
         if label:
             yield text_at(round((x + end) / 2 + 5, 1), round((y + below) / 2 + 4, 1), label)
     for number, layer in enumerate(layers):
-        room = SHEET / len(layer) - GAP / 2
+        room = SHEET / len(layer) - _GAP / 2
         for name in layer:
             x, y = at[name]
             text = shortened(printable(name), max(int((room - _ROUND) / _LETTER), 3))

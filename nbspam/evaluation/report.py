@@ -16,7 +16,7 @@ from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores, con
 from nbspam.printing import clipped, display_width, finite, left, printable, right
 from nbspam.sources.arrival import ORDERS
 
-WIDTH = 80
+_WIDTH = 80
 LABEL_WIDTH = 20  # longer class names are cut, except in the classification report
 N_CONFUSIONS = 10  # most frequent errors shown where the confusion matrix is too wide
 _SHORT = 8  # columns of a class name at least in the matrix of many classes
@@ -242,7 +242,7 @@ def _confusion_text(evaluation: Evaluation) -> str:
     first = max(map(display_width, [corner, *names]))
     counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
     widths = [2 + max(map(display_width, column)) for column in zip(answers, *counts, strict=True)]
-    if first + sum(widths) > WIDTH:
+    if first + sum(widths) > _WIDTH:
         worst = (
             f"{count:>9,}  {left(answers[truth], LABEL_WIDTH)}  called  {answers[answer]}\n"
             for count, truth, answer in confusions(evaluation.confusion)[:N_CONFUSIONS]
@@ -260,7 +260,7 @@ def _shares_matrix(evaluation: Evaluation, answers: list[str]) -> str:
     Columns have numbers in place of names.  It is empty if names would get less than _SHORT
     columns, or numbers more than two digits.
     """
-    width = WIDTH - 1 - 3 * len(answers) - 3
+    width = _WIDTH - 1 - 3 * len(answers) - 3
     if width < _SHORT:
         return ""
     text = "class, % by answer".ljust(width + 3)[: width + 3]

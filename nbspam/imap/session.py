@@ -22,7 +22,7 @@ from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, refused_login
 
-BATCH_MESSAGES, BATCH_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
+FETCHED_MESSAGES, FETCHED_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
 _HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
 # Messages of one SEARCH: its answer is a line of at most 110,000 bytes, and 20 times as many in
 # objects of Python.
@@ -458,7 +458,7 @@ def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[list
     batch: list[int] = []
     n_bytes = 0
     for uid, size in sizes:
-        is_full = len(batch) >= BATCH_MESSAGES or n_bytes + size > min(BATCH_BYTES, most)
+        is_full = len(batch) >= FETCHED_MESSAGES or n_bytes + size > min(FETCHED_BYTES, most)
         if batch and is_full:
             yield batch, False
             batch, n_bytes = [], 0

@@ -19,7 +19,7 @@ _MOST_WORDS = 160  # characters of a server's answer that an error repeats
 _PASSING = ("UNAVAILABLE", "INUSE", "LIMIT", "THROTTLED", "OVERLOADED", "SERVERBUG")
 _NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection too many
 # Texts of errors: imaplib has one class for everything that ends a connection.
-CLOSED, SILENT = "closed by the server", "nothing is said"
+CLOSED, NOTHING_SAID = "closed by the server", "nothing is said"
 
 
 class AccountRefusedError(InputError):
@@ -60,10 +60,10 @@ def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | N
             return LostError(
                 f"{host}: cannot be reached ({said}); check host and port, or try again later"
             )
-        case imaplib.IMAP4.abort() if SILENT in said:
+        case imaplib.IMAP4.abort() if NOTHING_SAID in said:
             return LostError(
-                f"{host}: {SILENT} there; check the port (993 is imaps://, 143 is imap://), or try"
-                " again later"
+                f"{host}: {NOTHING_SAID} there; check the port (993 is imaps://, 143 is imap://),"
+                " or try again later"
             )
         case imaplib.IMAP4.abort() if CLOSED in said:
             return None

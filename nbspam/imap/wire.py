@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from imapclient import IMAPClient
 
-from nbspam.imap.troubles import CLOSED, SILENT
+from nbspam.imap.troubles import CLOSED, NOTHING_SAID
 
 CONNECT_SECONDS = 30.0
 SILENCE_SECONDS = 60.0  # without a byte, before a connection counts as lost
@@ -83,7 +83,7 @@ class Wire(imaplib.IMAP4):
         try:
             data = self.sock.recv(_STEP)
         except TimeoutError:
-            raise self.abort(SILENT) from None
+            raise self.abort(NOTHING_SAID) from None
         if not data:
             raise self.abort(CLOSED)
         self.n_read += len(data)

@@ -18,7 +18,7 @@ from nbspam.errors import UsageError
 from nbspam.mail.headers import LIMITS, ReadingLimits
 
 MAX_FILE = 2 << 20  # bytes of a file that are looked at
-MAX_ENTRIES = 500  # of an archive
+MAX_MEMBERS = 500  # of an archive
 _MAX_HEADER = 1 << 20  # bytes of the header of a 7z archive, when it is decompressed
 _MILLISECONDS = 300  # of processor time that the documents of a message may take
 _LIBRARIES = ("pypdfium2", "PIL", "zxingcpp")
@@ -286,7 +286,7 @@ _ZIP_ENTRY = re.compile(b"PK\3\4")
 def _read_zip(data: bytes, archive: Archive) -> Archive:
     # By the headers before the files, because the directory at the end may be cut off.
     for match in _ZIP_ENTRY.finditer(data):
-        if match.start() + 30 > len(data) or len(archive.names) >= MAX_ENTRIES:
+        if match.start() + 30 > len(data) or len(archive.names) >= MAX_MEMBERS:
             break
         flags, size, length = struct.unpack_from("<2xH14xIH", data, match.start() + 4)
         archive.names.append(data[match.start() + 30 : match.start() + 30 + length][:255])
@@ -300,7 +300,7 @@ def _read_zip(data: bytes, archive: Archive) -> Archive:
 
 def _read_rar4(data: bytes, archive: Archive) -> Archive:
     place = 7
-    while place + 7 <= len(data) and len(archive.names) < MAX_ENTRIES:
+    while place + 7 <= len(data) and len(archive.names) < MAX_MEMBERS:
         kind, flags, size = struct.unpack_from("<2xBHH", data, place)
         more = (
             struct.unpack_from("<I", data, place + 7)[0] if flags & 0x8000 or kind == 0x74 else 0
@@ -330,7 +330,7 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
 
 def _read_rar5(data: bytes, archive: Archive) -> Archive:
     place = 8
-    while place + 7 <= len(data) and len(archive.names) < MAX_ENTRIES:
+    while place + 7 <= len(data) and len(archive.names) < MAX_MEMBERS:
         size, start = _number(data, place + 4)
         kind, at = _number(data, start)
         flags, at = _number(data, at)
@@ -378,7 +378,7 @@ def _read_7z(data: bytes, archive: Archive) -> Archive:
         size, at = _number_7z(header, match.end())
         texts = header[at + 1 : at + size]
         if size % 2 and len(texts) == size - 1 >= 4 and header[at] == 0 and texts[-2:] == b"\0\0":
-            names = texts.decode("utf-16-le", "replace").split("\0")[:MAX_ENTRIES]
+            names = texts.decode("utf-16-le", "replace").split("\0")[:MAX_MEMBERS]
             archive.names.extend(name[:255].encode() for name in names if name)
             break
     return archive

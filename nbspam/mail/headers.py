@@ -46,8 +46,8 @@ _NOT_BASE64 = bytes(
 # As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
 # a search does.
 CR, _EQUALS, _QUESTION = b"\r=?"
-PART, END = 1, 2  # effects of a boundary line: it begins a part, or ends the last one
-_KINDS = {b"": PART, b"--": END}
+PART_BEGINS, PART_ENDS = 1, 2  # effects of a boundary line: it begins a part, or ends the last one
+_KINDS = {b"": PART_BEGINS, b"--": PART_ENDS}
 _MAX_VALUE = 500  # bytes of a value that is remembered
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
@@ -243,7 +243,8 @@ def with_line_feeds(data: bytes) -> bytes:
 def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
     """Return the kinds of a body's boundary lines, and the texts before, between and after them.
 
-    A line begins a part (PART) or ends them (END).  There is one text more than there are lines.
+    A line begins a part (PART_BEGINS) or ends them (PART_ENDS).  There is one text more than there
+    are lines.
     """
     delimiter = b"\n--" + boundary.rstrip()
     before, *chunks = (b"\n" + body).split(delimiter)

@@ -18,8 +18,8 @@ import numpy as np
 from nbspam.mail.visibility import (
     ALL_HIDING,
     DECIDING,
+    ELEMENT,
     HIDDEN_RAW,
-    OWN,
     RAW,
     ROOT,
     SHOWN_RAW,
@@ -530,7 +530,7 @@ class _Walk:
         text, self._unread = b"".join(self._unread), []
         if _WORD.search(_unescape(text).decode("utf-8", "replace")):
             self.hidden.append(text)
-            if look.why != OWN:
+            if look.why != ELEMENT:
                 self.facts.update(("hidden-text", f"hidden-by-{look.why}"))
         elif text and text.isspace() and not look.is_absent:
             self.shown.append(text)

@@ -13,12 +13,12 @@ from zlib import crc32
 
 from nbspam.charsets import CharsetGuess
 from nbspam.mail.headers import (
-    END,
     HEAD,
     HEADS,
     NESTED_HEAD,
     ON_CONTENT,
-    PART,
+    PART_BEGINS,
+    PART_ENDS,
     PART_HEAD,
     Field,
     OpenedMessage,
@@ -570,8 +570,8 @@ def _charset(settings: Mapping[str, bytes]) -> str:
 def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
     """Return the parts between boundary lines, and if parts follow an end line."""
     kinds, texts = delimited(body, boundary)
-    parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART]
-    return parts, END in kinds and PART in kinds[kinds.index(END) :]
+    parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART_BEGINS]
+    return parts, PART_ENDS in kinds and PART_BEGINS in kinds[kinds.index(PART_ENDS) :]
 
 
 def decode_transfer(body: bytes, encoding: bytes) -> bytes:

@@ -312,7 +312,7 @@ def start_tag(name: bytes, deciding: dict[bytes, bytes]) -> StartTag:
     return tag
 
 
-OWN = "element"  # reason of text that no style hides
+ELEMENT = "element"  # reason of text that no style hides
 
 
 class Look:
@@ -334,7 +334,7 @@ class Look:
     def reason(self) -> str:
         """Return why the text cannot be read."""
         if self.is_own or self.closed:
-            return OWN
+            return ELEMENT
         if self.is_absent or not self.shown:
             return "style"
         if self.is_away:

@@ -18,7 +18,7 @@ from nbspam.errors import ModelFileError, SharedLogError
 from nbspam.printing import amount_text
 from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
 
-MOST = 100_000  # lessons in an outbox; about 1 GB
+MOST_LESSONS = 100_000  # lessons in an outbox; about 1 GB
 SYNCHRONOUS = "FULL"  # an acknowledged lesson survives a crash of the machine
 # Of what the log would repeat after a crash: the next lesson, or `sync`, forces it to disk.
 _LATER = "NORMAL"
@@ -200,10 +200,10 @@ class Outbox:
 
     def _put(self, rows: list[Any]) -> int:
         with self._changed() as base:
-            if self._size() + len(rows) > MOST:
+            if self._size() + len(rows) > MOST_LESSONS:
                 raise SharedLogError(
-                    f"{self.path}: {MOST:,} lessons wait for the log; learn on when it is back, or"
-                    " move this file away to share no more"
+                    f"{self.path}: {MOST_LESSONS:,} lessons wait for the log; learn on when it is"
+                    " back, or move this file away to share no more"
                 )
             base.executemany(
                 "INSERT INTO outbox (user, settings, digest, lesson, filed)"

@@ -48,7 +48,7 @@ from nbspam.store.open import save_classifier
 _AT_ONCE = 500  # records that are read or sent together
 _KNOWN_SECONDS = 30 * 86_400.0  # the log is not kept for a host that was silent for longer
 _TRIES = 20  # attempts at a snapshot: lessons may come in between
-MODEL, USERS = "model", "users"  # in a snapshot
+_MODEL, _USERS = "model", "users"  # in a snapshot
 LOG_SECONDS = 10.0  # in which the log must have a lesson, with --share-sync
 # The fields of a model file that are sums of lessons; others are fitted to them, or the host's.
 _LEARNED = (
@@ -364,7 +364,7 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
     path: of the site's model, which must not be there.  users: the folder of users' models.
     """
     path = resolved(path)
-    site, of_users = os.path.join(folder, MODEL), os.path.join(folder, USERS)
+    site, of_users = os.path.join(folder, _MODEL), os.path.join(folder, _USERS)
     for name in (f"{path}.share", path, users):
         if name is not None and os.path.exists(name):
             raise UsageError(f"{name}: exists already; move it away first, or give another name")
@@ -404,8 +404,8 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
             # The new host has an outbox of its own.
             memory = memory._replace(progress=memory.progress._replace(origin=0, own=0))
             whole = replace(whole, memory=memory)
-        inside = [USERS, os.path.basename(os.path.dirname(model.path))] if user else []
-        save_classifier(os.path.join(folder, *inside, MODEL), whole)
-    with closing(Outbox(resolved(os.path.join(folder, MODEL)))) as outbox:
+        inside = [_USERS, os.path.basename(os.path.dirname(model.path))] if user else []
+        save_classifier(os.path.join(folder, *inside, _MODEL), whole)
+    with closing(Outbox(resolved(os.path.join(folder, _MODEL)))) as outbox:
         outbox.note_read(place, sharer.outbox.seen())
     return place

@@ -25,7 +25,7 @@ from nbspam.sources.files import (
 )
 
 SEQUENCES = ".mh_sequences"
-MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
+_MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
 _DIGITS = re.compile(r"(\d+)")
 # What follows the last dot of files that may hold many messages; most files have something else.
 _TELLING = frozenset(
@@ -359,11 +359,11 @@ class UrlTree(FolderTree):
         if self._n_single is None:
             return
         self._n_single += sum(file_kind(name) == "eml" for name in folder.files)
-        if self._n_single > MANY:
+        if self._n_single > _MANY:
             self._n_single = None
             self._listener.notice(
-                f"more than {MANY:,} files of one message each; every one is a request of its own,"
-                " a million take hours; pack them into mbox, tar or parquet files"
+                f"more than {_MANY:,} files of one message each; every one is a request of its"
+                " own, a million take hours; pack them into mbox, tar or parquet files"
             )
 
     def identity(self, path: str) -> str:

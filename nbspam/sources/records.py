@@ -13,7 +13,7 @@ from nbspam.sources import files
 from nbspam.sources.items import SourceOptions
 from nbspam.sources.rows import as_cell, json_objects, json_text, lines_of, position, split_rows
 
-FORMATS = ("csv", "tsv", "jsonl")
+RECORD_FORMATS = ("csv", "tsv", "jsonl")
 _NO_OPTIONS = SourceOptions()
 
 Cells = dict[str, str]  # by column name
@@ -36,12 +36,13 @@ def read_records(
 ) -> Iterator[Record]:
     """Yield the rows of all tables, lazily; raises InputError and UsageError.
 
-    options: its format is one of FORMATS, or None: told by the file's name or content.
+    options: its format is one of RECORD_FORMATS, or None: told by the file's name or content.
     names: of the columns that are expected, see `read_cells`.
     """
-    if options.format not in (None, *FORMATS):
+    if options.format not in (None, *RECORD_FORMATS):
         raise UsageError(
-            f"--format {options.format}: not a format of tables; choose from {', '.join(FORMATS)}"
+            f"--format {options.format}: not a format of tables; choose from"
+            f" {', '.join(RECORD_FORMATS)}"
         )
     if options.encoding is not None:
         check_encoding(options.encoding)
@@ -61,7 +62,7 @@ def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> It
             f"{path}: mail or texts, not a table of columns; give CSV, TSV or JSON lines"
         )
     with files.Blaming(path), files.open_file(path) as stream:
-        options = options._replace(format=kind if kind in FORMATS else None)
+        options = options._replace(format=kind if kind in RECORD_FORMATS else None)
         yield from _records(path, stream, options, names)
 
 

@@ -16,8 +16,8 @@ from nbspam.errors import InputError, LostError, NbspamError, UsageError
 
 T = TypeVar("T")
 
-BLOCK = 4 << 20  # bytes that one request asks for
-PAUSES = (1.0, 3.0)  # seconds between attempts
+REQUESTED_BYTES = 4 << 20  # bytes that one request asks for
+RETRY_PAUSES = (1.0, 3.0)  # seconds between attempts
 _HOW = "see docs/howto/remote.md"
 
 
@@ -83,11 +83,13 @@ class _Stream(io.RawIOBase):
         """Return the open file, at the place that is to be read next."""
         if self._file is None:
             system, path = file_system(self._url)
-            self._file = system.open(path, "rb", block_size=0 if self._is_whole else BLOCK)
+            self._file = system.open(
+                path, "rb", block_size=0 if self._is_whole else REQUESTED_BYTES
+            )
             self._size: int | None = getattr(self._file, "size", None)
         if self._is_whole:
             while self._file.tell() < self._at:
-                self._file.read(min(BLOCK, self._at - self._file.tell()))
+                self._file.read(min(REQUESTED_BYTES, self._at - self._file.tell()))
         elif self._file.tell() != self._at:
             self._file.seek(self._at)
         return self._file
@@ -155,7 +157,7 @@ class _Stream(io.RawIOBase):
 def asked_again(url: str, question: Callable[[], T]) -> T:
     """Return the answer to a question, which is asked again if the connection is lost."""
     first: Exception | None = None
-    for pause in (*PAUSES, None):
+    for pause in (*RETRY_PAUSES, None):
         try:
             return question()
         except Exception as error:  # each file system has exceptions of its own
@@ -166,8 +168,8 @@ def asked_again(url: str, question: Callable[[], T]) -> T:
             time.sleep(pause)
     assert first is not None
     raise LostError(
-        f"{url}: connection lost ({_reason(first)}), and again in {len(PAUSES)} more attempts;"
-        " nothing was changed; try again later"
+        f"{url}: connection lost ({_reason(first)}), and again in {len(RETRY_PAUSES)} more"
+        " attempts; nothing was changed; try again later"
     ) from first
 
 

@@ -21,14 +21,14 @@ from nbspam.settings import MODELS, READINGS, STRIPPABLE, WEIGHTINGS
 from nbspam.store.modelfile import State
 from nbspam.tokens.definition import GROUPS
 
-MOST = 1e18  # of counts, and of numbers that are multiplied by counts
+MOST_COUNTED = 1e18  # of counts, and of numbers that are multiplied by counts
 _ANY = 1 << 64  # above all numbers of 64 bits
 MAX_TOKEN = 1 << 16  # bytes; no real token is nearly as long
 _LARGEST_DAY = 65_535
 _MOST_ITEMS = 1 << 40
 _FAR = 1e150  # of means: their squares must not overflow
 ASCENDING, RISING, OFFSETS = "ascending", "rising", "offsets"
-SHAPES, RANGES, ORDERS = 1, 2, 3  # how closely arrays are looked at
+SHAPES, RANGES, ORDERINGS = 1, 2, 3  # how closely arrays are looked at
 
 Sizes = dict[str, int]  # the numbers that letters stand for
 _Check = Callable[[Any], bool]
@@ -39,7 +39,7 @@ class ArrayRule(NamedTuple):
 
     kinds: str  # of numpy's types; a number behind them is the only size in bytes
     shape: str  # sizes such as "T C" or "T+1"; a letter that is not known yet may be any number
-    most: float | str = MOST
+    most: float | str = MOST_COUNTED
     least: float = 0
     order: str = ""  # ASCENDING; RISING: never falling; OFFSETS: so, from 0 to the greatest
     or_none: bool = False
@@ -62,7 +62,7 @@ def is_whole(value: Any, least: float, most: float) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def is_number_between(value: Any, least: float = 0.0, most: float = MOST) -> bool:
+def is_number_between(value: Any, least: float = 0.0, most: float = MOST_COUNTED) -> bool:
     """Return whether a value is a number in a range, both ends included."""
     return type(value) in {int, float} and least <= value <= most
 
@@ -135,7 +135,11 @@ def _size(size: float | str, sizes: Sizes) -> float:
 
 
 def check_fields(
-    values: Mapping[str, Any], rules: _Rules, sizes: Sizes, prefix: str = "", depth: int = ORDERS
+    values: Mapping[str, Any],
+    rules: _Rules,
+    sizes: Sizes,
+    prefix: str = "",
+    depth: int = ORDERINGS,
 ) -> None:
     """Raise ValueError or KeyError unless values obey rules.
 
@@ -150,7 +154,7 @@ def check_fields(
             _check_shape(value, what, rule, sizes)
             if depth >= RANGES:
                 _check_range(value, what, rule, sizes)
-            if depth >= ORDERS:
+            if depth >= ORDERINGS:
                 _check_order(value, what, rule)
 
 
@@ -191,7 +195,7 @@ def _check_order(value: Any, what: str, rule: ArrayRule) -> None:
 
 # ---- the tables: models of tokens, and parts of a training ----
 
-TOKENS: _Rules = {
+TOKEN_FIELDS: _Rules = {
     "keys": ArrayRule("u8", "T", _ANY, order=ASCENDING),
     "text": ArrayRule("u1", "B"),
     "text_offsets": ArrayRule("iu", "T+1", "B", order=OFFSETS),
@@ -205,8 +209,8 @@ FORGOTTEN: _Rules = {  # of a model that has forgotten tokens
     "lacks": ArrayRule("iu", "T", "O"),
 }
 COMBINED: _Rules = {
-    "worth": ArrayRule("f8", "G+1", least=-MOST),
-    "correction": ArrayRule("f4", "T", least=-MOST),
+    "worth": ArrayRule("f8", "G+1", least=-MOST_COUNTED),
+    "correction": ArrayRule("f4", "T", least=-MOST_COUNTED),
     "usual": _is_share,
     "leaning": _is_share,
 }
@@ -245,10 +249,10 @@ MEMORY: dict[str, Any] = {
 }
 OWED: _Rules = {
     "keys": ArrayRule("u8", "T", _ANY, order=ASCENDING),
-    "feature_count": ArrayRule("f8", "T C", least=-MOST),
-    "document_frequency": ArrayRule("i8", "T", least=-MOST),
+    "feature_count": ArrayRule("f8", "T C", least=-MOST_COUNTED),
+    "document_frequency": ArrayRule("i8", "T", least=-MOST_COUNTED),
 }
-PART: _Rules = {
+PART_FIELDS: _Rules = {
     "items": _whole(0, _MOST_ITEMS),
     "of": _whole(1, _MOST_ITEMS),
     "number": _whole(1, _MOST_ITEMS),
@@ -364,7 +368,7 @@ def _check_known(values: Any, checks: Mapping[str, _Check], what: str) -> None:
 def _check_counts(state: State, depth: int) -> Sizes:
     """Return the sizes of a state that has tokens and their counts in each class."""
     sizes = {"C": len(state["classes"]), "G": len(GROUPS)}
-    check_fields(state, TOKENS, sizes, depth=depth)
+    check_fields(state, TOKEN_FIELDS, sizes, depth=depth)
     # Only a model that has just begun waits for its first ham or spam: `Classifier.lack`.
     has_all = bool((state["class_count"] > 0).all())
     require(has_all or state["classes"] == list(HAM_AND_SPAM), "class_count: an empty class")
@@ -390,7 +394,7 @@ def check_memory(state: State) -> None:
 
     A model that remembers nothing must have its tokens in order.
     """
-    sizes = _check_counts(state, ORDERS)
+    sizes = _check_counts(state, ORDERINGS)
     memory = state["memory"]
     if not memory:
         return
@@ -406,8 +410,8 @@ def check_part(state: State) -> None:
     prior = state["settings"]["class_prior"]
     check_settings(state["settings"], 0 if type(prior) is str else len(prior))
     _check_sent_mail(state)
-    sizes = _check_counts(state, ORDERS)
-    check_fields(state, PART, sizes | {"I": state["items"]})
+    sizes = _check_counts(state, ORDERINGS)
+    check_fields(state, PART_FIELDS, sizes | {"I": state["items"]})
     number, of = state["number"], state["of"]
     require(number <= of, "number")
     require(bool((state["position"] % of == number - 1).all()), "position: not of this part")
@@ -445,7 +449,7 @@ _TOGETHER = (
     ("rows_", "row_count_"),
     ("given_count_", "given_mean_", "given_deviation_"),
 )
-PARAMETERS: Mapping[str, _Check] = {
+PARAMETER_FIELDS: Mapping[str, _Check] = {
     "alpha": _is_alpha,
     "beta": _or_none(_list_of(is_number_between)),
     "class_dirichlet": _or_none(_list_of(is_number_between)),
@@ -467,7 +471,7 @@ PARAMETERS: Mapping[str, _Check] = {
     "structure": _or_none(_list_of(lambda nodes: type(nodes) is list)),
     "var_smoothing": is_number_between,
 }
-COLUMN: Mapping[str, _Check] = {
+COLUMN_FIELDS: Mapping[str, _Check] = {
     "name": _is_text,
     "levels": _or_none(are_names),
     "cuts": _or_none(
@@ -500,7 +504,7 @@ def _check_table(state: State) -> None:
 
 def _checked_column(column: Mapping[str, Any]) -> int:
     """Return the number of values of a column, 0 for numbers; raises ValueError."""
-    check_fields(column, COLUMN, {}, "columns: ")
+    check_fields(column, COLUMN_FIELDS, {}, "columns: ")
     levels, cuts = column["levels"], column["cuts"]
     require(levels is None or cuts is None, "columns: both levels and cuts")
     if levels is not None:
@@ -514,7 +518,7 @@ def _check_model(name: str, state: State, n_values: Integers, n_classes: int) ->
     n_values: (n_columns,) the number of values of each column, 0 for numbers.
     """
     parameters, learnt = state["parameters"], state["learnt"]
-    _check_known(parameters, PARAMETERS, "parameters")
+    _check_known(parameters, PARAMETER_FIELDS, "parameters")
     _check_known(learnt, dict.fromkeys(LEARNT, lambda value: True), "learnt")
     _check_parameters(parameters, n_values, n_classes)
     is_binary = (

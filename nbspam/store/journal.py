@@ -46,8 +46,8 @@ from nbspam.tokens.sparse import Documents, Vocabulary, offsets_of
 # that of the header, which names the model: so a missing, misplaced or foreign record is noticed.
 # The end mark says how many records there are: so a file that was cut short is noticed.
 
-MAGIC = b"nbspam journal\0\0"
-FORMAT = 1
+_MAGIC = b"nbspam journal\0\0"
+_FORMAT = 1
 HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
 WORD = struct.Struct("<I")
 # _NO_LENGTH, number of records, length and checksum of the model file that took them in, the
@@ -116,7 +116,7 @@ def _next_path(path: str) -> str:
 
 def header(owner: Identity) -> bytes:
     """Return the first bytes of the journal of a model."""
-    return _sealed(HEADER.pack(MAGIC, FORMAT, *owner, 0)[: -WORD.size], 0)
+    return _sealed(HEADER.pack(_MAGIC, _FORMAT, *owner, 0)[: -WORD.size], 0)
 
 
 def encoded(changes: list[LabelChange], crc: int) -> bytes:

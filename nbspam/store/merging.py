@@ -49,7 +49,7 @@ from nbspam.store.modelfile import (
     load_state,
     read_snapshot,
 )
-from nbspam.store.open import PART, keep_old_model
+from nbspam.store.open import PART_KIND, keep_old_model
 from nbspam.store.tables import StoredTable, merge_tables, open_stored
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.sparse import Documents, smallest, united
@@ -295,14 +295,14 @@ def _holds_part(path: str) -> bool:
 
 def is_part(state: State) -> bool:
     """Return whether the state of a model file is a part of a training."""
-    return state.get("kind") == PART
+    return state.get("kind") == PART_KIND
 
 
 def _state_of(counted: CountedShard, settings: Settings) -> State:
     documents, times = counted.documents, counted.documents.counts
     return {
         "program": f"nbspam {__version__}",
-        "kind": PART,
+        "kind": PART_KIND,
         **settings_to_state(settings),
         "number": counted.shard.number,
         "of": counted.shard.of,

@@ -68,7 +68,7 @@ from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
-MAX_ENTRIES = 4_000_000
+_MAX_ENTRIES = 4_000_000
 _APART = 1_000  # messages from which on a process of its own fits a server's model
 # The model that read each served file last: others in the process share its arrays.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
@@ -360,7 +360,7 @@ class StoredModel:
             outcome += Outcome(skipped=tuple(skipped))
             gathered += lessons
             n_entries += sum(len(lesson.messages.documents.columns) for lesson in lessons)
-            if n_entries > MAX_ENTRIES:
+            if n_entries > _MAX_ENTRIES:
                 outcomes, notes = self._commit(gathered, settings, copies, day)
                 outcome = sum(outcomes, outcome) + notes
                 gathered, n_entries = [], 0

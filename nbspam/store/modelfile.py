@@ -31,14 +31,14 @@ FORMAT = 1
 
 # PROTO 4, SHORT_BINBYTES 35 | magic | format | file length in bytes | checksum | POP.
 # It has 40 bytes, so that the 64-bit words after it are aligned.
-HEADER = struct.Struct("<4s19sIQIc")
+_HEADER = struct.Struct("<4s19sIQIc")
 PREFIX = b"\x80\x04C\x23" + MAGIC
 
 # O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
-ROWS, COLUMNS = 256, 512
-CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
+_ROWS, _COLUMNS = 256, 512
+CHUNK = _ROWS * _COLUMNS * 8  # bytes: fits a second-level cache
 
 # Bytes of a model that is read into memory.  A larger one is mapped: then each process of the
 # machine shares it, and dies of SIGBUS when somebody cuts the file off in its place.
@@ -311,7 +311,7 @@ class Identity(NamedTuple):
 
 
 def _header(length: int, checksum: int) -> bytes:
-    return HEADER.pack(PREFIX[:4], MAGIC, FORMAT, length, checksum, b"0")
+    return _HEADER.pack(PREFIX[:4], MAGIC, FORMAT, length, checksum, b"0")
 
 
 def _checksum(memory: mmap.mmap) -> int:
@@ -326,10 +326,10 @@ def _checksum(memory: mmap.mmap) -> int:
     time, zlib.crc32 of the whole file 3.9.
     """
     crc = zlib.crc32(_header(len(memory), 0))
-    body = np.frombuffer(memory, np.uint8, offset=HEADER.size)
+    body = np.frombuffer(memory, np.uint8, offset=_HEADER.size)
     whole = len(body) - len(body) % CHUNK
     for start in range(0, whole, CHUNK):
-        table = body[start : start + CHUNK].view(np.uint64).reshape(ROWS, COLUMNS)
+        table = body[start : start + CHUNK].view(np.uint64).reshape(_ROWS, _COLUMNS)
         crc = zlib.crc32(np.bitwise_xor.reduce(table, axis=1), crc)
         crc = zlib.crc32(np.bitwise_xor.reduce(table, axis=0), crc)
     return zlib.crc32(body[whole:].data, crc)
@@ -340,9 +340,9 @@ def _check_header(path: str, memory: mmap.mmap) -> Identity:
     again = f"train it again with: nbspam train SOURCE -m {path}, or restore a copy"
     if memory[: len(PREFIX)] != PREFIX:
         raise ModelFileError(f"{path}: not a model; give a file that nbspam train wrote with -m")
-    if len(memory) < HEADER.size:
-        raise ModelFileError(f"{path}: truncated within its first {HEADER.size} bytes; {again}")
-    _, _, version, length, checksum, _ = HEADER.unpack_from(memory)
+    if len(memory) < _HEADER.size:
+        raise ModelFileError(f"{path}: truncated within its first {_HEADER.size} bytes; {again}")
+    _, _, version, length, checksum, _ = _HEADER.unpack_from(memory)
     if version != FORMAT:
         raise ModelFileError(
             f"{path}: written by format {version}, this program reads {FORMAT}; upgrade nbspam"
@@ -353,7 +353,7 @@ def _check_header(path: str, memory: mmap.mmap) -> Identity:
             f"{path}: {change} ({len(memory)} bytes, its header says {length}); {again}"
         )
     # Comparing the whole header also detects damage in bytes that are not part of a number.
-    if memory[: HEADER.size] != _header(length, checksum) or checksum != _checksum(memory):
+    if memory[: _HEADER.size] != _header(length, checksum) or checksum != _checksum(memory):
         raise ModelFileError(f"{path}: damaged (its checksum does not match); {again}")
     return Identity(length, checksum)
 
@@ -388,7 +388,7 @@ def read_snapshot(path: str, copy: str | None = None) -> Snapshot:
     memory, stamp = _map(path, copy)
     try:
         identity = _check_header(path, memory)
-        return Snapshot(read_plain_dict(memory, HEADER.size), identity, stamp)
+        return Snapshot(read_plain_dict(memory, _HEADER.size), identity, stamp)
     except RefusedError as error:
         raise ModelFileError(
             f"{path}: {error}, so it is not a model; give a file that nbspam train wrote"
@@ -402,12 +402,12 @@ def read_snapshot(path: str, copy: str | None = None) -> Snapshot:
 def identity_at(path: str) -> Identity | None:
     """Return the identity that the header of a model file states, None if it states none."""
     try:
-        head = _first_bytes(path, HEADER.size)
+        head = _first_bytes(path, _HEADER.size)
     except OSError:
         return None
-    if len(head) < HEADER.size or not head.startswith(PREFIX):
+    if len(head) < _HEADER.size or not head.startswith(PREFIX):
         return None
-    _, _, _, length, checksum, _ = HEADER.unpack(head)
+    _, _, _, length, checksum, _ = _HEADER.unpack(head)
     return Identity(length, checksum)
 
 
@@ -455,9 +455,9 @@ def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap
     """
     import shutil  # here, because it brings decompressors, and only servers make copies
 
-    head = os.pread(descriptor, HEADER.size, 0)
+    head = os.pread(descriptor, _HEADER.size, 0)
     with contextlib.suppress(FileNotFoundError), open(open_own(copy, path), "rb") as known:
-        if known.read(HEADER.size) == head and os.fstat(known.fileno()).st_size == size:
+        if known.read(_HEADER.size) == head and os.fstat(known.fileno()).st_size == size:
             return mmap.mmap(known.fileno(), 0, access=mmap.ACCESS_READ)
     made = []
 
@@ -542,11 +542,11 @@ def save_state(
 
 def _write(file: BinaryIO, state: State) -> Identity:
     """Write header and state to an empty file, read them back, and return its identity."""
-    file.write(bytes(HEADER.size))
+    file.write(bytes(_HEADER.size))
     write_plain(file, state)
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    read_plain_dict(memory, HEADER.size)  # raises if the file could not be read later
+    read_plain_dict(memory, _HEADER.size)  # raises if the file could not be read later
     identity = Identity(len(memory), _checksum(memory))
     file.seek(0)
     file.write(_header(*identity))

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbspam import __version__
 from nbspam.arrays import Booleans
-from nbspam.classifier.classifier import TOKENS, Classifier
+from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 # Only models of tokens learn on, and have a journal.
 _KINDS = {
-    TOKENS: ("nbspam.classifier.classifier", "Classifier"),
+    TOKENS_KIND: ("nbspam.classifier.classifier", "Classifier"),
     "features": ("nbspam.classifier.features", "FeatureClassifier"),
     "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
 _Classifier = TypeVar("_Classifier", bound=AnyClassifier)
-PART = "part"  # the kind of a part of a training
+PART_KIND = "part"  # the kind of a part of a training
 _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
@@ -102,7 +102,7 @@ def classifier_of(path: str, state: State) -> AnyClassifier:
     if "kind" not in state:
         raise _unfit(path, KeyError("kind"))
     kind = state["kind"]
-    if kind == PART:
+    if kind == PART_KIND:
         raise ModelFileError(
             f"{path}: a part of a training, and not a model yet; add it to all other parts with:"
             " nbspam merge PART... -o FILE"

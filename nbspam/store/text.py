@@ -108,7 +108,7 @@ def as_day(value: Any) -> int:
     return as_whole(date.fromisoformat(checked_text(value)).toordinal() - EPOCH, _MAX_DAY)
 
 
-FORMAT = 1
+_FORMAT = 1
 
 # The exceptions that malformed lines can cause.
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -122,7 +122,7 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
     names, table = classifier.classes, classifier.table
     header = {
         "nbspam": "model",
-        "format": FORMAT,
+        "format": _FORMAT,
         "settings": classifier.settings.to_dict(),
         "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
         "sample_bits": memory.sample.bits,
@@ -250,8 +250,8 @@ class _Loader:
     def __init__(self, header: Line) -> None:
         if not (isinstance(header, dict) and header.get("nbspam") == "model"):
             raise ValueError("not the first line of a model")
-        if header["format"] != FORMAT:
-            raise ValueError(f"format {header['format']!r}, but this program reads {FORMAT}")
+        if header["format"] != _FORMAT:
+            raise ValueError(f"format {header['format']!r}, but this program reads {_FORMAT}")
         self.classes = tuple(checked_text(name) for name in header["classes"])
         if list(self.classes) != sorted(self.classes):
             raise ValueError("classes are not sorted")

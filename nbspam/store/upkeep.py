@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Keys
-from nbspam.classifier.classifier import TOKENS, Classifier
+from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import parent_folder, resolved, unwritable
@@ -408,6 +408,6 @@ def told_at(path: str) -> dict[int, str]:
     path = resolved(path)
     just_read = read_model(path)
     state = just_read[0].state
-    if state.get("kind") != TOKENS or not state.get("memory"):
+    if state.get("kind") != TOKENS_KIND or not state.get("memory"):
         return {}
     return StoredModel(path, just_read).told()

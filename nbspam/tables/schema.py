@@ -25,7 +25,7 @@ from nbspam.sources.rows import no_column
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 # Up to this many different whole numbers are taken for category names: codes and small scales
 # are more often categories than measures, and options overrule it.
-FEW = 10
+_FEW = 10
 _FEWEST_NUMBERED = 5  # rows that are taken for numbered
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _WITH_COMMA = re.compile(r"[-+]?[0-9]+(,[0-9]+)?")
@@ -244,7 +244,7 @@ def _are_numbers(values: Iterable[str]) -> bool:
     values = list(values)
     if not all(map(is_number_cell, values)):
         return False
-    return len(values) > FEW or not all(float(value).is_integer() for value in values)
+    return len(values) > _FEW or not all(float(value).is_integer() for value in values)
 
 
 def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) -> tuple[str, ...]:

@@ -49,16 +49,16 @@ from nbspam.tokens.sparse import offsets_of, places_in
     WIDE,  # a full-width letter
     LONG,  # its normal form is in the pool
     WITHOUT_SPACES,  # its script is written so
-    MARK,
+    _MARK,
     UNSTABLE,  # its form may depend on any neighbour
     SECOND,  # it may compose with the character before it
-    FIRST,  # it may compose with the mark behind it
+    _FIRST,  # it may compose with the mark behind it
     COMBINES,  # it is a mark that has its place among other marks
     ENDS_WITH_MARK,  # its form does, and begins with something else
     LATIN,  # it may stand in a Latin word
     LOOKS_LATIN,
     DIGIT,
-    MARKED,  # a Latin letter with a mark, or such a mark
+    _MARKED,  # a Latin letter with a mark, or such a mark
 ) = (1 << n for n in range(16))
 SYMBOL = 0xD800  # the form of a symbol; no text has this number, which is half of a UTF-16 pair
 _N_CODES = 0x110000
@@ -138,7 +138,7 @@ def _classes_of(character: str, half: str, whole: str) -> int:
         return KNOWN | DROPPED | OVERRIDES * (character == "\u202e")
     found = KNOWN
     if _is_one(MAY_BE_FIRST, half[-1]) or _is_one(MAY_BE_FIRST, whole[-1]):
-        found |= FIRST
+        found |= _FIRST
     if len(whole) > 1:
         found |= LONG
     elif _is_one(SPACELESS, whole) and _form_of(whole) == ord(whole):
@@ -156,7 +156,7 @@ def _classes_of(character: str, half: str, whole: str) -> int:
 
 
 def _classes_by_marks(character: str, half: str, whole: str) -> int:
-    found = MARK * (unicodedata.category(character)[0] == "M")
+    found = _MARK * (unicodedata.category(character)[0] == "M")
     begin, end = (
         {unicodedata.combining(text[at]) for text in (half, whole)} | {0} for at in (0, -1)
     )
@@ -172,7 +172,7 @@ def _classes_in_words(whole: str) -> int:
     found = LATIN * any(letters)
     found |= LOOKS_LATIN * (not SEEN_AS_LATIN.isdisjoint(whole))
     found |= DIGIT * whole.isdecimal()
-    return found | MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
+    return found | _MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
 
 
 _LINE_FEED, _SPACE, _LAST_ASCII = b"\n \x7f"
@@ -285,7 +285,7 @@ def _split(codes: Columns, kept: Integers) -> Integers:
 def _disguised(text: _CharacterArray) -> Integers:
     """Return where a look-alike is next to a Latin letter; digits and marks may be between."""
     # Marks, because they compose with letters or are dropped.
-    kept = positions_of(~text.any_of(DIGIT | MARK) | text.any_of(LOOKS_LATIN))
+    kept = positions_of(~text.any_of(DIGIT | _MARK) | text.any_of(LOOKS_LATIN))
     left = text.taken(kept)
     latin, alike = left.any_of(LATIN), left.any_of(LOOKS_LATIN)
     beside = latin[1:] & alike[:-1] | latin[:-1] & alike[1:]
@@ -308,13 +308,13 @@ def _unclear_places(text: _CharacterArray, met: int) -> Integers:
     places = [np.empty(0, np.int64)]
     if met & (UNSTABLE | SECOND | COMBINES):
         places.append(_unstable(text))
-    if met & MARK:
-        at = text.places_of(MARK)
+    if met & _MARK:
+        at = text.places_of(_MARK)
         places.append(at[MAX_MARKS:][at[MAX_MARKS:] - at[:-MAX_MARKS] == MAX_MARKS])
-    if met & MARKED:
+    if met & _MARKED:
         # Three letters with marks in a Latin word.
-        at = text.places_of(MARKED)
-        word = positions_of(~text.any_of(LATIN | MARK)).searchsorted(at)
+        at = text.places_of(_MARKED)
+        word = positions_of(~text.any_of(LATIN | _MARK)).searchsorted(at)
         places.append(at[2:][word[2:] == word[:-2]])
     return np.concatenate(places)
 
@@ -325,7 +325,7 @@ def _unstable(text: _CharacterArray) -> Integers:
     here, before = text.taken(at), text.taken(at - 1)
     orders = _table().orders
     found = here.any_of(UNSTABLE)
-    found |= here.any_of(SECOND) & before.any_of(FIRST | COMBINES | ENDS_WITH_MARK)
+    found |= here.any_of(SECOND) & before.any_of(_FIRST | COMBINES | ENDS_WITH_MARK)
     found |= here.any_of(COMBINES) & (
         before.any_of(ENDS_WITH_MARK) | (orders.take(before.codes) > orders.take(here.codes))
     )

@@ -70,7 +70,7 @@ _WINDOWS = 4  # of eight bytes each; longer names are not remembered
 _WINDOW_STARTS = np.arange(0, _WINDOWS * WORD_BYTES, WORD_BYTES)[:, np.newaxis]
 _MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
-COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
+_IS_COUNTED = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
 SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
 # Their kinds as the keys of their words have them.
 KINDS = np.array([*map(kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
@@ -315,7 +315,7 @@ HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
 ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
 # merging take longer: E-001.
-BATCH_BYTES = 1 << 19
+_BATCH_BYTES = 1 << 19
 _MAX_WORDS = 1 << RIDER_BITS
 # There is room for more kinds; keys that were made up can have them.
 _GROUP_OF_KIND = np.array(
@@ -422,7 +422,7 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
         start, length = words_in_pairs(layout.buffer, start, length)
     n_words = differences(start.searchsorted(layout.start))
     field_of = np.arange(len(n_words)).repeat(n_words)
-    keep = (length <= settings.max_length) & COUNTS[layout.origin].repeat(n_words)
+    keep = (length <= settings.max_length) & _IS_COUNTED[layout.origin].repeat(n_words)
     if settings.min_length > 1:
         # Lengths in characters: bytes that continue a UTF-8 sequence are not counted.
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
@@ -555,7 +555,7 @@ def _text_pieces(
 
 
 def batches(
-    messages: Iterable[Message], settings: TokenSettings, size: int = BATCH_BYTES
+    messages: Iterable[Message], settings: TokenSettings, size: int = _BATCH_BYTES
 ) -> Iterator[list[Message]]:
     """Yield messages in groups that have at most about `size` bytes of text.
 

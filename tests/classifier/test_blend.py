@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from nbspam.classifier.blend import (
     _HIGHEST,
     _LOWEST,
+    _RIDGE,
     PRIOR_TAIL,
-    RIDGE,
     Blend,
     GroupSums,
     _fit_worth,
@@ -125,7 +125,7 @@ def prior_and_loss(judged, y):
     def loss(theta):
         score = np.einsum("njk,j->nk", judged, np.exp(theta[:-1]))
         log = log_posterior(score, float(np.exp(theta[-1])))
-        return RIDGE / 2 * ((theta - prior) ** 2).sum() - log[np.arange(len(y)), y].sum()
+        return _RIDGE / 2 * ((theta - prior) ** 2).sum() - log[np.arange(len(y)), y].sum()
 
     return prior, loss
 

@@ -185,7 +185,7 @@ def test_a_misspelt_class_is_refused_before_anything_is_learned(
         return with_journal.read_bytes(), with_journal.with_name("m.nbspam.journal").read_bytes()
 
     monkeypatch.chdir(typo)
-    monkeypatch.setattr(model, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(model, "_MAX_ENTRIES", 1)
     monkeypatch.setattr(items, "_WAITING_BYTES", 1)
     before = on_disk()
     stdin = (typo / "t.csv").read_bytes()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nbspam.cli.frame import COMMON, FIRST, Command, config_path, leaves, summary, titled
 from nbspam.cli.inputs import Labels
-from nbspam.cli.main import COMMANDS, GROUPS, TABLE_COMMANDS, TABLE_GROUPS, cli
+from nbspam.cli.main import COMMAND_GROUPS, COMMANDS, TABLE_COMMANDS, TABLE_GROUPS, cli
 from nbspam.cli.options import (
     ALPHA,
     CLASS_PRIOR,
@@ -319,7 +319,7 @@ def test_without_a_command_the_commands_are_listed_each_in_one_group(nbspam):
     assert nbspam("table") == nbspam("table", "--help") == nbspam("help", "table")
 
 
-@pytest.mark.parametrize(("words", "groups"), [((), GROUPS), (("table",), TABLE_GROUPS)])
+@pytest.mark.parametrize(("words", "groups"), [((), COMMAND_GROUPS), (("table",), TABLE_GROUPS)])
 def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, groups):
     out = nbspam.out(*words, "--help")
     assert TITLE.findall(out)[: len(groups)] == [*groups]

@@ -196,7 +196,7 @@ def test_of_few_labels_no_other_noise_explains_them_and_what_is_assumed_better(s
     def explained(scale, share):
         """Return the log of the likelihood and of what is assumed; share: of any shape (n,)."""
         own = posterior(scale * joint)[np.arange(30), y][:, None]
-        assumed = doubts.WRONG * np.log(share) + doubts.RIGHT * np.log(1 - share)
+        assumed = doubts.N_WRONG * np.log(share) + doubts.N_RIGHT * np.log(1 - share)
         assumed -= (np.log2(scale) / doubts.SPREAD) ** 2 / 2
         return np.log((1 - share) * own + share / 2 * (1 - own)).sum(axis=0) + assumed
 

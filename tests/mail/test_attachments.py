@@ -181,7 +181,7 @@ def test_the_names_in_an_archive(data, is_encrypted):
     ids=["zip", "rar4", "rar5"],
 )
 def test_of_very_many_names_the_first_are_read(data):
-    assert len(read_archive(data).names) == attachments.MAX_ENTRIES == 500
+    assert len(read_archive(data).names) == attachments.MAX_MEMBERS == 500
 
 
 def test_damaged_archives_never_raise():

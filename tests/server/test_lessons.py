@@ -160,7 +160,7 @@ def test_what_threads_put_into_an_outbox_at_one_time_is_one_transaction(tmp_path
     assert calls == [1, N - 1]
     assert sorted(numbers) == [1, *[N] * (N - 1)]
     assert sorted(each.digest for each in found.unsent(N)) == list(range(N))
-    monkeypatch.setattr(outbox, "MOST", N)
+    monkeypatch.setattr(outbox, "MOST_LESSONS", N)
     with pytest.raises(SharedLogError, match="lessons wait for the log"):
         found.put(lessons_for_the_log(1))
     found.close()
@@ -168,7 +168,7 @@ def test_what_threads_put_into_an_outbox_at_one_time_is_one_transaction(tmp_path
 
 @pytest.mark.usefixtures("quick_disk")
 async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monkeypatch):
-    monkeypatch.setattr(training, "SHARE", 0.01)  # each lesson makes one due
+    monkeypatch.setattr(training, "REFIT_SHARE", 0.01)  # each lesson makes one due
     monkeypatch.setattr(stored, "_APART", 0)
     models, before = TaughtModels(str(own_model), None), own_model.read_bytes()
     assert not models.is_fit_due(lambda work: work())
@@ -195,7 +195,7 @@ async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monk
 
 
 def test_a_command_without_a_server_makes_the_fits_that_are_due(own_model, monkeypatch):
-    monkeypatch.setattr(training, "SHARE", 0.01)
+    monkeypatch.setattr(training, "REFIT_SHARE", 0.01)
     monkeypatch.setattr(stored, "_APART", 0)
     before, model = own_model.read_bytes(), TaughtModels(str(own_model), None, is_server=False)("")
     model.learn([Item("-", "spam", message(1))], day=1, classes=["spam"])

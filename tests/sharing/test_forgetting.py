@@ -52,7 +52,7 @@ def test_hosts_that_forget_have_equal_exports(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(ledger, "MAX_SAMPLE", rng.choice([2, 4, 8]))
     monkeypatch.setattr(sharer, "_AT_ONCE", rng.choice([3, 500]))  # lessons in a group
     if rng.random() < 0.5:
-        monkeypatch.setattr(training, "SHARE", 1e9)  # few fits
+        monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # few fits
     log = MemoryLog()
     hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(3)]
     for number in range(N_ACTS):

@@ -203,7 +203,7 @@ def test_another_version_is_refused_in_one_line_and_not_passed_over(tmp_path, mo
 
 
 def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.sharing.outbox.MOST", 1)
+    monkeypatch.setattr("nbspam.sharing.outbox.MOST_LESSONS", 1)
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
 

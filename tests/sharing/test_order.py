@@ -104,7 +104,7 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
 
 
 def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "SHARE", 1e9)  # changes go to the journal
+    monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     size = host.opened("").size()
@@ -139,7 +139,7 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
 def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(training, "SHARE", 1e9)  # changes go to the journal
+    monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
     host = Host(tmp_path / "host", "model", MemoryLog())
     journal = tmp_path / "host" / "model.journal"
     for n in range(2):  # the first one makes the model, the second one its journal
@@ -155,7 +155,7 @@ def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
 
 
 def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "SHARE", 1e9)
+    monkeypatch.setattr(training, "REFIT_SHARE", 1e9)
     host = Host(tmp_path / "host", "model", MemoryLog())
     for n in range(2):  # the first one makes the model, the second one its journal
         host.teach(message(n), "ham")
@@ -172,7 +172,7 @@ def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(tmp_path, monkey
 
 
 def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "SHARE", 1e9)  # changes go to the journal
+    monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     host.sharer.exchange()
@@ -244,7 +244,7 @@ def test_a_forgotten_message_is_moved_alike_whoever_was_fitted(
     tmp_path, monkeypatch, copy, fitted
 ):
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
-    monkeypatch.setattr(training, "SHARE", 1e9)  # no other fits than these
+    monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # no other fits than these
     log = MemoryLog()
     hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
     for n in range(20):

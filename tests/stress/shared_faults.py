@@ -57,7 +57,9 @@ def test_no_lesson_is_lost_and_all_exports_are_equal(kind, tmp_path):
     assert len(exports) == 1
 
 
-@pytest.mark.parametrize("share", [training.SHARE, 1e9])  # of a class, which makes a new file due
+@pytest.mark.parametrize(
+    "share", [training.REFIT_SHARE, 1e9]
+)  # of a class, which makes a new file due
 @settings(
     max_examples=300,
     derandomize=True,
@@ -67,5 +69,5 @@ def test_no_lesson_is_lost_and_all_exports_are_equal(kind, tmp_path):
 def test_after_quiet_all_exports_are_equal(quick_disk, tmp_path, share, acts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(outbox, "SYNCHRONOUS", "OFF")
-        patch.setattr(training, "SHARE", share)
+        patch.setattr(training, "REFIT_SHARE", share)
         exports_are_equal(tmp_path, acts)

@@ -30,7 +30,7 @@ PER_WEEK = 1_000  # messages, where nobody says how many come in a week
 N_CASES = 20  # wrong answers that are shown with their texts
 N_LISTED = 200  # further ones that are listed
 N_MATRIX = 30  # classes, with more of which only the most frequent confusions are shown
-N_CONFUSIONS = 20
+_N_CONFUSIONS = 20
 _OFTEN = 3  # times that a class gets the same wrong answer
 _FINE = 1_000  # of hams: so few of them are lost that a hundred would not show it
 _FEW = 10  # documents of a class
@@ -241,7 +241,7 @@ def _confused(views: Views) -> list[tuple[int, str, str]]:
     """Return the most frequent confusions: how often, the class and the answer."""
     return [
         (count, views.classes[truth], views.answers[answer])
-        for count, truth, answer in confusions(views.confusion)[:N_CONFUSIONS]
+        for count, truth, answer in confusions(views.confusion)[:_N_CONFUSIONS]
     ]
 
 

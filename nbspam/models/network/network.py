@@ -227,7 +227,7 @@ def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) ->
 # Factors are multiplied and summed over one variable at a time, so that the joint table of all
 # variables is never built (Zhang & Poole 1994); they are scaled against underflow.
 
-MAX_CELLS = 1 << 25  # of the largest table during elimination; 8 bytes each
+_MAX_CELLS = 1 << 25  # of the largest table during elimination; 8 bytes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ def infer(network: Network, targets: Sequence[int], evidence: Mapping[int, int])
     """Return P(targets given evidence) and log P(evidence).
 
     targets: distinct variables; evidence: the value of each known variable.  Raises
-    UsageError if the evidence is impossible, or a table would exceed MAX_CELLS.
+    UsageError if the evidence is impossible, or a table would exceed _MAX_CELLS.
     """
     if set(targets) & evidence.keys():
         name = network.names[min(set(targets) & evidence.keys())]
@@ -317,7 +317,7 @@ def _product(network: Network, factors: Sequence[Factor]) -> Factor:
     """Return the product of factors over the union of their variables."""
     nodes = tuple(sorted({n for factor in factors for n in factor.nodes}))
     shape = [len(network.states[n]) for n in nodes]
-    if prod(shape) > MAX_CELLS:
+    if prod(shape) > _MAX_CELLS:
         raise UsageError(
             f"query: exact inference would need a table of {prod(shape) * 8 / 2**30:.3g} GiB;"
             " sample instead, with --gibbs N"

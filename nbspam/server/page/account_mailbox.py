@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.arrays import today
 from nbspam.delivery.account import PlacedMessage, move_noted
-from nbspam.delivery.account_memory import FIELDS, AccountMemory, bytes_digest, head_digest
+from nbspam.delivery.account_memory import DIGEST_FIELDS, AccountMemory, bytes_digest, head_digest
 from nbspam.errors import LostError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
@@ -219,7 +219,7 @@ def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str,
     assert session.folder is not None
     name, validity = session.folder.name, session.folder.validity
     without: dict[int, _Found] = {}
-    for head in session.heads(uids, FIELDS):
+    for head in session.heads(uids, DIGEST_FIELDS):
         digest = head_digest(head.fields)
         found = _Found(name, validity, head.uid, head.size, head.arrived)
         if digest is None:

@@ -39,7 +39,7 @@ PRAGMA user_version = {_VERSION};
 """
 # The number of the last label of a message that is not undone, NULL without one.
 _LAST = "(SELECT max(id) FROM told WHERE key = seen.key AND undone IS NULL)"
-ORDERS = {
+LIST_ORDERS = {
     "newest": "arrived DESC, place DESC",
     "unsure": (
         "id IS NOT NULL, seen.label = 'unsure' DESC, abs(probability - 0.5), arrived DESC,"
@@ -102,7 +102,7 @@ class MessageFilter(NamedTuple):
 
     words: str = ""  # all of which the sender and subject contain
     label: str | None = None  # their verdict; None: any
-    order: str = "newest"  # one of ORDERS
+    order: str = "newest"  # one of LIST_ORDERS
 
 
 class Database:
@@ -214,7 +214,7 @@ class Database:
     def listed(self, wanted: MessageFilter, start: int, number: int) -> list[SeenMessage]:
         """Return the wanted messages from `start` on, at most `number` of them."""
         where, values = _condition(wanted)
-        where += f" ORDER BY {ORDERS[wanted.order]} LIMIT ? OFFSET ?"
+        where += f" ORDER BY {LIST_ORDERS[wanted.order]} LIMIT ? OFFSET ?"
         return self._rows(where, *values, number, start)
 
     def find(self, key: str) -> SeenMessage | None:

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from nbspam.delivery.maildir import (
-    INBOX,
+    MAILDIR_INBOX,
+    MAILDIR_PARTS,
     MOVING,
-    NOTE,
-    PARTS,
+    NOTE_FILE,
     UNSURE_FOLDER,
     MaildirEntry,
     MaildirNote,
@@ -42,7 +42,7 @@ from nbspam.sources.items import Item, SourceOptions, read_items
 from nbspam.sources.mailboxes import SENT_FOLDERS, is_maildir
 from nbspam.store.model import StoredModel
 
-MOST = 10_000  # messages of a mailbox that are shown
+MOST_SHOWN = 10_000  # messages of a mailbox that are shown
 PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
 _SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
 _PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
@@ -116,12 +116,15 @@ class ReviewMailbox:
     @property
     def folders(self) -> list[str]:
         """The folders of a Maildir whose messages are looked at."""
-        chosen = [INBOX, spam_folder(self.path), UNSURE_FOLDER]
+        chosen = [MAILDIR_INBOX, spam_folder(self.path), UNSURE_FOLDER]
         return [folder for folder in chosen if not self.is_linked(folder)]
 
     def is_linked(self, folder: str) -> bool:
         """Return whether a folder of a Maildir is elsewhere, by a link."""
-        places = [part if folder == INBOX else os.path.join(folder, part) for part in PARTS]
+        places = [
+            part if folder == MAILDIR_INBOX else os.path.join(folder, part)
+            for part in MAILDIR_PARTS
+        ]
         return any(os.path.islink(os.path.join(self.path, place)) for place in (folder, *places))
 
     def newest(self) -> list[MailboxLetter]:
@@ -133,7 +136,7 @@ class ReviewMailbox:
         return self._last[1]
 
     def _look(self) -> list[MailboxLetter]:
-        newest = heapq.nlargest(MOST, self._dated())
+        newest = heapq.nlargest(MOST_SHOWN, self._dated())
         letters: dict[str, MailboxLetter] = {}
         self._paths = {}
         for arrived, place, key, path in newest:
@@ -210,7 +213,9 @@ class ReviewMailbox:
         with files.Blaming(self.path):
             if is_maildir(self.path):
                 for folder in self.folders:
-                    below = {part: os.path.join(self._below, folder, part, "") for part in PARTS}
+                    below = {
+                        part: os.path.join(self._below, folder, part, "") for part in MAILDIR_PARTS
+                    }
                     for entry in maildir_entries(self.path, folder):
                         yield _MailboxMessage(
                             key_of(entry.base), below[entry.part] + entry.file, None
@@ -320,11 +325,11 @@ class ReviewMailbox:
         return folder in self._places() and self._move(key, folder) is not None
 
     def _folder_of(self, label: str) -> str | None:
-        return {"ham": INBOX, "spam": spam_folder(self.path)}.get(label)
+        return {"ham": MAILDIR_INBOX, "spam": spam_folder(self.path)}.get(label)
 
     def _places(self) -> dict[str, str]:
         """Return the folders, and the names of `sort` for them."""
-        return {INBOX: "ham", spam_folder(self.path): "spam", UNSURE_FOLDER: "unsure"}
+        return {MAILDIR_INBOX: "ham", spam_folder(self.path): "spam", UNSURE_FOLDER: "unsure"}
 
     def _move(self, key: str, folder: str) -> str | None:
         """Move a message to a folder; return the folder where it was, None if it was not moved."""
@@ -332,7 +337,7 @@ class ReviewMailbox:
             path = os.path.join(self.path, folder)
             raise InputError(f"{path}: not moved there, as it is elsewhere by a link; remove it")
         try:
-            with locked(os.path.join(self.path, NOTE), like=self.path, patience=PATIENCE):
+            with locked(os.path.join(self.path, NOTE_FILE), like=self.path, patience=PATIENCE):
                 entry = self._find(key)
                 return None if entry is None else self._carry(entry, folder)
         except OSError as error:
@@ -455,7 +460,7 @@ class Mailboxes:
     def newly_sent(self, user: str) -> Iterator[Item]:
         """Yield the mail that came into Sent or .Sent of a user's Maildir since the last call.
 
-        Raises UserError.  Only the newest MOST count, and unreadable mail is skipped.
+        Raises UserError.  Only the newest MOST_SHOWN count, and unreadable mail is skipped.
         """
         since = self._sent_until.get(user, 0.0)
         self._sent_until[user] = time()
@@ -470,7 +475,7 @@ class Mailboxes:
                     # The clock of a file system may be some milliseconds late.
                     if changed >= since - 1:
                         found.append((changed, entry.path))
-            for _, path in heapq.nlargest(MOST, found):
+            for _, path in heapq.nlargest(MOST_SHOWN, found):
                 with suppress(InputError, OSError), files.open_inside(maildir, path) as stream:
                     yield Item(path, None, files.read_raw_message(stream))
 

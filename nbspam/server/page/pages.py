@@ -15,7 +15,7 @@ from nbspam.evaluation.pages.cases import case_of
 from nbspam.evaluation.pages.rendering import environment, hash_of, rate
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally
 from nbspam.server.page.course import LATELY, Course, drawings
-from nbspam.server.page.database import ORDERS, MessageFilter
+from nbspam.server.page.database import LIST_ORDERS, MessageFilter
 from nbspam.server.page.doubtful import LEAST, DoubtSearch
 from nbspam.server.page.mailbox import Person
 from nbspam.settings import Settings
@@ -85,7 +85,7 @@ def view_of(fields: Mapping[str, str]) -> View:
     wanted = MessageFilter(
         " ".join(fields.get("words", "")[:_MAX_WORDS].split()),
         label if label in LABELS else None,
-        order if order in ORDERS else MessageFilter().order,
+        order if order in LIST_ORDERS else MessageFilter().order,
     )
     is_number = start.isascii() and start.isdigit() and len(start) <= _MAX_DIGITS
     return View(wanted, int(start) if is_number else 0)

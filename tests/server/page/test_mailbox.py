@@ -72,7 +72,7 @@ def counted(monkeypatch, box):
 def test_the_newest_comes_first_and_a_whole_pass_looks_once_at_most(make, tmp_path, monkeypatch):
     root = make(tmp_path / "box", [1, 2, 3])
     with monkeypatch.context() as patch:
-        patch.setattr(mailbox, "MOST", 2)
+        patch.setattr(mailbox, "MOST_SHOWN", 2)
         assert numbers_of(box_of(root)) == [3, 2]
     box = box_of(root)
     assert numbers_of(box) == [3, 2, 1]

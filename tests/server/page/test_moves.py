@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from maildirs import Maildir, ham, spam
-from nbspam.delivery.maildir import INBOX, MaildirNote, read_note
+from nbspam.delivery.maildir import MAILDIR_INBOX, MaildirNote, read_note
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.server.page import mailbox as module
 from nbspam.server.page.mailbox import ReviewMailbox
@@ -44,8 +44,8 @@ def assert_sort_leaves_all(maildir, times=1):
 
 def test_spam_goes_to_the_folder_of_spam_and_ham_to_the_inbox_and_back(maildir, mailbox):
     rows = [  # where a message is, what a person says, where it goes, and the folder it leaves
-        ("new/1.h", "spam", ".Spam/new/1.h", INBOX),
-        ("cur/2.h,S=9:2,FS", "spam", ".Spam/cur/2.h,S=9:2,FS", INBOX),
+        ("new/1.h", "spam", ".Spam/new/1.h", MAILDIR_INBOX),
+        ("cur/2.h,S=9:2,FS", "spam", ".Spam/cur/2.h,S=9:2,FS", MAILDIR_INBOX),
         (".Spam/cur/3.h:2,S", "ham", "cur/3.h:2,S", ".Spam"),
         (".Unsure/new/4.h", "ham", "new/4.h", ".Unsure"),
         (".Unsure/new/5.h", "spam", ".Spam/new/5.h", ".Unsure"),
@@ -78,11 +78,11 @@ def test_junk_is_the_folder_of_spam_if_it_is_there_and_any_name_can_be_moved(mai
     maildir.put(f"new/{name}", ham(1))
     (letter,) = mailbox.newest()
 
-    assert mailbox.file(letter.key, "spam") == INBOX
+    assert mailbox.file(letter.key, "spam") == MAILDIR_INBOX
     assert maildir.files == {f".Junk/new/{name}": ham(1)}
     assert maildir.sort().learned == []
     assert dict(mailbox.read([letter.key])) == {letter.key: ham(1)}
-    assert mailbox.put_back(letter.key, INBOX)
+    assert mailbox.put_back(letter.key, MAILDIR_INBOX)
 
 
 def test_what_is_not_there_or_has_no_place_stays_and_nothing_is_overwritten(maildir, mailbox):
@@ -139,7 +139,7 @@ def test_a_sorter_that_takes_long_is_not_waited_for(maildir, mailbox, monkeypatc
         assert holder.poll() is None
         holder.kill()
     assert list(maildir.files) == ["new/1.h"]
-    assert mailbox.file("1.h", "spam") == INBOX
+    assert mailbox.file("1.h", "spam") == MAILDIR_INBOX
 
 
 def test_a_folder_that_is_a_link_is_no_place_for_mail(maildir, mailbox, tmp_path):
@@ -217,7 +217,7 @@ def test_what_a_user_moves_after_us_still_teaches(maildir, mailbox):
     assert [(one.name, one.label) for one in maildir.sort().learned] == [("cur/1.h:2,S", "ham")]
 
     mailbox.file("1.h", "spam")
-    mailbox.put_back("1.h", INBOX)
+    mailbox.put_back("1.h", MAILDIR_INBOX)
     maildir.rename("cur/1.h:2,S", ".Spam/cur/1.h:2,S")
     assert [one.label for one in maildir.sort().learned] == ["spam"]
 
@@ -229,7 +229,7 @@ def test_what_sort_knows_of_other_messages_stays(maildir, mailbox):
     before = maildir.noted()
     mailbox.file("0.h", "spam")
     assert maildir.noted() == {**before, "0.h": "spam"}
-    mailbox.put_back("0.h", INBOX)
+    mailbox.put_back("0.h", MAILDIR_INBOX)
     assert maildir.noted() == before
 
 
@@ -321,9 +321,9 @@ def test_sorters_and_the_page_at_once_lose_nothing(maildir, mailbox):
     command = [sys.executable, "-m", "nbspam", "sort", "-q", "-m", maildir.model, maildir.root]
     sorters = [subprocess.Popen(command, env=ENVIRONMENT) for _ in range(2)]
     for name in messages:
-        assert mailbox.file(name, "spam") == INBOX
+        assert mailbox.file(name, "spam") == MAILDIR_INBOX
     for name in list(messages)[::2]:
-        assert mailbox.put_back(name, INBOX)
+        assert mailbox.put_back(name, MAILDIR_INBOX)
 
     assert [sorter.wait(60) for sorter in sorters] == [0, 0]
     assert maildir.sort().learned == []

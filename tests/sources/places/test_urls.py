@@ -72,7 +72,7 @@ class Broken:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(remote, "RETRY_PAUSES", (0.0, 0.0))
     fsspec.register_implementation("flaky", Flaky, clobber=True)
     Flaky.errors, Flaky.n_opened = [], 0
     yield
@@ -190,7 +190,7 @@ def test_the_library_takes_urls_as_paths(tmp_path):
 
 
 def test_many_small_files_bring_advice_once_and_mailboxes_none(monkeypatch, nbspam, trained):
-    monkeypatch.setattr(mailboxes, "MANY", 3)
+    monkeypatch.setattr(mailboxes, "_MANY", 3)
     uploaded({f"many/{part}/{n}.eml": HAM for part in "ab" for n in range(4)})
     uploaded({f"few/{n}.mbox": FROM + HAM for n in range(9)})
 
@@ -394,7 +394,7 @@ def kind(request):
 
 @pytest.fixture
 def site(kind, folder, monkeypatch):
-    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(remote, "RETRY_PAUSES", (0.0, 0.0))
     mail = {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.eml"))}
     files = {
         "box.mbox": FROM + HAM + b"\n" + FROM + SPAM + b"\n",
