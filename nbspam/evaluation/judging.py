@@ -524,7 +524,8 @@ def nothing_judged(
     how = "a table with the column that --target names"
     if noun != "rows":
         how = "class folders, a table with a column of classes, or --spam PATH --ham PATH"
+    names = f"{name}, …" if len(skipped) > 1 else name
     return InputError(
-        f"labels: {amount_text(len(skipped), noun)} ({name}, …), and none has a label to compare"
+        f"labels: {amount_text(len(skipped), noun)} ({names}), and none has a label to compare"
         f" answers with; give {how}"
     )

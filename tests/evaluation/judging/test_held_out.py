@@ -135,6 +135,7 @@ def tree(folder, tmp_path, monkeypatch):
 def test_mail_without_labels_cannot_be_judged(nbspam, trained, tree, command):
     said = ["labels: 3 messages (tree/0.eml, …), and none has a label", "--spam PATH --ham PATH"]
     assert complains(nbspam(*command.split()), 1, *said)
+    assert complains(nbspam("eval", "tree/0.eml"), 1, "labels: 1 message (tree/0.eml), and none")
 
 
 def test_texts_and_rows_are_called_so_and_unknown_classes_are_named(nbspam, model, tree):
