@@ -206,7 +206,7 @@ def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
         if unread := [item.name for item in skipped if item.reason != "no label"]:
             found += f", and {len(unread)} not readable, such as {unread[-1]}"
         raise NotTrainedError(
-            f"train: {found}; a classifier needs two or more: give a folder with one"
+            f"train: {found}; a classifier needs two classes or more: give a folder with one"
             " sub-folder per class, or --spam PATH --ham PATH (or first the one and then the"
             " other to nbspam update)"
         )
