@@ -58,6 +58,8 @@ def test_a_man_page_has_every_option(name):
     sections = ", ".join(re.findall(r"^\.SH (.*)$", page, re.MULTILINE))
     usual = "NAME, SYNOPSIS, DESCRIPTION, EXAMPLES, OPTIONS, EXIT STATUS, SEE ALSO"
     assert sections == usual
+    examples = re.split(r"^\.SH .*\n", page, flags=re.MULTILINE)[4]
+    assert all("nbspam " in line for line in re.findall(r"^[^.].*", examples, re.MULTILINE))
 
 
 def test_the_first_man_page_has_every_command():

@@ -22,7 +22,7 @@ from nbspam.cli.main import COMMAND_GROUPS, TABLE_GROUPS, cli, table_command
 FOLDER = Path(__file__).parent.parent / "data"
 _EXIT = """\
 .SH EXIT STATUS
-0 if all went well, 1 after an error, 2 for wrong usage.
+0 if all went well, 1 after an error, 2 for wrong usage, 130 if interrupted.
 .B nbspam classify \\-\\-exit\\-code
 and
 .B nbspam filter \\-\\-tempfail

@@ -56,8 +56,9 @@ def train_command(
 ) -> None:
     """Learn from labelled mail and write a new model.
 
+    SOURCE has a folder for each class, or is a table.  A former model is kept as FILE~.
+
     \b
-    SOURCE has a folder for each class, or is a table.  A former model is FILE~.
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     """
