@@ -307,8 +307,8 @@ class Judge:
     """Judges messages in a thread of its own; `judge` is called in the event loop's thread.
 
     rule_of: the rule for a classifier.  on_trouble: told, in the judge's thread, why the model
-    cannot be read again; the one that was read before goes on judging.  users: whose models count
-    beside it; None: nobody's.
+    cannot be read again; the one that was read before goes on judging, unless its file has gone.
+    users: whose models count beside it; None: nobody's.
     """
 
     def __init__(
@@ -405,6 +405,8 @@ class Judge:
         before = self._model.stamp
         try:
             self._classifier = self._model.classifier()
+            if before is not None and self._model.stamp is None:
+                raise ModelFileError(f"{self._model.path}: the model has gone; put it back")
         except Exception as error:  # even if memory ran out: the thread must not end
             self._on_trouble(error)
         if self._model.stamp != before:

@@ -100,7 +100,11 @@ class _EventLoopWorker:
         if choices.users is not None:
             on_users = partial(on_trouble, "the site's model judges a user's mail")
             users = UserCounts(choices.users, limits.users_bytes, on_users)
-        on_model = partial(on_trouble, "the model as it was goes on judging")
+
+        def on_model(error: Exception) -> None:
+            goes_on = "the model as it was goes on judging" if model.is_there else "all are unsure"
+            on_trouble(goes_on, error)
+
         judge = Judge(model, choices.rule_of, on_model, service.tally, users)
         self.models = models = TaughtModels(choices.model_path, choices.users)
         outlet, share = None, choices.share
