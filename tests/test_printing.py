@@ -112,9 +112,9 @@ def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp
     starts = [line.removesuffix(end) for line, end in zip(factors, ends, strict=True)]
     assert starts != factors
     assert len({display_width(start) for start in starts}) == 1
-    tokens = nbspam("table", "explain", table)[1].splitlines()[1:3]
-    starts = [tokens[0].removesuffix("token"), tokens[1].removesuffix("大小=小")]
-    assert starts != tokens
+    values = nbspam("table", "explain", table)[1].splitlines()[1:3]
+    starts = [values[0].removesuffix("value"), values[1].removesuffix("大小=小")]
+    assert starts != values
     assert len({display_width(start) for start in starts}) == 1
 
 
