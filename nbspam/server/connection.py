@@ -75,13 +75,13 @@ class Desk:
         """End overdue requests, and update the gauges; called every second."""
         for connection in [each for each in self.connections if each.due < now]:
             connection.overdue()
-        self.tally.put("waiting", self.judge.n_waiting)
-        self.tally.put("held", self.held)
+        self.tally.set_gauge("waiting", self.judge.n_waiting)
+        self.tally.set_gauge("held", self.held)
 
     def note_open(self) -> None:
         """Tell other processes how many connections are open."""
-        self.tally.put("open", len(self.connections))
-        self.tally.put("visitors", len(self.visitors))
+        self.tally.set_gauge("open", len(self.connections))
+        self.tally.set_gauge("visitors", len(self.visitors))
 
     def leaves_to_others(self, n_coming: int) -> bool:
         """Return whether another worker should accept connections, as this one has no place.

@@ -469,8 +469,8 @@ class Judge:
             return [None] * len(cases)
         owners = [users.own(case.user, self._model) for case in cases]
         self._tally.add("personal", len(owners) - owners.count(None))
-        self._tally.put("users", len(users))
-        self._tally.put("users_bytes", users.n_bytes)
+        self._tally.set_gauge("users", len(users))
+        self._tally.set_gauge("users_bytes", users.n_bytes)
         return owners
 
 

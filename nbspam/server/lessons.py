@@ -337,7 +337,7 @@ class Courier:
                 while sharer.send():
                     pass
                 if self._reads:
-                    self._tally.put("share_outbox", sharer.outbox.size())
+                    self._tally.set_gauge("share_outbox", sharer.outbox.size())
             except Exception as error:
                 self._log_once(error)
                 self._ended.wait(_PAUSE)
@@ -353,14 +353,14 @@ class Courier:
             try:
                 with locked(f"{path}.share.courier", like=path):
                     self._reads = True
-                    self._tally.put("shares", 1)
+                    self._tally.set_gauge("shares", 1)
                     self._taught.set()
                     self._receive(self._sharer())
             except Exception as error:
                 self._log_once(error)
             self._reads = False
             for name in SHARE_GAUGES:
-                self._tally.put(name, 0)
+                self._tally.set_gauge(name, 0)
             self._ended.wait(_PAUSE)
 
     def _receive(self, sharer: Sharer) -> None:
@@ -377,7 +377,7 @@ class Courier:
                 if now >= due:
                     site = sharer.model_of("")
                     facts = sharer.report(now - last > _QUIET)
-                    self._put(facts)
+                    self._set_gauges(facts)
                     if known != (facts.get("model"), site.stamp):
                         known = facts.get("model"), site.stamp
                         return_freed_memory()  # which fits and the digest took
@@ -387,16 +387,16 @@ class Courier:
                     trims = now + _TRIM
                 sharer.log.wait(sharer.outbox.place().position, _PAUSE)
             except NbspamError as error:
-                self._tally.put("share_connected", 0)
+                self._tally.set_gauge("share_connected", 0)
                 if isinstance(error, SharedLogError):
-                    self._tally.put("share_outbox", sharer.outbox.size())
+                    self._tally.set_gauge("share_outbox", sharer.outbox.size())
                 self._log_once(error)
                 self._ended.wait(_PAUSE)
 
-    def _put(self, facts: dict[str, Any]) -> None:
+    def _set_gauges(self, facts: dict[str, Any]) -> None:
         if self._said:
             self._said = ""
             self._service.log.noted("lessons are shared again")
-        self._tally.put("share_connected", 1)
+        self._tally.set_gauge("share_connected", 1)
         for name in ("lag", "outbox", "read", "skipped"):
-            self._tally.put(f"share_{name}", float(facts[name]))
+            self._tally.set_gauge(f"share_{name}", float(facts[name]))

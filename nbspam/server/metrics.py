@@ -209,7 +209,7 @@ class ServerTally:
         """Add to a count of this process."""
         self._own[_PLACE[name]] += amount
 
-    def put(self, name: str, value: float) -> None:
+    def set_gauge(self, name: str, value: float) -> None:
         """Set a gauge of this process."""
         self._own[_PLACE[name]] = value
 

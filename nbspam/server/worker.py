@@ -134,17 +134,17 @@ class _EventLoopWorker:
         for name, listener in self.service.listeners:
             listener.setblocking(False)
             self.listen(listener, name, desk)
-        tally.put("beat", time.monotonic())
+        tally.set_gauge("beat", time.monotonic())
         self.wake_supervisor()
         while not self.ended.is_set():
             desk.sweep(loop.time())
             if self.models is not None:
                 is_due = self.models.is_fit_due(partial(loop.run_in_executor, None))
-                tally.put("due", is_due)
+                tally.set_gauge("due", is_due)
                 if is_due:
                     self.wake_supervisor()
             if desk.judge.seconds_busy < desk.limits.answer_seconds:
-                tally.put("beat", time.monotonic())
+                tally.set_gauge("beat", time.monotonic())
             if not desk.judge.is_alive:  # no client would be answered any more
                 return FAILING
             if os.getppid() != self.supervisor:  # it was killed, and nothing else would end us

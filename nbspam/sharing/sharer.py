@@ -102,7 +102,7 @@ class _UserOutlet(NamedTuple):
     def lost(self, filing: MessageFiling) -> tuple[list[LabelChange], LogProgress]:
         return lost_lessons(filing, self.outlet.outbox, self.user)
 
-    def put(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
+    def keep(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
         number = self.outlet.put(_pending(filing, changes, self.user))
         origin = checksum(self.outlet.outbox.origin)
         return filing.progress._replace(origin=origin, own=number, bits=filing.bits)

@@ -147,5 +147,5 @@ class LessonOutlet(Protocol):
     def lost(self, filing: MessageFiling) -> tuple[list[LabelChange], LogProgress]:
         """Return changes that were kept, but not made before a kill, and the new progress."""
 
-    def put(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
+    def keep(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
         """Keep changes before they are made; return the model's progress with them."""

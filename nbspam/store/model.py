@@ -396,7 +396,7 @@ class StoredModel:
                     self.progress = self.progress._replace(bits=NO_BITS)
                     notes += self._keep(changes)
                 else:
-                    notes += self._keep_shared(changes, self.outlet.put(self.filing, changes))
+                    notes += self._keep_shared(changes, self.outlet.keep(self.filing, changes))
         return outcomes, notes
 
     def keep_decided(

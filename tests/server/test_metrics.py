@@ -162,7 +162,7 @@ def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
             tally.take_row(row)
             tally.add("spam")
             tally.add("spam")
-            tally.put("waiting", 7)
+            tally.set_gauge("waiting", 7)
             os._exit(0)
         os.waitpid(pid, 0)
 
@@ -183,7 +183,7 @@ def test_metrics_tell_messages_lessons_and_troubles_by_kind():
     tally.note("ham", 70.0)
     tally.add("lesson moved")
     tally.add("trouble busy", 4)
-    tally.put("held", 1024)
+    tally.set_gauge("held", 1024)
     found = samples(tally, model_age_seconds=12.5)
 
     for name, value in (

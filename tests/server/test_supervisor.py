@@ -51,7 +51,7 @@ def test_a_worker_without_a_sign_of_life_is_ended(lives):
     found.workers[first] = SupervisedWorker(first, 1, now - 500)
     found.workers[second] = SupervisedWorker(second, 2, now - 500)
     found.service.tally.take_row(2)
-    found.service.tally.put("beat", now - 60)
+    found.service.tally.set_gauge("beat", now - 60)
     found.tick()
 
     assert sent == [(first, "SIGKILL")]
@@ -141,7 +141,7 @@ def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives, mo
     now, tally = time.monotonic(), found.service.tally
     found.fit(now)
     assert found.fitter is None
-    tally.put("due", 1)
+    tally.set_gauge("due", 1)
     used = iter([10.0, 12.0, 12.0])
     monkeypatch.setattr(supervisor, "_seconds_of_ended", lambda: next(used, 50.0))
     found.fit(now)
@@ -176,7 +176,7 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     found, _ = lives
     found.service = found.service._replace(log=Log("text"))
     now, tally = time.monotonic(), found.service.tally
-    tally.put("due", 1)
+    tally.set_gauge("due", 1)
     monkeypatch.setattr(supervisor, "fork", os.fork)
     monkeypatch.setattr(supervisor, "fit_model", fails)
     found.fit(now)
@@ -248,11 +248,11 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
         found.service = found.service._replace(sockets={"spamd": [listener]}, log=log)
         found.model = SimpleNamespace(name="m.nbspam")
         tally.take_row(1)
-        tally.put("beat", 5)
+        tally.set_gauge("beat", 5)
         found.tick()
         assert notices == []
         tally.take_row(2)
-        tally.put("beat", 5)
+        tally.set_gauge("beat", 5)
         found.tick()
         found.tick()
         assert notices.count("READY=1") == 1
@@ -267,7 +267,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
         assert notices.count("READY=1") == 1
         for row in (3, 4):
             tally.take_row(row)
-            tally.put("beat", 5)
+            tally.set_gauge("beat", 5)
         found.tick()
         assert notices.count("READY=1") == 2
         assert lines.readline().endswith("model other.nbspam\n")

@@ -56,7 +56,7 @@ class MailboxLetter(NamedTuple):
     place: int  # among messages of one time, later ones are newer
 
 
-class _MailboxMessage(NamedTuple):
+class _FoundMessage(NamedTuple):
     """A message that is in the mailbox now."""
 
     key: str
@@ -207,7 +207,7 @@ class ReviewMailbox:
         except InputError:
             return None
 
-    def _found(self) -> Iterator[_MailboxMessage]:
+    def _found(self) -> Iterator[_FoundMessage]:
         """Yield all messages that are mail."""
         self._check()
         with files.Blaming(self.path):
@@ -217,7 +217,7 @@ class ReviewMailbox:
                         part: os.path.join(self._below, folder, part, "") for part in MAILDIR_PARTS
                     }
                     for entry in maildir_entries(self.path, folder):
-                        yield _MailboxMessage(
+                        yield _FoundMessage(
                             key_of(entry.base), below[entry.part] + entry.file, None
                         )
                 return
@@ -239,17 +239,17 @@ class ReviewMailbox:
                 return SourceOptions(format="mbox")
         return SourceOptions(follows_links=False)
 
-    def _known(self, item: Item) -> _MailboxMessage:
+    def _known(self, item: Item) -> _FoundMessage:
         """Return a message with its key.
 
         A message in a file of its own is known by the file's name; a message among others by its
         bytes, as its number changes when another is deleted.
         """
         if item.data is None and item.name != self.path:
-            return _MailboxMessage(key_of(item.name.removeprefix(self._below)), item.name, None)
+            return _FoundMessage(key_of(item.name.removeprefix(self._below)), item.name, None)
         data = item.read()
         key = "#" + blake2b(data, digest_size=16).hexdigest()
-        return _MailboxMessage(key, item.series or self.path, data)
+        return _FoundMessage(key, item.series or self.path, data)
 
     # ---- the models that judge its messages ----
 
