@@ -253,10 +253,13 @@ def _cases(
         return
     answers, names = trial.answers()
     probability = trial.probability
-    noise = noise_of(trial.joint, trial.y)
-    misfiled = wrong_probability(
-        leads(noise.scale * trial.joint, trial.y), noise.share, len(trial.classes) - 1
-    )
+    misfiled = np.zeros(len(trial.y))
+    # Log-odds of columns that depend on each other, as most do, are far too large for this.
+    if trial.noun != "rows" and len(np.unique(trial.y)) > 1:
+        noise = noise_of(trial.joint, trial.y)
+        misfiled = wrong_probability(
+            leads(noise.scale * trial.joint, trial.y), noise.share, len(trial.classes) - 1
+        )
     for row in rows.tolist():
         name, answer, truth = trial.names[row], names[answers[row]], trial.classes[trial.y[row]]
         shares = dict(zip(trial.classes, probability[row].tolist(), strict=True))

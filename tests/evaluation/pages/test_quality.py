@@ -265,6 +265,16 @@ def test_texts_and_rows_have_pages():
     assert "The strongest values of each class" in headings(html)
     assert "纹理=清晰" in Page(html).text
     assert html.count('aria-label="Evidence"') == len(trial.wrong_rows())
+    assert "underlined" not in Page(html).text  # no row shows a text
+
+
+@pytest.mark.parametrize(("noun", "others"), [("messages", 1), ("rows", 1), ("messages", 0)])
+def test_labels_of_rows_and_of_a_single_class_are_not_doubted(noun, others):
+    witness, score = Witness(), [-9, 9 if others else -9] * 20 + [9]
+    trial = named(trial_of([0, others] * 20 + [0], score, noun=noun))
+    witness.hear_one(40, 0, trial.joint[40], lambda *_: ((), ()))
+    page = Page(quality_page(trial, witness))
+    assert ("Filed wrongly?" in page.text) == (noun == "messages" and others == 1)
 
 
 # --- the result of a cross-validation makes it -----------------------------------------------
