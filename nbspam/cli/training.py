@@ -56,7 +56,7 @@ def train_command(
 ) -> None:
     """Learn from labelled mail and write a new model.
 
-    SOURCE has a folder for each class, or is a table.  FILE~ keeps a former model.
+    SOURCE has a folder per class, or is a table.  FILE~ keeps a former model.
 
     \b
     nbspam train mails/
