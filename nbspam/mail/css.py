@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from colorsys import hls_to_rgb
 from functools import lru_cache, wraps
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nbspam.mail.lengths import (
     LEFT,
@@ -239,8 +239,8 @@ def read_margin(value: bytes) -> dict[str, bytes | None]:
 
 # Declarations.
 
-Value = bytes | bool | float | Colour | tuple[float, bool] | None
-Declared = dict[str, Value]  # by property; None cancels an earlier declaration
+# Values by property, each always of one type; None cancels an earlier declaration.
+Declared = dict[str, Any]
 
 _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
@@ -331,7 +331,8 @@ class Block(NamedTuple):
 @remember(_MAX_BLOCKS, _MAX_BLOCK)
 def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
-    block = Block({}, {})
+    normal: Declared = {}
+    important: Declared = {}
     text = with_results(without_comments(text))
     # Others are hostile: they would fill memory.
     read_declaration = _declaration if len(text) <= _MAX_BLOCK else _declaration.__wrapped__
@@ -339,8 +340,8 @@ def read_block(text: bytes) -> Block:
     for item in text.split(b";") if is_plain else _ITEMS.findall(text):
         is_important, declared = read_declaration(item)
         if declared:
-            (block.important if is_important else block.normal).update(declared)
-    return block
+            (important if is_important else normal).update(declared)
+    return Block(normal, important)
 
 
 @lru_cache(_MAX_KNOWN)
@@ -416,7 +417,7 @@ def _masks(value: bytes) -> bool:
     return bool(colours) and all(colour.alpha == 0 for colour in colours)
 
 
-def _one(key: str, read: Callable[[bytes], Value]) -> Callable[[bytes], Declared]:
+def _one(key: str, read: Callable[[bytes], object]) -> Callable[[bytes], Declared]:
     """Return a reader of a property with one value, which `read` turns into None if invalid."""
 
     def declare(value: bytes) -> Declared:

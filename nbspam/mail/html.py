@@ -416,7 +416,7 @@ def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> se
     pieces: texts and, at odd places, the tags as they are written.
     """
     facts = set()
-    if html.find(b"<!--", html.rfind(b"-->") + 1) >= 0:
+    if html.find(b"-->", html.rfind(b"<!--")) < 0:
         facts.add("comment-open")
     for i in [i for i, tag in enumerate(tags) if tag is _COMMENT]:
         if pieces[2 * i][-1:].isalpha() and pieces[2 * i + 2][:1].isalpha():

@@ -8,7 +8,7 @@ identity, so that what follows from two of them is found quickly again.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from nbspam.mail.css import (
     BLACK,
@@ -18,7 +18,6 @@ from nbspam.mail.css import (
     Block,
     Colour,
     Declared,
-    Value,
     is_dark,
     is_light,
     is_near,
@@ -195,25 +194,29 @@ def style_of(
 
 
 @lru_cache(_MAX_KNOWN)
-def _style(items: frozenset[tuple[str, Value]], box: bytes) -> Style | None:
+def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     declared = dict(items)
-    display, shown, size = declared.get("display"), declared.get("shown"), declared.get("size")
-    color = _colour(declared, "text-fill") or _colour(declared, "color")
-    ground = _colour(declared, "ground")
+    value = declared.get
+    color = value("text-fill") or value("color")
+    ground = value("ground")
     if ground is not None and ground.alpha == 0:
         ground = None
+    opacity = 1.0
+    for key in ("opacity", "filter"):
+        if value(key) is not None:
+            opacity *= declared[key]
     return _interned(
-        display if display in (b"absent", b"none") else b"",
+        value("display") if value("display") in (b"absent", b"none") else b"",
         _is_away(declared, box),
-        shown if isinstance(shown, bool) else None,
+        value("shown"),
         color,
-        UNKNOWN if declared.get("image") else ground,
-        _colour(declared, "link"),
-        declared.get("is-link") is True and color is None,
-        size if isinstance(size, tuple) and not isinstance(size, Colour) else (1.0, True),
-        _number(declared, "zoom", 1.0),
-        _number(declared, "opacity", 1.0) * _number(declared, "filter", 1.0),
-        _number(declared, "closes", 0.0),
+        UNKNOWN if value("image") else ground,
+        value("link"),
+        value("is-link") is True and color is None,
+        value("size") or (1.0, True),
+        value("zoom") or 1.0,
+        opacity,
+        value("closes") or 0.0,
     )
 
 
@@ -255,16 +258,6 @@ def _is_away(declared: Declared, box: bytes) -> bool:
         if RIGHT in (declared.get("left"), declared.get("right")):
             return True
     return declared.get("letter-spacing") is True
-
-
-def _number(declared: Declared, key: str, default: float) -> float:
-    value = declared.get(key)
-    return value if isinstance(value, float) else default
-
-
-def _colour(declared: Declared, key: str) -> Colour | None:
-    value = declared.get(key)
-    return value if isinstance(value, Colour) else None
 
 
 class StartTag:
