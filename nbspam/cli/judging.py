@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -341,8 +342,13 @@ def print_explanations(
         explained = (replace(e, evidence=e.tokens or e.evidence) for e in explained)
     if page is not None:
         explained = page.passing(explained)
-    write_lines(_shown(explained, asked, form), sys.stdout)
-    if page is not None and form.report is not None:
+    lines = _shown(explained, asked, form)
+    if page is None or form.report is None:
+        write_lines(lines, sys.stdout)
+    else:
+        with suppress(BrokenPipeError):
+            write_lines(lines, sys.stdout)
+        deque(lines, maxlen=0)  # the page shows them all, even if nobody reads on
         output.write_page(form.report, page.page())
     return successes.status
 

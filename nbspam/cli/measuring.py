@@ -429,7 +429,7 @@ def _tuning_text(tuning: "Tuning", noun: str) -> str:
         "",
         f"by the costs  {_cutoffs(tuning.derived)}   cost {tuning.derived.cost:,.1f}",
         f"found         {_cutoffs(tuning.found)}   cost {tuning.found.cost:,.1f};"
-        f" on mail it was not found on {tuning.held_out_cost:,.1f}",
+        f" {tuning.held_out_cost:,.1f} on held-out mail",
         f"chosen        {_cutoffs(tuning.chosen)}",
     ]
     return "\n".join(lines)

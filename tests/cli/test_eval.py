@@ -1,6 +1,8 @@
 """`nbspam eval` reports every number in every way of judging, under the stated costs."""
 
+import io
 import json
+import sys
 from functools import partial
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from markup import Page, rows_of
+from nbspam.cli.main import exit_status
 from nbspam.cli.output import check_page, write_page
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.evaluation.report import MEASURES
@@ -347,6 +350,18 @@ def test_explain_writes_a_page(nbspam, trained, folder, page):
     assert out == nbspam("explain", folder)[1]
     assert nbspam("explain", "--json", folder, "--report", page)[0] == 0
     assert nbspam("explain", folder / "gone", "--report", page)[0] == 1
+
+
+def test_a_page_is_whole_although_nobody_reads_the_explanations(
+    trained, folder, page, monkeypatch
+):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    assert exit_status(["explain", str(folder), "--report", str(page)]) == 0
+    assert page.read_text("utf-8").count("<details") == 4
 
 
 def test_a_page_that_cannot_be_written_is_an_error(nbspam, mails, page):

@@ -187,6 +187,7 @@ def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder
     arguments = ("tune", folder, "--cv", 2, "--fp-cost", 5)
     out = nbspam.out(*arguments)
     assert "by the costs" in out
+    assert " on held-out mail\n" in out
     assert "--save keeps them" in out
     assert max(map(len, out.splitlines())) <= 80
     assert trained.read_bytes() == before
