@@ -297,6 +297,8 @@ def _letters(path: str) -> frozenset[int]:
 
 _LAYER, _NODE = 74.0, 26.0  # units from layer to layer, and of a node's height
 _LETTER, _ROUND = 7.2, 18.0  # units of a letter, and beside the letters of a node
+_LETTERS = 20  # of a name, for which a picture becomes wider ...
+_WIDEST = 8_000.0  # ... up to so many units
 _WIDTHS = 3.5  # standard deviations of a curve that are drawn
 _POINTS = 81  # of a curve
 _KINDS = ("run", "curve1", "curve2", "curve3")
@@ -369,10 +371,11 @@ def _picture(
     if not edges and not curves:
         raise UsageError(f"--plot: {what} neither arrows nor normal distributions; leave it out")
     elements = [text_at(_GAP, 1.5 * _GAP, printable(title), kind="head")]
-    top = 2.5 * _GAP
+    top, width = 2.5 * _GAP, float(SHEET)
     if edges:
         layers = layers_of(names, edges)
-        elements += graph_elements(layers, edges, top)
+        width = max(width, min(max(map(_layer_width, layers)), _WIDEST))
+        elements += graph_elements(layers, edges, top, width)
         top += _LAYER * len(layers) - (_LAYER - _NODE) + _GAP
     for number, (name, of_classes) in enumerate(curves.items()):
         x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
@@ -380,7 +383,7 @@ def _picture(
             text_at(x, y + 16, "Density times share", kind="title"),
             _placed(curves_figure(name, of_classes), x, y + _HEAD),
         ]
-    return in_file(elements, top + -(-len(curves) // 2) * (_HEAD + HEIGHT + _GAP))
+    return in_file(elements, top + -(-len(curves) // 2) * (_HEAD + HEIGHT + _GAP), width)
 
 
 # --- curves ----------------------------------------------------------------------------------
@@ -431,12 +434,21 @@ def layers_of(names: Sequence[str], edges: Sequence[tuple[str, str, str]]) -> li
     return layers
 
 
+def _layer_width(layer: Sequence[str]) -> float:
+    """Return the units that a layer takes if its names are shown."""
+    longest = max(min(display_width(printable(name)), _LETTERS) for name in layer)
+    return len(layer) * (longest * _LETTER + _ROUND + _GAP / 2)
+
+
 def graph_elements(
-    layers: Sequence[Sequence[str]], edges: Iterable[tuple[str, str, str]], top: float
+    layers: Sequence[Sequence[str]],
+    edges: Iterable[tuple[str, str, str]],
+    top: float,
+    width: float,
 ) -> Iterator[Markup]:
     """Yield the arrows of a graph and, over them, its variables."""
     at = {
-        name: ((k + 0.5) * SHEET / len(layer), top + number * _LAYER)
+        name: ((k + 0.5) * width / len(layer), top + number * _LAYER)
         for number, layer in enumerate(layers)
         for k, name in enumerate(layer)
     }
@@ -458,12 +470,12 @@ def graph_elements(
         if label:
             yield text_at(round((x + end) / 2 + 5, 1), round((y + below) / 2 + 4, 1), label)
     for number, layer in enumerate(layers):
-        room = SHEET / len(layer) - _GAP / 2
+        room = width / len(layer) - _GAP / 2
         for name in layer:
             x, y = at[name]
             text = shortened(printable(name), max(int((room - _ROUND) / _LETTER), 3))
-            width = display_width(text) * _LETTER + _ROUND
+            wide = display_width(text) * _LETTER + _ROUND
             yield Markup('<path class="node" d="M{:.1f} {:.1f}h{:.1f}v{}h{:.1f}z"/>').format(
-                x - width / 2, top + number * _LAYER, width, int(_NODE), -width
+                x - wide / 2, top + number * _LAYER, wide, int(_NODE), -wide
             )
             yield text_at(round(x, 1), y + 17, text, "middle", "title")

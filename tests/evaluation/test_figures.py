@@ -434,6 +434,17 @@ def test_every_parent_stands_above_its_children():
     assert {"好瓜", "含糖率"} <= {e.text for e in melons(model="network").iter("text")}
 
 
+def test_a_graph_of_many_columns_is_as_wide_as_their_names():
+    names = [f"measurement {k}" for k in range(30)]
+    rows = [{**dict.fromkeys(names, n % 3), "y": "ab"[n % 2]} for n in range(12)]
+    model = nbspam.train(rows, target="y", model="spode", parent=names[0]).classifier
+    picture = pictures.model_picture(model)
+    assert {e.text for e in picture.iter("text")} >= set(names)
+    ends = [float(e.get("x")) for e in picture.iter("text") if e.text in names[1:]]
+    assert max(ends) < float(picture.get("width")) == 29 * (14 * 7.2 + 28)
+    assert min(b - a for a, b in pairwise(sorted(ends))) > 14 * 7.2 + 18
+
+
 def test_a_curve_is_a_density_times_the_share_of_its_class():
     rows = [{"x": x, "y": y} for x, y in zip((1.25, 3.5, 2.0, 8.0), "aaab", strict=True)]
     rows += [{"x": 10.0, "y": "b"}] * 2
