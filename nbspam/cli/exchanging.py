@@ -66,8 +66,9 @@ def export_command(model_path: str, form: str) -> None:
 def import_command(file: str, model_path: str, as_json: bool) -> None:
     """Make a model from the output of `nbspam export` or `bogoutil -d`.
 
-    FILE may be -, for standard input.  If the import would lose any part of an existing
-    model, that model is kept beside the new one, with ~ after its name.
+    FILE may be -, for standard input, or compressed (.gz, .bz2, .xz or .zst).  If the import
+    would lose any part of an existing model, that model is kept beside the new one, with ~
+    after its name.
 
     The tags of bogofilter are translated (rtrn to return-path:, subj to subject:, rcvd to
     received: and so on).  A model from bogofilter has counts but no messages, so a message

@@ -279,13 +279,17 @@ def _copy(source: str, target: str) -> None:
 def read_text_model(path: str) -> Classifier:
     """Return the model in a text file, or in standard input (-); raises NbspamError.
 
-    The text is the output of `nbspam export` or of `bogoutil -d`.
+    The text is the output of `nbspam export` or of `bogoutil -d`, compressed if its name says so.
     """
+    from nbspam.sources import files
     from nbspam.store import text
 
     try:
-        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
-            lines = iter(partial(stream.readline, _MAX_LINE), b"")
+        with (
+            nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as source,
+            files.Blaming(path),
+        ):
+            lines = iter(partial(files.expanded(path, source).readline, _MAX_LINE), b"")
             first = next(lines, b"")
             text.check_ours(first, path)
             is_json = first.lstrip()[:1] in (b"{", b"")

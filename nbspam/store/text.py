@@ -40,7 +40,7 @@ _HASHES = "which has hashes in place of words"
 _OCCURRENCES = "which does not say in how many messages a word is"
 _OTHERS = (
     (rb"v\t\d+\tdb_version", f"a backup of sa-learn, {_HASHES}"),
-    (rb"[\d.]+ +\d+ +\d+ +\d+  non-token data", f"a dump of sa-learn, {_HASHES}"),
+    (rb"[\d.]+ +\d+ +\d+ +\d+  (non-token data|[\da-f]{10}$)", f"a dump of sa-learn, {_HASHES}"),
     (rb'\d+,\d+,\d+,"', f"an export of spamprobe, {_OCCURRENCES}"),
     (rb"[\d.]+ +\d+ +\d+  0x", f"a dump of spamprobe, {_OCCURRENCES}"),
 )

@@ -1,5 +1,6 @@
 """A model as text: it comes back, people can edit it, and word lists of bogofilter are read."""
 
+import gzip
 import json
 import random
 import shutil
@@ -200,7 +201,8 @@ def test_export_and_import_are_commands(nbspam, trained, tmp_path):
 
     copy = tmp_path / "copy.nbspam"
     (tmp_path / "d.jsonl").write_text(out)
-    for source in ("-", tmp_path / "d.jsonl"):
+    (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(out.encode()))
+    for source in ("-", tmp_path / "d.jsonl", tmp_path / "d.jsonl.gz"):
         status, said, _ = nbspam("import", source, "-m", copy, "--json", stdin=out.encode())
         assert (status, json.loads(said)["read"]) == (0, {"ham": 2, "spam": 2})
         assert copy.read_bytes() == trained.read_bytes()
@@ -208,6 +210,8 @@ def test_export_and_import_are_commands(nbspam, trained, tmp_path):
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(InputError, match="give a file that nbspam export wrote"):
             load_file(str(path))
+    (tmp_path / "cut.gz").write_bytes((tmp_path / "d.jsonl.gz").read_bytes()[:-20])
+    assert complains(nbspam("import", tmp_path / "cut.gz"), 1, "cut.gz: damaged")
 
 
 def test_a_key_that_does_not_follow_from_its_text_is_spelt_out():
@@ -382,6 +386,7 @@ NO_LINE = "not `token spam ham yyyymmdd`"
         (b".MSG_COUNT 1 1 0\n:: 1 1 0\n", "no line of token"),
         (BACKUP, f"a backup of sa-learn, which has hashes in place of words; {ADVICE}"),
         (DUMP, f"a dump of sa-learn, which has hashes in place of words; {ADVICE}"),
+        (b"0.016          0          1 1027452784  0063f1f351\n", "a dump of sa-learn"),
         (EXPORT, "an export of spamprobe, which does not say in how many"),
         (b"0.3000000       0       3  0x000022a4  $\n", "a dump of spamprobe"),
     ],
