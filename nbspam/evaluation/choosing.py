@@ -306,4 +306,5 @@ def _nearest(cost: Any, distance: Any) -> int:
 
 
 def _log_odds(probability: float) -> float:
+    probability = min(probability, 1 - 2.0**-53)  # high costs round it to 1
     return float(np.log(probability) - np.log1p(-probability))

@@ -160,6 +160,12 @@ def test_honest_probabilities_need_no_other_cutoffs_and_biased_ones_are_undone(c
     assert biased.chosen.cost == pytest.approx(honest.found.cost, rel=0.01)
 
 
+@pytest.mark.parametrize("unsure_cost", [None, 0.2])
+def test_a_false_positive_may_cost_so_much_that_its_cutoff_is_one(unsure_cost):
+    found = tune(random_trial(0), cutoffs(1e20, unsure_cost)).found
+    assert (found.false_positives, found.cutoffs.spam > 0.9) == (0, True)
+
+
 def test_tuned_cutoffs_are_chosen_only_if_cheaper_on_held_out_folds():
     # Tuned on all messages the cutoff is cheaper, 4 to 5; tuned on one fold and judged on the
     # other it costs 6.
