@@ -8,6 +8,7 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,7 @@ _MAX_SHEETS, _MAX_SHEET = 128, 20_000
 _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
 _MAX_STEPS = 512  # of one sheet
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
-_LONGEST_SELECTOR = 10_000  # bytes of one that is read
+_LONGEST_SELECTOR = _MAX_NESTED = 10_000  # bytes of one that is read, and of those that others add
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
 # last one of a selector, and compounds that the parser's engine looks for.
 _MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
@@ -55,7 +56,9 @@ _SIMPLE_PSEUDO = re.compile(
 )
 # An attribute that an element must have, whose name the parser never spells in another way.
 _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
-_GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
+_GROUPS = (b"@supports", b"@layer", b"@container")
+# Statements without a block, such as @import.
+_STATEMENTS = re.compile(rb"\A\s*+(?:@[^;]*+;\s*+)++")
 _FEATURE = re.compile(rb"\(\s*([a-z-]+)\s*:\s*([^()]*)\)")
 _WIDTHS = (b"width", b"device-width")
 _SCREEN = {b"orientation": b"landscape", b"prefers-color-scheme": b"light"}
@@ -407,29 +410,49 @@ def _plain_keys(compound: bytes) -> frozenset[bytes] | None:
 
 
 def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the selectors and the declarations of rules that apply on a screen."""
+    """Yield the selectors and the declarations of rules that apply on a screen.
+
+    As in browsers, blocks left open apply, rules may stand in rules, and a bracket that closes
+    nothing spoils the rule behind it.
+    """
     text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
-    groups = [True]  # whether the rules of groups that are open apply
-    for chunk in text.split(b"}")[:-1]:
-        before, bracket, declarations = chunk.rpartition(b"{")
-        if not bracket:
-            if len(groups) > 1:
-                groups.pop()
-            continue
-        *opened, selectors = before.split(b"{")
-        for each in opened:  # what is not a group is a rule with others in it, which are not read
-            group = each.rpartition(b";")[2].strip()
-            groups.append(group.startswith(b"@") and groups[-1] and _applies(group.lower()))
-        selectors = selectors.rpartition(b";")[2].strip()
-        if groups[-1] and not selectors.startswith(b"@"):
+    # The selectors of each open block; none in groups, and None where no rule applies.
+    blocks: list[bytes | None] = [b""]
+    spoiling, left = b"", _MAX_NESTED + len(text)  # bytes of selectors that rules in rules add
+    for chunk in text.split(b"}"):
+        *opened, declarations = chunk.split(b"{")
+        for prelude in opened:
+            around = blocks[-1]
+            if around:
+                stated, _, prelude = prelude.rpartition(b";")
+                left -= (around.count(b",") + 1) * len(prelude)
+                left -= (prelude.count(b",") + prelude.count(b"&") + 1) * len(around)
+                if left < 0:  # then a rule applies whatever is around it
+                    around, prelude = b"", prelude.replace(b"&", b"")
+                elif stated:
+                    yield around, stated
+            blocks.append(_selected(around, spoiling + prelude))
+            spoiling = b""
+        if len(blocks) == 1:
+            spoiling = b"}"
+        elif selectors := blocks.pop():
             yield selectors, declarations
 
 
-def _applies(prelude: bytes) -> bool:
-    """Return whether the rules of a group are for a screen."""
-    if prelude.startswith(b"@media"):
-        return is_for_screen(prelude[len(b"@media") :])
-    return prelude.startswith(_GROUPS)
+def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
+    """Return the selectors of a block, given those of the block around it."""
+    prelude = _STATEMENTS.sub(b"", prelude, 1).strip()
+    if around is None or not prelude or b";" in prelude or b"}" in prelude:
+        return None
+    if prelude.startswith(b"@"):
+        group = prelude.lower()
+        is_media = group.startswith(b"@media")
+        applies = is_for_screen(group[6:]) if is_media else group.startswith(_GROUPS)
+        return around if applies else None
+    if not around:
+        return prelude
+    pairs = product(_SELECTORS.findall(around), _SELECTORS.findall(prelude))
+    return b",".join([b.replace(b"&", a) if b"&" in b else a + b" " + b for a, b in pairs])
 
 
 def _generated_texts(text: bytes) -> list[GeneratedText]:
