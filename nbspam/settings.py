@@ -26,6 +26,7 @@ STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order t
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
 AUTO = "auto"  # as alpha: chosen from the counts
+_TOO_MANY = 1 << 63  # the least number that a model file cannot hold
 WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, LOG_LENGTH, TF_IDF)
 
 
@@ -76,6 +77,10 @@ class Settings:
         ):
             if value not in allowed:
                 raise UsageError(f"{what}: {value!r} is unknown; choose from {', '.join(allowed)}")
+        for name in ("min_df", "max_features"):
+            number = getattr(self, name)
+            if number is not None and number >= _TOO_MANY:
+                raise UsageError(f"{option_name(name)} {number}: no mail has as many; give less")
         if self.attachments and self.reading != "mail":
             raise UsageError("--attachments: for mail, and these are texts; leave it out")
         if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:
