@@ -107,7 +107,7 @@ def test_a_message_is_read_up_to_the_limit(server, monkeypatch):
 def test_a_lost_connection_is_made_again_and_no_message_is_lost_or_doubled(
     place, server, monkeypatch
 ):
-    monkeypatch.setattr(session, "BATCH_MESSAGES", 2)
+    monkeypatch.setattr(session, "FETCHED_MESSAGES", 2)
     server.put("INBOX", *map(ham, range(5)))
     url = server.url(folder="INBOX")
     wanted = [ham(n).replace(b"\n", b"\r\n") for n in range(5)]

@@ -56,7 +56,7 @@ def test_no_answer_raises_anything_but_our_errors_or_takes_memory(seed, monkeypa
     monkeypatch.setattr(fake_imap._Handler, "send", send)
     monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.05)
     monkeypatch.setattr(session, "PAUSES", ())
-    monkeypatch.setattr(session, "BATCH_MESSAGES", 2)
+    monkeypatch.setattr(session, "FETCHED_MESSAGES", 2)
     with fake_server() as server:
         server.rng = random.Random(seed)
         server.put("INBOX", *H)
