@@ -119,7 +119,7 @@ class CommandGroup(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            hint = f"did you mean {near[0]}?" if near else f"see `{ctx.command_path} --help`"
             ctx.fail(f"no command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 

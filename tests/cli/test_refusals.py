@@ -36,9 +36,9 @@ shard 1/2 $FOLDER -o $OTHER --unlabelled . | No such option '--unlabelled'
 shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
 help trian | no command 'trian'; did you mean train?
 trian | no command 'trian'; did you mean train?
-xyzzy | no command 'xyzzy'; there are classify,
+xyzzy | no command 'xyzzy'; see `nbspam --help`
 table trian | no command 'trian'; did you mean train?
-help table tune | no command 'tune'; there are classify,
+help table tune | no command 'tune'; see `nbspam table --help`
 help train x | nbspam train has no commands; leave out x
 
 classify --fp-cost 0 | --fp-cost 0: not a number above 0
