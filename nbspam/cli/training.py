@@ -54,9 +54,7 @@ def train_command(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Learn from labelled mail and write a new model.
-
-    SOURCE has a folder per class, or is a table.  FILE~ keeps a former model.
+    """Learn from a folder per class, and write a new model.
 
     \b
     nbspam train mails/

@@ -9,7 +9,7 @@ complete -c nbspam -n __fish_use_subcommand -a sort -d 'Sort new mail, and learn
 complete -c nbspam -n __fish_use_subcommand -a setup -d 'Look at a mail account, learn from it, and show what sorting it would do.'
 complete -c nbspam -n __fish_use_subcommand -a serve -d 'Answer mail systems that ask for verdicts, until a signal ends it.'
 complete -c nbspam -n __fish_use_subcommand -a held -d 'Review the mail that Postfix holds.'
-complete -c nbspam -n __fish_use_subcommand -a train -d 'Learn from labelled mail and write a new model.'
+complete -c nbspam -n __fish_use_subcommand -a train -d 'Learn from a folder per class, and write a new model.'
 complete -c nbspam -n __fish_use_subcommand -a update -d 'Learn more labelled mail.'
 complete -c nbspam -n __fish_use_subcommand -a unlearn -d 'Take messages out of the model, as if it had never learned them.'
 complete -c nbspam -n __fish_use_subcommand -a relabel -d 'Move messages to the class they belong to.'
