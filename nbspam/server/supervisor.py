@@ -272,7 +272,8 @@ def fit_model(service: Service) -> int:
     """
     for _, listener in service.listeners:
         listener.close()
-    os.nice(_NICE)
+    with contextlib.suppress(OSError):  # a service may be forbidden it
+        os.nice(_NICE)
     model = StoredModel(service.choices.model_path)
     if model.is_due:
         model.compact()
