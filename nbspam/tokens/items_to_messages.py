@@ -115,8 +115,7 @@ def chunk_by_chunk(
 
 def message_of_item(item: Item, settings: Settings) -> Message:
     """Return the message that an item holds, to be judged; raises InputError."""
-    message = whole_message(item, settings)
-    return with_beginning(message) if settings.has_beginnings else message
+    return _to_judge(whole_message(item, settings), settings)
 
 
 def whole_message(item: Item, settings: Settings) -> Message:
@@ -126,68 +125,55 @@ def whole_message(item: Item, settings: Settings) -> Message:
 
 def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
     """Return the messages that items hold, to be judged, and why some could not be read."""
-    found: list[Item] = []
-    failures: dict[int, Skipped] = {}
-    notes: dict[int, str] = {}
-
-    def note(place: int, item: Item, data: bytes, _: OpenedItem) -> None:
-        found.append(item)
+    found = MessagesToJudge([], [], {}, {})
+    for place, item, data, opened in _readable(enumerate(items), settings, found.failures):
         odd = None if item.is_text else oddity(data, settings.columns)
         if odd is not None:
-            notes[place] = odd
-
-    messages = _messages(enumerate(items), settings, note, failures)
-    if settings.has_beginnings:
-        messages = list(map(with_beginning, messages))
-    return MessagesToJudge(found, messages, failures, notes)
+            found.notes[place] = odd
+        found.items.append(item)
+        found.messages.append(_to_judge(_message(opened, settings), settings))
+    return found
 
 
 def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     """Return the messages and digests of labelled items; skips items without a label."""
     from nbspam.mail.digest import digest_of, mail_digest
 
-    items = list(items)
-    found: list[Item] = []
-    digests: list[int] = []
-    failures = {
-        place: Skipped(item.name, "no label")
-        for place, item in enumerate(items)
-        if item.label is None
-    }
-
-    def note(_: int, item: Item, data: bytes, opened: OpenedItem) -> None:
-        found.append(item)
-        if isinstance(opened, OpenedMessage):
-            digests.append(mail_digest(opened))
+    found = MessagesToLearn([], [], [], {})
+    labelled: list[tuple[int, Item]] = []
+    for place, item in enumerate(items):
+        if item.label is None:
+            found.failures[place] = Skipped(item.name, "no label")
         else:
-            digests.append(digest_of(data, is_text=True))
+            labelled.append((place, item))
+    for _, item, data, opened in _readable(labelled, settings, found.failures):
+        found.items.append(item)
+        if isinstance(opened, OpenedMessage):
+            found.digests.append(mail_digest(opened))
+        else:
+            found.digests.append(digest_of(data, is_text=True))
+        found.messages.append(_message(opened, settings))
+    return found
 
-    labelled = [pair for pair in enumerate(items) if pair[1].label is not None]
-    messages = _messages(labelled, settings, note, failures)
-    return MessagesToLearn(found, messages, digests, failures)
 
+def _readable(
+    items: Iterable[tuple[int, Item]], settings: Settings, failures: dict[int, Skipped]
+) -> Iterator[tuple[int, Item, bytes, OpenedItem]]:
+    """Yield position, item, data and opened data of each readable item; note other failures.
 
-def _messages(
-    items: Iterable[tuple[int, Item]],
-    settings: Settings,
-    note: Callable[[int, Item, bytes, OpenedItem], None],
-    failures: dict[int, Skipped],
-) -> list[Message]:
-    """Return the messages of the readable items; adds the others to `failures`.
-
-    items: with their positions.  note: called with position, item, data and opened data of each.
+    items: with their positions.
     """
-    messages = []
     for place, item in items:
         try:
             data = item.read()
         except InputError as error:
             failures[place] = Skipped(item.name, str(error))
-            continue
-        opened = _opened(item, data, settings)
-        note(place, item, data, opened)
-        messages.append(_message(opened, settings))
-    return messages
+        else:
+            yield place, item, data, _opened(item, data, settings)
+
+
+def _to_judge(message: Message, settings: Settings) -> Message:
+    return with_beginning(message) if settings.has_beginnings else message
 
 
 def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:
