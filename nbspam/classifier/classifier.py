@@ -15,13 +15,7 @@ from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.combine import Combination
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
 from nbspam.counts.table import CountTable, table_from_state, table_to_state
-from nbspam.decision import (
-    HAM_AND_SPAM,
-    UNDECIDED,
-    Cutoffs,
-    Rule,
-    default_rule,
-)
+from nbspam.decision import HAM_AND_SPAM, UNDECIDED, Cutoffs, Rule, default_rule
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
@@ -284,15 +278,14 @@ def judge_and_mark(
     from nbspam.mail.verdict_headers import check_wanted, with_verdict
 
     check_wanted(wanted, (*classifier.classes, *rule.actions))
-    message = message_of_item(Item("-", None, data), classifier.settings)
+    item = Item("-", None, data)
+    message = message_of_item(item, classifier.settings)
     (document,) = classifier.documents([message])
     (joint,) = classifier.joint_of(document) + classifier.shift
-    verdict = next(classifier.verdicts([Answer("-", None, joint)], rule))
-    explanation = None
+    verdict, explanation = classifier.verdict("-", joint, rule), None
     if wanted.explain:
         explanation = classifier.explain_message(message, "-", rule)
     if classifier.lists is not None:
-        item = Item("-", None, data)
         verdict = classifier.lists.verdict(item, verdict, rule)
         if explanation is not None:
             explanation = classifier.lists.explanation(item, explanation, rule)

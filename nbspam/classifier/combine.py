@@ -128,7 +128,7 @@ class Combination(NamedTuple):
         shares, constant = self.parts(self.weighed(table, documents))
         return sign * shares, sign * constant
 
-    def weighed(self, table: CountTable, documents: Documents) -> "WeighedEvidence":
+    def weighed(self, table: CountTable, documents: Documents) -> WeighedEvidence:
         """Return documents over columns of the table with the log-odds of their tokens."""
         if table.n_docs < FEWEST_WITH_BEGINNING:
             documents = documents._replace(in_rest=None)
@@ -147,7 +147,7 @@ class Combination(NamedTuple):
             leaning,
         )
 
-    def scores(self, weighed: "WeighedEvidence") -> Floats:
+    def scores(self, weighed: WeighedEvidence) -> Floats:
         """Return the log-odds of class 1 for each document, nats, shape (n_docs,).
 
         A document scores as its beginning alone does if that is more (`mail/message.py`).  As the
@@ -159,19 +159,19 @@ class Combination(NamedTuple):
             score[own.rows] += np.maximum(more, 0.0) / doubt(own.weighed.unfamiliar, self.usual)
         return score
 
-    def _drawn_and_raised(self, weighed: "WeighedEvidence") -> Floats:
+    def _drawn_and_raised(self, weighed: WeighedEvidence) -> Floats:
         """Return the log-odds of class 1 by this evidence, drawn and raised, (n_docs,) nats."""
         drawn = tempered(self._whole_scores(weighed), weighed.unfamiliar, self.usual)
         return np.asarray(drawn + self._raised(weighed))
 
-    def _raised(self, weighed: "WeighedEvidence") -> Any:
+    def _raised(self, weighed: WeighedEvidence) -> Any:
         """Return the nats that words by themselves add to each score, at least 0, (n_docs,)."""
         if weighed.leaning is None:
             return 0.0
         mean = mean_leaning(weighed.documents, weighed.leaning)
         return RAISE * weighed.unfamiliar * np.maximum(mean - self.leaning, 0.0)
 
-    def _whole_scores(self, weighed: "WeighedEvidence") -> Floats:
+    def _whole_scores(self, weighed: WeighedEvidence) -> Floats:
         """Return the log-odds of class 1 with all evidence, however unfamiliar, (n_docs,) nats."""
         documents, groups, odds, in_layer, correction, limits, *_ = weighed
         means = group_means(documents, groups, odds, limits)
@@ -182,13 +182,13 @@ class Combination(NamedTuple):
         score = np.einsum("nj,j->n", means, self.worth[:-1]) + self.worth[-1]
         return np.asarray(score + bounded(corrected))
 
-    def kept(self, weighed: "WeighedEvidence") -> float:
+    def kept(self, weighed: WeighedEvidence) -> float:
         """Return the part of one document's evidence that counts: 1 unless it is unfamiliar."""
         whole = self._whole_scores(weighed)
         drawn = tempered(whole, weighed.unfamiliar, self.usual)
         return float(drawn[0] / whole[0]) if whole[0] else 1.0
 
-    def deciding_beginning(self, weighed: "WeighedEvidence") -> "Beginnings | None":
+    def deciding_beginning(self, weighed: WeighedEvidence) -> "Beginnings | None":
         """Return the beginning of one document if it scores more than all of it, else None."""
         score = self._drawn_and_raised(weighed)
         own = beginnings(weighed, score)
@@ -196,7 +196,7 @@ class Combination(NamedTuple):
             return None
         return own
 
-    def parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
+    def parts(self, weighed: WeighedEvidence) -> tuple[Floats, float]:
         """Return the share of each entry (nnz,) and of the constant in one document's score, nats.
 
         They add up to the log-odds of class 1 from `scores`.
@@ -210,7 +210,7 @@ class Combination(NamedTuple):
             constant += part * (own_constant - constant)
         return shares, constant
 
-    def _parts(self, weighed: "WeighedEvidence") -> tuple[Floats, float]:
+    def _parts(self, weighed: WeighedEvidence) -> tuple[Floats, float]:
         documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)

@@ -119,13 +119,13 @@ class Unique:
         total = TableSum()
         total.add(negative(self._repeated.total()))
         if self._moves:
-            counted = {
+            sampled = {
                 digest: (part, row)
                 for part in sample
                 for row, digest in enumerate(part.digests.tolist())
             }
         for copy, before in self._moves:
-            at_hand = counted.get(int(copy.digests[0]))
+            at_hand = sampled.get(int(copy.digests[0]))
             message = copy if at_hand is None else _message(*at_hand)
             moved = table_of_messages(message._replace(labels=copy.labels), self._weighting)
             total.add(moved)

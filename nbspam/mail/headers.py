@@ -104,20 +104,8 @@ _OF_MESSAGE = {
 }
 # All origins; first the ones that are not from headers.
 ORIGINS = (
-    *(
-        "body",
-        "rest",
-        "hidden",
-        "alt",
-        "url",
-        "html",
-        "filename",
-        "defect",
-        "file",
-        "attached",
-        "header",
-    ),
-    *("people", "auth"),
+    *("body", "rest", "hidden", "alt", "url", "html", "filename", "defect", "file", "attached"),
+    *("header", "people", "auth"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )
 _MAX_KNOWN = 4096  # header names that a table caches

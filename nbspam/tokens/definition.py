@@ -167,8 +167,7 @@ GROUPS = (
     *("text", "route", "web", "pairs", "characters", "subject", "hidden"),
     *("people", "attached"),
 )
-_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(7)
-_PEOPLE, _ATTACHED = 7, 8
+_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN, _PEOPLE, _ATTACHED = range(9)
 # The groups about how a message was made and sent, not about its text, (n_groups,).
 IS_STRUCTURE = np.isin(np.arange(len(GROUPS)), [_ROUTE, _WEB])
 # Facts that say that a message poses as an answer: all else that it has of ham can come from the
