@@ -24,86 +24,6 @@ _WIDTH = 80  # columns of the terminal
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
 
 
-# --- tables written back ---------------------------------------------------------------------
-
-
-class WaitingRows(inputs.TableListener):
-    """Keeps the rows of tables until their verdicts are there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: deque[Sequence[str]] = deque()
-        self._n_heard = 0
-        self._first: tuple[str, ...] | None = None
-
-    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
-        """Check that all tables have the same columns; raises ValueError."""
-        super().table(names, columns)
-        if self._first is None:
-            self._first = self.names
-        elif self._first != self.names:
-            raise ValueError(
-                f"its columns are not those of the table before it ({listed(self._first)});"
-                " classify it by itself"
-            )
-
-    def row(self, cells: Sequence[str]) -> None:
-        """Keep a row."""
-        self._rows.append(cells)
-        self._n_heard += 1
-
-    def checked(self, given: Iterable[Any]) -> Iterator[Any]:
-        """Yield the inputs; raise UsageError for one that is not a row of a table."""
-        for number, each in enumerate(given, 1):
-            if self._n_heard != number:  # its reader has told no listener of this one
-                raise UsageError(f"--csv: {each.name} is no row of a table; give CSV, TSV or JSON")
-            yield each
-
-    def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:
-        """Yield the lines of a CSV table: all rows, each with its label and probability.
-
-        A row that could not be read has neither.  All rows have as many cells as the first: the
-        last cell of a longer row holds the rest.
-        """
-        from nbspam.verdicts import Skipped
-
-        width = 0
-        for result in results:
-            cells = [*self._rows.popleft()]
-            if not width:
-                width = len(self._first or cells)
-                if self._first:
-                    yield _csv_line([*self._first, *_new_names(self._first)])
-            if len(cells) > width:
-                cells[width - 1 :] = [",".join(cells[width - 1 :])]
-            cells += [""] * (width - len(cells))
-            if isinstance(result, Skipped):
-                yield _csv_line([*cells, "", ""])
-            else:
-                yield _csv_line([*cells, result.label, f"{result.probability:.6f}"])
-
-
-def _new_names(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names of the added columns, different from existing names."""
-    for name in ("label", "probability"):
-        while name in names:
-            name = f"predicted_{name}"
-        yield name
-
-
-def _csv_line(cells: Sequence[str]) -> str:
-    """Return a row as CSV; for a terminal, control characters are replaced."""
-    import csv
-
-    from nbspam.printing import printable
-
-    out = StringIO()
-    # Cells with a character of the line's end are quoted.
-    csv.writer(out, lineterminator="\r\n").writerow(cells)
-    line = out.getvalue()[:-2]
-    return printable(line) if sys.stdout.isatty() else line
-
-
 # --- verdicts -------------------------------------------------------------------------------
 
 
@@ -197,27 +117,6 @@ def print_answers(
         output.echo_rows((output.json_line(each),) for each in values)
     else:
         output.echo_named(((v.label, f"{v.probability:.6f}", v.name) for v in verdicts), null)
-    return successes.status
-
-
-def _write_back(
-    rows: WaitingRows,
-    asked: inputs.AskedModel,
-    prior: options.PriorShares | str | None,
-    jobs: int,
-    strict: bool,
-) -> int:
-    """Print tables with the label and the probability of each row; return the exit status.
-
-    rows: the listener that hears the rows of the inputs.
-    """
-    from nbspam.printing import write_lines
-
-    only_rows = asked._replace(inputs=rows.checked(asked.inputs))
-    asked = inputs.model_under_prior(only_rows, prior, jobs)
-    results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
-    successes = output.Successes(strict)
-    write_lines(rows.lines(successes.all_of(results)), sys.stdout)
     return successes.status
 
 
@@ -457,3 +356,104 @@ def explanation_json(explanation: "Explanation", number: int) -> dict[str, objec
         "by_beginning": explanation.by_beginning,
         "tokens": tokens,
     }
+
+
+# --- tables written back ---------------------------------------------------------------------
+
+
+class WaitingRows(inputs.TableListener):
+    """Keeps the rows of tables until their verdicts are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: deque[Sequence[str]] = deque()
+        self._n_heard = 0
+        self._first: tuple[str, ...] | None = None
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Check that all tables have the same columns; raises ValueError."""
+        super().table(names, columns)
+        if self._first is None:
+            self._first = self.names
+        elif self._first != self.names:
+            raise ValueError(
+                f"its columns are not those of the table before it ({listed(self._first)});"
+                " classify it by itself"
+            )
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Keep a row."""
+        self._rows.append(cells)
+        self._n_heard += 1
+
+    def checked(self, given: Iterable[Any]) -> Iterator[Any]:
+        """Yield the inputs; raise UsageError for one that is not a row of a table."""
+        for number, each in enumerate(given, 1):
+            if self._n_heard != number:  # its reader has told no listener of this one
+                raise UsageError(f"--csv: {each.name} is no row of a table; give CSV, TSV or JSON")
+            yield each
+
+    def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:
+        """Yield the lines of a CSV table: all rows, each with its label and probability.
+
+        A row that could not be read has neither.  All rows have as many cells as the first: the
+        last cell of a longer row holds the rest.
+        """
+        from nbspam.verdicts import Skipped
+
+        width = 0
+        for result in results:
+            cells = [*self._rows.popleft()]
+            if not width:
+                width = len(self._first or cells)
+                if self._first:
+                    yield _csv_line([*self._first, *_new_names(self._first)])
+            if len(cells) > width:
+                cells[width - 1 :] = [",".join(cells[width - 1 :])]
+            cells += [""] * (width - len(cells))
+            if isinstance(result, Skipped):
+                yield _csv_line([*cells, "", ""])
+            else:
+                yield _csv_line([*cells, result.label, f"{result.probability:.6f}"])
+
+
+def _new_names(names: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the added columns, different from existing names."""
+    for name in ("label", "probability"):
+        while name in names:
+            name = f"predicted_{name}"
+        yield name
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    """Return a row as CSV; for a terminal, control characters are replaced."""
+    import csv
+
+    from nbspam.printing import printable
+
+    out = StringIO()
+    # Cells with a character of the line's end are quoted.
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    line = out.getvalue()[:-2]
+    return printable(line) if sys.stdout.isatty() else line
+
+
+def _write_back(
+    rows: WaitingRows,
+    asked: inputs.AskedModel,
+    prior: options.PriorShares | str | None,
+    jobs: int,
+    strict: bool,
+) -> int:
+    """Print tables with the label and the probability of each row; return the exit status.
+
+    rows: the listener that hears the rows of the inputs.
+    """
+    from nbspam.printing import write_lines
+
+    only_rows = asked._replace(inputs=rows.checked(asked.inputs))
+    asked = inputs.model_under_prior(only_rows, prior, jobs)
+    results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
+    successes = output.Successes(strict)
+    write_lines(rows.lines(successes.all_of(results)), sys.stdout)
+    return successes.status

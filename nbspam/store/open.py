@@ -196,20 +196,6 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     return kept
 
 
-def check_no_filter(path: str) -> None:
-    """Raise ModelFileError if the model in a file is a mail filter's: one of ham and spam."""
-    try:
-        state = load_state(resolved(path))
-        classes = classifier_of(path, state).classes
-    except NbspamError:
-        return  # no model is there, or none that a filter can use
-    if state["kind"] != "table" and set(classes) <= set(HAM_AND_SPAM):
-        raise ModelFileError(
-            f"{path}: holds the model of a mail filter, and this one is of a table; give it a"
-            " file of its own with -m FILE, or name this file with -m to replace it"
-        )
-
-
 def _would_lose(path: str, new: AnyClassifier) -> bool:
     """Return whether a model file holds something that a new classifier does not know."""
     try:
@@ -271,6 +257,20 @@ def _copy(source: str, target: str) -> None:
 
     with open(open_own(source, source), "rb") as stream:
         replace_file(target, lambda file: shutil.copyfileobj(stream, file), like=source)
+
+
+def check_no_filter(path: str) -> None:
+    """Raise ModelFileError if the model in a file is a mail filter's: one of ham and spam."""
+    try:
+        state = load_state(resolved(path))
+        classes = classifier_of(path, state).classes
+    except NbspamError:
+        return  # no model is there, or none that a filter can use
+    if state["kind"] != "table" and set(classes) <= set(HAM_AND_SPAM):
+        raise ModelFileError(
+            f"{path}: holds the model of a mail filter, and this one is of a table; give it a"
+            " file of its own with -m FILE, or name this file with -m to replace it"
+        )
 
 
 # ---- models in text, and networks ----

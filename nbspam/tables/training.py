@@ -49,38 +49,7 @@ from nbspam.verdicts import HeldOut, Skipped, Weighed
 # A prior with a parameter for each value of a column: the column's name, and the parameters.
 # Without a name it is for every column with as many values.
 Dirichlet = tuple[str | None, tuple[float, ...]]
-
-
-def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | None]:
-    """Return the parameters for each column and, last, for the classes; raises UsageError.
-
-    None: no parameters of its own.  Parameters follow the order of a column's values; the
-    classes are sorted.  A prior with a name takes precedence over one without.
-    """
-    n_values = {column.name: column.n_values for column in schema.columns}
-    n_values[schema.target] = len(schema.classes)
-    found: dict[str, list[float]] = {}
-    for name, parameters in sorted(given, key=lambda each: each[0] is not None):
-        n = len(parameters)
-        if name is None:
-            fitting = [column.name for column in schema.columns if column.n_values == n]
-            if not fitting:
-                raise UsageError(f"--dirichlet: no column has {n} values; name one as COLUMN=A,A")
-            found |= {each: list(parameters) for each in fitting}
-        elif name not in n_values:
-            raise UsageError(
-                f"--dirichlet {name}: no such column; choose from {', '.join(n_values)}"
-            )
-        elif not n_values[name]:
-            raise UsageError(f"--dirichlet {name}: holds numbers; say --categorical {name} too")
-        elif n_values[name] != n:
-            raise UsageError(
-                f"--dirichlet {name}: it has {amount_text(n_values[name], 'values')}, and not {n};"
-                " give a number for each, in the order that `nbspam table info` prints"
-            )
-        else:
-            found[name] = list(parameters)
-    return [found.get(name) for name in n_values]
+MOST_VALUES = 900_000  # of all columns; a model file may hold 1,000,000 in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +183,6 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
     return name
 
 
-MOST_VALUES = 900_000  # of all columns; a model file may hold 1,000,000 in all
-
-
-def _check_size(schema: Schema) -> None:
-    """Raise UsageError if the columns have more values than a model file holds."""
-    if schema.levels.sum() > MOST_VALUES:
-        most = int(schema.levels.argmax())
-        raise UsageError(
-            f"column {schema.columns[most].name!r} has {schema.levels[most]:,} values, and all"
-            f" columns of a model may have {MOST_VALUES:,}; --drop it, or give fewer --bins"
-        )
-
-
 def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
@@ -267,6 +223,48 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     return TableClassifier(table.schema, name, model, value_counts(table))
 
 
+def _check_size(schema: Schema) -> None:
+    """Raise UsageError if the columns have more values than a model file holds."""
+    if schema.levels.sum() > MOST_VALUES:
+        most = int(schema.levels.argmax())
+        raise UsageError(
+            f"column {schema.columns[most].name!r} has {schema.levels[most]:,} values, and all"
+            f" columns of a model may have {MOST_VALUES:,}; --drop it, or give fewer --bins"
+        )
+
+
+def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | None]:
+    """Return the parameters for each column and, last, for the classes; raises UsageError.
+
+    None: no parameters of its own.  Parameters follow the order of a column's values; the
+    classes are sorted.  A prior with a name takes precedence over one without.
+    """
+    n_values = {column.name: column.n_values for column in schema.columns}
+    n_values[schema.target] = len(schema.classes)
+    found: dict[str, list[float]] = {}
+    for name, parameters in sorted(given, key=lambda each: each[0] is not None):
+        n = len(parameters)
+        if name is None:
+            fitting = [column.name for column in schema.columns if column.n_values == n]
+            if not fitting:
+                raise UsageError(f"--dirichlet: no column has {n} values; name one as COLUMN=A,A")
+            found |= {each: list(parameters) for each in fitting}
+        elif name not in n_values:
+            raise UsageError(
+                f"--dirichlet {name}: no such column; choose from {', '.join(n_values)}"
+            )
+        elif not n_values[name]:
+            raise UsageError(f"--dirichlet {name}: holds numbers; say --categorical {name} too")
+        elif n_values[name] != n:
+            raise UsageError(
+                f"--dirichlet {name}: it has {amount_text(n_values[name], 'values')}, and not {n};"
+                " give a number for each, in the order that `nbspam table info` prints"
+            )
+        else:
+            found[name] = list(parameters)
+    return [found.get(name) for name in n_values]
+
+
 def _closed(schema: Schema, parameters: Mapping[str, Any]) -> Schema:
     """Return the schema with columns of stated priors closed: a new value would have no prior.
 
@@ -304,7 +302,7 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
     return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)
 
 
-# From a user's choices to the settings of a table's model.
+# --- from a user's choices to the settings of a table's model ------------------------------
 
 _OF_TABLES = ("model", "alpha", "class_prior", "dirichlet", *PARAMETERS)
 # Options of columns that a model takes.

@@ -311,6 +311,8 @@ def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
     return b"".join(texts), _Fields(start, fields.document[chosen], number)
 
 
+# --- the tokens of a batch -------------------------------------------------------------------
+
 HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
 ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
@@ -354,31 +356,26 @@ class TokenBatch(NamedTuple):
         return gather_slices(buffer, *pieces), offsets
 
 
-def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
-    """Return the vocabulary of a batch of messages, or of some of its columns.
+def batches(
+    messages: Iterable[Message], settings: TokenSettings, size: int = _BATCH_BYTES
+) -> Iterator[list[Message]]:
+    """Yield messages in groups that have at most about `size` bytes of text.
 
-    wanted: (n_keys,) a mask of the columns.
+    Groups are smaller if there are runs of characters, because each byte can start MAX_RUN runs.
     """
-    return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
-
-
-def vocabulary_of(keys: Keys, texts: Sequence[bytes]) -> Vocabulary:
-    """Return the vocabulary of tokens in the order of keys; raises ValueError if two are equal."""
-    if len(keys) and not (keys[1:] != keys[:-1]).all():
-        raise ValueError("a token is there twice")
-    blob = np.frombuffer(b"".join(texts), np.uint8)
-    return Vocabulary(keys, blob, offsets_of([len(text) for text in texts]), groups_of(keys))
-
-
-def named_vocabulary(names: Iterable[str]) -> Vocabulary:
-    """Return the vocabulary of tokens as `nbspam tokens` prints them; raises UsageError."""
-    try:
-        texts = [name.encode("utf-8", "surrogateescape") for name in names]
-        keys = np.array([reference_key(token_of(text)) for text in texts], np.uint64)
-        order = np.argsort(keys)
-        return vocabulary_of(keys[order], [texts[place] for place in order.tolist()])
-    except ValueError as error:
-        raise UsageError(f"vocabulary: {error}; give each token once, as nbspam tokens") from None
+    if settings.characters:
+        size //= MAX_RUN + 1
+    group: list[Message] = []
+    total = 0
+    for message in messages:
+        extent = sum([len(text) + 1 for _, text in message.fields])
+        if group and total + extent > size:
+            yield group
+            group, total = [], 0
+        group.append(message)
+        total += extent
+    if group:
+        yield group
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
@@ -554,23 +551,31 @@ def _text_pieces(
     return starts, lengths
 
 
-def batches(
-    messages: Iterable[Message], settings: TokenSettings, size: int = _BATCH_BYTES
-) -> Iterator[list[Message]]:
-    """Yield messages in groups that have at most about `size` bytes of text.
+# --- vocabularies ------------------------------------------------------------------------------
 
-    Groups are smaller if there are runs of characters, because each byte can start MAX_RUN runs.
+
+def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
+    """Return the vocabulary of a batch of messages, or of some of its columns.
+
+    wanted: (n_keys,) a mask of the columns.
     """
-    if settings.characters:
-        size //= MAX_RUN + 1
-    group: list[Message] = []
-    total = 0
-    for message in messages:
-        extent = sum([len(text) + 1 for _, text in message.fields])
-        if group and total + extent > size:
-            yield group
-            group, total = [], 0
-        group.append(message)
-        total += extent
-    if group:
-        yield group
+    return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
+
+
+def vocabulary_of(keys: Keys, texts: Sequence[bytes]) -> Vocabulary:
+    """Return the vocabulary of tokens in the order of keys; raises ValueError if two are equal."""
+    if len(keys) and not (keys[1:] != keys[:-1]).all():
+        raise ValueError("a token is there twice")
+    blob = np.frombuffer(b"".join(texts), np.uint8)
+    return Vocabulary(keys, blob, offsets_of([len(text) for text in texts]), groups_of(keys))
+
+
+def named_vocabulary(names: Iterable[str]) -> Vocabulary:
+    """Return the vocabulary of tokens as `nbspam tokens` prints them; raises UsageError."""
+    try:
+        texts = [name.encode("utf-8", "surrogateescape") for name in names]
+        keys = np.array([reference_key(token_of(text)) for text in texts], np.uint64)
+        order = np.argsort(keys)
+        return vocabulary_of(keys[order], [texts[place] for place in order.tolist()])
+    except ValueError as error:
+        raise UsageError(f"vocabulary: {error}; give each token once, as nbspam tokens") from None
