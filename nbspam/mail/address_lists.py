@@ -47,7 +47,7 @@ _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _SERVER = re.compile(r"[^\s#;]+\Z")
 _MAX_LINES, _MAX_HOST = 100_000, 253
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
-_LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|([^<>\s]++)\s*+\Z")
+_LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|(?<![^<>\s])([^<>\s]++)\s*+\Z")
 
 
 class ListMatch(NamedTuple):

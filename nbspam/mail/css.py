@@ -287,7 +287,7 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 _VARIABLE = re.compile(rb"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
-_CUSTOM = re.compile(rb"(--[\w-]+)\s*:([^;{}]*)")
+_CUSTOM = re.compile(rb"(?<![\w-])(--[\w-]++)\s*+:([^;{}]*+)")
 # The number of variables, bytes of one, bytes of a text of declarations, and values in values.
 _MAX_VARIABLES, _MAX_VALUE, _MAX_TEXT, _MAX_STEPS = 1000, 200, 10_000, 3
 

@@ -1,6 +1,7 @@
 """Lists of senders, domains, mailing lists and recipients: what a line needs to count."""
 
 import math
+import time
 import tracemalloc
 
 import pytest
@@ -128,6 +129,13 @@ def test_a_domain_of_thousands_of_labels_takes_little_memory():
         assert tracemalloc.get_traced_memory()[1] < 10 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("value", [".", "<", "< ", "a ", "<a "])
+def test_no_long_name_of_a_list_takes_long(value):
+    start = time.process_time()
+    shift(["allow a@b.example"], mail(more=f"List-Id: {value * 60_000} x y\n"))
+    assert time.process_time() - start < 1
 
 
 def test_a_recipient_is_whom_the_mail_system_names():

@@ -4,6 +4,7 @@
 """
 
 import re
+import time
 import tracemalloc
 from fractions import Fraction
 from itertools import count
@@ -379,6 +380,14 @@ def test_what_is_long_is_not_kept(html):
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 200_000  # bytes, of two million
+
+
+@pytest.mark.parametrize("html", ["<p style='%s'>a", "<style>p {color:var(--a); %s}</style><p>a"])
+@pytest.mark.parametrize("piece", ["-", "--a ", "--a", "var(--a", "var(--a,", ":"])
+def test_no_long_text_of_variables_takes_long(html, piece):
+    start = time.process_time()
+    read_html([(html % ("--a:b;" + piece * (50_000 // len(piece)))).encode()])
+    assert time.process_time() - start < 1
 
 
 def test_a_number_of_tags_is_kept(monkeypatch):
