@@ -132,11 +132,16 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
     """
     if os.path.islink(target):  # it would have another lock than the file it leads to
         raise _refusal(target, "a symbolic link, and none is followed here")
+    name = f"{target}.lock"
     try:
         make_folder(parent_folder(target))
-        descriptor = _open_lock(f"{target}.lock", like or target)
+        _check_writable(target)
     except OSError as error:
         raise unwritable(target, error) from error
+    try:
+        descriptor = _open_lock(name, like or target)
+    except OSError as error:
+        raise unwritable(name if os.path.exists(name) else target, error) from error
     try:
         try:
             if patience is None:
@@ -153,6 +158,18 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
         yield
     finally:
         os.close(descriptor)
+
+
+def _check_writable(target: str) -> None:
+    """Raise OSError unless a file may be written, or is not there.
+
+    A user without this right could still make files beside it, if its folder allows that.  As
+    its owner trusts none of them, nobody else could read or write the model any more.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(target).st_mode):
+            raise OSError("not a regular file")
+        os.close(os.open(target, os.O_WRONLY | _NO_LINK))
 
 
 def _open_lock(name: str, beside: str) -> int:

@@ -16,6 +16,7 @@ import pytest
 
 from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
 from nbspam.errors import ModelFileError
+from nbspam.store.open import keep_old_model
 from nbspam.workers import ordered_map
 from support import HAM, ROOT, SPAM, complains, in_child
 
@@ -254,6 +255,12 @@ def test_the_owner_goes_on_where_root_has_written(nbspam, trained, source):
         assert {each.stat().st_uid for each in Path(folder).iterdir()} == {OWNER}
 
 
+def become(user, group):
+    os.setgroups([])
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
+
+
 def check_that_both_learn(path):
     def learn(n):
         from nbspam.sources.items import Item
@@ -263,8 +270,7 @@ def check_that_both_learn(path):
         assert StoredModel(path).learn([item], day=1).learned == 1
 
     def as_owner():
-        os.setresgid(OWNER, OWNER, OWNER)
-        os.setresuid(OWNER, OWNER, OWNER)
+        become(OWNER, OWNER)
         learn(12)
 
     learn(11)
@@ -284,6 +290,54 @@ def test_members_of_a_group_share_a_model(tmp_path):
     model.chmod(0o644)  # the group may not write the model
     with pytest.raises(ModelFileError, match="belongs to user"):
         read_own(str(journal), str(model))
+
+
+@root_only
+@pytest.mark.parametrize("is_locked_before", [False, True])
+def test_a_reader_of_a_model_in_an_open_folder_takes_it_from_nobody(is_locked_before):
+    """Files that it made would be refused, and nobody else could use the model."""
+
+    def learn():
+        become(STRANGER, STRANGER)
+        said = f"{name}: cannot write the model: Permission denied; let this user"
+        with pytest.raises(ModelFileError, match=said):
+            locked(str(model)).__enter__()
+
+    with tempfile.TemporaryDirectory() as folder:  # pytest's is closed to others
+        Path(folder).chmod(0o777)
+        name = model = Path(folder, "m")
+        model.write_bytes(b"")
+        model.chmod(0o644)
+        if is_locked_before:  # then only the lock has the wrong rights, and is named
+            with locked(str(model)):
+                model.chmod(0o666)
+            name = Path(folder, "m.lock")
+        assert in_child(learn) == 0
+        assert sorted(os.listdir(folder)) == ["m", "m.lock"][: 1 + is_locked_before]
+
+
+@root_only
+def test_each_member_of_a_group_can_replace_the_shared_model(trained):
+    def replace(user):
+        become(user, 777)
+        keep_old_model(path)
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, OWNER, 777)
+        Path(folder).chmod(0o770)
+        path = shutil.copy(trained, folder)
+        os.chown(path, OWNER, 777)
+        Path(path).chmod(0o660)
+        for user in OWNER, STRANGER, OWNER:
+            assert in_child(partial(replace, user)) == 0
+
+
+def test_what_is_no_file_gets_no_lock(target):
+    target.unlink()
+    os.mkfifo(target)
+    with pytest.raises(ModelFileError, match="cannot write the model: not a regular file; give"):
+        locked(str(target)).__enter__()
+    assert os.listdir(target.parent) == ["m"]
 
 
 # ---- backups of hard links ----

@@ -240,7 +240,7 @@ def keep_old_model(path: str) -> str:
     ignored, so that a crash in between also leaves a whole model.
     """
     kept = f"{path}~"
-    with locked(kept):
+    with locked(kept, like=path):
         try:
             _copy(path, kept)
             try:
