@@ -16,7 +16,7 @@ from markup import Page
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.server.choices import Access, Address, access_beside, hosts_of, page_of
 from nbspam.server.judge import known_as
-from nbspam.server.page.routes import SESSION_SECONDS
+from nbspam.server.page.routes import SESSION_SECONDS, page_app
 from scripted import ACCESS, desk
 from visitors import COOKIE, HOST, Visitor
 
@@ -269,3 +269,9 @@ def test_the_page_shows_what_the_server_has_done(bare, monkeypatch):
     ):  # fmt: skip
         assert words in text
     assert "forbidden" not in text  # what has not happened needs no line
+
+
+def test_the_reference_lists_the_address_of_every_route(pytestconfig):
+    reference = (pytestconfig.rootpath / "docs/reference/serving.md").read_text("utf-8")
+    documented = set(re.findall(r"^\| `(?:GET|POST) (/\w*)", reference, re.MULTILINE))
+    assert {route.path for route in page_app(desk(), 8025).routes} <= documented
