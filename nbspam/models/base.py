@@ -47,7 +47,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
 
     positive: refuse values below 0; missing: allow NaN, which stands for a missing value.
     """
-    X = X.tocsr() if is_sparse(X) else np.asarray(X)
+    frame, X = X, X.tocsr() if is_sparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise DataError(
             f"{where}: Expected 2D array, got {X.ndim}D array instead; give one row per document. "
@@ -55,6 +55,8 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
         )
     if X.dtype.kind == "c":
         raise DataError(f"{where}: Complex data not supported; give counts")
+    if X.dtype.kind == "O" and hasattr(frame, "isna"):
+        X = np.where(frame.isna(), np.nan, X)  # the missing value of pandas is no number
     if X.dtype.kind not in "biuf":
         try:
             X = X.astype(np.float64)
@@ -287,7 +289,16 @@ class Estimator(Scored):
     # --- learning: addition ---
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn these documents and forget all earlier ones."""
+        """Learn these documents and forget all earlier ones, unless an error is raised."""
+        before = vars(self).copy()
+        try:
+            return self._fitted_to(X, y, sample_weight)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fitted_to(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         frame, X = X, self._matrix(X, "fit")
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
@@ -341,7 +352,11 @@ class Estimator(Scored):
     def merge(self, other: Self) -> Self:
         """Add another model of the same class and columns."""
         mine, theirs = self._learnt(), other._learnt()
-        if type(other) is not type(self) or other.n_features_in_ != self.n_features_in_:
+        named = {
+            tuple(m.feature_names_in_) for m in (self, other) if hasattr(m, "feature_names_in_")
+        }
+        columns = {self.n_features_in_, other.n_features_in_}
+        if type(other) is not type(self) or len(columns) > 1 or len(named) > 1:
             raise DataError(
                 f"{self._at('merge')}: {other!r} is of another kind or has other columns; "
                 "merge models that were trained alike"
@@ -398,7 +413,7 @@ class Estimator(Scored):
             if prior == "uniform" or n_docs == 0:
                 return np.full(n_classes, -np.log(n_classes))
             prior = class_count / n_docs
-        elif isinstance(prior, str):
+        elif prior is None or isinstance(prior, str | dict):
             names = ", ".join(self._named_priors)
             raise DataError(f"class_prior: {prior!r}; give {names}, or numbers")
         prior = np.asarray(prior, dtype=np.float64)

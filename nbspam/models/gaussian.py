@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -171,7 +172,7 @@ def divisor(ddof: int | None, estimate: str) -> int:
 
 def checked_var_smoothing(var_smoothing: float) -> float:
     """Return var_smoothing; raises DataError unless it is a number from 0 up."""
-    if not 0 <= var_smoothing < np.inf:
+    if not isinstance(var_smoothing, Real) or not 0 <= var_smoothing < np.inf:
         raise DataError(f"var_smoothing: {var_smoothing!r} is not a number from 0 up; give one")
     return var_smoothing
 

@@ -13,6 +13,7 @@ the mode under alpha equals the mean under alpha - 1.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +46,7 @@ def addend(estimate: str, alpha: float) -> float:
     if estimate not in ESTIMATES:
         raise DataError(f"estimate: {estimate!r} is unknown; choose from {', '.join(ESTIMATES)}")
     lowest = 1.0 if estimate == "map" else 0.0
-    if isinstance(alpha, str) or not lowest <= alpha < np.inf:
+    if not isinstance(alpha, Real) or not lowest <= alpha < np.inf:
         why = "; below 1 the mode is not unique" if estimate == "map" else ""
         raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
     return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]

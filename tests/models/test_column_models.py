@@ -24,7 +24,7 @@ from nbspam.models import (
 )
 from nbspam.models.base import DataError
 from stress import peers
-from support import PAIR_MODELS, ROOT
+from support import COLUMN_MODELS, PAIR_MODELS, ROOT
 
 
 def textbook(name):
@@ -309,7 +309,7 @@ MANY = sparse.csr_array((2, 10_000))
     ("model", "X", "words"),
     [
         (GaussianNB(var_smoothing=-1e-9), ROWS, "var_smoothing"),
-        (MixedNB(var_smoothing=-1e-9), ROWS, "var_smoothing"),
+        (MixedNB(var_smoothing=None), ROWS, "var_smoothing"),
         (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
         (AODE(min_support=0), ROWS, "min_support"),
         (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
@@ -326,10 +326,16 @@ def test_codes_with_large_gaps_are_refused_before_a_table_for_all_is_made():
         CategoricalNB().fit([[0, 1], [4_000_000_000_000, 0]], [0, 1])
 
 
+NA = object()
+
+
 class Frame(np.ndarray):
-    """What a data frame is to a model: cells, and names of columns."""
+    """What a data frame is to a model: cells, some of them missing, and names of columns."""
 
     columns = ()
+
+    def isna(self):
+        return np.asarray(self) == NA
 
 
 def frame(cells, *names):
@@ -350,6 +356,8 @@ def test_a_frame_with_its_columns_in_another_order_is_refused(Class):
             DataError, match=r"feature names should match .* give the columns a, b"
         ):
             verb(frame(ROWS, "b", "a"))
+    with pytest.raises(DataError, match="other columns"):
+        model.merge(Class().fit(frame(ROWS, "b", "a"), [0, 1]))
     assert not hasattr(model.fit(frame(ROWS, 0, 1), [0, 1]), "feature_names_in_")
 
 
@@ -358,6 +366,21 @@ def test_cells_and_labels_that_are_no_numbers_and_no_names_are_refused():
         GaussianNB().fit([["sun"], ["rain"]], [0, 1])
     with pytest.raises(DataError, match="some labels are text and some are not"):
         GaussianNB().fit(ROWS, [None, "a"])
+
+
+def test_a_missing_value_of_a_frame_may_be_no_number():
+    learnt = GaussianNB().fit(frame([[0, 1], [1, 0], [NA, 1]], "a", "b"), [0, 0, 1])
+    assert learnt.value_count_.tolist() == [[2, 2], [0, 1]]
+
+
+@pytest.mark.parametrize("Class", COLUMN_MODELS)
+def test_a_fit_that_fails_leaves_the_model_as_it_was(Class):
+    model = Class().fit(ROWS, [0, 1])
+    before = model.predict_proba(ROWS).tolist()
+    with pytest.raises(DataError, match="y should be"):
+        model.fit(frame([[3, 2, 1]], "a", "b", "c"), [0, 1])
+    assert model.predict_proba(ROWS).tolist() == before
+    assert not hasattr(model, "feature_names_in_")
 
 
 def test_models_of_other_levels_are_not_merged():

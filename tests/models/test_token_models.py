@@ -408,6 +408,10 @@ MISUSE = [
     ("alpha", lambda: fitted(alpha=np.nan)),
     ("alpha", lambda: fitted(alpha="much")),
     ("alpha", lambda: fitted(alpha="1")),
+    ("alpha", lambda: fitted(alpha=None)),
+    ("alpha", lambda: fitted(alpha=[1.0, 2.0])),
+    ("class_prior: None; give estimated", lambda: fitted(class_prior=None)),
+    ("class_prior: {0: 1}; give", lambda: fitted(class_prior={0: 1})),
     (
         "alpha above 0",
         lambda: ComplementNB(alpha=0, norm=True).fit(THREE, [0, 1, 2]).predict(THREE),
