@@ -344,15 +344,23 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def trouble(self, kind: str, why: str = "") -> None:
-        """Count the reason why a request gets no verdict, and tell the client.
+        """Note the reason why a request gets no verdict, and tell the client.
 
         kind: one of metrics.TROUBLES.
         """
-        self.desk.tally.add(f"trouble {kind}")
+        self.note_trouble(kind, why)
         if self.pending is not None:
             self.pending.cancel()
             self.pending = None
         self.refuse(kind, why)
+
+    def note_trouble(self, kind: str, why: str) -> None:
+        """Count and log the reason why a request gets no verdict or lesson."""
+        desk, address = self.desk, self.transport.get_extra_info("peername")
+        desk.tally.add(f"trouble {kind}")
+        if kind != "failed":  # that has a line of its own
+            client = address[0] if isinstance(address, tuple) else self.peer
+            desk.log.answered(refused=kind, client=client, why=why or REASONS[kind])
 
     def refuse(self, kind: str, why: str) -> None:
         """Tell the client in its protocol's words that there is no verdict."""

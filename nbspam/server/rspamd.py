@@ -329,7 +329,7 @@ class RspamdConnection(HttpConnection):
 
     def forbid(self, status: HTTPStatus, why: str) -> None:
         """Refuse a lesson of a client that may not teach."""
-        self.desk.tally.add("trouble forbidden")
+        self.note_trouble("forbidden", why)
         self.say(status, {"error": why})
 
     def stat(self) -> dict[str, Any]:

@@ -286,7 +286,7 @@ class SpamdConnection(connection.Connection):
 
     def _refuse(self, wrong: RequestError) -> None:
         kind = "forbidden" if wrong.status == Status.UNAVAILABLE else "malformed"
-        self.desk.tally.add(f"trouble {kind}")
+        self.note_trouble(kind, str(wrong))
         self._fail(wrong.status, str(wrong))
 
     def _fail(self, status: Status, why: str) -> None:
