@@ -279,6 +279,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = _OUT_OF_MEMORY
     elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         text = "too many open files; allow more (ulimit -n)"
+    elif isinstance(error, BlockingIOError) and not hasattr(error, "characters_written"):
+        text = "too many processes; allow more (ulimit -u), or use one (-j 1)"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:
         text = "standard output: closed; send it to a file, a pipe or /dev/null"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError

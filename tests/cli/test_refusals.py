@@ -273,6 +273,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
 
 NO_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at once"
 NO_FILES = "too many open files; allow more (ulimit -n)"
+NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
 
 
 @pytest.mark.parametrize(
@@ -282,6 +283,8 @@ NO_FILES = "too many open files; allow more (ulimit -n)"
         (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
         (ImportError("numpy: libx.so: failed to map segment from shared object"), NO_MEMORY),
         (OSError(errno.EMFILE, "Too many open files"), NO_FILES),
+        (OSError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
+        (BlockingIOError(errno.EAGAIN, "write could not complete", 0), "standard output: write"),
     ],
 )
 def test_a_system_that_grants_too_little_is_told_in_one_line(
