@@ -222,7 +222,8 @@ def setup_command(
     _show_quality(found)
     output.save_model(found.classifier, model_path)
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
-    words = [] if model_path == options.default_model_path() else ["-m", model_path]
+    source = click.get_current_context().get_parameter_source("model_path")
+    words = [] if source is click.core.ParameterSource.DEFAULT else ["-m", model_path]
     for name in ("spam_folder", "password_command", "token_command", "tls_ca"):
         if output.is_named(name):
             value = click.get_current_context().params[name]

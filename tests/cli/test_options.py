@@ -180,6 +180,15 @@ def test_paths_in_the_file_may_begin_at_home_and_verbose_names_it(
     assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
 
 
+def test_without_a_home_folder_the_model_is_to_be_given(nbspam, trained, monkeypatch):
+    for name in ("HOME", "XDG_DATA_HOME", "NBSPAM_MODEL"):
+        monkeypatch.delenv(name)
+    # As expanduser says it of a user that the system does not know.
+    monkeypatch.setattr(os.path, "expanduser", str)
+    assert complains(nbspam("classify", stdin=SPAM), 2, "this user has no home folder; set HOME")
+    assert nbspam("classify", "-m", trained, stdin=SPAM)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("command", "option", "status"), [("classify", "exit-code", 3), ("filter", "tempfail", 75)]
 )
