@@ -1,11 +1,11 @@
 """The normal form of text that is not plain ASCII, and the oddities found in it.
 
-Normalisation applies NFKC and case folding; drops invisible characters; turns text round that
-an override shows from right to left; replaces look-alikes from other alphabets inside Latin
-words, small capitals and letters in boxes by Latin letters; drops the marks of a Latin word if
-three letters or more have some; cuts runs of Chinese, Japanese and Thai, which have no spaces,
-into pairs of characters; and replaces every character that is not a letter, mark, digit or
-currency sign by a space.
+Normalisation applies NFKC and case folding; drops invisible characters, the strokes that lengthen
+Arabic words, and the dot that folding puts on a Turkish i; turns text round that an override shows
+from right to left; replaces look-alikes from other alphabets inside Latin words, small capitals
+and letters in boxes by Latin letters; drops the marks of a Latin word if three letters or more
+have some; cuts runs of Chinese, Japanese and Thai, which have no spaces, into pairs of characters;
+and replaces every character that is not a letter, mark, digit or currency sign by a space.
 """
 
 import re
@@ -25,9 +25,10 @@ _LOOK_ALIKES = str.maketrans(
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
 SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
-# Format characters and other invisible characters.
+# Format characters, other invisible characters, and the stroke that lengthens Arabic words.
 INVISIBLE = (
-    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "[\u00ad\u0600-\u0605\u061c\u0640\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f"
+    "\u202a-\u202e"
     "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
     "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -145,7 +146,8 @@ def normal_form(visible: str) -> str:
     visible = re.sub(_MANY, _few_marks, visible)
     if re.search(_MAY_BE_BOXED, visible):
         visible = visible.translate(_boxed())
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    folded = unicodedata.normalize("NFKC", visible).casefold()
+    return unicodedata.normalize("NFKC", folded.replace("i\u0307", "i"))
 
 
 def without_many_marks(text: str) -> str:
