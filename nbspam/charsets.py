@@ -18,7 +18,7 @@ from nbspam.errors import UsageError
 # punycode take quadratic time, unicode_escape is not a charset, utf-7 hides text.
 _KNOWN = (
     r"(us-?)?ascii|utf-?(8|16|32)(-?[bl]e)?|(cs)?(iso|8859)[-_a-z0-9]*|latin-?\d*|windows-?\d+j?"
-    r"|cp-?\d+|koi8[-_](r|u|t)|gb[-_k0-9]+|big5[-_a-z0-9]*|(cs)?euc[-_a-z]+|s(hift)?_?jis[-_a-z0-9]*"
+    r"|(cp|ibm)-?\d+|koi8[-_](r|u|t)|gb[-_k0-9]+|big5[-_a-z0-9]*|(cs)?euc[-_a-z]+|s(hift)?_?jis[-_a-z0-9]*"
     r"|ks_?c[-_0-9]+|tis-?620|hz(-gb-2312)?|mac[-_a-z]+|johab"
 )
 # Declared subsets of charsets, and the supersets in which the text really is; and names that
@@ -31,6 +31,7 @@ _CODECS = {
         "cp949": "ks_c_5601-1987 euc-kr windows-949",
         "cp932": "shift_jis shift-jis sjis windows-31j",
         "cp874": "tis-620 windows-874",
+        "iso2022_jp_ext": "cp50220 cp50221 cp50222",
     }.items()
 }
 _CODEC_OF = {name: codec for codec, names in _CODECS.items() for name in names}
@@ -95,13 +96,14 @@ class _DeclaredCharset(NamedTuple):
 @lru_cache(maxsize=256)
 def _declared(declared: str) -> _DeclaredCharset:
     name = declared[:_MAX_NAME].strip(" \"'").lower()
-    has_ascii = not name.startswith(_NOT_ASCII)
     known = _ORDERED.sub(r"\1", name.removeprefix("x-"))
+    known = _CODEC_OF.get(known, known)
+    has_ascii = not known.startswith(_NOT_ASCII)
     if name in ("", "utf-8", "utf8"):
         return _DeclaredCharset(name, "utf-8", None, True, has_ascii)
     if re.fullmatch(_KNOWN, known) is not None:
         with suppress(LookupError):
-            found = codecs.lookup(_CODEC_OF.get(known, known))
+            found = codecs.lookup(known)
             return _DeclaredCharset(name, found.name, found.decode, False, has_ascii)
     return _DeclaredCharset(name, "", None, False, has_ascii)
 
@@ -168,11 +170,11 @@ def to_utf8(
     """
     name, codec, decode, may_be_utf8, has_ascii = _declared(declared or "")
     # Most text is ASCII, whatever it is declared to be.
-    if has_ascii and data.isascii() and not (may_be_utf8 and ESCAPE in data):
+    if has_ascii and data.isascii() and not (ESCAPE in data and (may_be_utf8 or not codec)):
         return data, None if codec else "charset-unknown"
     if may_be_utf8 and is_utf8(data) and (ESCAPE not in data or data.find(b"\x1b$") < 0):
         return data.removeprefix(codecs.BOM_UTF8), None
-    if data.startswith(MARKED) and (not name or name.startswith("utf")):
+    if data.startswith(MARKED) and (not name or not codec or name.startswith("utf")):
         return _utf8(data.decode(_marked(data), "replace")), None
     if decode is not None and codec != "ascii":
         try:
