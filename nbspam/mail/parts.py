@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from nbspam.charsets import CharsetGuess
+from nbspam.charsets import MARKED, CharsetGuess
 from nbspam.mail.headers import (
     HEAD,
     HEADS,
@@ -196,7 +196,7 @@ _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
     b"txt": b"text/plain",
     **dict.fromkeys((b"htm", b"html", b"xhtml", b"shtml", b"svg"), b"text/html"),
-    b"eml": b"message/rfc822",
+    **dict.fromkeys((b"eml", b"mht", b"mhtml"), b"message/rfc822"),
     b"ics": b"text/calendar",
     b"vcf": b"text/vcard",
 }
@@ -212,6 +212,7 @@ SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 3, 2, 1, 0
 # Lines of base64 in a part that is read raw.
 _BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
+_SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
 _LOOKS_LIKE = ((b"base64", _BASE64_LINES), (b"quoted-printable", _QUOTED_BYTE))
 _UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
@@ -549,6 +550,8 @@ def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) ->
     if named is None and kind.startswith(_MEDIA):
         return b""
     sample = decode_transfer(body[:_SNIFFED], encoding)
+    if named and sample.startswith(MARKED):  # UTF-16
+        return named
     if not sample.strip() or _BINARY.search(sample):
         return b""
     if named is None and _MAIL.match(sample):
@@ -579,6 +582,8 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     if encoding == b"base64":
         return decode_base64(body)
     if encoding == b"quoted-printable":
+        if body.find(b"= ") >= 0 or body.find(b"=\t") >= 0:
+            body = _SOFT_BREAK.sub(b"=\n", body)
         return a2b_qp(body)
     if encoding in _UUENCODE:
         from nbspam.mail.wrappings import uudecoded

@@ -164,6 +164,11 @@ def test_transfer_encodings_change_nothing(text):
     assert others == [plain, plain]
 
 
+def test_blanks_behind_a_soft_line_break_change_nothing():
+    head = b"Content-Transfer-Encoding: quoted-printable\n\n"
+    assert body(head + b"che= \nap pi=\t  \nlls = x") == "cheap pills = x"
+
+
 def test_line_ends_change_nothing(mails):
     for path in sorted(mails.rglob("*.eml"))[::4]:
         data = path.read_bytes().replace(b"\r\n", b"\n")
