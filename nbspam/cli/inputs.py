@@ -27,7 +27,7 @@ from nbspam.cli.options import (
     rule_of,
 )
 from nbspam.cli.output import is_named, or_standard_input, report_lack, tell_waiting, warn
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import COMPRESSED, Rememberer, TextColumns, holds_many, listed
@@ -468,6 +468,7 @@ def loaded_model(model_path: str) -> "AnyClassifier":
     """
     from nbspam.store.open import load_classifier, with_lists
 
+    check_there(model_path)
     classifier = with_lists(load_classifier(model_path), model_path)
     check_kind(model_path, schema_of(classifier) is not None)
     return classifier
@@ -478,7 +479,7 @@ def check_kind(model_path: str, is_table: bool) -> None:
     context = click.get_current_context()
     root, name = context.find_root().command, str(context.command.name)
     assert isinstance(root, click.Group)
-    if is_table == (getattr(context.command, "group", "") == "table"):
+    if is_table == _is_for_tables():
         return
     if not is_table:
         raise UsageError(
@@ -495,6 +496,22 @@ def check_kind(model_path: str, is_table: bool) -> None:
     raise UsageError(f"{model_path}: the model of a table; {use}")
 
 
+def _is_for_tables() -> bool:
+    return getattr(click.get_current_context().command, "group", "") == "table"
+
+
+def check_there(model_path: str) -> None:
+    """Raise ModelFileError if the model that a command of tables needs is missing.
+
+    The library, which does not know the command, would advise to train one of mail.
+    """
+    if _is_for_tables() and not os.path.exists(model_path):
+        raise ModelFileError(
+            f"{model_path}: no such model; train one with: nbspam table train SOURCE"
+            f" --target NAME -m {model_path}"
+        )
+
+
 def merged_models(paths: Sequence[str], day: int) -> "Merged":
     """Return the sum of models of the running command's kind; raises NbspamError.
 
@@ -504,6 +521,7 @@ def merged_models(paths: Sequence[str], day: int) -> "Merged":
 
     for path in paths:
         say(f"model {path}")
+        check_there(path)
     merged = merge(paths, day)
     check_kind(paths[0], schema_of(merged.classifier) is not None)
     return merged

@@ -50,7 +50,8 @@ class Value(click.ParamType[object]):
         try:
             return self._read(value)
         except ValueError:
-            self.fail(f"{value}: {self._wrong}", param, ctx)
+            shown = value or "''"
+            self.fail(f"{shown}: {self._wrong}", param, ctx)
 
 
 def _require(is_right: bool) -> None:
@@ -80,6 +81,11 @@ def _class_prior(text: str) -> str | tuple[float, ...]:
     prior = tuple(float(part) for part in text.split(","))
     _require(min(prior) > 0 and abs(sum(prior) - 1) <= 1e-9)
     return prior
+
+
+def _name(text: str) -> str:
+    _require(bool(text))
+    return text
 
 
 def _named_path(text: str) -> tuple[str, str]:
@@ -146,6 +152,7 @@ CLASS_PRIOR = Value(
     "prior", _class_prior, "not probabilities that sum to 1; write them as 0.3,0.7"
 )
 COST = Value("cost", _number_above_zero, "not a number above 0; a miss costs 1")
+FILE = Value("file", _name, "an empty name; give that of a file")
 NAMED_PATH = Value("label", _named_path, "not NAME=PATH; write it as --label work=mail/work")
 SHARE = Value("share", _share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value("share", _or(ESTIMATED, _share), _WRONG_SHARE)
@@ -306,6 +313,7 @@ model_option = frame.titled(
         "-m",
         "--model-file",
         "model_path",
+        type=FILE,
         envvar="NBSPAM_MODEL",
         default=default_model_path,
         metavar="FILE",
@@ -422,7 +430,9 @@ tokens_option = click.option(
 
 def output_option(text: str) -> frame.Decorator:
     """Return the required option that names the file to write; text: its help."""
-    return click.option("-o", "--output", "output_path", required=True, metavar="FILE", help=text)
+    return click.option(
+        "-o", "--output", "output_path", type=FILE, required=True, metavar="FILE", help=text
+    )
 
 
 def picture_option(text: str) -> frame.Decorator:

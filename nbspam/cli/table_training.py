@@ -222,6 +222,7 @@ def table_unlearn_command(rows: inputs.Rows, model_path: str, as_json: bool) -> 
 def _stored_table(model_path: str) -> "StoredTable":
     from nbspam.store.tables import StoredTable, open_stored
 
+    inputs.check_there(model_path)
     model = open_stored(model_path)
     if not isinstance(model, StoredTable):
         inputs.check_kind(model_path, is_table=False)

@@ -337,9 +337,9 @@ def _checksum(memory: mmap.mmap) -> int:
 
 def _check_header(path: str, memory: mmap.mmap) -> Identity:
     """Return the identity of a model; raise ModelFileError unless its header fits the file."""
-    again = f"train it again with: nbspam train SOURCE -m {path}, or restore a copy"
+    again = "write it again as it was made, or restore a copy"
     if memory[: len(PREFIX)] != PREFIX:
-        raise ModelFileError(f"{path}: not a model; give a file that nbspam train wrote with -m")
+        raise ModelFileError(f"{path}: not a model; give a file that nbspam wrote with -m")
     if len(memory) < _HEADER.size:
         raise ModelFileError(f"{path}: truncated within its first {_HEADER.size} bytes; {again}")
     _, _, version, length, checksum, _ = _HEADER.unpack_from(memory)
@@ -391,7 +391,7 @@ def read_snapshot(path: str, copy: str | None = None) -> Snapshot:
         return Snapshot(read_plain_dict(memory, _HEADER.size), identity, stamp)
     except RefusedError as error:
         raise ModelFileError(
-            f"{path}: {error}, so it is not a model; give a file that nbspam train wrote"
+            f"{path}: {error}, so it is not a model; give a file that nbspam wrote"
         ) from error
     except ModelFileError:
         if copy:  # made while the file was changed in its place
@@ -487,9 +487,7 @@ def _map(path: str, copy: str | None) -> tuple[mmap.mmap, Stamp]:
             status = os.fstat(descriptor)
             _check_kind(path, status)
             if not status.st_size:
-                raise ModelFileError(
-                    f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
-                )
+                raise ModelFileError(f"{path}: empty, not a model; write it again, or remove it")
             stamp = stamp_of_status(status)
             return _memory(descriptor, stamp, copy, path), stamp
         finally:

@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 
 from nbspam.server import supervisor, worker
+from nbspam.store import modelfile
 from support import SPAM, complains, run_nbspam, write_files
 
 # Wrong usage: status 2.
@@ -20,6 +21,8 @@ USAGE = r"""
 words x | unexpected extra argument
 --pears | No such option
 classify --pears | No such option
+classify -m "" | nbspam: --model-file '': an empty name; give that of a file
+shard 1/2 $FOLDER -o "" | nbspam: --output '': an empty name; give that of a file
 train --force . | No such option '--force'; see `nbspam train --help`
 classify --modle-file x | Did you mean '--model-file'?
 cluster | Missing
@@ -161,7 +164,11 @@ table query -m no.json | no.json: No such file
 table query -m $MELONS | not a model
 table query -m broken.json | not JSON
 doubts $FOLDER/ham | none has a label
-doubts -m nowhere $FOLDER | nowhere: no such model
+doubts -m nowhere $FOLDER | nowhere: no such model; train one with: nbspam train SOURCE -m nowhere
+table classify -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
+table unlearn -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
+table merge no $TABLE -o $OTHER | train one with: nbspam table train SOURCE --target NAME -m no
+merge truncated $MODEL -o $OTHER | its header says 4096); write it again as it was made, or restore a
 table classify $FOLDER -m $TABLE | a folder; give a table
 """
 ROWS = [(2, row) for row in USAGE.split("\n")] + [(1, row) for row in UNREADABLE.split("\n")]
@@ -172,6 +179,7 @@ FILES = {
     "list": b"[]",
     "broken.json": b'{"variables": [',
     "other.json": b"[1, 2]",
+    "truncated": modelfile._header(4096, 0) + b"x",
 }
 
 

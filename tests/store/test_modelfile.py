@@ -433,9 +433,7 @@ def test_a_pickle_that_would_run_a_command_does_not_run_it(tmp_path, protocol):
     trap = tmp_path / "ran"
     body = pickle.dumps({"a": Command(f"touch {trap}")}, protocol)
     (tmp_path / "m").write_bytes(forged(body))
-    assert refusal(tmp_path / "m").endswith(
-        "so it is not a model; give a file that nbspam train wrote"
-    )
+    assert refusal(tmp_path / "m").endswith("so it is not a model; give a file that nbspam wrote")
     assert not trap.exists()
 
     pickle.loads((tmp_path / "m").read_bytes())  # it does work
