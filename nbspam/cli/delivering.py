@@ -78,7 +78,7 @@ addition_options = options.filling(
 )
 @click.option(
     "--sure",
-    type=click.FloatRange(0.5, 1, min_open=True),
+    type=options.FiniteRange(0.5, 1, min_open=True),
     default=0.99,
     show_default=True,
     metavar="P",

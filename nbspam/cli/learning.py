@@ -231,7 +231,7 @@ def relabel_command(
 )
 @click.option(
     "--half-life",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.FiniteRange(min=0, min_open=True),
     metavar="DAYS",
     help="Let counts fade: halve them every DAYS days.",
 )

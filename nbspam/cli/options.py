@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -52,6 +52,17 @@ class Value(click.ParamType[object]):
         except ValueError:
             shown = value or "''"
             self.fail(f"{shown}: {self._wrong}", param, ctx)
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers; click's own ranges take nan, and inf without an upper end."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number that a word states, or fail."""
+        number = super().convert(value, param, ctx)
+        return number if isfinite(number) else self.fail(f"{value} is not a number", param, ctx)
 
 
 def _require(is_right: bool) -> None:

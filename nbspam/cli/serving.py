@@ -154,13 +154,13 @@ class Serve(Command):
     ),
     click.option(
         "--reject-above",
-        type=click.FloatRange(0, 1),
+        type=options.FiniteRange(0, 1),
         metavar="P",
         help="Reject mail through --milter whose probability of spam is above P.",
     ),
     click.option(
         "--quarantine-above",
-        type=click.FloatRange(0, 1),
+        type=options.FiniteRange(0, 1),
         metavar="P",
         help="Let Postfix hold mail whose probability of spam is above P.",
     ),

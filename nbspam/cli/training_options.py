@@ -60,7 +60,7 @@ _estimate_option = click.option(
 _dependent_options = (
     click.option(
         "--min-support",
-        type=click.FloatRange(min=0, min_open=True),
+        type=options.FiniteRange(min=0, min_open=True),
         metavar="N",
         help="Let only values of N documents be parents.  [default: 1]  For aode, a2de and akde.",
     ),
@@ -226,7 +226,7 @@ rounds_options = (
     ),
     click.option(
         "--epsilon",
-        type=click.FloatRange(min=0, min_open=True),
+        type=options.FiniteRange(min=0, min_open=True),
         metavar="X",
         help="Stop EM when no probability changes by X.  [default: .0001, or when Q gains little]",
     ),

@@ -32,6 +32,16 @@ classify --jobs x | nbspam: --jobs 'x' is not a whole number; see `nbspam classi
 cluster -k 2 --restarts 10001 | nbspam: --restarts 10001 is not in the range 1<=x<=10000
 table cluster -k 2 --restarts 10001 | --restarts 10001 is not in the range 1<=x<=10000
 table train --restarts 10001 | --restarts 10001 is not in the range 0<=x<=10000
+prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam prune --help`
+prune --half-life inf | --half-life inf is not a number
+prune --half-life 0 | --half-life 0.0 is not in the range x>0
+filter --sure nan | --sure nan is not a number
+serve --reject-above nan | --reject-above nan is not a number
+serve --quarantine-above nan | --quarantine-above nan is not a number
+train --min-support inf $FOLDER | --min-support inf is not a number
+train --unlabelled . --epsilon nan $FOLDER | --epsilon nan is not a number
+table train --epsilon nan | --epsilon nan is not a number
+classify --prior spam=nan $FOLDER | --prior: not shares between 0 and 1
 table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
@@ -168,7 +178,7 @@ doubts -m nowhere $FOLDER | nowhere: no such model; train one with: nbspam train
 table classify -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
 table unlearn -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
 table merge no $TABLE -o $OTHER | train one with: nbspam table train SOURCE --target NAME -m no
-merge truncated $MODEL -o $OTHER | its header says 4096); write it again as it was made, or restore a
+merge truncated $MODEL -o $OTHER | its header says 4096); write it again as it was made
 table classify $FOLDER -m $TABLE | a folder; give a table
 """
 ROWS = [(2, row) for row in USAGE.split("\n")] + [(1, row) for row in UNREADABLE.split("\n")]
