@@ -159,7 +159,7 @@ def defaults(ctx: click.Context) -> dict[str, Any]:
 def _tables(
     group: click.Group, ctx: click.Context, path: str, tables: dict[str, Any], above: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tables of a file by name, `table.train` for one in another; UsageError."""
+    """Yield the tables of a file by name, such as `table.train`; raises UsageError."""
     names = [*([] if above else [COMMON_TABLE]), *group.list_commands(ctx)]
     for name, keys in tables.items():
         table = above + name

@@ -141,7 +141,7 @@ class CommandGroup(click.Group):
     groups=COMMAND_GROUPS,
     modules=_MODULES,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`nbspam COMMAND --help` is short; `nbspam help COMMAND` has the whole of it.",
+    epilog="`nbspam COMMAND --help` is short; `nbspam help COMMAND` is complete.",
 )
 @click.version_option(__version__, prog_name="nbspam")
 def cli() -> None:
@@ -161,7 +161,7 @@ def cli() -> None:
     groups=TABLE_GROUPS,
     modules=_TABLE_MODULES,
     prefix="table_",
-    epilog="`nbspam help table COMMAND` has the whole help of a command.",
+    epilog="`nbspam help table COMMAND` is the complete help of a command.",
 )
 def table_command() -> None:
     """Learn and judge rows of a table, whose columns are categories or numbers.
@@ -179,7 +179,7 @@ def table_command() -> None:
 @click.argument("names", nargs=-1, metavar="[COMMAND]")
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
-    """Show all that there is to know of a command, or list all commands.
+    """Show the complete help of a command, or list all commands.
 
     \b
     nbspam help

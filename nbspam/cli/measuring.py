@@ -119,7 +119,7 @@ def trial_form_options(what: str) -> Decorator:
             "--errors",
             metavar="FILE",
             help="Write the wrong answers to FILE, or with - below the report.  A line"
-            " has answer, given class, probability of the answer, and name; the surest mistakes"
+            " has answer, true class, probability of the answer, and name; the surest mistakes"
             " come first.",
         ),
         click.option(

@@ -435,7 +435,7 @@ def number_option(default: int, thing: str) -> frame.Decorator:
 
 
 tokens_option = click.option(
-    "--tokens", is_flag=True, help="Show every token, runs of characters, too, on its own."
+    "--tokens", is_flag=True, help="Show every token by itself, also runs of characters."
 )
 
 
@@ -536,7 +536,7 @@ def report_options(what: str) -> tuple[frame.Decorator, frame.Decorator]:
 
 
 def rule_of(decision: Decision, deciding: "AnyClassifier | Trial") -> "Rule":
-    """Return the rule that follows from the stated costs, or else the default; UsageError."""
+    """Return the rule that follows from the stated costs, else the default; raises UsageError."""
     from nbspam.decision import FP_COST, HAM_AND_SPAM, cutoffs
 
     fp_cost, unsure_cost = decision.fp_cost, decision.unsure_cost

@@ -43,7 +43,7 @@ def echo_rows(rows: Iterable[Iterable[str]]) -> None:
 
 
 def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
-    """Write rows as `echo_rows` prints them into the file that an option names; InputError."""
+    """Write rows, as `echo_rows` prints them, to the file of an option; raises InputError."""
     from nbspam.printing import write_lines
 
     try:

@@ -138,7 +138,7 @@ class Serve(Command):
     click.option(
         "--peer-users",
         is_flag=True,
-        help="On sockets at paths: take the connecting user for the mail's, except for root.",
+        help="On sockets at paths: mail is that of the user who connects, except root.",
     ),
     click.option(
         "--users",
