@@ -198,7 +198,7 @@ class AnyClassifier(ABC):
 
     @abstractmethod
     def reasons_for(self, given: Any, towards: int, against: int) -> Weighed:
-        """Return the share of each part of an input in the log-odds of two classes; InputError."""
+        """Return each part's share in the log-odds of two classes; raises InputError."""
 
     @property
     def lack(self) -> str | None:

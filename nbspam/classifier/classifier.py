@@ -201,7 +201,7 @@ class Classifier(AnyClassifier):
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
-        """Return the share of each token of an item in the log-odds of two classes; InputError."""
+        """Return each token's share in the log-odds of two classes; raises InputError."""
         (document,) = self.documents([message_of_item(given, self.settings)])
         return self.reasons(document, towards, against)
 

@@ -109,7 +109,7 @@ class FeatureClassifier(AnyClassifier):
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
-        """Return the share of each token of an item in the log-odds of two classes; InputError."""
+        """Return each token's share in the log-odds of two classes; raises InputError."""
         present = self.presence([message_of_item(given, self.settings)])[0]
         return self.reasons(present, towards, against)
 

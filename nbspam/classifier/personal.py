@@ -129,7 +129,7 @@ def known_of(classifier: Classifier, keys: Keys) -> KnownTokens:
 
 
 def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> TokenEntries:
-    """Return the own counts of each document's user; an owner None has no lessons."""
+    """Return each document's tokens in its owner's counts; None: an owner without lessons."""
     n_entries, n_docs = len(documents.columns), documents.n_docs
     found = TokenEntries(
         np.array([own is not None for own in owners]),

@@ -32,13 +32,7 @@ from nbspam.settings import PRESENCE, UNBOUNDED, Bounds, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, read_to_learn
 from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, concatenated
-from nbspam.tokens.tokenizer import (
-    TokenBatch,
-    batch_vocabulary,
-    batches,
-    groups_of,
-    tokenize,
-)
+from nbspam.tokens.tokenizer import TokenBatch, batch_vocabulary, batches, groups_of, tokenize
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers, ordered_map
 

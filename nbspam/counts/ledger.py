@@ -356,7 +356,8 @@ def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
 
 # A table of changes can have negative numbers.  If a person confirms the class of a message, it
 # stays in its class.  A reader of a model overlays this table on the model's counts, which needs
-# no sort and keeps all columns (`overlaid`); a writer of a new file adds the two (`added`).
+# no sort and keeps all columns (`overlaid`), except for plain sums (`added`).  A writer of a new
+# file also keeps what the counts cannot hold (`store.assembly.compacted`).
 
 
 class LabelChange(NamedTuple):

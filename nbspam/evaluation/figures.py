@@ -390,7 +390,7 @@ def of_many(part: int, whole: int, columns: int) -> Markup:
 
 
 def _lines(start: int, end: int, columns: int, size: int) -> str:
-    """Return the path of a line for each row of places, dashes of which are the squares."""
+    """Return the path of the squares from `start` on: a line for each row, dashed into squares."""
     path = ""
     while start < end:
         row, column = divmod(start, columns)

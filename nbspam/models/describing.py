@@ -21,14 +21,7 @@ from nbspam.models.columns import (
     Levels,
     count_cells,
 )
-from nbspam.models.dependent import (
-    A2DE,
-    AKDE,
-    ALL_ROOTS,
-    AODE,
-    SPODE,
-    TAN,
-)
+from nbspam.models.dependent import A2DE, AKDE, ALL_ROOTS, AODE, SPODE, TAN
 from nbspam.models.gaussian import GaussianNB, MixedNB
 from nbspam.models.network.network import BayesianNetwork
 

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.base import (
-    DataError,
-    Statistics,
-    checked_matrix,
-    is_sparse,
-    sums_by_class,
-)
+from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse, sums_by_class
 from nbspam.models.smoothing import (
     SmoothedModel,
     addend,

@@ -31,12 +31,7 @@ from nbspam.classifier.personal import OwnCounts, n_learned, own_of
 from nbspam.counts.counting import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import Stamp, resolved, stamp_of
-from nbspam.errors import (
-    InputError,
-    ModelFileError,
-    NbspamError,
-    UsageError,
-)
+from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.mail.address_lists import (
     AddressLists,
     ListMatch,

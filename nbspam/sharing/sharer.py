@@ -22,13 +22,7 @@ from nbspam.disk import locked, make_folder, parent_folder, resolved
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sharing.logs import LogEnd, SharedLog
-from nbspam.sharing.order import (
-    OrderedLessons,
-    checksum,
-    filed_before,
-    in_order,
-    lost_lessons,
-)
+from nbspam.sharing.order import OrderedLessons, checksum, filed_before, in_order, lost_lessons
 from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
 from nbspam.sharing.records import (
     ForeignRecordError,

@@ -107,7 +107,7 @@ def beside(index: str, path: str) -> str:
 
 
 def standard_input(given: BinaryIO | None) -> BinaryIO:
-    """Return the stream to read for the path "-": the given one, else sys.stdin; InputError."""
+    """Return the stream of the path "-": the given one, else sys.stdin; raises InputError."""
     if given is not None:
         return given
     if sys.stdin is None:

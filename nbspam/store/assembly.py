@@ -49,14 +49,7 @@ from nbspam.counts.table import (
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import UsageError
 from nbspam.settings import PRESENCE, Settings
-from nbspam.tokens.sparse import (
-    Documents,
-    Vocabulary,
-    join,
-    no_documents,
-    take_in_slices,
-    united,
-)
+from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, take_in_slices, united
 
 
 class ModelMessages(NamedTuple):

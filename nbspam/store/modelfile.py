@@ -315,7 +315,7 @@ def _header(length: int, checksum: int) -> bytes:
 
 
 def _checksum(memory: mmap.mmap) -> int:
-    """Return the 32-bit checksum of a file, computed with 0 in the place of the checksum.
+    """Return the 32-bit checksum of a file, computed with 0 in place of the checksum.
 
     Each chunk of 1 MiB is a table of 64-bit words.  The xor of every row and of every column
     goes into a CRC-32, and then the rest after the last whole chunk.  A flipped bit changes

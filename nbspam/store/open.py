@@ -65,7 +65,7 @@ def load_classifier(path: str, whole: bool = False) -> AnyClassifier:
 
 
 def with_lists(classifier: _Classifier, path: str) -> _Classifier:
-    """Return a classifier with the lists beside its model, if it judges mail; InputError."""
+    """Return a classifier of mail with the lists beside its model; raises InputError."""
     if not os.path.lexists(f"{resolved(path)}.lists"):  # no start waits for imports
         return classifier
     from nbspam.mail.address_lists import ListsBeside, read_lists
@@ -153,7 +153,7 @@ def write_model_file(
     journal: Journal | None = None,
     finish: Finish | None = None,
 ) -> None:
-    """Write a model file in the place of the old one; the caller holds the lock.
+    """Write a model file in place of the old one; the caller holds the lock.
 
     path: from `resolved`.  journal: that of the old one, if it was just read.  finish: see
     `write_model`.

@@ -116,7 +116,7 @@ class TableClassifier(AnyClassifier):
         )
 
     def reasons_for(self, given: Record, towards: int, against: int) -> Weighed:
-        """Return the share of each value of a row in the log-odds of two classes; InputError."""
+        """Return each value's share in the log-odds of two classes; raises InputError."""
         return self.reasons(coded([given], self.schema).X[0], towards, against)
 
     def reasons(self, X: Floats, towards: int, against: int) -> Weighed:

@@ -14,13 +14,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError
-from nbspam.models import (
-    COUNTED,
-    ESTIMATORS,
-    NUMBERS_GIVEN,
-    NUMERIC_MODELS,
-    new_column_model,
-)
+from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
 from nbspam.printing import amount_text
 from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, option_name

@@ -170,7 +170,7 @@ def _in_latin(text: str) -> tuple[str, bool]:
 
 
 def without_symbols(text: str) -> str:
-    """Return folded text with spaces in the place of symbols."""
+    """Return folded text with spaces in place of symbols."""
     return re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", text))
 
 

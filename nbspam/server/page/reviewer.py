@@ -35,9 +35,9 @@ from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 
-UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
+UNJUDGED = "unjudged"  # instead of the verdict of a message that could not be judged
 _AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
-_MAILBOXES = 16  # of which is known where their messages were
+_MAILBOXES = 16  # in which the places of messages are remembered
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
 
 Result = TypeVar("Result")
