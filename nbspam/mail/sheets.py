@@ -35,8 +35,8 @@ _MAX_STEPS = 512  # of one sheet
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
 _LONGEST_SELECTOR = _MAX_NESTED = 10_000  # bytes of one that is read, and of those that others add
 # Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
-# last one of a selector, and compounds that the parser's engine looks for.
-_MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
+# last one of a selector, and compounds that the parser's engine looks for, and bytes of one.
+_MAX_RULES, _MAX_BITS, _MAX_MARKS, _MAX_ASKED = 100, 500, 32, 200
 
 # Texts that sheets add to a tree, their characters, and relatives that are looked at for them.
 _MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
@@ -59,7 +59,7 @@ _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
 _GROUPS = (b"@supports", b"@layer", b"@container")
 # Statements without a block, such as @import.
 _STATEMENTS = re.compile(rb"\A\s*+(?:@[^;]*+;\s*+)++")
-_FEATURE = re.compile(rb"\(\s*([a-z-]+)\s*:\s*([^()]*)\)")
+_FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+:([^()]*+)\)")
 _WIDTHS = (b"width", b"device-width")
 _SCREEN = {b"orientation": b"landscape", b"prefers-color-scheme": b"light"}
 # Text before or after the content of elements.
@@ -365,7 +365,7 @@ def _selector(text: bytes) -> _Selector | None:
         if compound == b":root":
             compound, roots = b"html", roots + 1
         plain = _plain_keys(compound)
-        if plain is None and not _SIMPLE_PSEUDO.match(compound):
+        if plain is None and not (len(compound) <= _MAX_ASKED and _SIMPLE_PSEUDO.match(compound)):
             return None
         keys.append(plain or frozenset())
         asked.append(compound if plain is None else b"")

@@ -1,5 +1,6 @@
 """Header lines: folding, encoded words, parameters."""
 
+import time
 from base64 import b64encode
 from email.header import Header
 
@@ -73,6 +74,14 @@ def test_a_header_line_has_a_name_and_a_colon(data, is_header):
 )
 def test_values_are_decoded(value, text):
     assert headers.decode_value(value).decode() == text
+
+
+@pytest.mark.parametrize("piece", [b"=?a?q?x", b"=?a?q?", b"=?", b"=?a?q?x?=", b"?="])
+def test_no_long_name_of_a_file_takes_long(piece):
+    name = piece * 20_000 + b"%0A?="  # line feeds stand in no other value
+    start = time.process_time()
+    parse_message(b"Content-Disposition: attachment; filename*=utf-8''" + name + b"\n\n")
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("encoding", ["B", "Q"])
