@@ -5,6 +5,7 @@ several messages; the server gathers head and body of each, judges it at its end
 """
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nbspam.mail.verdict_headers import checked_tag, headers_of
@@ -58,9 +59,9 @@ class MilterConnection(Connection):
         self.buffer = bytearray()
         self.actions = 0
         self.unanswered = 0  # flags of commands to which no answer is expected
-        # Headers that only filters write, by names in lower case; and those of the message.
+        # Headers that only filters write, by names in lower case, and how often it has each.
         self.filters = {each.lower().encode() for each in desk.choices.headers.names}
-        self.ours: list[bytes] = []
+        self.ours: Counter[bytes] = Counter()
         self.subject = b""
         self.queue = ""
         self.is_refused = False  # there was no room for the message; the answer at its end says so
@@ -186,7 +187,7 @@ class MilterConnection(Connection):
             self.add(name + b":" + space + value + b"\n")
             name = name.lower()
             if name in self.filters or name.startswith(_FORGED):
-                self.ours.append(name)
+                self.ours[name] += 1
             if name == b"subject" and not self.subject:
                 self.subject = value.strip()
         elif command == _END_OF_HEAD:
@@ -210,7 +211,7 @@ class MilterConnection(Connection):
     def forget(self) -> None:
         """Forget the message: it was answered, or will not be sent to its end."""
         self.let_go()
-        self.ours, self.queue, self.subject = [], "", b""
+        self.ours, self.queue, self.subject = Counter(), "", b""
         self.recipients.clear()
         self.rests, self.is_refused = True, False
 
@@ -255,9 +256,9 @@ class MilterConnection(Connection):
     def removals(self) -> Iterator[bytes]:
         """Yield the packets that remove headers which the sender has forged."""
         if self.actions & _CHANGE_HEADERS:
-            for name in sorted(set(self.ours)):
+            for name, times in sorted(self.ours.items()):
                 # From the last one on, because the numbers of those behind it change.
-                for number in range(self.ours.count(name), 0, -1):
+                for number in range(times, 0, -1):
                     yield packet(_CHANGE, _LENGTH.pack(number) + name.title() + b"\0\0")
 
     def written(self, command: bytes, place: int, name: bytes, value: bytes) -> bytes:

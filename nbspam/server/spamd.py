@@ -22,7 +22,7 @@ _EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
 _JUDGING = {"CHECK", "SYMBOLS"} | _EXPLAINED  # without the message in the answer
 _COMMANDS = {"TELL", "PING", "SKIP"} | _REWRITING | _JUDGING
 _LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
-_HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
+_HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:([^\r\n]*+)\Z")
 _NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
 
 
@@ -86,7 +86,7 @@ def parse_head(head: bytes) -> Request:
         found = _HEADER.match(line.rstrip(b"\r"))
         if found is None:
             raise RequestError(Status.PROTOCOL, "a header line is not NAME: VALUE")
-        headers[found[1].decode().lower()] = found[2].decode("utf-8", "replace")
+        headers[found[1].decode().lower()] = found[2].strip(b" \t").decode("utf-8", "replace")
     return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
 
 
