@@ -444,26 +444,28 @@ class StoredModel:
 
         progress: see `_keep_shared`; all changes are in one file then.
         """
-        due = self._growth.copy().note_all(changes)
-        if self._served is not None and (due or self.is_due):
-            due = 0 if self.base.table.n_docs >= _APART else len(changes)
-        due = len(changes) if due and progress is not None else due
+        n_fitted = self._growth.copy().note_all(changes)  # that a new model file takes in
+        if self._served is not None:  # another process fits a large model
+            is_ours = (n_fitted or self.is_due) and self.base.table.n_docs < _APART
+            n_fitted = len(changes) if is_ours else 0
+        elif n_fitted and progress is not None:
+            n_fitted = len(changes)
         progress = progress or self.progress
         is_new = self.is_on_disk and not self.is_there
         outcome = Outcome(notes=(f"{self.path}: a new model",) if is_new else ())
-        if not due:
+        if not n_fitted:
             self._append(changes, progress)
             return outcome
         before = self.base.table.vocabulary
         try:
-            self._fit(changes[:due], progress)
+            self._fit(changes[:n_fitted], progress)
         except NbspamError as error:
             self._append(changes, progress)
             return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
         self._refresh()
-        if changes[due:]:
+        if changes[n_fitted:]:
             # The new base knows other tokens; changes must spell out those that it lacks.
-            rest = respelt(changes[due:], before, self.base.table.vocabulary)
+            rest = respelt(changes[n_fitted:], before, self.base.table.vocabulary)
             self._append(rest, self.progress)
         return outcome
 
