@@ -10,6 +10,7 @@ import pytest
 
 from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
+from nbspam.server.supervisor import _FILES
 from serving import serving
 from support import HAM, ROOT, SPAM, make_maildir
 from test_documents import COMMAND, fits
@@ -172,11 +173,13 @@ def test_alerts_ask_for_metrics_that_there_are():
     assert {*kinds, "model"} <= set(TROUBLES)
 
 
-def test_the_unit_gives_the_server_the_time_it_takes():
+def test_the_unit_gives_the_server_the_time_and_the_files_it_takes():
     text = (ROOT / "contrib" / "nbspam.service").read_text()
     assert (
         float(re.search(r"^TimeoutStopSec=(\d+)$", text, re.M)[1])
         > SERVER_LIMITS.drain_seconds + 5
     )
-    assert int(re.search(r"^LimitNOFILE=(\d+)$", text, re.M)[1]) > 2 * SERVER_LIMITS.connections
+    files = 2 * (SERVER_LIMITS.connections + SERVER_LIMITS.visitors) + _FILES
+    assert int(re.search(r"^LimitNOFILE=(\d+)$", text, re.M)[1]) >= files
+    assert f"a hard limit of {files:,}" in (ROOT / "docs" / "howto" / "running.md").read_text()
     assert "FileDescriptorName=spamd\n" in (ROOT / "contrib" / "nbspam.socket").read_text()
