@@ -34,7 +34,7 @@ from nbspam.server.worker import FAILING, protocol, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import remove_copy
-from nbspam.workers import fork
+from nbspam.workers import available_cores, fork
 
 _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: the least time between two starts of a worker
@@ -328,7 +328,7 @@ def notify(state: str) -> None:
 
 Sockets = Mapping[str, Sequence[socket.socket]]  # listening, by protocol
 Reread = tuple[ServerChoices, Callable[[], Sockets], int]  # which listens, and number of workers
-_MOST_WORKERS = 64  # that a running server can be given
+_MOST_WORKERS = 64  # unless there are more cores; more only take memory and wait for a core
 _FILES = 100  # besides connections: models, sockets, pipes
 _MAX_PASSWORD = 1000  # bytes
 # Judged before workers are forked, so that they share what a first message loads: the parser
@@ -372,7 +372,7 @@ def serve(
 
     sockets: listening, by protocol.  reread: reads all of this again, upon SIGHUP.
     """
-    most = max(n_workers, _MOST_WORKERS)
+    most = max(available_cores(), _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
     copies: set[str] = set()
     _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
@@ -382,7 +382,7 @@ def serve(
     ) -> tuple[Service, StoredModel, int]:
         if n_workers > most:
             raise UsageError(
-                f"--jobs {n_workers}: more than {most}; restart the server for so many"
+                f"--jobs {n_workers}: more than {most} workers; give about one for each core"
             )
         copies.add(copy := served_copy(choices.model_path))
         remove_copy(copy)  # a crash may have left it unfinished

@@ -273,6 +273,11 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
+        (
+            f"-m {trained} --spamd 0 --jobs 1000",
+            2,
+            "--jobs 1000: more than 64 workers; give about",
+        ),
         ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
         ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
         ("--spamd 0 --review box", 2, "--review box: shown on a page; give --web"),

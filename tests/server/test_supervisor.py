@@ -339,7 +339,7 @@ def test_sighup_takes_other_addresses_and_another_number_of_workers(tmp_path, ow
             until(lambda address=address: b"Spam: True" in ask(address, check(SPAM)))
         config.write_text(f'[serve]\njobs = 65\nspamd = ["{third}"]\n')
         served.process.send_signal(signal.SIGHUP)
-        until(lambda: "more than 64; restart the server" in served.errors.read_text())
+        until(lambda: "--jobs 65: more than 64 workers; give" in served.errors.read_text())
         assert b"Spam: True" in ask(second, check(SPAM))  # all is as it was
         config.write_text(f'[serve]\njobs = 2\nspamd = ["{third}"]\n')
         served.process.send_signal(signal.SIGHUP)
