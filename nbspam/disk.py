@@ -370,12 +370,20 @@ def sync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
-def unwritable(path: str, error: OSError) -> ModelFileError:
-    """Return the error to raise for a model that the system does not let us write."""
+def is_full(error: OSError) -> bool:
+    """Return whether the system refuses because a disk, or a user's share of it, is full."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError:
+    """Return the error to raise for a model that the system does not let us write.
+
+    what: the name for people, if the file is one beside a model.
+    """
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS} and os.path.exists(path):
         # A model that is there is to learn on; another place would have another model.
         advice = "let this user write to it and to its folder"
     else:
-        room = "free some space or " if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+        room = "free some space or " if is_full(error) else ""
         advice = f"{room}give another place with -m"
-    return ModelFileError(f"{path}: cannot write the model: {error.strerror or error}; {advice}")
+    return ModelFileError(f"{path}: cannot write the {what}: {error.strerror or error}; {advice}")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
-from nbspam.disk import adopt_folder, locked, make_file, read_own, replace_file
+from nbspam.disk import adopt_folder, is_full, locked, make_file, read_own, replace_file
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.settings import PRESETS
@@ -209,7 +209,19 @@ def write_note(root: str, left: Mapping[str, MaildirNote]) -> None:
     """Write where messages were left, or keep the old note unchanged and raise OSError."""
     lines = (f"{place} {digest} {base}\n" for base, (place, digest) in sorted(left.items()))
     note = os.path.join(root, NOTE_FILE)
-    replace_file(note, lambda file: file.writelines(map(os.fsencode, lines)), like=root)
+    try:
+        replace_file(note, lambda file: file.writelines(map(os.fsencode, lines)), like=root)
+    except OSError as error:
+        error.filename = note  # a full disk names no file, or a temporary one
+        raise
+
+
+def unsorted(root: str, error: OSError) -> InputError:
+    """Return the error to raise for a Maildir that the system does not let us change."""
+    advice = "free some space, then try again" if is_full(error) else "try again"
+    return InputError(
+        f"{error.filename or root}: {error.strerror or error}; nothing is lost, {advice}"
+    )
 
 
 # ---- sorting: new mail is moved by its verdict, and mail that the user moved is learned ----
@@ -296,9 +308,7 @@ def sort_maildir(
             sorter.judge()
             sorter.note()
         except OSError as error:
-            raise InputError(
-                f"{error.filename or root}: {error.strerror or error}; nothing is lost, try again"
-            ) from error
+            raise unsorted(root, error) from error
         return sorter.report
 
 

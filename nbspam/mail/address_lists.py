@@ -258,7 +258,7 @@ def change_lists(
         try:
             write_lists(model, lists)
         except OSError as error:
-            raise unwritable(lists_path(model), error) from error
+            raise unwritable(lists_path(model), error, "lists") from error
     return lists
 
 

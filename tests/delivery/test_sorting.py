@@ -17,6 +17,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
 from nbspam.store.open import load_tokens as load
 from nbspam.store.upkeep import told_at
+from stored import full_disk
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -249,11 +250,9 @@ def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
 def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
     maildir.put("new/1.h", spam(1))
 
-    def full(*arguments):
-        raise OSError(28, "No space left on device", "x")
-
-    monkeypatch.setattr(sort, "write_note", full)
-    with pytest.raises(InputError, match="x: No space left on device; nothing is lost"):
+    monkeypatch.setattr(sort, "replace_file", full_disk)
+    said = f"{sort.NOTE_FILE}: No space left on device; nothing is lost, free some space, then"
+    with pytest.raises(InputError, match=said):
         maildir.sort()
     assert list(maildir.files) == [".Spam/new/1.h"]
 

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from nbspam.decision import Cutoffs
-from nbspam.errors import InputError
+from nbspam.errors import InputError, ModelFileError
 from nbspam.mail.address_lists import (
     CERTAIN,
     HINT,
@@ -25,6 +25,7 @@ from nbspam.mail.address_lists import (
     write_lists,
 )
 from nbspam.verdicts import Evidence, Explanation, Verdict
+from stored import full_disk
 
 RULE = Cutoffs(0.5, 0.5)
 DKIM = "dkim=pass header.d=shop.example"
@@ -186,6 +187,13 @@ def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
     assert change_lists(model, [], None, trust="mx.other.example").trusted == "mx.other.example"
     (tmp_path / "m.nbspam.lists").write_text("# mine\n\nallow  Ann@Example.org  # a friend\n")
     assert read_lists(model) == AddressLists({"ann@example.org": "allow"})
+
+
+def test_lists_that_a_full_disk_refuses_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbspam.mail.address_lists.replace_file", full_disk)
+    said = r"m\.lists: cannot write the lists: No space left on device; free some space or give"
+    with pytest.raises(ModelFileError, match=said):
+        change_lists(str(tmp_path / "m"), ["a@b.example"], "allow")
 
 
 @pytest.mark.parametrize("line", ["permit a@b", "allow", "allow a b", "deny a@b@c", "trust"])

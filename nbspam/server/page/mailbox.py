@@ -29,6 +29,7 @@ from nbspam.delivery.maildir import (
     move,
     read_note,
     spam_folder,
+    unsorted,
     write_note,
 )
 from nbspam.disk import Stamp, locked, stamp_of
@@ -341,10 +342,7 @@ class ReviewMailbox:
                 entry = self._find(key)
                 return None if entry is None else self._carry(entry, folder)
         except OSError as error:
-            raise InputError(
-                f"{error.filename or self.path}: {error.strerror or error}; nothing is lost, try"
-                " again"
-            ) from error
+            raise unsorted(self.path, error) from error
 
     def _find(self, key: str) -> MaildirEntry | None:
         """Return where a message is; None if it has gone, or if two have its name."""

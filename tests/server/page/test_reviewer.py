@@ -288,7 +288,9 @@ async def test_a_lesson_counts_if_its_message_cannot_be_moved_and_a_second_click
     with monkeypatch.context() as patch:
         patch.setattr("nbspam.server.page.mailbox.write_note", refused)
         lesson = await tell(reviewer, "spam")
-    assert lesson.unmoved == "x: No space left on device; nothing is lost, try again"
+    assert lesson.unmoved == (
+        "x: No space left on device; nothing is lost, free some space, then try again"
+    )
     assert (known, places(box)) == ({written(1): "spam"}, INBOX)
     assert (await tell(reviewer, "spam")).unmoved is None
     assert places(box) == SPAM
