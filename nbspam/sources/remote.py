@@ -168,7 +168,7 @@ def asked_again(url: str, question: Callable[[], T]) -> T:
             time.sleep(pause)
     assert first is not None
     raise LostError(
-        f"{url}: connection lost ({_reason(first)}), and again in {len(RETRY_PAUSES)} more"
+        f"{url}: failed ({_reason(first)}), and again in {len(RETRY_PAUSES)} more"
         " attempts; nothing was changed; try again later"
     ) from first
 

@@ -136,7 +136,7 @@ def test_missing_credentials_take_one_line(bucket, call, tmp_path):
 
 def test_a_store_that_does_not_answer_takes_one_line(bucket, call, tmp_path):
     found = call("train", "s3://mails/box", AWS_ENDPOINT_URL="http://127.0.0.1:9")
-    assert complains(found, 1, "s3://mails/box: connection lost (Could not connect")
+    assert complains(found, 1, "s3://mails/box: failed (Could not connect")
     assert not (tmp_path / "m.nbspam").exists()
 
 

@@ -254,7 +254,7 @@ def test_a_lost_connection_is_made_again_twice(error):
 
     Flaky.errors = [error] * 3
     reason = re.escape((str(error).splitlines() or [type(error).__name__])[0])
-    told = rf"flaky://data: connection lost \({reason}\), and again in 2 more attempts; nothing"
+    told = rf"flaky://data: failed \({reason}\), and again in 2 more attempts; nothing"
     with open_url("flaky://data") as stream, pytest.raises(LostError, match=told):
         stream.read()
     Flaky.errors = [TypeError("a bug"), None]  # a mistake of a file system is not retried
@@ -268,14 +268,14 @@ def test_of_mail_behind_a_lost_connection_nothing_is_learned(source, nbspam, unt
     for command in (["train"], ["update"], ["update", "--spam"]):
         Flaky.errors = [None] * 2 + [ConnectionResetError(104, "Connection reset")] * 3
         found = nbspam(*command, f"flaky://{source}", *(["-j", "1"]))
-        assert complains(found, 1, "connection lost ([Errno 104] Connection reset), and again")
+        assert complains(found, 1, "failed ([Errno 104] Connection reset), and again")
 
 
 def test_a_worker_that_loses_the_connection_ends_the_command(nbspam, trained):
     uploaded({f"many/ham/{n}.eml": HAM for n in range(600)}, "flaky://")
     Flaky.errors = [ConnectionResetError(104, "Connection reset")] * 3
     found = nbspam("classify", "flaky://many", "-j", "2")
-    assert complains(found, 1, "connection lost")
+    assert complains(found, 1, "failed")
 
 
 def test_a_file_shorter_than_it_is_said_to_be_is_lost(monkeypatch):
@@ -460,8 +460,8 @@ def test_a_whole_file_that_comes_again_goes_on_where_it_was(folder):
         (403, 2, "refused, or no credentials (403, message='Forbidden'"),
         (401, 2, "refused, or no credentials (401"),
         (410, 1, "cannot be read (410"),
-        *((status, 1, f"connection lost ({status}") for status in (408, 429, 500)),
-        (503, 1, "connection lost (503"),
+        *((status, 1, f"failed ({status}") for status in (408, 429, 500)),
+        (503, 1, "failed (503"),
     ],
 )
 def test_what_a_server_answers_is_said_in_one_line(status, code, said, site, nbspam, trained):
@@ -472,4 +472,4 @@ def test_what_a_server_answers_is_said_in_one_line(status, code, said, site, nbs
 def test_of_a_file_that_is_cut_off_nothing_is_learned(site, nbspam, untouched):
     for path in ("cut/mail.mbox", "cut/mail.eml"):
         found = nbspam("update", "--spam", site + path)
-        assert complains(found, 1, f"{site}{path}: connection lost (")
+        assert complains(found, 1, f"{site}{path}: failed (")
