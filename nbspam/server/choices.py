@@ -76,7 +76,7 @@ def address_of(option: str, text: str) -> Address:
 
     HOST:PORT, [HOST]:PORT for IPv6, PORT alone for 127.0.0.1, or a path with a slash.
     """
-    if "/" in text:
+    if "/" in text and not re.match(r"\w+:", text):  # as Postfix writes them: unix:PATH
         return Address(path=text)
     host, colon, port = text.rpartition(":")
     if port.isascii() and port.isdigit() and int(port) < 1 << 16:
@@ -100,7 +100,7 @@ def listening(option: str, address: Address, rights: SocketRights = ALL_USERS) -
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
         return found
     except LookupError as error:
-        why = f"no group {rights.group}; give another by --socket-group"
+        why = f"no group {rights.group} that has this user; give another by --socket-group"
         raise InputError(f"{option} {address}: {why}") from error
     except FileNotFoundError as error:
         why = f"no folder {parent_folder(address.path)}; make it"
@@ -124,7 +124,10 @@ def _at_path(path: str, rights: SocketRights) -> socket.socket:
         finally:
             os.umask(before)
         if rights.group is not None:
-            shutil.chown(path, group=rights.group)
+            try:
+                shutil.chown(path, group=rights.group)
+            except PermissionError as error:
+                raise LookupError from error
         os.chmod(path, rights.mode)
         found.listen(_BACKLOG)
     except BaseException:

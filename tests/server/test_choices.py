@@ -3,6 +3,7 @@
 import grp
 import os
 import pwd
+import shutil
 import socket
 import struct
 import subprocess
@@ -44,7 +45,7 @@ def test_an_address_is_a_port_a_host_with_one_or_a_path():
 
 
 def test_what_is_no_address_is_refused():
-    for text in ("", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1"):
+    for text in ("", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1", "unix:/spamd"):
         with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
             address_of("--spamd", text)
     with pytest.raises(UsageError, match="no address to listen on; give --spamd ADDRESS or --h"):
@@ -111,14 +112,22 @@ def test_addresses_that_stay_keep_their_socket_and_others_are_closed(tmp_path):
     after.close()
 
 
-def test_a_socket_at_a_path_has_the_mode_and_the_group_that_are_asked_for(tmp_path):
+def test_a_socket_at_a_path_has_the_mode_and_the_group_that_are_asked_for(tmp_path, monkeypatch):
     path = str(tmp_path / "spamd")
     group = grp.getgrgid(os.getgid()).gr_name
     with listening("--spamd", Address(path=path), SocketRights(0o660, group)):
         found = os.stat(path)
         assert (found.st_mode & 0o777, found.st_gid) == (0o660, os.getgid())
-    with pytest.raises(InputError, match="no group nobody-has-it; give another by --socket-group"):
+    why = "no group {} that has this user; give another by --socket-group"
+    with pytest.raises(InputError, match=why.format("nobody-has-it")):
         listening("--spamd", Address(path=path), SocketRights(0o660, "nobody-has-it"))
+    monkeypatch.setattr(shutil, "chown", not_permitted)
+    with pytest.raises(InputError, match=why.format(group)):
+        listening("--spamd", Address(path=path), SocketRights(0o660, group))
+
+
+def not_permitted(*_, **__):
+    raise PermissionError
 
 
 def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(monkeypatch):
