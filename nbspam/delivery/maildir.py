@@ -44,6 +44,8 @@ _PLACES = ("ham", "spam", "unsure", MOVING)
 MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
+_NUMBER = re.compile(r",U=\d+")  # mbsync and OfflineIMAP write a message's UID into its file name,
+_MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)  # and mark their copies
 
 
 class MaildirEntry(NamedTuple):
@@ -55,8 +57,8 @@ class MaildirEntry(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The file name without flags: the unique name of the message."""
-        return self.file.partition(_FLAGS)[0]
+        """The file name without flags and UID: the unique name of the message."""
+        return _NUMBER.sub("", self.file.partition(_FLAGS)[0])
 
     @property
     def flags(self) -> str:
@@ -71,7 +73,13 @@ class MaildirEntry(NamedTuple):
     def flagged(self, letter: str) -> "MaildirEntry":
         """Return the message's place in cur/ with one more flag."""
         flags = "".join(sorted({*self.flags, letter}))
-        return MaildirEntry(self.folder, "cur", f"{self.base}{_FLAGS}{flags}")
+        return MaildirEntry(self.folder, "cur", self.file.partition(_FLAGS)[0] + _FLAGS + flags)
+
+    def moved_to(self, folder: str) -> "MaildirEntry":
+        """Return the message's place in a folder; in another one, its UID is another message's."""
+        if folder == self.folder:
+            return self
+        return MaildirEntry(folder, self.part, _NUMBER.sub("", self.file))
 
 
 class MaildirNote(NamedTuple):
@@ -129,7 +137,7 @@ def spam_folder(root: str) -> str:
 
 def entry_digest(data: bytes) -> str:
     """Return the digest by which a note knows a renamed message."""
-    return blake2b(data, digest_size=8).hexdigest()
+    return blake2b(_MARK.sub(b"", data), digest_size=8).hexdigest()
 
 
 def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:
@@ -466,7 +474,7 @@ class _Sorter:
         if self.choices.flag is not None:
             return entry.flagged(self.choices.flag) if label == "spam" else entry
         folder = {"spam": self.spam, "unsure": self.unsure}.get(label, MAILDIR_INBOX)
-        return MaildirEntry(folder, entry.part, entry.file)
+        return entry.moved_to(folder)
 
     def _verdicts(self, chosen: list[MaildirEntry]) -> Iterator[tuple[MaildirEntry, Verdict]]:
         """Yield messages with their verdicts; reports or ignores unreadable ones."""

@@ -51,6 +51,22 @@ def test_new_spam_goes_to_its_folder_and_ham_and_mail_that_was_read_stay(maildir
     assert maildir.n_learned() == 4
 
 
+def test_a_message_leaves_its_uid_in_its_folder_and_its_copies_are_the_same(maildir):
+    """As mbsync and OfflineIMAP require, which write UIDs into names and mark what they copy."""
+    maildir.put("new/1.h,U=7:2,", spam(1))
+    maildir.put("new/2.h,U=8,FMD5=9:2,", ham(2))
+    maildir.sort()
+    assert list(maildir.files) == ["new/2.h,U=8,FMD5=9:2,", ".Spam/new/1.h:2,"]
+    maildir.rename(".Spam/new/1.h:2,", ".Spam/cur/1.h,U=1:2,")
+    assert maildir.sort().learned == []
+
+    (maildir.root / ".Spam/cur/1.h,U=1:2,").unlink()  # its user moves it in the account
+    maildir.put("new/3.h,U=9:2,", spam(1).replace(b"\n\n", b"\nX-TUID: 0123456789ab\n\n", 1))
+    report = maildir.sort()
+    assert [(one.name, one.label) for one in report.learned] == [("new/3.h,U=9:2,", "ham")]
+    assert report.judged == []
+
+
 def test_unsure_mail_goes_where_it_is_looked_through(maildir):
     maildir.put("new/1.h", spam(1))
     rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731

@@ -370,7 +370,7 @@ class ReviewMailbox:
             return None
         if not is_there:
             write_note(self.path, {**note, entry.base: MaildirNote(MOVING, digest)})
-            if not move(self.path, entry, MaildirEntry(folder, entry.part, entry.file)):
+            if not move(self.path, entry, entry.moved_to(folder)):
                 write_note(self.path, note)
                 return None
         write_note(self.path, {**note, entry.base: MaildirNote(self._places()[folder], digest)})
