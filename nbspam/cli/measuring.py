@@ -175,7 +175,8 @@ def eval_command(
     def judged(how: JudgingOptions) -> "Trial":
         if is_new(way):
             return _trial_of_items(corpus, sent, training, how, jobs)
-        refuse_training([*training.given, *(["sent"] if sent else [])])
+        given = [*training.given, *(["sent"] if sent else [])]
+        refuse_training(given, "--cv K, --test SOURCE or --online")
         return trial_of_model(model_path, corpus, how, jobs)
 
     print_trial(judged, corpus.sources, way, form, prior, decision, strict)
@@ -247,11 +248,11 @@ def is_new(way: TrainingWay) -> bool:
     return bool(way.stated)
 
 
-def refuse_training(given: Iterable[str]) -> None:
+def refuse_training(given: Iterable[str], instead: str) -> None:
     """Raise UsageError for options of training, where a model file is judged."""
     names = ", ".join(map(option_name, given))
     if names:
-        raise UsageError(f"{names}: only for training; add --cv K, --test SOURCE or --online")
+        raise UsageError(f"{names}: only for training; add {instead}")
 
 
 def trial_of_model(

@@ -248,7 +248,8 @@ def table_eval_command(
         from nbspam.tables.training import table_settings
 
         if not measuring.is_new(way):
-            measuring.refuse_training([*training.given, *columns.given])
+            given = [*training.given, *columns.given]
+            measuring.refuse_training(given, "--cv K or --test SOURCE")
             return measuring.trial_of_model(
                 model_path, inputs.LabelledSources(*rows, inputs.NO_LABELS), how, jobs
             )

@@ -1,5 +1,6 @@
 """Records: the rows of tables of typed columns, from files and streams."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -59,7 +60,8 @@ def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> It
     kind = options.format or files.kind_by_name(path)
     if kind in files.PACKED:
         raise InputError(
-            f"{path}: mail or texts, not a table of columns; give CSV, TSV or JSON lines"
+            f"{path}: {kind} is read for mail and texts only; give a table of columns as CSV,"
+            " TSV or JSON lines"
         )
     with files.Blaming(path), files.open_file(path) as stream:
         options = options._replace(format=kind if kind in RECORD_FORMATS else None)
@@ -103,7 +105,8 @@ def read_cells(
     lines = lines_of(stream, encoding, listener)
     if kind is None:
         head = list(islice(lines, 1))
-        kind = "jsonl" if head and head[0].startswith("{") else "csv"
+        # An array of objects is taken for JSON lines, so that its error says what to write.
+        kind = "jsonl" if re.match(r"\{|\[(\{|\s*$)", "".join(head)) else "csv"
         lines = chain(head, lines)
     if kind == "jsonl":
         yield from _json_cells(lines, listener)
@@ -119,12 +122,14 @@ def read_cells(
     has_names = _is_header(header, names)
     if not has_names:
         header, rows = _standing_in(len(first), names), chain([first], rows)
+    while has_names and len(header) > 1 and not header[-1]:
+        header.pop()  # an empty column, as spreadsheets write them
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise ValueError(f"two columns are called {twice!r}; rename one")
     listener.table(first if has_names else None, files.NO_COLUMNS)
     for number, cells in enumerate(rows, 1):
-        if len(cells) > len(header):
+        if len(cells) > len(header) and any(map(str.strip, cells[len(header) :])):
             raise ValueError(
                 f"row {number}: more cells ({len(cells)}) than columns ({len(header)}); correct it"
             )
@@ -140,7 +145,7 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
             names = list(row)
             listener.table(names, files.NO_COLUMNS)
         listener.row([as_cell(row.get(name)) for name in names])
-        yield {name.strip(): json_text(value, number).strip() for name, value in row.items()}
+        yield {name.strip(): json_text(value, number, name).strip() for name, value in row.items()}
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:
@@ -168,6 +173,6 @@ def is_number_cell(cell: str) -> bool:
     (True, False, False)
     """
     try:
-        return isfinite(float(cell))
+        return isfinite(float(cell)) and "_" not in cell  # 1_000 is a number in Python only
     except ValueError:
         return False

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from math import isinf
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,11 @@ from nbspam.sources.rows import no_column
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 # Up to this many different whole numbers are taken for category names: codes and small scales
 # are more often categories than measures, and options overrule it.
-_FEW = 10
+FEW_WHOLE = 10
 _FEWEST_NUMBERED = 5  # rows that are taken for numbered
 _WHOLE = re.compile(r"[0-9]{1,18}")
-_WITH_COMMA = re.compile(r"[-+]?[0-9]+(,[0-9]+)?")
+# A number as people write it: 1.200,50 or $5 or 7 %.
+_WRITTEN = re.compile(r"[-+]?[$€£¥]?\s?[0-9]+(?:[.,'’\s][0-9]{3})*(?:[.,][0-9]+)?\s?[%$€£¥]?")
 _ID = re.compile(r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|序号|番号")
 
 
@@ -124,15 +126,16 @@ def detect(
     values: Mapping[str, Sequence[str]] | None = None,
     are_counts: bool = False,
     drop: Sequence[str] = (),
+    few: int = FEW_WHOLE,
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of its empty columns.
 
     target: None for a table whose rows have no classes; then all columns belong to the rows.
     categorical, numeric: columns whose kind is given and not detected.  values: all values of
     columns of categories or of the target, in the order of their codes, whether they occur or
-    not.  are_counts: every column counts something.  drop: columns to leave out.  Raises
-    InputError if one of these columns or the target is missing, if a cell has another value, or
-    if nothing can be learned.
+    not.  are_counts: every column counts something.  drop: columns to leave out.  few: up to
+    this many different whole numbers are categories.  Raises InputError if one of these columns
+    or the target is missing, if a cell has another value, or if nothing can be learned.
     """
     values = values or {}
     names = list(dict.fromkeys(name for record in records for name in record.cells))
@@ -156,7 +159,7 @@ def detect(
         elif known:
             if not are_counts and name not in forced:
                 _check_finite(records, name, known)
-            columns.append(_detected(name, known, are_counts, forced.get(name)))
+            columns.append(_detected(name, known, are_counts, forced.get(name), few))
         else:
             empty.append(name)
     if not columns:
@@ -177,18 +180,18 @@ def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None
             raise InputError(
                 f"{record.name}: {name} is {record.cells[name][:40]!r}, not a finite number;"
                 " correct the cell, leave it empty if unknown, or train with"
-                f" --categorical {name}"
+                f" --categorical {quote(name)}"
             )
 
 
 def _detected(
-    name: str, known: Mapping[str, None], are_counts: bool, are_categories: bool | None
+    name: str, known: Mapping[str, None], are_counts: bool, are_categories: bool | None, few: int
 ) -> Column:
     """Return a column by its cells; are_categories: None if that is to be detected."""
     if are_counts:
         return Column(name, is_count=True)
     if are_categories is None:
-        are_categories = not _are_numbers(known)
+        are_categories = not _are_numbers(known, few)
     return Column(name, sorted_cells(known) if are_categories else None)
 
 
@@ -210,16 +213,20 @@ def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -
             yield column.name
 
 
-def with_decimal_commas(schema: Schema, said: Container[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of categories that are all numbers, some with a comma; and one of these.
+def kept_from_numbers(schema: Schema, said: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of categories that seem to hold numbers, and a cell that is none.
 
-    said: columns that the user said to take for categories.
+    These are numbers as people write them, or many numbers and few other cells.  said: columns
+    that the user said to take for categories.
     """
     for column in schema.columns:
         levels = column.levels or ()
-        with_comma = [level for level in levels if "," in level]
-        if with_comma and column.name not in said and all(map(_WITH_COMMA.fullmatch, levels)):
-            yield column.name, with_comma[0]
+        others = [level for level in levels if not is_number_cell(level)]
+        n_numbers = len(levels) - len(others)
+        if not others or column.name in said:
+            continue
+        if n_numbers > FEW_WHOLE * len(others) or all(map(_WRITTEN.fullmatch, levels)):
+            yield column.name, others[0]
 
 
 def known_cells(records: Sequence[Record], name: str) -> dict[str, None]:
@@ -239,12 +246,12 @@ def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]
             )
 
 
-def _are_numbers(values: Iterable[str]) -> bool:
+def _are_numbers(values: Iterable[str], few: int = FEW_WHOLE) -> bool:
     """Return whether cells are numbers, and not a few whole ones."""
     values = list(values)
     if not all(map(is_number_cell, values)):
         return False
-    return len(values) > _FEW or not all(float(value).is_integer() for value in values)
+    return len(values) > few or not all(float(value).is_integer() for value in values)
 
 
 def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) -> tuple[str, ...]:
@@ -253,7 +260,7 @@ def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) 
     if not forced and _are_numbers(values):
         raise InputError(
             f"{where}: the target {target!r} holds {len(values)} different numbers, not classes;"
-            f" choose another column, or say --categorical {target}"
+            f" choose another column, or say --categorical {quote(target)}"
         )
     return tuple(sorted(values))
 
@@ -331,7 +338,7 @@ def _wrong(column: Column) -> str:
     """Return the end of the error about a cell of a column of numbers."""
     if column.is_count:
         return "not a count from 0 up; correct the cell, or choose another --model"
-    return f"not a number; correct the cell, or train with --categorical {column.name}"
+    return f"not a number; correct the cell, or train with --categorical {quote(column.name)}"
 
 
 def in_intervals(X: Floats, schema: Schema) -> Floats:

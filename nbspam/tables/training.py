@@ -23,6 +23,7 @@ from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.schema import (
     BINS,
+    FEW_WHOLE,
     NOT_CUT,
     Column,
     Schema,
@@ -33,10 +34,10 @@ from nbspam.tables.schema import (
     cut_points,
     detect,
     in_intervals,
+    kept_from_numbers,
     known_cells,
     numbering,
     sorted_cells,
-    with_decimal_commas,
 )
 from nbspam.verdicts import HeldOut, Skipped, Weighed
 
@@ -93,6 +94,7 @@ def read_table(
         settings.values,
         settings.model in COUNTED,
         settings.drop,
+        few=0 if settings.model == "gaussian" else FEW_WHOLE,
     )
     notes = [f"column {name!r} is empty: left out" for name in empty]
     if len(schema.classes) == 1:
@@ -106,8 +108,9 @@ def read_table(
         for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
     ]
     notes += [
-        f"column {name!r} is taken for categories: write numbers such as {cell} with a point"
-        for name, cell in with_decimal_commas(schema, {*settings.categorical, *settings.values})
+        f"column {name!r} is taken for categories because of {cell[:40]!r}: write numbers as in"
+        " 1234.5, and leave unknown ones empty"
+        for name, cell in kept_from_numbers(schema, {*settings.categorical, *settings.values})
     ]
     table, skipped = (
         (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
@@ -160,7 +163,7 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
         column = schema.columns[int((~numbers).argmax())].name
         raise UsageError(
             f"--model gaussian: column {column!r} holds categories; use --model mixed,"
-            f" or say --numeric {column}"
+            f" or --drop {quote(column)}"
         )
     if name in (*NUMERIC_MODELS, *COUNTED) and settings.discretise:
         raise UsageError(f"--discretise: --model {name} takes numbers as they are; leave out one")
@@ -248,7 +251,9 @@ def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | 
                 f"--dirichlet {name}: no such column; choose from {', '.join(n_values)}"
             )
         elif not n_values[name]:
-            raise UsageError(f"--dirichlet {name}: holds numbers; say --categorical {name} too")
+            raise UsageError(
+                f"--dirichlet {name}: holds numbers; say --categorical {quote(name)} too"
+            )
         elif n_values[name] != n:
             raise UsageError(
                 f"--dirichlet {name}: it has {amount_text(n_values[name], 'values')}, and not {n};"

@@ -139,6 +139,7 @@ train --spam x --ham ham --ham ./x | ./x: given as spam and as ham; a message ha
 train x --target y | --target: for tables; use: nbspam table train
 explain --factors | --factors: for tables; use: nbspam table explain
 cluster x -k 2 --drop y | --drop: for tables; use: nbspam table cluster
+table eval x --target y | --target: only for training; add --cv K or --test SOURCE
 table eval x --online | --online: for mail and text; use: nbspam eval
 table update --spam x | --spam: for mail and text; use: nbspam update
 table update --policy error | --policy: for mail and text; use: nbspam update

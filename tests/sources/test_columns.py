@@ -164,17 +164,25 @@ def test_expected_names_replace_a_missing_row_of_names():
     ("text", "names", "words"),
     [
         (b"a,a\n1,2\n", [], "two columns are called 'a'"),
+        (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
         (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
         (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
+        (b'[{"a": 1}, {"a": 2}]', [], "line 1: not a JSON object; write one object"),
+        (b'[\n  {"a": 1}\n]', [], "line 1: not JSON"),
         (b"1,2,3,4\n", ["a", "b"], "the first row has 4 cells, and none names a column"),
         (b"1\n", ["a", "b", "y"], "the first row has 1 cell, and none names a column"),
         (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
-        (b'{"a": [1]}\n', [], "line 1: a list or object"),
+        (b'{"a": [1]}\n', [], "line 1: a is a list or object"),
     ],
 )
 def test_damage_is_an_input_error_with_its_place(text, names, words):
     with pytest.raises(InputError, match=words):
         list(read_records(["-"], names=names, stdin=io.BytesIO(text)))
+
+
+def test_empty_columns_and_cells_at_the_end_are_left_out():
+    text = "a,b,,\n1,2,,\n3\n4,5,, ,,\n"
+    assert cells(text) == [{"a": "1", "b": "2"}, {"a": "3"}, {"a": "4", "b": "5"}]
 
 
 def test_other_inputs_are_refused(tmp_path, monkeypatch):
@@ -349,7 +357,12 @@ NO_TEXT = "no known text column; name one by --text-column, of: a"
         ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
         ('{"text": ' + "1" * 10_000 + "}", "jsonl", {}, "line 1: not JSON"),
         ("[1]\n", "jsonl", {}, "line 1: not a JSON object"),
-        ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: a list or object instead"),
+        (
+            '{"text": "x"}\n{"text": ["x"]}\n',
+            "jsonl",
+            {},
+            "line 2: text is a list or object instead",
+        ),
     ],
 )
 def test_damage_is_named(text, kind, columns, message):

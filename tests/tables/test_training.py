@@ -64,11 +64,41 @@ def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_
     assert numbered(name, numbers) == ((said,) if is_named else ())
 
 
-def test_numbers_with_a_decimal_comma_are_named_in_a_warning():
-    said = "column 'c' is taken for categories: write numbers such as 1,5 with a point"
-    table = "c;k;y\n1,5;x;p\n-2;y,z;q\n"
-    assert read(table).notes == (said,)
+MANY = [str(n / 7) for n in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "named"),
+    [
+        (["-2", "1,5"], "1,5"),
+        (["1.200,50", "1 200", "3"], "1 200"),
+        (["1,000", "30,500"], "1,000"),
+        (["$5", "$1,200.50", "+7 €"], "$1,200.50"),
+        (["5%", "7.5 %"], "5%"),
+        ([*MANY, "n.a."], "n.a."),
+        (["1_0", "2_5"], None),  # codes
+        (["2024-01-31", "2024-02-01"], None),
+        (["1.2.3", "1.2.4"], None),
+        ([*MANY, "none", "-"], None),
+        (["1", "2", "x"], None),
+    ],
+)
+def test_cells_that_keep_a_column_from_numbers_are_named_in_a_warning(cells, named):
+    said = (
+        f"column 'c' is taken for categories because of {named!r}: write numbers as in 1234.5,"
+        " and leave unknown ones empty"
+    )
+    table = "c;k;y\n" + "".join(
+        f"{cell};{'pq'[i % 2]},x;{i % 2}\n" for i, cell in enumerate(cells)
+    )
+    assert read(table).notes == ((said,) if named else ())
     assert read(table, categorical=("c",)).notes == ()
+
+
+def test_a_gaussian_model_takes_all_numbers_for_numbers():
+    table = "a,b,y\n1,0,p\n2,0,q\n3,0,q\n"
+    assert read(table, model="gaussian").table.schema.levels.tolist() == [0, 0]
+    assert read(table).table.schema.levels.tolist() == [3, 1]
 
 
 def test_columns_can_be_left_out():
@@ -103,7 +133,7 @@ def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, na
 @pytest.mark.parametrize(
     ("text", "how", "words"),
     [
-        (MIXED, {"model": "gaussian"}, "column 'c' holds categories; use --model mixed"),
+        (MIXED, {"model": "gaussian"}, "'c' holds categories; use --model mixed, or --drop c"),
         (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
         (NUMBERS, {"model": "oracle"}, "--model oracle: unknown; choose from bernoulli"),
         (NAMES, {"model": "spode", "parameters": {"parent": "d"}}, "no such column"),

@@ -230,9 +230,9 @@ def test_a_packed_file_is_no_table_of_columns_and_no_standard_input(
     name, nbspam, trained, tmp_path
 ):
     (tmp_path / name).write_bytes(b"x")
-    found = nbspam("table", "train", "--target", "x", tmp_path / name, "-m", tmp_path / "m")
-    assert complains(found, 1, f"{name}: mail or texts, not a table of columns; give CSV")
     kind = name[2:]
+    found = nbspam("table", "train", "--target", "x", tmp_path / name, "-m", tmp_path / "m")
+    assert complains(found, 1, f"{name}: {kind} is read for mail and texts only; give a table")
     found = nbspam("classify", "--format", kind, "-", stdin=b"x")
     assert complains(found, 1, f"-: --format {kind} is read twice; give a file")
 
