@@ -5,6 +5,7 @@ raises.  Errors in a message are noted as defects, which are evidence, too.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from nbspam.charsets import CharsetGuess, to_utf8
 from nbspam.mail.headers import (
     HEADS,
     LIMITS,
+    NESTED_HEAD,
     Field,
     OpenedMessage,
     ReadingLimits,
@@ -64,6 +66,12 @@ _BEGINNING, _FEW_BYTES = 2000, 20
 # Words in lines that introduce another message, such as "On 3 September 2002, Sam wrote:".
 _INTRODUCTION = re.compile(
     "wrote|writes|[Ff]orwarded message|schrieb|écrit|escribió|scritto|写道".encode()
+)
+_LINE_END = re.compile(rb":[ \t]*+\n")  # of such a line
+# Lines in which Outlook repeats the head of a message above its text.
+_REPEATED_HEAD = re.compile(
+    "\n[ \t*]*+(?:From|Von|D[ea]|发件人)(?: |\xa0)?(?::|：).*\n(?:.*\n){1,12}?"
+    "[ \t*]*+(?:Subject|Betreff|Objet|Asunto|Oggetto|主题)(?: |\xa0)?(?::|：)".encode()
 )
 _RULE = b"-----"  # on both sides of a title: "-----Original Message-----"
 _BLANK = re.compile(rb"[ \n]")
@@ -299,10 +307,14 @@ def _words(text: bytes) -> set[bytes]:
 def with_beginning(message: Message) -> Message:
     """Return a message with the rest of its texts, behind its beginning, in a field of its own."""
     fields = message.fields
-    places = [place for place, field in enumerate(fields) if field.origin == "body"]
+    origins = [origin for origin, _ in fields]
+    places = [place for place, origin in enumerate(origins) if origin == "body"]
+    nested = origins.index(NESTED_HEAD) if NESTED_HEAD in origins else len(origins)
     if places[:1] == [1] and fields[0].text.lower().find(b"\nsubject:") >= 0:
         del places[0]  # the subject, which follows its head and may be folded
-    beginnings, rest = own_beginnings([fields[place].text for place in places])
+    n_own = bisect_left(places, nested)
+    texts = [fields[place].text for place in places]
+    beginnings, rest = own_beginnings(texts[:n_own], texts[n_own:])
     if not rest:
         return message
     apart = list(fields)
@@ -311,14 +323,17 @@ def with_beginning(message: Message) -> Message:
     return Message((*apart, Field("rest", rest)), message.defects)
 
 
-def own_beginnings(texts: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+def own_beginnings(
+    texts: Sequence[bytes], attached: Sequence[bytes] = ()
+) -> tuple[list[bytes], bytes]:
     """Return the beginning of each of a message's texts, and the rest of all of them.
 
     The beginnings have about _BEGINNING bytes together, and nothing that seems to be quoted.
+    attached: the texts of attached messages, which follow.
     """
-    apart = [_without_quotes(text) for text in texts]
+    apart = [*map(_without_quotes, texts), *((b"", (text,)) for text in attached)]
     if sum([len(own.strip()) for own, _ in apart]) < _FEW_BYTES:
-        apart = [(text, ()) for text in texts]
+        apart = [(text, ()) for text in (*texts, *attached)]
     beginnings: list[bytes] = []
     rest: list[bytes] = []
     room = _BEGINNING
@@ -337,6 +352,8 @@ def _without_quotes(text: bytes) -> tuple[bytes, Sequence[bytes]]:
     if text.find(b">") >= 0 and (text.startswith(b">") or text.find(b"\n>") >= 0):
         own, quoted = _without_quoted_lines(text)
     end = min(_introduction(own), _titled_rule(own))
+    if head := _REPEATED_HEAD.search(own, 0, _BEGINNING):
+        end = min(end, head.start() + 1)
     return own[:end], (own[end:], quoted)
 
 
@@ -364,12 +381,10 @@ def _introduction(text: bytes) -> int:
 
     Only lines near the beginning are looked at.
     """
-    place = text.find(b":\n", 0, _BEGINNING)
-    while place >= 0:
-        start = text.rfind(b"\n", 0, place) + 1
-        if _INTRODUCTION.search(text, start, place):
+    for match in _LINE_END.finditer(text, 0, _BEGINNING):
+        start = text.rfind(b"\n", 0, match.start()) + 1
+        if _INTRODUCTION.search(text, start, match.start()):
             return start
-        place = text.find(b":\n", place + 1, _BEGINNING)
     return len(text)
 
 

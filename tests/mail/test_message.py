@@ -472,9 +472,13 @@ OFFER = b"Cheap pills, without a prescription: http://a.example/\n"
         (b"", b"-----Original Message-----\nFrom: Sam\n\nLunch on Monday?\n"),
         (b"", b"---------- Forwarded message ----------\nLunch on Monday?\n"),
         (b"", b"Begin forwarded message:\n\nLunch on Monday?\n"),
+        (b"", b"  On 3 Sep 2002, Sam wrote: \t\n Lunch on Monday?\n"),
+        (b"_____\n", b"From: Sam\nSent: 3 Sep 2002\nTo: Ann;\n Bob\nSubject: Lunch\n\nOn Monday?"),
+        (b"", "*De :* Sam\n*À :* Ann\n*Objet\xa0:* Déjeuner\n\nLundi ?".encode()),
         # Neither a list's rule, nor a sentence, nor a sign within a line begins another message.
         (b"\n-----------\nA list\n", b""),
         (b"He wrote: buy\n----- no title\n", b""),
+        (b"From: our shop\nPrice: low\n", b""),
         (b"a > b\n", b""),
     ],
 )
@@ -518,6 +522,15 @@ def test_a_subject_stays_in_one_piece_and_takes_no_room_of_the_beginning(subject
     # A text of one line is no subject.
     line = parse_message(b"From: a@b.example\n\n" + b"lunch " * 400)
     assert with_beginning(line).fields[-1].origin == "rest"
+
+
+def test_an_attached_message_is_the_rest():
+    attached = b"Content-Type: message/rfc822\n\nSubject: y\n\nLunch on Monday?\n"
+    message = with_beginning(parse_message(MIXED + b"--b\n\n" + OFFER + b"--b\n" + attached))
+    assert found(message, "body").split() == OFFER.decode().split()
+    assert found(message, "rest") == "Lunch on Monday?"
+    message = with_beginning(parse_message(MIXED + b"--b\n" + attached))
+    assert found(message, "body").split() == ["Lunch", "on", "Monday?"]
 
 
 def test_parts_of_a_rest_are_apart():
