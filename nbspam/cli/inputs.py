@@ -417,7 +417,7 @@ def schema_of(classifier: "AnyClassifier") -> "Schema | None":
 
 def counting_items(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
     """Yield things that are read from paths, with progress; with -v, say how many they were."""
-    things = iter(tracked(things, what, _extent_of(paths)))
+    things = iter(tracked(things, what, Extent(lambda: _bytes_of(paths), _size_of)))
     return _counting(things, what) if is_verbose() else things
 
 
@@ -427,10 +427,6 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
         n_things += 1
         yield thing
     say(f"{what} read: {n_things:,}")
-
-
-def _extent_of(paths: Iterable[str]) -> Extent:
-    return Extent(lambda: _bytes_of(paths), _size_of)
 
 
 def _size_of(read: "Item | Record") -> int:

@@ -220,7 +220,6 @@ _ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *_UUENCODE)
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
-
 _Content = dict[bytes, bytes]  # the headers on content
 
 
@@ -381,15 +380,15 @@ class Parts:
     ) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
-        kind, settings = content_value(value)
+        kind, parameters = content_value(value)
         disposition, more = content_value(content.get(b"content-disposition", b""))
-        filename = more.get("filename") or settings.get("name")
+        filename = more.get("filename") or parameters.get("name")
         if filename:
             if not is_plain(filename):
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
         if kind.startswith(b"multipart/"):
-            self.read_multipart(body, settings, kind, part, encoding)
+            self.read_multipart(body, parameters, kind, part, encoding)
             return
         is_text = kind.startswith((b"text/", b"message/")) or kind.find(b"/") < 0
         is_shown = not disposition.startswith(b"attachment")
@@ -409,7 +408,7 @@ class Parts:
             nested = _UnreadPart(decode_transfer(body, encoding), part.depth + 1, is_nested=True)
             self.push([nested._replace(branches=part.branches)])
         elif kind in _CARDS:
-            self.read_card(decode_transfer(body, encoding), _charset(settings), kind, part)
+            self.read_card(decode_transfer(body, encoding), _charset(parameters), kind, part)
         elif kind:
             is_html = kind in _HTML_TYPES or (
                 ON_CONTENT.isdisjoint(content) and looks_like_html(body)
@@ -418,7 +417,7 @@ class Parts:
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
                 rank = SHOWN_BY_SOME if kind == _AMP else rank
-            self.add_text(body, is_html, encoding, _charset(settings), rank, part.branches)
+            self.add_text(body, is_html, encoding, _charset(parameters), rank, part.branches)
 
     def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
         """Return the MIME parts inside signed mail or winmail.dat; none of any other file."""
@@ -480,7 +479,7 @@ class Parts:
     def read_multipart(
         self,
         body: bytes,
-        settings: Mapping[str, bytes],
+        parameters: Mapping[str, bytes],
         kind: bytes,
         part: _UnreadPart,
         encoding: bytes,
@@ -492,7 +491,7 @@ class Parts:
         """
         bodies: list[bytes] = []
         goes_on = False
-        if boundary := settings.get("boundary"):
+        if boundary := parameters.get("boundary"):
             bodies, goes_on = _bodies(body, boundary)
             if not bodies and encoding not in _PLAIN:  # against the standard, and decoded by some
                 bodies, goes_on = _bodies(
@@ -516,7 +515,7 @@ class Parts:
         if len(parts) > 1 and kind in (b"multipart/alternative", b"multipart/related"):
             is_related = kind == b"multipart/related"
             ids = _ids(parts) if is_related else {}
-            root = ids.get(settings.get("start", b"").strip(b"<> "), 0) if is_related else None
+            root = ids.get(parameters.get("start", b"").strip(b"<> "), 0) if is_related else None
             branches = [(*part.branches, (len(self.choices), i)) for i in range(len(parts))]
             self.choices.append(Choice(root, ids))
         self.push([each._replace(branches=own) for each, own in zip(parts, branches, strict=True)])
@@ -565,9 +564,9 @@ def _decoded_lines(match: re.Match[bytes]) -> bytes:
     return b"\n" if _BINARY.search(data) else data + b"\n"
 
 
-def _charset(settings: Mapping[str, bytes]) -> str:
+def _charset(parameters: Mapping[str, bytes]) -> str:
     """Return the charset in a content type's parameters, or an empty string."""
-    return settings.get("charset", b"").decode("latin-1")
+    return parameters.get("charset", b"").decode("latin-1")
 
 
 def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
