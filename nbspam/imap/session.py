@@ -446,6 +446,8 @@ def _expanded(numbers: bytes) -> list[int]:
     for part in numbers.split(b","):
         first, _, last = part.partition(b":")
         found += range(int(first), min(int(last or first), int(first) + _HEADS) + 1)
+        if len(found) > _WINDOW:  # more than are ever moved together
+            break
     return found
 
 

@@ -4,6 +4,8 @@ import logging
 import socket
 import subprocess
 import sys
+import time
+import tracemalloc
 
 import pytest
 
@@ -241,6 +243,7 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
         ({"UID SEARCH": b"* SEARCH x\r\nTAG OK done\r\n"}, "INBOX", "that is no IMAP"),
         ({"UID FETCH": BUSY}, "INBOX", "is busy (too many connections)"),
         ({"UID FETCH": b"* BYE\r\n"}, "INBOX", "connection lost"),
+        ({"UID FETCH": b"* BYE %bx\r\n" % (b'b"' * 50_000)}, "INBOX", "connection lost"),
         ({"UID FETCH": b"* 1 FETCH (X {4000000000}\r\n"}, "INBOX", "a literal of 4,0"),
         ({"UID FETCH": b"* 1 FETCH " + b"(" * 9999 + b"\r\nTAG OK\r\n"}, "INBOX", ""),
         ({"UID FETCH": b"* 1 " + b"x" * (2 << 20)}, "INBOX", "a line of more than"),
@@ -262,7 +265,17 @@ def test_what_a_server_does_wrong_is_one_line(
         else:
             setattr(server, name, value)
     token = ["--token-command", "echo good-token"] if "before" in changes else []
+    start = time.process_time()
     assert complains(asked_with(nbspam, server, *token, folder=folder), 1, words)
+    assert time.process_time() - start < 5
+
+
+def test_a_server_cannot_make_us_list_uids_without_end():
+    tracemalloc.start()
+    session._placed(b"17 " + b"1:999," * 20_000 + b"1 1")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4_000_000  # bytes, not 400 million
 
 
 @pytest.mark.parametrize("numbers", ["", " (UIDVALIDITY 3 UIDNEXT)"])
