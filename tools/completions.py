@@ -14,7 +14,6 @@ from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli, table_command
 
 HEAD = "# Completion of nbspam for {}.  Written by tools/manual.py; do not edit.\n"
 _PATHS = re.compile(r"FILE|PATH|SOURCE")  # in the metavar of an option that takes a path
-_NAMED = re.compile(r"(?:One of|SOURCE:) ([\w, ]+) or (\w+)\.")  # choices that the help names
 
 
 class Known(NamedTuple):
@@ -48,17 +47,14 @@ def options(command: click.Command) -> list[Known]:
             continue
         names = [*option.opts, *option.secondary_opts]
         takes_value = not option.is_flag
-        named = _NAMED.search(option.help or "")
-        choices = [*named[1].split(", "), named[2]] if named else []
-        if isinstance(option.type, click.Choice):
-            choices = [str(choice) for choice in option.type.choices]
+        choices = option.type.choices if isinstance(option.type, click.Choice) else ()
         known.append(
             Known(
                 short=[name for name in names if not name.startswith("--")],
                 long=[name for name in names if name.startswith("--")],
                 text=re.split(r"[.;](?:\s|$)", option.help or "")[0],
                 takes_value=takes_value,
-                choices=choices if takes_value else [],
+                choices=[str(choice) for choice in choices],
                 takes_path=takes_value and bool(_PATHS.search(option.metavar or "")),
                 has_name="=" in (option.metavar or ""),
                 repeats=option.multiple,

@@ -32,6 +32,8 @@ from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import COMPRESSED, Rememberer, TextColumns, holds_many, listed
 from nbspam.sources.items import (
+    FORMATS,
+    RECORD_FORMATS,
     Item,
     SourceOptions,
     begins_like_mail,
@@ -179,6 +181,7 @@ reading_options = filling(
     SOURCES,
     click.option(
         "--format",
+        type=click.Choice(FORMATS),
         metavar="NAME",
         help="Format of SOURCE, such as mbox.  [default: found by looking]  One of eml, mbox,"
         " maildir, mh, classes, trec, tar, zip, parquet, csv, tsv, jsonl or fasttext.",
@@ -201,6 +204,7 @@ row_options = filling(
     SOURCES,
     click.option(
         "--format",
+        type=click.Choice(RECORD_FORMATS),
         metavar="NAME",
         help="Format of SOURCE: csv, tsv or jsonl.  [default: found by looking]",
     ),
@@ -497,10 +501,7 @@ def _is_for_tables() -> bool:
 
 
 def check_there(model_path: str) -> None:
-    """Raise ModelFileError if the model that a command of tables needs is missing.
-
-    The library, which does not know the command, would advise to train one of mail.
-    """
+    """Raise ModelFileError if the model of a command for tables is missing, with its advice."""
     if _is_for_tables() and not os.path.exists(model_path):
         raise ModelFileError(
             f"{model_path}: no such model; train one with: nbspam table train SOURCE"

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from nbspam.imap.accounts import AccessBook, ImapUrl
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
-TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
+RECORD_FORMATS = ("csv", "tsv", "jsonl")  # of typed columns, too
+TABLE_FORMATS = (*RECORD_FORMATS, "fasttext")
 ARCHIVES = ("tar", "zip")
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS)
 

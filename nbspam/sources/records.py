@@ -11,10 +11,9 @@ from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sources import files
-from nbspam.sources.items import SourceOptions
+from nbspam.sources.items import RECORD_FORMATS, SourceOptions
 from nbspam.sources.rows import as_cell, json_objects, json_text, lines_of, position, split_rows
 
-RECORD_FORMATS = ("csv", "tsv", "jsonl")
 _NO_OPTIONS = SourceOptions()
 
 Cells = dict[str, str]  # by column name

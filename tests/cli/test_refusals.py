@@ -42,6 +42,8 @@ train --min-support inf $FOLDER | --min-support inf is not a number
 train --unlabelled . --epsilon nan $FOLDER | --epsilon nan is not a number
 table train --epsilon nan | --epsilon nan is not a number
 classify --prior spam=nan $FOLDER | --prior: not shares between 0 and 1
+train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
+table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see
 table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
