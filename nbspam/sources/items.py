@@ -449,7 +449,7 @@ def items_given(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[It
     if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
         raise UsageError(
             f"{type(given).__name__}: no collection of texts; give a list or one column of them,"
-            " or for a table its target"
+            " or for a table its target (to cluster, rows=True)"
         )
     for number, each in enumerate(given):
         if isinstance(each, Item):

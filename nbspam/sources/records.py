@@ -1,11 +1,13 @@
-"""Records: the rows of tables of typed columns, from files and streams."""
+"""Records: the rows of tables of typed columns, from files, streams and memory."""
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from math import isfinite
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
@@ -51,6 +53,47 @@ def read_records(
             yield from _records("-", files.standard_input(stdin), options, names)
         else:
             yield from _file_records(path, options, names)
+
+
+def rows_given(given: Any) -> Iterator[Record]:
+    """Yield the rows of a table; raises InputError, UsageError.
+
+    given: a path, or an iterable of paths or of dicts from columns to cells; a DataFrame, or a
+    table of Arrow; or an array or sparse matrix (n_rows, n_columns), whose columns are called
+    0, 1, ….  A cell that is None, NaN, NaT or NA is missing.
+    """
+    if getattr(given, "ndim", 2) != 2:
+        raise UsageError(f"{type(given).__name__}: one row or column; give a table of both")
+    if hasattr(given, "to_dicts"):  # polars
+        given = given.to_dicts()
+    elif hasattr(given, "to_pylist"):  # Arrow
+        given = given.to_pylist()
+    elif hasattr(given, "to_dict"):  # pandas
+        if twice := [name for name, times in Counter(map(str, given)).items() if times > 1]:
+            raise InputError(f"DataFrame: two columns are called {twice[0]!r}; rename one")
+        given = given.to_dict("records")
+    elif hasattr(given, "shape"):
+        rows = given.toarray() if hasattr(given, "toarray") else given
+        given = [dict(enumerate(row)) for row in rows.tolist()]
+    several = [given] if isinstance(given, os.PathLike | Mapping) else given
+    for number, each in enumerate(several):
+        if isinstance(each, os.PathLike):
+            yield from read_records([os.fsdecode(each)])
+        elif isinstance(each, Mapping):
+            yield Record(f"#{number}", {str(name): _cell(value) for name, value in each.items()})
+        else:
+            raise UsageError(
+                f"{type(each).__name__}: not a row of a table; give a dict from columns to cells,"
+                " or a pathlib.Path of a table"
+            )
+
+
+def _cell(value: Any) -> str:
+    """Return a cell as a file would have it; empty if it is missing."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # whole numbers are floats in a column of which some are missing
+    text = "" if value is None else str(value)
+    return "" if text in ("nan", "NaT", "<NA>") else text
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:

@@ -32,6 +32,7 @@ from nbspam.settings import (
 )
 from nbspam.sources.files import Rememberer
 from nbspam.sources.items import Item, SourceOptions, item_of, items_given, path_of
+from nbspam.sources.records import read_records, rows_given
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
@@ -44,7 +45,6 @@ from nbspam.workers import Workers
 if TYPE_CHECKING:
     from nbspam.models.em import Step
     from nbspam.models.network.questions import Belief
-    from nbspam.sources.records import Record
 
 
 class Model:
@@ -192,8 +192,6 @@ class Model:
         if not isinstance(self._classifier, TableClassifier):
             yield from items_given(given, self._reading)
         elif isinstance(given, os.PathLike):
-            from nbspam.sources.records import read_records
-
             yield from read_records([os.fsdecode(given)], names=self._classifier.schema.names)
         else:
             yield from rows_given(given)
@@ -341,40 +339,6 @@ def _trained_on_rows(
         data.table, settings, weight, options.hard, when, options.restarts, options.seed
     )
     return Model(report.classifier, StoredTable(report.classifier), (), report.fit.steps)
-
-
-def rows_given(given: Any) -> "Iterator[Record]":
-    """Yield the rows of a table; raises InputError, UsageError.
-
-    given: a path, or an iterable of paths or of dicts from columns to cells; a DataFrame; or an
-    array or sparse matrix (n_rows, n_columns), whose columns are called 0, 1, ….  A cell that is
-    None or NaN is missing.
-    """
-    from nbspam.sources.records import Record, read_records
-
-    if getattr(given, "ndim", 2) != 2:
-        raise UsageError(f"{type(given).__name__}: one row or column; give a table of both")
-    if hasattr(given, "to_dict"):
-        given = given.to_dict("records")
-    elif hasattr(given, "shape"):
-        rows = given.toarray() if hasattr(given, "toarray") else given
-        given = [dict(enumerate(row)) for row in rows.tolist()]
-    several = [given] if isinstance(given, os.PathLike | Mapping) else given
-    for number, each in enumerate(several):
-        if isinstance(each, os.PathLike):
-            yield from read_records([os.fsdecode(each)])
-        elif isinstance(each, Mapping):
-            yield Record(f"#{number}", {str(name): _cell(value) for name, value in each.items()})
-        else:
-            raise UsageError(
-                f"{type(each).__name__}: not a row of a table; give a dict from columns to cells,"
-                " or a pathlib.Path of a table"
-            )
-
-
-def _cell(value: Any) -> str:
-    """Return a cell as a file would have it; empty if it is missing."""
-    return "" if value is None or value != value else str(value)
 
 
 def _check_keywords(choices: Mapping[str, Any]) -> None:

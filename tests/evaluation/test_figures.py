@@ -20,7 +20,7 @@ from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from nbspam.store import library
+from nbspam.sources.records import rows_given
 from nbspam.tables.unlabelled import cluster_rows
 from support import MELONS, ROOT, columns, complains, random_trial, trial_of, trial_of_classes
 
@@ -408,7 +408,7 @@ DRAWN = {
     "network.svg": lambda: melons(model="network"),
     "mixed.svg": melons,
     "mixture.svg": lambda: pictures.clusters_picture(
-        cluster_rows(library.rows_given(MELONS), 2, drop=NAMES)
+        cluster_rows(rows_given(MELONS), 2, drop=NAMES)
     ),
 }
 

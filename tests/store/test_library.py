@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -264,7 +265,13 @@ ROWS = [
 
 
 class Frame:
-    """The one method of a DataFrame that is used."""
+    """The methods of a DataFrame that are used."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def __iter__(self):
+        return iter(self.names)
 
     def to_dict(self, orient):
         assert orient == "records"
@@ -278,9 +285,34 @@ def test_rows_in_memory_train_the_model_of_their_file(tmp_path):
         "sky,wind,play\n" + "".join(f"{','.join(row.values())}\n" for row in ROWS)
     )
     of_file = nbspam.train(tmp_path / "play.csv", target="play")
-    for given in (ROWS, Frame(), iter(ROWS)):
+    polars = SimpleNamespace(to_dicts=lambda: ROWS, to_dict=None)
+    arrow = SimpleNamespace(to_pylist=lambda: ROWS)
+    for given in (ROWS, Frame(*ROWS[0]), polars, arrow, iter(ROWS)):
         model = nbspam.train(given, target="play")
         assert model.classify({"sky": "s", "wind": None}) == of_file.classify({"sky": "s"})
+
+
+def test_two_columns_of_a_frame_with_one_name_are_refused():
+    with pytest.raises(NbspamError, match="two columns are called 'sky'; rename one"):
+        nbspam.train(Frame("sky", "wind", "sky"), target="sky")
+
+
+def test_whole_numbers_are_the_same_categories_as_floats():
+    """As a DataFrame has them where a cell of the column is missing, by any of its names."""
+
+    class NA:
+        def __str__(self):
+            return "<NA>"
+
+        def __ne__(self, other):
+            raise TypeError("boolean value of NA is ambiguous")
+
+    model = nbspam.train([{"a": n, "y": n > 1} for n in (1, 2, 3)] * 2, target="y")
+    of_ints, of_floats = (
+        list(model.classify_many([{"a": a} for a in cells]))
+        for cells in ([1, 3, None, None], [1.0, np.float64(3), float("nan"), NA()])
+    )
+    assert of_ints == of_floats
 
 
 def test_arrays_are_rows_whose_columns_are_numbered():
