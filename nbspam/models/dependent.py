@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nbspam.models.base import DataError, logsumexp
-from nbspam.models.columns import Levels, RowsModel
+from nbspam.models.columns import ColumnModel, Levels, RowsModel
 from nbspam.models.gaussian import ConditionalBells
 from nbspam.models.network.structure import spanning_tree
 from nbspam.models.pairs import (
@@ -36,8 +36,20 @@ _IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
 _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
 
 
+class CountedWithParents(ColumnModel):
+    """A model that counts the class together with parents, so that it has no other prior."""
+
+    def _log_prior(self, class_count: Array) -> Array:
+        if not isinstance(self.class_prior, str) or self.class_prior == "uniform":
+            raise DataError(
+                f"class_prior: {type(self).__name__} counts the classes together with the values"
+                " of parents, so that no other prior enters; leave it out"
+            )
+        return super()._log_prior(class_count)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class SPODE(PairModel):
+class SPODE(CountedWithParents, PairModel):
     """P(class, parent) times the product of P(column given class, parent) over other columns.
 
     Zhou Zhihua, Machine Learning, eq. 7.21 with the super-parent as pa; probabilities by
@@ -300,7 +312,7 @@ def _check_min_support(min_support: float) -> None:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AODE(PairModel):
+class AODE(CountedWithParents, PairModel):
     """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i) for all j.
 
     Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  The product
@@ -468,7 +480,7 @@ _MAX_PARENT_SETS = 20_000  # of a row; about 0.5 ms each: E-250
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AKDE(RowsModel):
+class AKDE(CountedWithParents, RowsModel):
     """The mean over all sets of k columns of P(class, set) times P(x_j given class, set).
 
     Zhou Zhihua's kDE, averaged: AnDE of Webb, Boughton, Zheng, Ting & Salem (2012); order is k.

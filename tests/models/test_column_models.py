@@ -313,6 +313,11 @@ MANY = sparse.csr_array((2, 10_000))
         (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
         (AODE(min_support=0), ROWS, "min_support"),
         (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
+        *(
+            (Class(class_prior=prior), ROWS, "no other prior enters; leave it out")
+            for Class in (SPODE, AODE, A2DE, AKDE)
+            for prior in ("uniform", [0.9, 0.1])
+        ),
         *((Class(), MANY, r"need .* GiB.*1 GiB allowed.*fewer features") for Class in PAIR_MODELS),
     ],
 )

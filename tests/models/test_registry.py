@@ -27,6 +27,7 @@ from nbspam.models import (
     restored,
 )
 from nbspam.models.base import Estimator
+from nbspam.models.dependent import CountedWithParents
 from nbspam.models.pairs import PairModel
 from nbspam.models.smoothing import SmoothedModel
 from nbspam.models.tokens import LinearModel
@@ -40,6 +41,7 @@ ABSTRACT = {
     columns.BinaryByDefault,
     PairModel,
     columns.RowsModel,
+    CountedWithParents,
 }
 
 
