@@ -445,7 +445,7 @@ class FullFormatter(click.HelpFormatter):
 
 
 def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[str, str]:
-    """Return the names of an option and the first sentence of its help."""
+    """Return the names of an option and its help: the first sentence, unless all is wanted."""
     names, text = option.get_help_record(ctx) or ("", "")
     if is_full:
         return names, text

@@ -171,12 +171,13 @@ def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> 
         if found == "mh":
             continue
         is_class = found == "classes" and label is None and not parts
-        halves = [] if kind else [_HALF.fullmatch(name) for name in folder.folders]
+        halves = {name: half[1] for name in folder.folders if (half := _HALF.fullmatch(name))}
+        if kind or len(halves) < len(folder.folders):
+            halves = {}  # of some folders only, these names say nothing
         kind = None if found == "classes" else kind
-        for place, name in reversed(list(enumerate(folder.folders))):
-            half = halves[place] if all(halves) and halves else None
-            of_class = half[1] if half else name
-            waiting.append((below + name, of_class if is_class else label, kind, name in parts))
+        for name in reversed(folder.folders):
+            own = halves.get(name, name) if is_class else label
+            waiting.append((below + name, own, kind, name in parts))
 
 
 def _places_by_name(below: str, folder: Folder) -> Iterator[Place]:
