@@ -239,8 +239,8 @@ def sent_folders(paths: Iterable[str]) -> list[str]:
         path = above if name in ("cur", "new") else path
         # A folder called Sent among folders of classes is a class.
         is_mailbox = is_maildir(path)
-        beside = os.path.dirname(os.path.abspath(path))
-        for place in (path, beside) if is_mailbox else (path,):
+        parent = os.path.dirname(os.path.abspath(path))
+        for place in (path, parent) if is_mailbox else (path,):
             for own in SENT_FOLDERS if is_mailbox else SENT_FOLDERS[:1]:
                 folder = os.path.join(place, own)
                 if is_maildir(folder):

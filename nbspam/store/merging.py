@@ -189,22 +189,23 @@ def _common(models: Sequence[_MergedModel]) -> _CommonMessages:
     """Return which model keeps each message that several of them know."""
     lost: list[list[_ModelCopy]] = [[] for _ in models]
     told: list[list[int]] = [[] for _ in models]
-    repeated = disputed = 0
+    n_repeated = n_disputed = 0
     for kept, *others in _copies(models):
         for other in others:
-            repeated += 1
+            n_repeated += 1
             gone = other
             if other.label == kept.label:
                 kept = kept._replace(told=kept.told or other.told)
             else:
-                disputed += 1
+                n_disputed += 1
                 is_later = other.day >= kept.day
                 if is_later if kept.told == other.told else other.told:
                     gone, kept = kept, other
             lost[gone.model].append(gone)
         if kept.told:
             told[kept.model].append(kept.digest)
-    return _CommonMessages(lost, [np.array(own, np.uint64) for own in told], repeated, disputed)
+    told_digests = [np.array(own, np.uint64) for own in told]
+    return _CommonMessages(lost, told_digests, n_repeated, n_disputed)
 
 
 def _corrections(

@@ -469,17 +469,17 @@ def join(parts: Sequence[Vocabulary], ranks: Indices | None = None) -> tuple[Voc
     """Return the union of vocabularies, and the new columns of all their tokens in turn.
 
     A token that several parts have keeps the text (and group) of the part in which its key has
-    the lowest rider, or of the first such part.  ranks: of all tokens in turn; they decide in
-    the place of riders, which must be 0 then.
+    the lowest rider, or of the first such part.  ranks: of all tokens in turn; they decide
+    instead of riders, which must be 0 then.
     """
-    together = concatenated(parts)
+    whole = concatenated(parts)
     if ranks is None:
-        order = np.argsort(together.keys, kind="stable")
+        order = np.argsort(whole.keys, kind="stable")
     else:
-        order = np.lexsort((ranks, together.keys))
-    ordered = together.keys.take(order)
+        order = np.lexsort((ranks, whole.keys))
+    ordered = whole.keys.take(order)
     new = np.ones(len(order), bool)
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
     column = np.empty(len(order), np.int64)
     column[order] = np.cumsum(new) - 1
-    return together.take(order.take(positions_of(new))), column
+    return whole.take(order.take(positions_of(new))), column

@@ -438,7 +438,7 @@ class Mailboxes:
         """Return all users who have a page, in the order of their names."""
         assert self._users is not None
         names = {*users_in(self._users), *users_in(self._review)}
-        each = (Person(name, *map(os.path.exists, self._places(name))) for name in sorted(names))
+        each = (Person(name, *map(os.path.exists, self._paths_of(name))) for name in sorted(names))
         return [person for person in each if person.has_mail or person.has_taught]
 
     def box(self, user: str) -> ReviewMailbox:
@@ -448,7 +448,7 @@ class Mailboxes:
         """
         if self._users is None:
             return self._opened(self._review, self._model)
-        mailbox, model = self._places(user)
+        mailbox, model = self._paths_of(user)
         if os.path.exists(mailbox):
             return ReviewMailbox(mailbox, model, user)
         if os.path.exists(model):
@@ -462,7 +462,7 @@ class Mailboxes:
         """
         since = self._sent_until.get(user, 0.0)
         self._sent_until[user] = time()
-        maildir, model = self._places(user)
+        maildir, model = self._paths_of(user)
         for folder in SENT_FOLDERS:
             found = []
             with suppress(InputError, OSError):
@@ -477,7 +477,7 @@ class Mailboxes:
                 with suppress(InputError, OSError), files.open_inside(maildir, path) as stream:
                     yield Item(path, None, files.read_raw_message(stream))
 
-    def _places(self, name: str) -> tuple[str, str]:
+    def _paths_of(self, name: str) -> tuple[str, str]:
         """Return where a user's mailbox and model are, or would be; raises UserError."""
         assert self._users is not None
         folder = os.path.join(self._review, user_folder_name(name))
