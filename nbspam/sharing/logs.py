@@ -124,7 +124,7 @@ class RedisLog(SharedLog):
             raise UsageError(
                 f"--share {self.name}: no host, or no key; give redis://HOST:PORT/KEY"
             )
-        self._failure = redis.RedisError
+        self._failure, self._denied = redis.RedisError, redis.AuthenticationError
         self._redis: Any = redis.Redis(
             parts.hostname,
             parts.port or 6379,
@@ -142,6 +142,9 @@ class RedisLog(SharedLog):
     def _asked(self) -> Iterator[Any]:
         try:
             yield self._redis
+        except self._denied as error:
+            why = "no password, or a wrong one; give it by --share-password-command"
+            raise SharedLogError(f"{self.name}: {why}; {_AGAIN}") from error
         except (self._failure, OSError) as error:
             raise _lost(self.name, error) from error
 
