@@ -440,7 +440,7 @@ def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.
     if memory is None:
         memory = mmap.mmap(-1, size)
         with open(descriptor, "rb", buffering=0, closefd=False) as file:
-            view, at = memoryview(memory), 0
+            view, at = memoryview(memory), file.seek(0)  # the disk may have taken a part
             while count := file.readinto(view[at:]):
                 at += count
             view.release()

@@ -245,6 +245,17 @@ def test_a_copy_for_which_there_is_no_place_is_in_memory(model):
     assert found.tolist() == [0, 1, 2, 3, 4]
 
 
+def test_a_copy_for_which_the_disk_has_too_little_room_is_in_memory(model, monkeypatch):
+    def full_at_last(source, file, chunk):
+        file.write(source.read())
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", full_at_last)
+    found = read_snapshot(str(model), f"{model}.served").state["keys"]
+    assert found.tolist() == [0, 1, 2, 3, 4]
+    assert not os.path.exists(f"{model}.served")
+
+
 def test_a_copy_is_not_shared_before_it_is_whole(model, monkeypatch):
     read, seen = open, []
 
