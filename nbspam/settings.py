@@ -219,12 +219,6 @@ class SettingsChoices(NamedTuple):
     climb: bool | None = None
     max_parents: int | None = None
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The decisions that were made, by name."""
-        values = self._asdict().items()
-        return {name: value for name, value in values if value not in (None, ())}
-
 
 class TableChoices(NamedTuple):
     """A user's decisions about the columns of a table; only `target` is not optional."""
@@ -242,11 +236,11 @@ class TableChoices(NamedTuple):
     order: int | None = None
     structure: str | None = None  # the path of a file
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The decisions that were made, by name."""
-        values = self._asdict().items()
-        return {name: value for name, value in values if value not in (None, ())}
+
+def decisions_made(choices: SettingsChoices | TableChoices) -> dict[str, Any]:
+    """Return the decisions that were made, by name."""
+    values = choices._asdict().items()
+    return {name: value for name, value in values if value not in (None, ())}
 
 
 PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", "max_parents")
@@ -265,7 +259,7 @@ def is_for_table(choices: SettingsChoices, columns: TableChoices) -> bool:
     """Return whether the choices describe a table of columns; raises UsageError."""
     if columns.target is not None:
         return True
-    wrong = [option_name(name) for name in columns.given]
+    wrong = [option_name(name) for name in decisions_made(columns)]
     if choices.model in TABLE_MODELS:
         wrong.append(f"--model {choices.model}")
     if wrong:
@@ -279,7 +273,7 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     is_text: its items are texts and not mail.  many: it has more than two classes.
     Raises UsageError for choices that contradict each other.
     """
-    given = choices.given
+    given = decisions_made(choices)
     name = given.pop("preset", "text" if is_text or "strip" in given else "mail")
     if name not in PRESETS:
         raise UsageError(f"--preset {name}: unknown; choose from {', '.join(PRESETS)}")

@@ -178,9 +178,7 @@ class Combination(NamedTuple):
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
-        # Last digits of `means @ worth` would depend on the place among the documents.
-        score = np.einsum("nj,j->n", means, self.worth[:-1]) + self.worth[-1]
-        return np.asarray(score + bounded(corrected))
+        return np.asarray(score_of_means(means, self.worth) + bounded(corrected))
 
     def kept(self, weighed: WeighedEvidence) -> float:
         """Return the part of one document's evidence that counts: 1 unless it is unfamiliar."""
@@ -374,6 +372,12 @@ def group_means(
     total = np.bincount(cell, odds, n_cells).reshape(-1, len(GROUPS))
     number = np.bincount(cell, minlength=n_cells).reshape(-1, len(GROUPS))
     return np.asarray(total / divisors(number, limits))
+
+
+def score_of_means(means: Floats, worth: Floats) -> Floats:
+    """Return the log-odds by the means of groups, (n_docs,) nats; worth: with the constant."""
+    # Last digits of `means @ worth` would depend on the place among the documents.
+    return np.asarray(np.einsum("nj,j->n", means, worth[:-1]) + worth[-1])
 
 
 def divisors(number: Integers, limits: Integers | None) -> Floats:

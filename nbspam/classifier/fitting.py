@@ -31,6 +31,7 @@ from nbspam.classifier.combine import (
     log_odds,
     mean_leaning,
     probability,
+    score_of_means,
     share_unknown,
 )
 from nbspam.counts.table import CountTable
@@ -82,7 +83,7 @@ def fit_combination(
     """
     means = means_left_out(table, documents, y)
     worth = fit_worth(means, y, limits_of(table))
-    score = np.einsum("nj,j->n", means, worth[:-1]) + worth[-1]
+    score = score_of_means(means, worth)
     layer = documents.only(IN_LAYER[table.vocabulary.groups[documents.tokens]])
     layer = layer._replace(tokens=table.vocabulary.keys[documents.tokens])
     correction = np.zeros(len(table.vocabulary), np.float32)

@@ -12,7 +12,7 @@ from nbspam.cli.frame import Command, titled
 from nbspam.cli.training_options import columns_options, table_training_options, training_options
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text
-from nbspam.settings import SettingsChoices, TableChoices
+from nbspam.settings import SettingsChoices, TableChoices, decisions_made
 
 if TYPE_CHECKING:
     from nbspam.evaluation.choosing import Compared, Comparison
@@ -91,13 +91,18 @@ def compare_command(
 
     if online and output.is_named("cv"):
         raise UsageError("--cv and --online: two ways to judge; give one of them")
-    _check_against(form, training.given, "multinomial", "bernoulli")
+    _check_against(form, decisions_made(training), "multinomial", "bernoulli")
     output.check_page(form.report, form.per_week)
     several = [training, *(_parsed(_training, text)[0] for text in form.others)]
     items = inputs.items_of_sources(*corpus)
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
-    _show(compared, _spelt(_training, training.given) or "the defaults", corpus.sources, form)
+    _show(
+        compared,
+        _spelt(_training, decisions_made(training)) or "the defaults",
+        corpus.sources,
+        form,
+    )
 
 
 @click.command(
@@ -134,7 +139,7 @@ def table_compare_command(
     from nbspam.evaluation.choosing import compare_tables
     from nbspam.tables.training import table_settings
 
-    _check_against(form, training.given, "aode", "tan")
+    _check_against(form, decisions_made(training), "aode", "tan")
     output.check_page(form.report, form.per_week)
     several = [(training, columns), *(_parsed(_table_training, text) for text in form.others)]
     tables = []
@@ -146,7 +151,12 @@ def table_compare_command(
         data = labelled_table(rows, settings, form.strict, is_quiet)
         tables.append((data.table, settings))
     compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
-    _show(compared, _spelt(_table_training, training.given | columns.given), rows.sources, form)
+    _show(
+        compared,
+        _spelt(_table_training, decisions_made(training) | decisions_made(columns)),
+        rows.sources,
+        form,
+    )
 
 
 def _check_against(form: ComparisonForm, given: dict[str, Any], *models: str) -> None:

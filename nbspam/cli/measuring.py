@@ -11,7 +11,7 @@ from nbspam.cli.frame import Command, Decorator, titled
 from nbspam.cli.training_options import training_options
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text
-from nbspam.settings import SettingsChoices, option_name
+from nbspam.settings import SettingsChoices, decisions_made, option_name
 from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def eval_command(
     def judged(how: JudgingOptions) -> "Trial":
         if is_new(way):
             return _trial_of_items(corpus, sent, training, how, jobs)
-        given = [*training.given, *(["sent"] if sent else [])]
+        given = [*decisions_made(training), *(["sent"] if sent else [])]
         refuse_training(given, "--cv K, --test SOURCE or --online")
         return trial_of_model(model_path, corpus, how, jobs)
 

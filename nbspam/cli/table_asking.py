@@ -30,7 +30,7 @@ from nbspam.cli.judging import (
 from nbspam.cli.table_training import labelled_table
 from nbspam.cli.training_options import columns_options, table_training_options
 from nbspam.errors import UsageError
-from nbspam.settings import SettingsChoices, TableChoices
+from nbspam.settings import SettingsChoices, TableChoices, decisions_made
 
 if TYPE_CHECKING:
     from nbspam.evaluation.evaluation import Trial
@@ -248,7 +248,7 @@ def table_eval_command(
         from nbspam.tables.training import table_settings
 
         if not measuring.is_new(way):
-            given = [*training.given, *columns.given]
+            given = [*decisions_made(training), *decisions_made(columns)]
             measuring.refuse_training(given, "--cv K or --test SOURCE")
             return measuring.trial_of_model(
                 model_path, inputs.LabelledSources(*rows, inputs.NO_LABELS), how, jobs

@@ -17,7 +17,7 @@ from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
 from nbspam.printing import amount_text
-from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, option_name
+from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, decisions_made, option_name
 from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
@@ -314,7 +314,7 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
     columns: with a target.  Of `choices`, those about tokens are refused.
     """
     assert columns.target is not None
-    unused = [name for name in choices.given if name not in _OF_TABLES]
+    unused = [name for name in decisions_made(choices) if name not in _OF_TABLES]
     if unused:
         raise UsageError(
             f"{option_name(unused[0])}: for mail and text; leave it out with --target"
@@ -323,10 +323,10 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
         raise UsageError("--alpha auto: not a number from 0 up; give one for a table")
     if columns.bins is not None and columns.discretise not in ("width", "frequency"):
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
-    parameters = choices.given
+    parameters = decisions_made(choices)
     for name in ("model", "dirichlet"):
         parameters.pop(name, None)
-    given = columns.given
+    given = decisions_made(columns)
     parameters |= {name: given[name] for name in _MODEL_OPTIONS if name in given}
     _check_columns(choices, columns)
     return TableSettings(
