@@ -92,9 +92,10 @@ class MaildirNote(NamedTuple):
 def check_maildir(root: str) -> None:
     """Raise InputError unless the folder is a Maildir."""
     if not is_maildir(root):
-        raise InputError(
-            f"{root}: not a Maildir (no cur/ and new/); give the folder that holds both"
-        )
+        why = "not a Maildir (no cur/ and new/); give the folder that holds both"
+        if os.path.isdir(root) and not os.access(root, os.X_OK):
+            why = "may not be entered; sort as its owner, or change its rights"
+        raise InputError(f"{root}: {why}")
 
 
 def check_writable(root: str) -> None:

@@ -133,6 +133,8 @@ def check_folder(folder: str) -> None:
     try:
         if not stat.S_ISDIR(os.stat(folder).st_mode):
             raise InputError(f"--users {folder}: not a folder; give a folder, or a new name")
+        if not os.access(folder, os.X_OK):
+            raise InputError(f"--users {folder}: may not be entered; serve as its owner")
     except FileNotFoundError:
         return  # the first lesson makes it
     except (OSError, ValueError) as error:

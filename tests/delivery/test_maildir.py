@@ -115,12 +115,18 @@ def test_a_note_is_read_as_it_was_written_without_damaged_lines(root):
     assert read_note(str(root)) == {"1.h": MaildirNote("spam", "0f")}
 
 
-def test_folders_may_be_named_with_or_without_their_dot(tmp_path):
+def test_folders_may_be_named_with_or_without_their_dot():
     assert maildir_folder_name("Junk") == maildir_folder_name(".Junk") == ".Junk"
     assert maildir_folder_name("Müll & Spam") == ".M&APw-ll &- Spam"
     assert maildir_folder_name("~peter.mail.台北.日本語") == ".~peter.mail.&U,BTFw-.&ZeVnLIqe-"
     assert maildir_folder_name(".M&APw-ll") == ".M&APw-ll"  # as it is on disk
+
+
+def test_another_folder_is_told_from_one_that_may_not_be_entered(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
+        check_maildir(str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may enter any
+    with pytest.raises(InputError, match="may not be entered; sort as its owner, or change"):
         check_maildir(str(tmp_path))
 
 

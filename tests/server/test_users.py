@@ -112,7 +112,7 @@ def test_a_folder_that_no_user_has_is_nobodys(tmp_path):
     assert users_in(str(tmp_path / "alice" / "none")) == []
 
 
-def test_the_folder_of_users_must_be_one(tmp_path):
+def test_the_folder_of_users_must_be_one_that_may_be_entered(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_bytes(b"")
     for path, why in (
@@ -123,6 +123,10 @@ def test_the_folder_of_users_must_be_one(tmp_path):
         with pytest.raises(InputError, match=why):
             check_folder(str(path))
     check_folder(str(tmp_path / "new"))
+    check_folder(str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may enter any
+    with pytest.raises(InputError, match="may not be entered; serve as its owner"):
+        check_folder(str(tmp_path))
 
 
 # ---- which user it is, by protocol ----
