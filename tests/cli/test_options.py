@@ -67,7 +67,7 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
         for word in words:
             with pytest.raises(click.BadParameter) as refused:
                 kind.convert(word, None, None)
-            assert refused.value.message.startswith(f"{word}: not ")
+            assert refused.value.message.startswith(f"{word or repr(word)}: not ")
             assert ";" in refused.value.message
 
 
