@@ -358,21 +358,12 @@ class Command(click.Command):
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         first = [option for name in self.first for option in options if name in option.opts]
         found: dict[str, list[click.Option]] = {FIRST: first} if first else {}
-        common, of_accounts = [], []
-        for option in options:
+        for option in (each for each in options if each not in first):
             title = vars(option).get("title") or (OTHERS if first else "Options")
-            if option in first:
-                continue
-            if option is self.get_help_option(ctx) or title == COMMON:
-                common.append(option)
-            elif title == ACCOUNTS:
-                of_accounts.append(option)
-            else:
-                found.setdefault(title, []).append(option)
-        if of_accounts:
-            found[ACCOUNTS] = of_accounts
-        found[COMMON] = common
-        return found
+            title = COMMON if option is self.get_help_option(ctx) else title
+            found.setdefault(title, []).append(option)
+        last = {title: found.pop(title) for title in (ACCOUNTS, COMMON) if title in found}
+        return found | last
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their titles: in short, unless the formatter wants all."""
