@@ -3,6 +3,7 @@
 The options of `serve` become the server's choices; SIGHUP rereads them while it runs.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from nbspam.cli.exchanging import (
     sharing_options,
     with_sharing,
 )
-from nbspam.cli.frame import Call, Command, titled
+from nbspam.cli.frame import Call, Command, is_quiet, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
@@ -206,11 +207,20 @@ def serve_command(**values: Any) -> None:
         return renewed, listening, values["jobs"]
 
     try:
-        if is_new and values["log"] == "text":  # another log has lines of its own form only
-            warn(f"{values['model_path']}: there is no model yet; the first lesson begins one")
+        if is_new:
+            why = "there is no model yet; the first lesson begins one"
+            _note(values["log"], f"{values['model_path']}: {why}")
         serve(choices, used[0].sockets, values["jobs"], again)
     finally:
         used[0].close()
+
+
+def _note(log: str, text: str) -> None:
+    """Warn in a line of the log's format."""
+    if log != "json":
+        warn(text)
+    elif not is_quiet():
+        click.echo(json.dumps({"note": text}), err=True)
 
 
 def _is_new(model: str) -> bool:
@@ -340,7 +350,7 @@ def listeners_of(
     from nbspam.server.choices import SocketRights, listen, page_of
     from nbspam.server.worker import PROTOCOLS, protocol
 
-    web = values["web"]
+    web, log = values["web"], values["log"]
     texts = {name: values[name] for name in PROTOCOLS} | {"web": [web] if web is not None else []}
     rights = SocketRights(values["socket_mode"], values["socket_group"])
     listeners = listen(texts, rights, before)
@@ -349,11 +359,12 @@ def listeners_of(
             protocol(name)
         for key in [key for key in listeners.opened if key[0] == "web"]:
             try:
-                click.echo(page_of(listeners.opened[key], values["model_path"]), err=True)
+                page = page_of(listeners.opened[key], values["model_path"])
+                click.echo(json.dumps({"page": page}) if log == "json" else page, err=True)
             except ModelFileError as error:  # of its secret
                 if len(listeners.opened) == 1:
                     raise
-                warn(f"{error}; until then there is no page")
+                _note(log, f"{error}; until then there is no page")
                 listeners.opened.pop(key).close()
     except NbspamError:
         listeners.close(before)
@@ -361,7 +372,8 @@ def listeners_of(
     teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}
     for name, address in listeners.open_to_others:
         if teaching.get(name):
-            warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")
+            why = "whoever reaches it from other machines can teach the model"
+            _note(log, f"--{name} {address}: {why}")
     return listeners
 
 

@@ -4,6 +4,7 @@ A row is a command line, and what is said of it; `$NAME` stands for a path (see 
 """
 
 import errno
+import json
 import re
 import resource
 import shlex
@@ -377,11 +378,16 @@ def test_a_model_that_is_not_there_is_asked_about_at_a_terminal(
 
 def test_without_a_terminal_a_model_that_is_not_there_is_told(nbspam, tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
-    status, _, err = nbspam("serve", "-m", tmp_path / "typo", "--web", "0")
+    serve = "serve", "-m", tmp_path / "typo", "--web", "0"
+    status, _, err = nbspam(*serve)
     address, told = err.splitlines()
+    _, _, err = nbspam(*serve, "--log", "json")  # each line is of that form
+    page, note = map(json.loads, err.splitlines())
 
     assert (status, "/?token=" in address) == (0, True)
     assert told == f"nbspam: {tmp_path}/typo: there is no model yet; the first lesson begins one"
+    assert (page.keys(), "/?token=" in page["page"]) == ({"page"}, True)
+    assert note == {"note": told.removeprefix("nbspam: ")}
 
 
 def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):
