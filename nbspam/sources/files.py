@@ -155,7 +155,15 @@ def is_folder(path: str) -> bool:
         from nbspam.sources.remote import is_folder_at
 
         return is_folder_at(path)
-    return stat.S_ISDIR(status_of(path).st_mode)
+    return file_around(path) is None and stat.S_ISDIR(status_of(path).st_mode)
+
+
+def file_around(path: str) -> str | None:
+    """Return the file in which FILE#… names an item, as it is printed; None if there is none."""
+    if "#" not in path or is_url(path) or os.path.lexists(path):
+        return None
+    heads = (path[: found.start()] for found in re.finditer("#", path))
+    return next(filter(os.path.isfile, heads), None)
 
 
 def holds_many(path: str) -> bool:

@@ -3,6 +3,7 @@
 The first rule that fits decides the format of a path (unless a format is given):
 
     -  (standard input)                  one message; an mbox if a second one follows in it
+    FILE#3, without such a path          the item that is printed so
     no such path; FIFO, socket, device   InputError
     file *.eml                           one message
     file *.tar *.tgz *.zip               the folder that is packed in it, see `archives`
@@ -19,19 +20,17 @@ The first rule that fits decides the format of a path (unless a format is given)
     folder with .mh_sequences, numbers   MH: the numbered files
     folder with sub-folders, no files    each sub-folder is a class (unless the class is
       (or with sub-folders ham, spam)    given already); below it, the rules of a folder
-    folder of folders with ham/, spam/   parts of one corpus: ham and spam are the classes;
-                                         so it is with train/ and test/ of the same classes,
-                                         and with numbered parts (part1, fold2)
+    folder of folders with ham/, spam/   parts of one corpus: ham and spam are the classes; so it
+                                         is with train/, test/ of the same classes, part1, fold2
     folder of NAME-train, NAME-test      halves of the class NAME
     folder of files spam…, ham…          the file names tell the class, as in Ling-Spam
     any other folder                     tree: its files, then its sub-folders
 
-A path is one of this machine, or a URL: of a file or folder, or of a folder or message in an
-account (`imaps://`).  A file whose name has a further ending .gz, .bz2, .xz
-or .zst is decompressed.  In a tree the name alone decides (mbox, archive or parquet; else a
-message), so that thousands of files need not be opened; only a file whose name has no digit and
-no dot ("Inbox") is opened to recognise it, like a file named on its own.  Names are in natural
-order; hidden files are skipped; a folder is read once, even if several links lead to it.
+A path is one of this machine, or a URL, also of a folder or message in an account (`imaps://`).
+A file whose name has a further ending .gz, .bz2, .xz or .zst is decompressed.  In a tree, to open
+few files, the name alone decides (mbox, archive or parquet; else a message); only a file whose
+name has no digit and no dot ("Inbox") is opened to recognise it.  Names are in natural order;
+hidden files are skipped; a folder is read once, whatever links lead to it.
 """
 
 import marshal
@@ -231,6 +230,10 @@ def _items_of(
     """Yield the items of one path; raises EmptyError if there are none."""
     if path == "-":
         items = _stdin_items(files.standard_input(stdin), label, options)
+    elif (whole := files.file_around(path)) is not None:
+        found = (each for each in _file_items(whole, label, options) if each.name == path)
+        missing = Item(path, label, problem=f"{path}: no such message there; check its name")
+        items = iter([next(found, missing)._replace(series=None)])
     elif options.keeps_missing and not files.is_url(path) and not os.path.exists(path):
         items = iter([Item(path, label)])
     elif files.is_folder(path):

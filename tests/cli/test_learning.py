@@ -53,7 +53,8 @@ def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, train
 def test_a_message_alone_in_a_mailbox_is_filed_and_not_told(nbspam, trained, tmp_path):
     (tmp_path / "box.mbox").write_bytes(FROM + SPAM + b"alone\n\n")
     assert nbspam("update", "--spam", tmp_path / "box.mbox")[1] == "learned 1\n"
-    assert nbspam("update", "--spam", "-", stdin=SPAM + b"alone\n")[1] == "confirmed 1\n"
+    assert nbspam("update", "--spam", f"{tmp_path}/box.mbox#1")[1] == "confirmed 1\n"
+    assert nbspam("update", "--spam", "-", stdin=SPAM + b"alone\n")[1] == "already known 1\n"
 
 
 def test_a_model_must_be_there(nbspam, tmp_path):

@@ -9,6 +9,7 @@ import pickle
 import random
 import shutil
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,22 @@ def test_names_number_messages_of_a_mailbox_from_one(tmp_path):
     assert [item.name for item in read(path)][:2] == [f"{path}#1", f"{path}#2"]
     assert [item.name for item in read("-", stdin=MBOX)][:2] == ["-#1", "-#2"]
     assert read(alone) == [Item(f"{alone}#1", None, b"A: 1\n\nx\n", series=str(alone))]
+
+
+def test_the_printed_name_of_an_item_is_a_source(tmp_path):
+    archive = tmp_path / "m#1.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(write(tmp_path / "m.mbox", MBOX), "ham/m#2.mbox")
+    table = write(tmp_path / "t.tsv", b"ham\tlunch\nspam\tpills\n")
+    packed = write(tmp_path / "m.mbox.gz", gzip.compress(MBOX))
+    for item in read(tmp_path / "m.mbox", packed, archive, table):
+        assert read(item.name) == [item._replace(series=None)]
+    name = f"{tmp_path}/m.mbox#99"
+    assert read(name)[0].problem == f"{name}: no such message there; check its name"
+    write(tmp_path / "m.mbox#1", b"a file of this name\n")
+    assert read(f"{tmp_path}/m.mbox#1")[0].read() == b"a file of this name\n"
+    with pytest.raises(InputError, match="no such file or folder"):
+        read(f"{tmp_path}/none.mbox#1")
 
 
 def test_a_single_message_keeps_its_from_line(tmp_path):
