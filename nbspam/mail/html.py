@@ -70,10 +70,12 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
-_LINKS = frozenset((b"href", b"src", b"action", b"background"))
+_LINKS = frozenset((b"href", b"xlink:href", b"src", b"action", b"formaction", b"background"))
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
 _AMPERSAND, _OPENING, _BRACKET = b"&<>"
-_TELLING = _LINKS | {b"alt", b"title", b"aria-label"}
+_TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
+_BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
+_REFRESH = re.compile(rb"[\s\d.]++[;,]\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
 # Attributes that tell nothing, whose values do not either: _WHITE needs a colon or a sign.  A
 # quote in the name of an attribute is followed by more of it.
@@ -340,6 +342,8 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
             values[key] = _unescape(value)
     if b"href" in deciding:
         deciding[b"href"] = b""
+    if name in (b"meta", b"input"):
+        values |= _values_by_type(name, dict(attributes))
     facts: tuple[str, ...] = _FACTS.get(name, ())
     if plain.find(b" on") >= 0 and any(_EVENT.match(key) for key, _ in attributes):
         facts += ("attr-event",)
@@ -369,6 +373,16 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     return _Tag(name, False, None, shown, hidden, facts), values
 
 
+def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return the text of a button, or the page that a document leads to by itself."""
+    if name == b"input" and attributes.get(b"type") in (b"submit", b"button", b"reset"):
+        return {b"value": _unescape(attributes[b"value"])} if b"value" in attributes else {}
+    if name == b"meta" and attributes.get(b"http-equiv") == b"refresh":
+        page = _REFRESH.match(_unescape(attributes.get(b"content", b"")))
+        return {b"href": page[1]} if page else {}
+    return {}
+
+
 def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
     """Return the result of `_read_tag`, if its links and titles come first.
 
@@ -393,7 +407,8 @@ def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
 
 def _read_brief(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the result of `_read_tag`; without idle attributes, far fewer tags differ."""
-    brief = written if _BRACKET in written else _IDLE.sub(b"", written)
+    is_whole = _BRACKET in written or (written.startswith(b"input") and _BUTTON.match(written))
+    brief = written if is_whole else _IDLE.sub(b"", written)
     if tag := _KNOWN.get(brief):
         return tag, {}
     tag, values = _read_link(brief) or _read_tag(brief)

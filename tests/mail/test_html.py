@@ -102,6 +102,13 @@ def test_titles_and_options_are_hidden_without_being_told():
         ("<a href=x style='color:red'>1</a><a href=y style='color:red'>2</a>", [b"x", b"y"]),
         ("<a abbr='x title=' href=y>", [b"y"]),
         ("href=x", []),
+        (
+            "<meta http-equiv=Refresh content='0; URL=\"http://a.example/\"'>",
+            [b"http://a.example/"],
+        ),
+        ("<meta http-equiv=refresh content='5;//a.example'>", [b"//a.example"]),
+        ("<meta http-equiv=refresh content=5><meta name=x content='0;url=y'>", []),
+        ("<svg><a xlink:href=x><text>1</text></a></svg><button formaction=y>", [b"x", b"y"]),
     ],
 )
 def test_links_come_in_order_and_once(html, urls):
@@ -112,6 +119,10 @@ def test_alternative_texts_and_titles_are_kept_apart():
     html = read(b"<img src=x alt='buy &amp; save'><a title=now href=y aria-label=here>z</a>")
     assert html.alt == b"buy & save\nnow\nhere"
     assert html.visible == b"z"
+    form = read(
+        b"<input placeholder=Name value=x><input value='Log in' type=Submit><input type=reset>"
+    )
+    assert (form.alt, form.visible.strip()) == (b"name\nlog in", b"")
     alike = read(b"<img src=x alt=a width=1><img src=x title=b width=1><img src=y alt=c width=1>")
     assert (alike.alt, alike.urls) == (b"a\nb\nc", [b"x", b"x", b"y"])
 
