@@ -74,6 +74,7 @@ _LINKS = frozenset((b"href", b"xlink:href", b"src", b"action", b"formaction", b"
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
 _AMPERSAND, _OPENING, _BRACKET = b"&<>"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
+_TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
@@ -322,7 +323,6 @@ def _unescape(text: bytes) -> bytes:
 
 def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the counted bytes of a tag without brackets, and its links and titles by name."""
-    values: dict[bytes, bytes] = {}
     content = b""
     if is_raw := written.endswith(RAW):
         written, _, content = written.partition(b">")
@@ -330,11 +330,12 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     name = plain.partition(b" ")[0]
     if name[:1] in (b"/", b"!", b"?"):
         if name.startswith(b"!--"):
-            return _COMMENT, values
+            return _COMMENT, {}
         name = name[1:]
-        return _Tag(name, False, None, b"\n" if name in _BREAKING else b""), values
+        return _Tag(name, False, None, b"\n" if name in _BREAKING else b""), {}
     deciding: dict[bytes, bytes] = {}
     attributes = _ATTRIBUTE.findall(plain)
+    values = _values_by_type(name, dict(attributes)) if name in _TYPED else {}
     for key, value in attributes:
         if key in DECIDING:
             deciding[key] = _unescape(value)
@@ -342,8 +343,6 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
             values[key] = _unescape(value)
     if b"href" in deciding:
         deciding[b"href"] = b""
-    if name in (b"meta", b"input"):
-        values |= _values_by_type(name, dict(attributes))
     facts: tuple[str, ...] = _FACTS.get(name, ())
     if plain.find(b" on") >= 0 and any(_EVENT.match(key) for key, _ in attributes):
         facts += ("attr-event",)
@@ -375,12 +374,15 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
 
 def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """Return the text of a button, or the page that a document leads to by itself."""
-    if name == b"input" and attributes.get(b"type") in (b"submit", b"button", b"reset"):
-        return {b"value": _unescape(attributes[b"value"])} if b"value" in attributes else {}
-    if name == b"meta" and attributes.get(b"http-equiv") == b"refresh":
-        page = _REFRESH.match(_unescape(attributes.get(b"content", b"")))
-        return {b"href": page[1]} if page else {}
-    return {}
+    if name == b"input":
+        is_button = attributes.get(b"type") in (b"submit", b"button", b"reset")
+        text = _unescape(attributes.get(b"value", b"")) if is_button else b""
+        return {b"value": text} if text else {}
+    content = (
+        attributes.get(b"content", b"") if attributes.get(b"http-equiv") == b"refresh" else b""
+    )
+    page = _REFRESH.match(_unescape(content))
+    return {b"href": page[1]} if page else {}
 
 
 def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
