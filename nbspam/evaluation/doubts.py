@@ -79,18 +79,12 @@ def find_doubts(
     best = joint.argmax(axis=1)
     doubted = np.flatnonzero((wrong > 0.5) & (best != data.y))
     order = doubted[np.argsort(-lead[doubted], kind="stable")]
-    names = data.classes
+    classes = data.classes
     found = [
-        Doubt(
-            data.names[row],
-            names[data.y[row]],
-            names[best[row]],
-            float(wrong[row]),
-            evidence[row],
-        )
-        for row in order.tolist()
+        Doubt(data.names[k], classes[data.y[k]], classes[best[k]], float(wrong[k]), evidence[k])
+        for k in order.tolist()
     ]
-    return Doubts(tuple(found), data.classes, skipped)
+    return Doubts(tuple(found), classes, skipped)
 
 
 def _with_told(data: Corpus, told: Mapping[int, str]) -> tuple[Corpus, Booleans]:

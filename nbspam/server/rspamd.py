@@ -314,7 +314,7 @@ class RspamdConnection(HttpConnection):
         if not compare_digest(given, self.desk.choices.password):
             self.forbid(HTTPStatus.UNAUTHORIZED, "the header Password is missing or wrong")
             return
-        label = _LESSONS.get(path) if path in _LESSONS else self.headers.get("class", "").lower()
+        label = _LESSONS[path] if path in _LESSONS else self.headers.get("class", "").lower()
         if label not in {"ham", "spam", None}:
             self.fail(HTTPStatus.BAD_REQUEST, "header Class: neither ham nor spam")
             return
