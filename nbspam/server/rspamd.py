@@ -182,7 +182,8 @@ class HttpConnection(connection.Connection):
             f"Connection: {'keep-alive' if stays else 'close'}",
             *more,
         )
-        self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + body)
+        shown = b"" if self.parser.get_method() == b"HEAD" else body
+        self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + shown)
         self.whole = False
         if not stays:
             self.close()

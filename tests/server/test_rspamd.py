@@ -216,6 +216,13 @@ def test_requests_one_after_the_other_are_answered_in_their_order():
     assert found[1][2] == b"pong\r\n"
 
 
+def test_an_answer_to_head_has_no_body_that_would_begin_the_next_answer():
+    client = talk(get("/ping").replace(b"GET", b"HEAD"), get("/ping"))
+    first, second = client.answer.split(b"HTTP/1.1 200 OK")[1:]
+    assert b"\r\nContent-Length: 6\r\n" in first
+    assert (first[-4:], second[-10:]) == (b"\r\n\r\n", b"\r\n\r\npong\r\n")
+
+
 async def test_a_request_that_comes_before_the_answer_waits_for_it():
     at = desk(waits=True)
     client = await Client(RspamdConnection, at).send(post("/checkv2"))

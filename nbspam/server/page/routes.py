@@ -426,7 +426,6 @@ class WebConnection(HttpConnection):
 
     def handle(self, method: str, path: str) -> None:
         """Have a request answered; stop if the browser disconnects."""
-        self.stays = self.stays and method in ("GET", "POST")  # HEAD is answered with a body
         if self.crowded:
             self.trouble("busy")
         else:

@@ -50,11 +50,11 @@ async def test_the_host_in_an_address_counts_instead_of_the_header():
         assert (await answer_of(await sent(desk(), request)))[0] == status
 
 
-async def test_head_is_refused_and_the_connection_ends():
-    for method, is_over in (("HEAD", True), ("GET", False)):
-        client = await sent(desk(), asked(method, "/"))
-        await answer_of(client)
-        assert client.is_over == is_over
+async def test_head_is_refused_without_a_body_and_the_connection_stays():
+    client = await sent(desk(), asked("HEAD", "/"))
+    status, _, _ = await answer_of(client)
+    assert (status, client.answer.partition(b"\r\n\r\n")[2]) == (405, b"")
+    assert not client.is_over
 
 
 async def test_a_connection_belongs_to_whoever_each_request_says():
