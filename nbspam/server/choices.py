@@ -218,7 +218,9 @@ def listen(
     passed = {
         key: each for key, each in old.items() if key[1].startswith(_PASSED)
     } or handed_over()
-    for name, _ in passed:
+    for (name, _), each in passed.items():
+        if not each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise UsageError(f"systemd hands over a connection named {name}; write Accept=no")
         if name not in texts:
             raise UsageError(
                 f"systemd hands over a socket named {name}; FileDescriptorName= says its protocol:"

@@ -158,9 +158,9 @@ except UsageError as error:
 """
 
 
-def handed(name, number="1"):
+def handed(name, number="1", listens=True):
     """Return what a process says about a socket that systemd hands over by a name."""
-    with socket.create_server(("127.0.0.1", 0)) as passed:
+    with socket.create_server(("127.0.0.1", 0)) if listens else socket.socket() as passed:
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", PASSED, str(passed.fileno())],
             pass_fds=[passed.fileno()],
@@ -174,5 +174,6 @@ def handed(name, number="1"):
 def test_a_socket_of_systemd_has_the_protocol_of_its_name():
     found, address = handed("spamd")
     assert found == str({"spamd": address})
+    assert handed("spamd", listens=False)[0].endswith("a connection named spamd; write Accept=no")
     what = "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol"
     assert handed("nbspam.socket")[0] == f"{what}: spamd, http"
