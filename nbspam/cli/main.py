@@ -201,6 +201,9 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
     # A closed standard output (`>&-`) refuses results; a closed standard error gets nothing.
+    # Each keeps its descriptor: the log of a server goes to 2, whatever has been opened there.
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
     sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
     status = exit_status(sys.argv[1:])

@@ -200,6 +200,13 @@ def test_a_closed_stream_that_is_not_needed_is_no_failure(trained, folder, close
     assert (done.returncode, done.stdout, done.stderr) == (0, b"ham\n", b"")
 
 
+def test_no_file_or_socket_takes_the_place_of_a_closed_stream():
+    rest = "main.exit_status = lambda _: os.fstat(2).st_rdev != os.stat(os.devnull).st_rdev"
+    code = f"import os; from nbspam.cli import main; {rest}; main.main()"
+    command = f'exec {sys.executable} -c "{code}" <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+
+
 def test_results_for_a_closed_standard_output_are_a_failure_in_one_line(trained, folder):
     def run(words):
         command = f"exec {sys.executable} -m nbspam {words} {folder}/ham/1.eml >&-"
