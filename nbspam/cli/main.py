@@ -286,6 +286,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = "too many processes; allow more (ulimit -u), or use one (-j 1)"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:
         text = "standard output: closed; send it to a file, a pipe or /dev/null"
+    elif isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}; check it and its rights"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     click.echo(f"nbspam: {printable(text)}", err=True)

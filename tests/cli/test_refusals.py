@@ -312,6 +312,7 @@ NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
         (OSError(errno.EMFILE, "Too many open files"), NO_FILES),
         (OSError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
         (BlockingIOError(errno.EAGAIN, "write could not complete", 0), "standard output: write"),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.zip/x"), "a.zip/x: Not a dir"),
     ],
 )
 def test_a_system_that_grants_too_little_is_told_in_one_line(
