@@ -325,6 +325,12 @@ def test_a_system_that_grants_too_little_is_told_in_one_line(
     assert complains(nbspam("serve", "-m", trained, "--spamd", "0"), 1, said)
 
 
+def test_a_word_that_the_encoding_of_the_locale_lacks_is_refused(nbspam, folder):
+    """As Python reads 日 in UTF-8 where the locale is ja_JP.eucJP."""
+    said = r"m\ud897: not text in utf-8, the locale's encoding; set LC_ALL=C.UTF-8"
+    assert complains(nbspam("train", "-m", "m\ud897", folder), 2, said)
+
+
 @pytest.mark.parametrize("megabytes", [70, 80, 90])
 def test_a_system_that_has_too_few_addresses_for_numpy_is_told_in_one_line(trained, megabytes):
     most = megabytes << 20, resource.RLIM_INFINITY
