@@ -125,14 +125,15 @@ def configured_tables(path: str) -> dict[str, Any]:
     if not os.path.isfile(path):
         raise click.UsageError(f"{path}: not a file; {ADVICE}")
     try:
-        stream = open(path, "rb")  # noqa: SIM115  closed below
+        # Editors of Windows begin a file with a byte-order mark.
+        stream = open(path, encoding="utf-8-sig")  # noqa: SIM115  closed below
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}; {ADVICE}") from None
     import tomllib
 
     try:
         with stream:
-            return tomllib.load(stream)
+            return tomllib.loads(stream.read())
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{path}: not TOML: {error}; {ADVICE}") from None
 

@@ -204,6 +204,11 @@ def test_a_status_of_failures_holds_wherever_it_is_set(
     assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == status
 
 
+def test_a_file_may_be_an_editors_of_windows(nbspam, trained, config):
+    config.write_bytes(b"\xef\xbb\xbf[classify]\r\nfp-cost = 1e9\r\n")
+    assert nbspam("classify", stdin=SPAM)[1].startswith("ham")
+
+
 def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, config):
     for text, words in [
         ("[common", "not TOML: Expected ']'"),
