@@ -34,9 +34,9 @@ _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
 _MAX_STEPS = 512  # of one sheet
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
 _LONGEST_SELECTOR = _MAX_NESTED = 10_000  # bytes of one that is read, and of those that others add
-# Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
-# last one of a selector, and compounds that the parser's engine looks for, and bytes of one.
-_MAX_RULES, _MAX_BITS, _MAX_MARKS, _MAX_ASKED = 100, 500, 32, 200
+# Bounds for hostile sheets: rules that one key is compared with, and all keys of different start
+# tags; compounds before a selector's last one, and that the parser looks for; bytes of these.
+_MAX_RULES, _MAX_COMPARED, _MAX_BITS, _MAX_MARKS, _MAX_ASKED = 100, 1_000_000, 500, 32, 200
 
 # Texts that sheets add to a tree, their characters, and relatives that are looked at for them.
 _MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
@@ -157,19 +157,24 @@ def sheet_of(text: bytes, tags: Sequence[StartTag]) -> "Sheet":
     stated = _sheet_text(text)
     present = frozenset().union(*[tag.keys for tag in tags]) if stated.others else frozenset()
     others = [rule for rule in stated.others if rule[1].all_keys <= present]
+    n_keys = sum([len(tag.keys) for tag in tags])
+    most = min(_MAX_RULES, _MAX_COMPARED // max(n_keys, 1)) or 1
     if stated.has_variables or any(tag.has_variables for tag in tags):
-        return Sheet(stated, others, has_variables=True)
-    if stated.sheet is None or stated.sheet.others != others:
-        stated.sheet = Sheet(stated, others, has_variables=False)
-    return stated.sheet
+        return Sheet(stated, others, most, has_variables=True)
+    sheet = stated.sheet
+    if sheet is None or (sheet.others, sheet.most) != (others, most):
+        sheet = stated.sheet = Sheet(stated, others, most, has_variables=False)
+    return sheet
 
 
 class Sheet:
     """The rules of a document that could apply to its elements."""
 
-    def __init__(self, stated: _SheetText, others: list[_Stated], *, has_variables: bool) -> None:
-        """others: rules with several keys, all of which are in the document."""
-        self.others, self.has_variables = others, has_variables
+    def __init__(
+        self, stated: _SheetText, others: list[_Stated], most: int, *, has_variables: bool
+    ) -> None:
+        """others: rules with several keys, all in the document.  most: rules of one key."""
+        self.others, self.most, self.has_variables = others, most, has_variables
         self.generated = stated.generated
         self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
         self.has_siblings = False  # whether rules ask for siblings
@@ -265,8 +270,8 @@ class Sheet:
                 if block.normal or block.important or text:
                     weight = specificity, number
                     rules.append(_StyleRule(keys, 0, 0, 0, weight, block, text))
-            if len(rules) > _MAX_RULES:
-                rules = _bounded(rules)
+            if len(rules) > self.most:
+                rules = _bounded(rules, self.most)
             self._rules[key] = rules
             if not rules:
                 self._keys.discard(key)
@@ -338,11 +343,11 @@ class Sheet:
         return [rule for rule in rules if rule.block is not _NOTHING or rule.text], gives
 
 
-def _bounded(stated: list[_StyleRule]) -> list[_StyleRule]:
+def _bounded(stated: list[_StyleRule], most: int) -> list[_StyleRule]:
     """Return the first rules of those with one key, with all later ones that are like the last."""
     stated.sort(key=lambda rule: rule.weight[1])
-    rules = stated[:_MAX_RULES]
-    for rule in stated[_MAX_RULES:]:
+    rules = stated[:most]
+    for rule in stated[most:]:
         conditions, last = (*rule[:4], rule.weight[0], rule.text), rules[-1]
         if conditions == (*last[:4], last.weight[0], b""):
             # Alike rules beyond the bound are together one, so any number of them is used.
@@ -508,10 +513,7 @@ def _is_true(terms: list[bytes]) -> bool:
 
 
 def _mark(tree: "LexborHTMLParser", marks: Mapping[bytes, bytes]) -> bool:
-    """Mark the elements that match compounds which only the parser's engine can compare.
-
-    Return whether there are any.
-    """
+    """Mark elements that match compounds of the parser's engine; return whether there are any."""
     found: dict[int, tuple[LexborNode, list[bytes]]] = {}
     matching = _Matching(tree, 0)
     for compound, key in marks.items():
@@ -523,10 +525,7 @@ def _mark(tree: "LexborHTMLParser", marks: Mapping[bytes, bytes]) -> bool:
 
 
 def _generate(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
-    """Put the texts that a sheet states before and after content into a tree.
-
-    Return whether there are any.
-    """
+    """Put a sheet's texts before and after content into a tree; return whether there are any."""
     left, matching = _MAX_GENERATED, _Matching(tree, _MAX_RELATIVES)
     for generated in sheet.generated:
         if any(b":" in each for each in generated.compounds) and not with_siblings:
