@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
+_OUR_WORDS = {"why", "lists"}  # facts with blanks
 
 
 class Log:
@@ -51,7 +52,7 @@ class Log:
 
     def noted(self, text: str, **facts: Any) -> None:
         """Write a note to the server's owner, with facts, even if answers are not logged."""
-        known = " ".join(f"{name}={value}" for name, value in _shown(facts).items())
+        known = _on_a_line(facts)
         self._write({"note": text, **facts}, f"nbspam: {_short(text)}{known and f' ({known})'}")
 
     def failed(self, what: str, error: BaseException, **facts: Any) -> None:
@@ -86,11 +87,10 @@ class Log:
         )
 
     def _write(self, facts: dict[str, Any], text: str = "") -> None:
-        shown = _shown(facts)
         if self._kind == "json":
-            line = json.dumps(shown, ensure_ascii=False)
+            line = json.dumps(_shown(facts), ensure_ascii=False)
         else:
-            line = text or " ".join(f"{name}={value}" for name, value in shown.items())
+            line = text or _on_a_line(facts)
         try:
             # A pipe with room has a free page; what several workers write at once fits into it.
             if select.select([], [self._descriptor], [], 0)[1]:
@@ -119,6 +119,14 @@ def _kind_and_place(error: BaseException) -> str:
 
 def _shown(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: _short(value) for name, value in facts.items() if value not in (None, "")}
+
+
+def _on_a_line(facts: dict[str, Any]) -> str:
+    """Return facts as text, in which no value that a stranger wrote can begin another fact."""
+    words = {name: str(value) for name, value in _shown(facts).items()}
+    for name in words.keys() - _OUR_WORDS:
+        words[name] = words[name].replace(" ", r"\x20")
+    return " ".join([f"{name}={word}" for name, word in words.items()])
 
 
 def _short(value: Any) -> Any:

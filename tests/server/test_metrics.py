@@ -107,7 +107,13 @@ def test_what_strangers_send_stays_on_its_line_and_short(kind):
     line = written(kind, answered(user=user, verdict="spam"))
     assert line.count("\n") == 1
     assert "\x1b" not in line
+    assert "\\nverdict=ham" in line
     assert len(line) < 500
+    line = written(kind, answered(user="ann verdict=ham", verdict="spam", why="no room"))
+    assert line in (
+        "user=ann\\x20verdict=ham verdict=spam why=no room\n",
+        '{"user": "ann verdict=ham", "verdict": "spam", "why": "no room"}\n',
+    )
     # Nor is it longer than what a pipe takes in one piece.
     facts = dict.fromkeys(("user", "queue", "asked", "verdict"), "\N{GRINNING FACE}" * 5000)
     assert len(written(kind, answered(**facts)).encode()) < 4096
