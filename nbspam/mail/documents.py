@@ -20,7 +20,7 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from select import select
+from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -106,14 +106,16 @@ class DocumentReader:
         assert self.process.stdout is not None
         pieces: list[bytes] = []
         left = min(size, _MAX_ANSWER)
-        while left:
-            if not select([self.process.stdout], [], [], _PATIENCE)[0]:
-                raise OSError("no answer")
-            piece = os.read(self.process.stdout.fileno(), left)
-            if not piece:
-                raise OSError("the process ended")
-            pieces.append(piece)
-            left -= len(piece)
+        with DefaultSelector() as selector:  # any number of files may be open
+            selector.register(self.process.stdout, EVENT_READ)
+            while left:
+                if not selector.select(_PATIENCE):
+                    raise OSError("no answer")
+                piece = os.read(self.process.stdout.fileno(), left)
+                if not piece:
+                    raise OSError("the process ended")
+                pieces.append(piece)
+                left -= len(piece)
         return b"".join(pieces)
 
     def stop(self) -> None:

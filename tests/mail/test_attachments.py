@@ -3,6 +3,7 @@
 import base64
 import io
 import lzma
+import os
 import struct
 import zlib
 from importlib.util import find_spec
@@ -262,6 +263,20 @@ def test_documents_are_read_in_a_process_that_may_be_lost(reader):
     assert slow.facts == {"attached-slow"}
     assert read("rtf", b"{\\rtf1 hello}").texts == [b"hello"]
     assert reader.process is not process
+
+
+def test_documents_are_read_while_a_thousand_files_are_open(reader):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    try:
+        opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        found = reader.read([AttachedDocument("rtf", b"{\\rtf1 hello}")], 2.0)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert found.texts == [b"hello"]
 
 
 @pytest.mark.slow
