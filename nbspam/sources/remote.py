@@ -169,7 +169,7 @@ def asked_again(url: str, question: Callable[[], T]) -> T:
     assert first is not None
     raise LostError(
         f"{url}: failed ({_reason(first)}), and again in {len(RETRY_PAUSES)} more"
-        " attempts; nothing was changed; try again later"
+        " attempts; nothing was changed; check the URL, or try again later"
     ) from first
 
 

@@ -469,6 +469,11 @@ def test_what_a_server_answers_is_said_in_one_line(status, code, said, site, nbs
     assert complains(nbspam("classify", url, "--strict"), code, url, said)
 
 
+def test_a_server_that_refuses_the_connection_is_not_called_lost(nbspam, trained):
+    said = "http://127.0.0.1:1/a.eml: failed (Cannot connect to host 127.0.0.1:1"
+    assert complains(nbspam("classify", "http://127.0.0.1:1/a.eml"), 1, said, "; check the URL")
+
+
 def test_of_a_file_that_is_cut_off_nothing_is_learned(site, nbspam, untouched):
     for path in ("cut/mail.mbox", "cut/mail.eml"):
         found = nbspam("update", "--spam", site + path)
