@@ -59,6 +59,16 @@ def amount_text(n: int, noun: str) -> str:
     return f"{n:,} {singular if n == 1 else noun}"
 
 
+def readable_number(value: float, digits: int = 6) -> str:
+    """Return a number with so many digits, or with one more than are before its point.
+
+    >>> readable_number(0.1234567), readable_number(1_234_567.89), readable_number(20_240_131)
+    ('0.123457', '1234567.9', '20240131')
+    """
+    before = len(f"{abs(value):.0f}")
+    return f"{value:.{max(digits, before + 1) if before < 17 else digits}g}"
+
+
 def raw_name(name: str) -> bytes:
     """Return a file name as the bytes that the system knows it by.
 

@@ -296,7 +296,7 @@ def explanation_lines(
     explanation: "Explanation", number: int, classifier: "AnyClassifier"
 ) -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
-    from nbspam.printing import clipped, display_width, left, printable, right
+    from nbspam.printing import clipped, display_width, left, printable, readable_number, right
     from nbspam.sent_mail import fact_in_words
 
     verdict, classes = explanation.verdict, classifier.classes
@@ -318,7 +318,7 @@ def explanation_lines(
     for token, nats, group, counts in strongest:
         words = fact_in_words(token)
         said = printable(token) if words is None else f"{printable(token)} ({words})"
-        n_docs = (f"{counts[k]:g}" if counts else "" for k in pair)
+        n_docs = (readable_number(counts[k]) if counts else "" for k in pair)
         rows.append((_nats(nats), *n_docs, group, said))
     # The other tokens share a line, so that the rows add up to the score.
     others = explanation.evidence[len(strongest) :]

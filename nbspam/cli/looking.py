@@ -10,6 +10,7 @@ from nbspam.cli.frame import Command
 from nbspam.cli.training_options import pairs_option, preset_option, rounds_options
 from nbspam.errors import UsageError
 from nbspam.models import EM_MODELS
+from nbspam.printing import readable_number
 from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.items import SourceOptions
 
@@ -148,7 +149,7 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
     for name, rows in strongest.items():
         output.echo_rows([(f"# {name}: weight", *classifier.classes, "token")])
         output.echo_rows(
-            (f"{row.weight:.3f}", *(f"{n:g}" for n in row.counts), row.token) for row in rows
+            (f"{row.weight:.3f}", *map(readable_number, row.counts), row.token) for row in rows
         )
 
 
@@ -549,7 +550,11 @@ def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_jso
     if not as_json:
         output.echo_rows([("cluster", "documents", "typical tokens")])
         output.echo_rows(
-            (c, f"{n:.4g}", " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]))
+            (
+                c,
+                readable_number(n, 4),
+                " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]),
+            )
             for c, n in size.items()
         )
         return

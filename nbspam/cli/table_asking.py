@@ -484,18 +484,18 @@ def _rows(each: "Estimated", target: str) -> list[list[str]]:
         matrix.labels, matrix.counts, matrix.mean, matrix.deviation, strict=True
     ):
         given = f" | {label}" if label else ""
-        rows.append([f"rows{given}", *(f"{each:g}" for each in n)])
+        rows.append([f"rows{given}", *map(printing.readable_number, n)])
         rows.append([f"mean{given}", *map(_number, mean)])
         rows.append([f"standard deviation{given}", *map(_number, deviation)])
     return rows
 
 
 def _share(probability: float, count: float) -> str:
-    return f"{probability:.4f} ({count:g})"
+    return f"{probability:.4f} ({printing.readable_number(count)})"
 
 
 def _number(value: float) -> str:
-    return f"{value:.3f}" if 0.01 <= abs(value) < 10_000 else f"{value:.4g}"
+    return f"{value:.3f}" if 0.01 <= abs(value) < 10_000 else printing.readable_number(value, 4)
 
 
 def _table(rows: list[list[str]]) -> Iterator[str]:

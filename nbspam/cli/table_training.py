@@ -11,7 +11,7 @@ from nbspam.cli.frame import Command
 from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
 from nbspam.cli.training import rounds_json, show_rounds
 from nbspam.errors import UsageError
-from nbspam.printing import amount_text
+from nbspam.printing import amount_text, readable_number
 from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def _show_clusters(found: "TableClusters", number: int, as_json: bool) -> None:
     if not as_json:
         output.echo_rows([("cluster", "rows", "typical values")])
         output.echo_rows(
-            (c, f"{n:.4g}", "  ".join(str(feature) for feature in features[:number]))
+            (c, readable_number(n, 4), "  ".join(str(feature) for feature in features[:number]))
             for (c, n), features in typical
         )
         return

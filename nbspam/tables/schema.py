@@ -18,7 +18,7 @@ import numpy as np
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
 from nbspam.models.columns import Levels
-from nbspam.printing import amount_text
+from nbspam.printing import amount_text, readable_number
 from nbspam.sources.records import Record, is_number_cell
 from nbspam.sources.rows import no_column
 
@@ -58,20 +58,26 @@ class Column:
         if self.levels is not None:
             return self.levels[int(number)]
         if self.cuts is None:
-            return f"{number:g}"
+            return readable_number(number)
         if self.is_count:
             return "present" if number else "absent"
-        ends = ["", *(f"{cut:g}" for cut in self.cuts), ""]
+        ends = ["", *self._ends(), ""]
         low, high = ends[int(number)], ends[int(number) + 1]
         if low and high:
             return f"{low} to {high}"
         return f"above {low}" if low else f"up to {high}" if high else "any"
 
+    def _ends(self) -> list[str]:
+        """Return the ends of the intervals as texts, with as many digits as tell them apart."""
+        cuts = self.cuts or ()
+        ends = ([readable_number(cut, digits) for cut in cuts] for digits in range(6, 18))
+        return next(texts for texts in ends if len(set(texts)) == len(cuts))
+
     def __str__(self) -> str:
         if self.is_count:
             return f"{self.name} {'count' if self.cuts is None else 'present or absent'}"
         if self.cuts is not None:
-            cut = ", ".join(f"{cut:g}" for cut in self.cuts)
+            cut = ", ".join(self._ends())
             return f"{self.name} numeric, cut at {cut}" if cut else f"{self.name} numeric, not cut"
         if self.levels is None:
             return f"{self.name} numeric"

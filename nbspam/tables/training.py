@@ -16,7 +16,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
-from nbspam.printing import amount_text
+from nbspam.printing import amount_text, readable_number
 from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, decisions_made, option_name
 from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
@@ -144,8 +144,9 @@ def _constant_in_a_class(table: Table) -> Iterable[str]:
             values = column[(table.y == k) & ~np.isnan(column)]
             if len(values) > 1 and values.min() == values.max():
                 yield (
-                    f"column {name!r} is {values[0]:g} in all rows of class {label!r}:"
-                    " variance zero, replaced by a small share of the variance over all rows"
+                    f"column {name!r} is {readable_number(values[0])} in all rows of class"
+                    f" {label!r}: variance zero, replaced by a small share of the variance over"
+                    " all rows"
                 )
 
 

@@ -18,6 +18,7 @@ from nbspam.errors import UsageError
 from nbspam.models import em
 from nbspam.models.describing import distributions
 from nbspam.models.gaussian import MixedNB
+from nbspam.printing import readable_number
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Column, Table, coded, detect, in_intervals
 from nbspam.tables.training import TableSettings, chosen_model, table_rows, train_table
@@ -109,7 +110,8 @@ class Feature(NamedTuple):
     def __str__(self) -> str:
         if self.value is not None:
             return f"{self.column}={self.value} {self.probability:.4g}"
-        return f"{self.column} {self.mean:.4g} ± {self.standard_deviation:.4g}"
+        assert self.mean is not None
+        return f"{self.column} {readable_number(self.mean, 4)} ± {self.standard_deviation:.4g}"
 
 
 @dataclass(frozen=True, slots=True)

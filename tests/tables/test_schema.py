@@ -161,7 +161,12 @@ def test_an_infinite_number_among_numbers_is_refused_with_its_row():
 def test_values_are_shown_in_words():
     assert Column("x", levels=("a", "b")).value(1.0) == "b"
     assert Column("x").value(0.25) == "0.25"
+    assert Column("x").value(1_234_567.25) == "1234567.2"
     assert Column("x", cuts=()).value(0.0) == "any"
+    large = Column("x", cuts=(20_240_131.5, 20_240_201.5))
+    assert large.value(1.0) == "20240131.5 to 20240201.5"
+    assert str(large) == "x numeric, cut at 20240131.5, 20240201.5"
+    assert Column("x", cuts=(1.00000001, 1.00000002)).value(1.0) == "1.00000001 to 1.00000002"
     assert Column("x").value(np.nan) == "?"
 
 
