@@ -124,17 +124,14 @@ def configured_tables(path: str) -> dict[str, Any]:
         return {}
     if not os.path.isfile(path):
         raise click.UsageError(f"{path}: not a file; {ADVICE}")
-    try:
-        # Editors of Windows begin a file with a byte-order mark.
-        stream = open(path, encoding="utf-8-sig")  # noqa: SIM115  closed below
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}; {ADVICE}") from None
     import tomllib
 
     try:
-        with stream:
+        with open(path, encoding="utf-8-sig") as stream:  # as editors of Windows write it, too
             return tomllib.loads(stream.read())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}; {ADVICE}") from None
+    except ValueError as error:
         raise click.UsageError(f"{path}: not TOML: {error}; {ADVICE}") from None
 
 
@@ -320,7 +317,11 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; refuse an option of tables, or for mail, by the right name."""
         try:
+            os.fsencode(" ".join(args))
             return super().parse_args(ctx, args)
+        except UnicodeEncodeError as error:  # UTF-8, as Python reads it in EUC-JP's locale
+            where = f"{error.object}: not text in {error.encoding}, the locale's encoding"
+            raise click.UsageError(f"{where}; set LC_ALL=C.UTF-8") from None
         except click.NoSuchOption as error:
             from difflib import get_close_matches
 

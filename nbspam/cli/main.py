@@ -223,7 +223,6 @@ def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
     call = Call()
     try:
-        _check_words(arguments)
         # Not cli.main, which turns a broken pipe into an error.
         with (
             warnings_in_one_line(),
@@ -251,20 +250,6 @@ def exit_status(arguments: list[str]) -> int:
     # only its words are known.
     given = [*arguments, *call.flags]
     return next((FAILURES[word] for word in given if word in FAILURES), failure)
-
-
-def _check_words(arguments: list[str]) -> None:
-    """Raise UsageError for a word that cannot be the name of a file.
-
-    In a locale like EUC-JP, Python reads some words of another encoding as such.
-    """
-    for word in arguments:
-        try:
-            os.fsencode(word)
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"{word}: not text in {error.encoding}, the locale's encoding; set LC_ALL=C.UTF-8"
-            ) from error
 
 
 @contextmanager

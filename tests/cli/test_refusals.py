@@ -327,8 +327,10 @@ def test_a_system_that_grants_too_little_is_told_in_one_line(
 
 def test_a_word_that_the_encoding_of_the_locale_lacks_is_refused(nbspam, folder):
     """As Python reads 日 in UTF-8 where the locale is ja_JP.eucJP."""
-    said = r"m\ud897: not text in utf-8, the locale's encoding; set LC_ALL=C.UTF-8"
-    assert complains(nbspam("train", "-m", "m\ud897", folder), 2, said)
+    said = r"-m m\ud897: not text in utf-8, the locale's encoding; set LC_ALL=C.UTF-8"
+    assert complains(nbspam("train", folder, "-m", "m\ud897"), 2, said)
+    status, out, err = nbspam("filter", "-m", "m\ud897", stdin=SPAM)
+    assert (status, out, said in err) == (2, SPAM.decode(), True)
 
 
 @pytest.mark.parametrize("megabytes", [70, 80, 90])
