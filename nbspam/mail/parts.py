@@ -213,7 +213,8 @@ SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 3, 2, 1, 0
 _BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
 _SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
-_LOOKS_LIKE = ((b"base64", _BASE64_LINES), (b"quoted-printable", _QUOTED_BYTE))
+_BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
+_LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *_UUENCODE)
