@@ -74,6 +74,7 @@ _LINKS = frozenset((b"href", b"xlink:href", b"src", b"action", b"formaction", b"
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
 _AMPERSAND, _OPENING, _BRACKET = b"&<>"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
+_SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
@@ -359,17 +360,24 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
                     _TAGS.clear()
                 _TAGS[start] = tag
         return tag, values
-    text, shown, hidden = content.rpartition(b"</")[0], b"", None
+    text = content.rpartition(b"</")[0]
+    if name == b"script" and (links := _SCRIPT_LINK.findall(text)):
+        values[b"href"] = b"\n".join(links).lower()
+    shown, hidden = _raw_text(name, text, dict(attributes).get(b"media") or b"all")
+    return _Tag(name, False, None, shown, hidden, facts), values
+
+
+def _raw_text(name: bytes, text: bytes, media: bytes) -> tuple[bytes, bytes | None]:
+    """Return the shown text of an element of text only, and its hidden text or rules of style."""
     if name in SHOWN_RAW and text:
-        shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
-    elif name in HIDDEN_RAW:
-        hidden = _SOURCE_TAG.sub(b" ", text)
-    elif name == b"style" and text:
+        return b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n", None
+    if name in HIDDEN_RAW:
+        return b"", _SOURCE_TAG.sub(b" ", text)
+    if name == b"style" and text:
         from nbspam.mail.sheets import is_for_screen
 
-        media = dict(attributes).get(b"media") or b"all"
-        hidden = text if is_for_screen(_unescape(media)) else b""
-    return _Tag(name, False, None, shown, hidden, facts), values
+        return b"", text if is_for_screen(_unescape(media)) else b""
+    return b"", None
 
 
 def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, bytes]:

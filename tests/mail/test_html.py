@@ -108,6 +108,10 @@ def test_titles_and_options_are_hidden_without_being_told():
         ),
         ("<meta http-equiv=refresh content='5;//a.example'>", [b"//a.example"]),
         ("<meta http-equiv=refresh content=5><meta name=x content='0;url=y'>", []),
+        (
+            "<script src=x>open('https://a.example/?B', go(\"http:\\/\\/c.example\")</script>",
+            [b"x", b"https://a.example/?b\nhttp:\\/\\/c.example"],
+        ),
         ("<svg><a xlink:href=x><text>1</text></a></svg><button formaction=y>", [b"x", b"y"]),
     ],
 )
