@@ -28,6 +28,7 @@ from nbspam.sources.mailboxes import sent_folders
 from nbspam.tokens.normalize import normalize
 
 _MIN_WORDS = 2  # of a name that tells who it is
+_MAX_CLAIMING = 10  # senders of a message; the time is that of their words times their number
 
 
 def with_facts(message: Message, opened: OpenedMessage, settings: Settings) -> Message:
@@ -62,7 +63,8 @@ def _facts(head: Correspondence, sent: SentMail, checks: list[Check] | None) -> 
         yield reply
     if not is_known:
         yield "first-contact"
-        if any(knows(*claim) for each in senders for claim in _claims(each)):
+        claims = (claim for each in senders[:_MAX_CLAIMING] for claim in _claims(each))
+        if any(knows(*claim) for claim in claims):
             yield "known-name-from-another-address"
     elif checks is not None:
         yield (
