@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _FOR_SMALL = 8  # one part in so many of the bytes that may be held is kept for small messages
+_LEAST_KEPT = 1 << 10  # bytes of a piece of a message: millions of tiny ones would take gigabytes
 _AT_ONCE = 1 << 16  # bytes that are read from a connection at once
 _FEW = 10  # messages that may wait to be learned by their lists: they are not charged to a client
 _MOST_FAILURES = 10  # in a row: then a worker is started again
@@ -379,7 +380,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         piece = data[:room]
         self.desk.charge(self, len(piece))
-        self.kept.append(piece)
+        if self.kept and len(self.kept[-1]) < _LEAST_KEPT:
+            self.kept[-1] += piece
+        else:
+            self.kept.append(piece)
 
     def check_length(self, length: int) -> None:
         """Raise EndlessError if a message is to be longer than all messages together may be.

@@ -287,6 +287,19 @@ async def test_all_messages_together_are_bounded_and_so_are_lessons_that_wait():
     assert lesson.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
 
 
+@pytest.mark.parametrize("piece", [b"", b"ab"])
+@pytest.mark.parametrize("kind", [RspamdConnection, MilterConnection])
+async def test_tiny_pieces_of_a_message_take_the_memory_of_large_ones(kind, piece):
+    client = Client(kind, desk())
+    if kind is MilterConnection:
+        await client.send(OFFER + packet(b"B", piece) * 100_000)
+    else:
+        head = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        await client.send(head + (b"2\r\n%b\r\n" % piece if piece else b"") * 100_000)
+    assert sum(map(len, client.connection.kept)) == 100_000 * len(piece)
+    assert len(client.connection.kept) < 200
+
+
 def request(kind, data):
     return {
         SpamdConnection: check(data),
