@@ -365,7 +365,12 @@ class Estimator(Scored):
 
     def forget_empty_classes(self) -> Self:
         """Forget the classes of which no documents are left after un-learning."""
-        return self._become(self._learnt().seen(), self.n_features_in_)
+        left = self._learnt().seen()
+        if not len(left.classes):
+            raise DataError(
+                f"{self._at('forget_empty_classes')}: no documents are left; fit a new model"
+            )
+        return self._become(left, self.n_features_in_)
 
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None

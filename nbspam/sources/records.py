@@ -164,7 +164,7 @@ def read_cells(
     has_names = _is_header(header, names)
     if not has_names:
         header, rows = _standing_in(len(first), names), chain([first], rows)
-    while has_names and len(header) > 1 and not header[-1]:
+    while has_names and any(header) and not header[-1]:
         header.pop()  # an empty column, as spreadsheets write them
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)

@@ -10,7 +10,7 @@ import codecs
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 from nbspam.charsets import decoded_lines
@@ -24,6 +24,7 @@ TEXT_NAMES = (
 LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
 _LEARNED = ", which the model has learned from"
 _DELIMITERS = (",", ";", "\t", "|")
+_SEPARATOR = re.compile(r'"?sep=."?$', re.IGNORECASE)  # a line for Excel, before the table
 _MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
 _MANY = 20  # binary data have at least one NUL in so many characters of the first line
 _SAMPLE_LINES, _SAMPLE_CHARS = 200, 1 << 18  # of the first lines, which are looked at
@@ -382,6 +383,9 @@ def split_rows(lines: Iterator[str], kind: str) -> tuple[Iterator[list[str]], li
 
     kind: csv or tsv.  Reading the rows raises ValueError.
     """
+    first = list(islice(lines, 1))
+    if not _SEPARATOR.match("".join(first)):
+        lines = chain(first, lines)
     sample = _sample_of(lines)
     lines = chain(sample, lines)
     if kind == "tsv":

@@ -165,6 +165,7 @@ def test_expected_names_replace_a_missing_row_of_names():
     [
         (b"a,a\n1,2\n", [], "two columns are called 'a'"),
         (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
+        (b",,\na,b,c\n", [], "two columns are called ''"),
         (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
         (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
         (b'[{"a": 1}, {"a": 2}]', [], "line 1: not a JSON object; write one object"),
@@ -183,6 +184,12 @@ def test_damage_is_an_input_error_with_its_place(text, names, words):
 def test_empty_columns_and_cells_at_the_end_are_left_out():
     text = "a,b,,\n1,2,,\n3\n4,5,, ,,\n"
     assert cells(text) == [{"a": "1", "b": "2"}, {"a": "3"}, {"a": "4", "b": "5"}]
+
+
+def test_a_line_that_names_the_separator_is_no_row():
+    for first in ("sep=;", '"sep=;"', "SEP=;\r"):
+        assert cells(f"{first}\na;b\n1;x,y\n") == [{"a": "1", "b": "x,y"}]
+    assert pairs_of("sep=;\nlabel;text\nham;lunch\n", "csv") == [("ham", "lunch")]
 
 
 def test_other_inputs_are_refused(tmp_path, monkeypatch):
