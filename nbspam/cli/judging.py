@@ -189,7 +189,7 @@ class ExplanationForm(NamedTuple):
 explanation_options = options.filling(
     ExplanationForm,
     "form",
-    options.number_option(20, "message or row"),
+    options.number_option(20, "reasons per message or row"),
     click.option("--brief", is_flag=True, help="Print one short line per message or row."),
     options.report_option(
         "the reasons for each verdict, in the colour of the class they speak for"

@@ -123,7 +123,7 @@ def _decision(path: str, classifier: "Classifier") -> str:
 
 @click.command("words", cls=Command, first=("--number", "--model-file", "--json"))
 @options.model_option
-@options.number_option(20, "class")
+@options.number_option(20, "tokens per class")
 @options.tokens_option
 @options.json_option
 def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> None:
@@ -447,7 +447,7 @@ cluster_options = options.filling(
     click.option("--hard", is_flag=True, help="Assign every document to one cluster entirely."),
     options.seed_option("the starts"),
     click.option("--trace", is_flag=True, help="Print every round of EM first."),
-    options.number_option(10, "cluster"),
+    options.number_option(10, "tokens, or values, per cluster"),
     click.option("--assignments", is_flag=True, help="Print the cluster of every item instead."),
     options.json_option,
 )

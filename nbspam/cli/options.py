@@ -402,7 +402,7 @@ def _prior_option(kind: Value, metavar: str, more: str = "") -> frame.Decorator:
 
 prior_option = _prior_option(SHARE, "NAME=P")
 prior_or_estimated_option = _prior_option(
-    SHARE_OR_ESTIMATED, "NAME=P|estimated", "; `estimated` finds the shares from that mail"
+    SHARE_OR_ESTIMATED, "NAME=P|estimated", "; `estimated` finds the shares there"
 )
 sent_option = frame.titled(
     SOURCES,
@@ -421,8 +421,8 @@ new_class_option = click.option(
 )
 
 
-def number_option(default: int, thing: str) -> frame.Decorator:
-    """Return the option that says how many tokens are shown."""
+def number_option(default: int, what: str) -> frame.Decorator:
+    """Return the option that says how many of something are shown; what: these, in the plural."""
     return click.option(
         "-n",
         "--number",
@@ -430,7 +430,7 @@ def number_option(default: int, thing: str) -> frame.Decorator:
         metavar="N",
         default=default,
         show_default=True,
-        help=f"Show N tokens per {thing}.",
+        help=f"Show N {what}.",
     )
 
 
