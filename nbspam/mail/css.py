@@ -226,18 +226,7 @@ def _luminance(colour: Colour) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def read_margin(value: bytes) -> dict[str, bytes | None]:
-    """Return the margins above and to the left that the shorthand states."""
-    sides = value.split()
-    if not 1 <= len(sides) <= 4:
-        return {}
-    return {
-        "margin-top": far(sides[0]),
-        "margin-left": far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
-    }
-
-
-# Declarations.
+# --- declarations ----------------------------------------------------------------------------
 
 # Values by property, each always of one type; None cancels an earlier declaration.
 Declared = dict[str, Any]
@@ -394,6 +383,17 @@ def _fill(value: bytes) -> Colour | None:
     return read_colour(b"transparent" if value == b"none" else value)
 
 
+def _margin(value: bytes) -> Declared:
+    """Return the margins above and to the left that the shorthand states."""
+    sides = value.split()
+    if not 1 <= len(sides) <= 4:
+        return {}
+    return {
+        "margin-top": far(sides[0]),
+        "margin-left": far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
+    }
+
+
 def _inset(value: bytes) -> Declared:
     """Return the places that inset states; one value is that of all sides."""
     sides = value.split()
@@ -530,7 +530,7 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"inline-size": _one("width", tiny),
     b"max-inline-size": _one("max-width", tiny),
     b"letter-spacing": _one("letter-spacing", letters_overlap),
-    b"margin": lambda value: {**read_margin(value)},
+    b"margin": _margin,
     **{name.encode(): _one(name, tiny) for name in ("height", "max-height", "width", "max-width")},
     **{
         name.encode(): _one(name, far)
