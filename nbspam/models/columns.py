@@ -333,7 +333,7 @@ class CategoricalNB(ColumnModel):
 
 
 class CountedColumns(LinearModel):
-    """A linear model whose X is an array, NaN where missing: 0, which leaves the factor out."""
+    """A linear model of arrays, in which a missing cell (NaN) is 0: its factor is left out."""
 
     _missing = True
     _sparse = False
@@ -379,7 +379,7 @@ class DistinctRows(Statistics):
         rows = np.concatenate(renamed)
         weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
         class_count = mine.plus(theirs, sign).sums["class_count_"]
-        return type(self)(classes, {"class_count_": class_count, **different_rows(rows, weight)})
+        return type(self)(classes, {"class_count_": class_count, **distinct_rows(rows, weight)})
 
     def seen(self) -> Self:
         """Return these statistics without the classes of which nothing is left."""
@@ -392,11 +392,11 @@ class DistinctRows(Statistics):
     def clipped(self) -> Self:
         """Return these statistics without rounding errors, and without rows of no weight."""
         sums = super().clipped().sums
-        rows = different_rows(sums["rows_"], sums["row_count_"])
+        rows = distinct_rows(sums["rows_"], sums["row_count_"])
         return type(self)(self.classes, {**sums, **rows})
 
 
-def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
+def distinct_rows(rows: Any, weight: Array) -> dict[str, Any]:
     """Return the distinct rows, sorted, with the sums of their weights; zeros are left out."""
     unique, which = np.unique(rows, axis=0, return_inverse=True)
     total = np.bincount(which.ravel(), weight, len(unique)).astype(np.float64)
@@ -428,11 +428,11 @@ class RowsModel(BinaryByDefault):
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         rows = np.column_stack([self._codes(X, self._at("fit")), code]).astype(np.int32)
-        return different_rows(rows, np.ones(len(rows)) if weight is None else weight)
+        return distinct_rows(rows, np.ones(len(rows)) if weight is None else weight)
 
     def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
         rows = self.rows_.copy()
         for column, code in enumerate(codes):
             # A missing value, -1, stays what it is.
             rows[:, column] = np.append(code, -1)[rows[:, column]]
-        return different_rows(rows, self.row_count_)
+        return distinct_rows(rows, self.row_count_)

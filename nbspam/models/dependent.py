@@ -88,7 +88,6 @@ class SPODE(CountedWithParents, PairModel):
             return
         code = np.searchsorted(self.classes_, np.asarray(y))
         self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code)
-        # A column with a single value only if all have one.
         keys = self.parent_loss_, self.parent_errors_, self.levels_ < 2
         self.parent_ = int(np.lexsort(keys)[0])
 
@@ -189,8 +188,8 @@ class TAN(PairModel):
     def information(self) -> Array:
         """Return how much a column tells of another given the class, nats, (n_columns, n_columns).
 
-        Of categories see `conditional_information`; of a column of numbers see
-        `ConditionalBells.gain`.  Of two columns of numbers it is 0.
+        Between categories it is `conditional_information`, between a category and numbers
+        `ConditionalBells.gain`, and between numbers 0.
         """
         encoding, found = self.encoding, np.zeros((self.n_features_in_,) * 2)
         these, numbers = self.categories_, np.flatnonzero(self.levels_ == 0)
@@ -318,8 +317,8 @@ class AODE(CountedWithParents, PairModel):
     Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  The product
     leaves out j = i, which eq. 7.23 does not: smoothed, that factor would not be 1.  A value
     is a parent only if at least min_support documents have it, and if its column has other
-    values; numbers are no parents.  A row without a parent is
-    classified by naive Bayes.  Nothing is chosen: only counts are learnt.
+    values; numbers are no parents.  A row without a parent is classified by naive Bayes.
+    Nothing is chosen: only counts are learnt.
 
     >>> from nbspam.models import AODE
     >>> xor = AODE().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])

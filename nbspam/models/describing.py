@@ -278,8 +278,8 @@ def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
 
     Naive Bayes has none.
 
-    SPODE: the parent, and of each column how it did in cross-validation, if the parent was
-    chosen.  TAN: the root, None for all, and each edge with its information, nats; `pairs` has
+    SPODE: the parent and, if it was chosen, the errors and the log loss with each column as the
+    parent.  TAN: the root, None for all, and each edge with its information, nats; `pairs` has
     the information of all pairs of columns, the highest first.  Columns with a single value,
     which take no part, are left out.  AODE, A2DE, AKDE: the columns that are parents.
     Network: the arrows, the graph's cost by the criterion (nats, less is better), and its parts:

@@ -332,7 +332,7 @@ class Completions:
         return share * self.weight[self.row]
 
     def maximise(self, share: Array) -> Any:
-        """Return the model of all ways, weighted; share: (n_ways,), of any shape."""
+        """Return the model of all ways, weighted; share: n_ways numbers, of any shape."""
         model = type(self.like)(**self.like.get_params())
         model.partial_fit(
             self.X[self.variant], self.classes[self.label], self.classes, share.ravel()

@@ -140,7 +140,7 @@ def fitted(
 ) -> Bells:
     """Return the normal distributions with these moments, of any shape; see `bells_of`.
 
-    otherwise: what stands in for too few values; variance_all: of all rows, (n_columns,).
+    otherwise: the distributions where values are too few; variance_all: of all rows, (n_columns,).
     """
     enough = n > ddof
     variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), otherwise.variance)
@@ -334,9 +334,8 @@ def conditional_moments(
 class ConditionalBells:
     """A normal distribution per class, value and column of numbers, (n_classes, D + 1, n_numbers).
 
-    A class that has too few numbers with a value for a variance gets the variance of the class,
-    and with none also its mean.  For a class that has too few see `bells_of`; its substitute and
-    the least variance are those of all rows.
+    Where too few rows of a class have a value, it gets the variance of the class, and with none
+    also its mean.  A class with too few rows gets those of all rows, as in `bells_of`.
     """
 
     moments: tuple[Array, Array, Array]  # count, mean and sum of squared deviations

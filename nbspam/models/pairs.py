@@ -255,10 +255,8 @@ class PairModel(BinaryByDefault):
     def value_tables(self, left_out: int = 0) -> Iterator[ValueTables]:
         """Yield the tables of each class.
 
-        P(class, a) = (count(class, a) + l) / (N + l n_values), eq. 7.24 as in the book's
-        worked example, (6 + 1) / (17 + 3): not n_values times n_classes, as an explanation of it
-        in some notes has.  N counts the
-        rows whose column of a is known.
+        P(class, a) = (count(class, a) + l) / (N + l n_values), eq. 7.24 as in the book's worked
+        example, (6 + 1) / (17 + 3).  N counts the rows whose column of a is known.
         left_out: 1 for tables that classify a document of the class as if it had not been
         learnt; N is not reduced, because that factor is the same for all classes.
         """

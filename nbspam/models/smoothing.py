@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
     from nbspam.models.base import Array
 
-# Where notes print something else, their own numbers decide: the density of the prior begins with
-# Gamma(sum of alpha) / product of Gamma(alpha_i), not with its inverse; maximum likelihood is
-# N_jc / N_c, not their product; and Laplace's rule (Zhou Zhihua's eq. 7.20) has + 1 in the
-# numerator in every print of it.
-
 ESTIMATES = ("mle", "map", "mean")
 
 

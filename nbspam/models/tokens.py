@@ -210,9 +210,7 @@ class BernoulliNB(LinearModel):
 
     Manning, Raghavan & Schütze (2008), fig. 13.3; McCallum & Nigam (1998), eq. 3 and 5;
     Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood and eq. 7 for
-    Laplace's (count + 1) / (n + 2).  In both the second line counts documents of class 0 with the
-    token, I(x_j = 1, y = 0), where some notes print I(x_j = 0, y = 1).  A value of X above 0
-    means "present".
+    Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
 
     beta: parameters of the Beta prior of a token, for present and absent, instead of alpha.
 

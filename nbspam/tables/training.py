@@ -187,7 +187,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     parameters = dict(settings.parameters)
     if name == "bernoulli":
         table = cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
-        if all(name != settings.target for name, _ in settings.dirichlet):
+        if all(column != settings.target for column, _ in settings.dirichlet):
             parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED) and settings.discretise != NOT_CUT:
         how, numbers = settings.discretise or "mdl", np.flatnonzero(table.schema.levels == 0)
@@ -199,13 +199,11 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     for option in {"parent", "root"} & parameters.keys():
         parameters[option] = _position(table.schema, option, parameters[option])
     if settings.dirichlet:
-        priors = by_column(settings.dirichlet, table.schema)
-        parameters["dirichlet"] = priors
+        parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
     table = replace(table, schema=_closed(table.schema, parameters))
     if name in ("multinomial", "complement") and "dirichlet" in parameters:
         # Their columns are counts, which have no values.
-        del parameters["dirichlet"]
-        parameters["class_dirichlet"] = priors[-1]
+        parameters["class_dirichlet"] = parameters.pop("dirichlet")[-1]
         parameters.setdefault("class_prior", "smoothed")
     if settings.structure is not None or settings.structure_from:
         from nbspam.models.network.network import structure_from_json

@@ -33,8 +33,6 @@ from nbspam.models.network.structure import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nbspam.models.base import Array, Statistics
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Zhou, *Machine Learning*, figure 7.5: start from values that agree with the evidence, draw each
 # other variable in turn given all the rest, and count.  If tables hold 0 or 1, a chain may be
 # unable to reach all values, and the estimate is worthless.  R-hat shows that only if chains stay
-# in different places; so it is tried out where the states are few, and suspected elsewhere.
+# in different places; so where the states are few, `caution` tries out whether all can be reached.
 # All chains take each step together, as rows of one array.
 
 CHAINS = 20
