@@ -262,7 +262,7 @@ class SortedMessage:
 
 @dataclass(slots=True)
 class SortingReport:
-    """The result of sorting a Maildir."""
+    """The result of sorting a Maildir or an account."""
 
     judged: list[SortedMessage] = field(default_factory=list)
     learned: list[SortedMessage] = field(default_factory=list)

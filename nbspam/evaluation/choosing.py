@@ -233,8 +233,8 @@ def tune(trial: Trial, derived: Cutoffs) -> Tuning:
     held_out = 0.0
     for number in np.unique(trial.fold):
         own = trial.fold == number
-        cutoffs = cheapest_cutoffs(score[~own], y[~own], derived)
-        held_out += trade_off(score[own], y[own], cutoffs).cost
+        of_rest = cheapest_cutoffs(score[~own], y[~own], derived)
+        held_out += trade_off(score[own], y[own], of_rest).cost
     by_costs = trade_off(score, y, derived)
     found = trade_off(score, y, cheapest_cutoffs(score, y, derived))
     ham = (found if held_out < by_costs.cost else by_costs).cutoffs.ham

@@ -285,10 +285,9 @@ def reliability_figure(bins: ReliabilityBins, what: str) -> Markup:
     n_docs, confidence, frequency = bins
     low, high = wilson_interval(np.rint(frequency * n_docs), n_docs)
     canvas = Canvas((0, 1), (0, 1), f"Probability of {what}, predicted and observed")
-    canvas.ticks_left([(value / 4, f"{25 * value} %") for value in range(5)])
-    canvas.ticks_below(
-        [(value / 4, f"{25 * value} %") for value in range(5)], f"probability of {what}"
-    )
+    ticks = [(value / 4, f"{25 * value} %") for value in range(5)]
+    canvas.ticks_left(ticks)
+    canvas.ticks_below(ticks, f"probability of {what}")
     canvas.line("ideal", (0, 0), (1, 1))
     for n, x, y, a, b in zip(n_docs, confidence, frequency, low, high, strict=True):
         canvas.line("interval", (x, a), (x, b))
@@ -330,8 +329,8 @@ def _bars(canvas: Canvas, heights: Floats) -> str:
 def days_figure(days: Sequence[str], counts: Integers, kinds: Sequence[str], label: str) -> Markup:
     """Return a bar for each day, in pieces for each kind, the first kind at the bottom.
 
-    days: labels of the bars; about every fifth has room.  counts: (n_days,
-    n_kinds).  kinds: their classes in the style.
+    days: labels of the bars, of which about six have room.  counts: (n_days, n_kinds).  kinds:
+    their classes in the style.
     """
     ends = counts.cumsum(axis=1)
     top = max(int(ends.max(initial=0)), 1)

@@ -160,8 +160,8 @@ class Witness:
 def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[StrongToken]]:
     """Return for each class the n values that are the strongest evidence for it, best first.
 
-    Of columns of categories; the log-odds are of shares of rows, by Laplace's rule, whatever the
-    classifier's own model is.
+    Values are categories or intervals; the log-odds are of shares of rows, by Laplace's rule,
+    whatever the classifier's own model is.
     """
     levels = classifier.schema.levels
     first = classifier.schema.entries.start

@@ -79,7 +79,7 @@ class ClassScore(NamedTuple):
 
 
 def rate_of(part: int, whole: int, scale: int) -> Rate | None:
-    """Return how many of `scale` a share is; None of no documents, of which nothing is known."""
+    """Return how many of `scale` a share is; None if there are no documents."""
     if not whole:
         return None
     low, high = wilson_interval(np.array([part]), np.array([whole]))
@@ -89,7 +89,7 @@ def rate_of(part: int, whole: int, scale: int) -> Rate | None:
 
 
 def _of_few(rate: Rate | None) -> Rate | None:
-    """Return a rate of so few documents that nothing can be said of a hundred as one of these."""
+    """Return a rate, of few documents as a number of these: they say little of a hundred."""
     if rate is None or rate.whole >= _FEW:
         return rate
     values = (value * rate.whole / rate.scale for value in rate[3:])
