@@ -242,10 +242,13 @@ def exit_status(arguments: list[str]) -> int:
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
     except (MemoryError, ImportError) as error:
+        text = _OUT_OF_MEMORY
+        if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:
+            text = f"this Python was built without {error.name}; install its package, or another"
         # The system's words when it has no memory for a library.
-        if isinstance(error, ImportError) and "failed to map segment" not in str(error):
+        elif isinstance(error, ImportError) and "failed to map segment" not in str(error):
             raise
-        failure = _report(InputError(_OUT_OF_MEMORY))
+        failure = _report(InputError(text))
     # The environment and the configuration file set options too; with a wrong command line
     # only its words are known.
     given = [*arguments, *call.flags]

@@ -309,6 +309,7 @@ NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
         (MemoryError(), NO_MEMORY),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
         (ImportError("numpy: libx.so: failed to map segment from shared object"), NO_MEMORY),
+        (ModuleNotFoundError("No module named '_x'", name="_lzma"), "built without _lzma; inst"),
         (OSError(errno.EMFILE, "Too many open files"), NO_FILES),
         (OSError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
         (BlockingIOError(errno.EAGAIN, "write could not complete", 0), "standard output: write"),
