@@ -189,8 +189,8 @@ def to_utf8(
 
 def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
     """Return text that has a few errors in its declared charset; guess if it has many."""
-    if is_utf8(data):
-        return data
+    if (known := _mostly_utf8(data)) is not None:
+        return known
     text = _decoded(data, codec)
     return _utf8(text) if text.count("�") * 20 < len(text) else _guessed(data, guess)
 
@@ -199,9 +199,21 @@ def _guessed(data: bytes, guess: CharsetGuess) -> bytes:
     """Return text as UTF-8 whose charset is not declared, or declared wrongly."""
     if data.find(b"\x1b$") >= 0:  # Japanese or Korean text that says so itself
         return _utf8(data.decode("iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp", "replace"))
+    if (known := _mostly_utf8(data)) is not None:
+        return known
+    return _utf8(_decoded(data, guess.charset(data)))
+
+
+def _mostly_utf8(data: bytes) -> bytes | None:
+    """Return text that is UTF-8 but for a few bytes, None for any other text.
+
+    For every wrong byte two characters beyond ASCII have to be right (E-093).
+    """
     if is_utf8(data):
         return data
-    return _utf8(_decoded(data, guess.charset(data)))
+    text = data.decode("utf-8", "replace")
+    n_beyond = len(text) - len(data.decode("ascii", "ignore"))
+    return _utf8(text) if n_beyond >= 3 * text.count("�") else None
 
 
 def _utf8(text: str) -> bytes:

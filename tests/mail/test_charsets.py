@@ -127,6 +127,15 @@ def test_neither_one_bad_byte_nor_a_mark_of_byte_order_spoils_what_is_declared()
     assert to_utf8(marked, "utf-8") == ("café à la crème".encode(), "charset-wrong")
 
 
+@pytest.mark.parametrize("declared", ["utf-8", None, "us-ascii", "iso-2022-jp"])
+@pytest.mark.parametrize("text", [FAPIAO, RUSSIAN, "it’s a great offer – now", "Grüße aus Köln"])
+def test_a_wrong_byte_does_not_spoil_utf8(text, declared):
+    for data in (b"\xff" + text.encode(), text.encode() + FAPIAO.encode()[:2]):
+        shown, defect = to_utf8(data, declared)
+        assert shown.decode().strip("�") == text
+        assert defect == ("charset-wrong" if declared else "charset-missing")
+
+
 @examples(150)
 @given(
     data=st.binary(max_size=60) | st.sampled_from([b"\x1b$B", b"~{!", b"\xff\xfe\0", b"\xd8\0"]),
