@@ -23,7 +23,7 @@ from nbspam.sources.records import Record, is_number_cell
 from nbspam.sources.rows import no_column
 
 # Cells without a value, in lower case.
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
+MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 # Up to this many different whole numbers are taken for category names: codes and small scales
 # are more often categories than measures, and options overrule it.
 FEW_WHOLE = 10

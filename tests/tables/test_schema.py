@@ -76,6 +76,12 @@ def test_cells_become_codes_and_numbers_and_what_is_missing_is_nan():
     assert table.names == ("-#1", "-#2", "-#3", "-#4")
 
 
+@pytest.mark.parametrize("cell", ["", "?", "NA", "n/a", "#N/A", "<NA>", "NaN", "NULL"])
+def test_a_cell_that_says_so_is_missing(cell):
+    rows = records(f"x,y\n1.5,a\n{cell},b\n")
+    np.testing.assert_array_equal(coded(rows, detect(rows, "y")[0]).X, [[1.5], [np.nan]])
+
+
 def test_categories_that_training_has_not_seen_are_missing_and_named():
     schema, _ = detect(records(TEXT), "good")
     (row,) = records("id,colour,size,weight\n1,blue,3,0.5\n")
