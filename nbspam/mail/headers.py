@@ -49,6 +49,7 @@ CR, _EQUALS, _QUESTION = b"\r=?"
 PART_BEGINS, PART_ENDS = 1, 2  # effects of a boundary line: it begins a part, or ends the last one
 _KINDS = {b"": PART_BEGINS, b"--": PART_ENDS}
 _MAX_VALUE = 500  # bytes of a value that is remembered
+_MAX_CONTENT = 8 << 10  # bytes of a header on content; what it says is remembered, too
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
@@ -142,7 +143,7 @@ class HeadTable(dict[bytes, Origins]):
             found = Origins(None, None)
         else:
             found = Origins(self._names, self._values.get(name))
-        if len(self) < _MAX_KNOWN:
+        if len(self) < _MAX_KNOWN and len(raw) <= _MAX_VALUE:
             self[raw] = found
         return found
 
@@ -218,7 +219,10 @@ def open_part(data: bytes) -> OpenedMessage:
             body += data.startswith(b"\n", body)
             return OpenedMessage(data, stop, body, telling, doubled)
         name = name.lower()
-        if telling.setdefault(name, value) != value and name.startswith(b"content-"):
+        is_on_content = name.startswith(b"content-")
+        if is_on_content:
+            value = value[:_MAX_CONTENT]
+        if telling.setdefault(name, value) != value and is_on_content:
             doubled[name] = value
     return OpenedMessage(data, len(data), len(data), telling, doubled)
 

@@ -1,6 +1,7 @@
 """Header lines: folding, encoded words, parameters."""
 
 import time
+import tracemalloc
 from base64 import b64encode
 from email.header import Header
 
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.mail import headers
-from nbspam.mail.message import parse_message
+from nbspam.mail.digest import digest_of
+from nbspam.mail.message import by_header, parse_message
 from support import examples
 
 SCRAPS = b"=? ?= utf-8 gb18030 ?Q? ?b? =E4 4oKs ? \xff a ; name * 0 *1* = ' \" \\ %e4 \x1b$B"
@@ -82,6 +84,24 @@ def test_no_long_name_of_a_file_takes_long(piece):
     start = time.process_time()
     parse_message(b"Content-Disposition: attachment; filename*=utf-8''" + name + b"\n\n")
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    "head", ["X%d<: a", "Content-Type: %d<", "Content-Transfer-Encoding: %d<"]
+)
+def test_what_long_heads_say_is_not_kept(head):
+    def read(number):
+        data = (head % number).replace("<", " " * 30_000).encode() + b"\n a\n\nbody"
+        assert list(by_header(parse_message(data).fields))
+        digest_of(data)
+
+    read(0)
+    tracemalloc.start()
+    for number in range(1, 51):
+        read(number)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000  # bytes, of 1.5 million in one of several caches
 
 
 @pytest.mark.parametrize("encoding", ["B", "Q"])
