@@ -58,6 +58,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
             "Junk": FakeFolder(12, "\\Junk"),
             "Trash": FakeFolder(13, "\\Trash"),
         }
+        self.namespaces = '(("" "/")) NIL NIL'
         self.greeting = b"* OK hello\r\n"
         self.answers, self.asked, self.n_logins = {}, [], 0
         self.cut_before, self.cut_after, self.cut_bytes = set(), set(), None
@@ -233,6 +234,9 @@ class _Handler(socketserver.StreamRequestHandler):
             f"(MESSAGES {len(place.messages)} UIDVALIDITY {place.validity}"
             f" UIDNEXT {place.following})"
         )
+
+    def do_namespace(self, _):
+        return f"* NAMESPACE {self.server.namespaces}\r\n".encode()
 
     def place(self, words):
         name = re.search(r'"((?:[^"\\]|\\.)*)"', words)[1]

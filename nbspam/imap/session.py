@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import groupby, islice
 from operator import lt
 from typing import Any, NamedTuple
@@ -190,13 +191,14 @@ class AccountSession:
                 f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; check the server"
             )
         held = [each for each in found if not each[0] & {"\\noselect", "\\nonexistent"}]
+        own = [each for each in held if self._is_own(each[2])]
         uses: dict[str, str] = {}
         for use, (flag, names) in _SPECIAL.items():
-            told = [name for flags, _, name in held if flag.lower().decode() in flags]
+            told = [name for flags, _, name in own if flag.lower().decode() in flags]
             usual = [
                 name
                 for known in names
-                for _, delimiter, name in held
+                for _, delimiter, name in own
                 if name not in uses and name.lower().split(delimiter or None)[-1:] == [known]
             ]
             for name in (told or usual)[:1]:
@@ -212,17 +214,28 @@ class AccountSession:
             return self.name_of(named, [each.name for each in folders])
         return next((each.name for each in folders if each.use == "junk"), None)
 
+    @cached_property
+    def _prefixes(self) -> list[list[str]]:
+        """The prefixes of folders: the account's own, those of other users, and shared ones."""
+        with asking(self.url, "NAMESPACE"):
+            found = self._client.namespace() if "NAMESPACE" in self.abilities else [None]
+            return [[str(prefix) for prefix, _ in each or ()] for each in found]
+
+    def _is_own(self, folder: str) -> bool:
+        """Return whether a folder is the account's own: others may read the rest."""
+        lengths = [
+            max((len(each) for each in prefixes if folder.startswith(each)), default=-1)
+            for prefixes in self._prefixes
+        ]
+        return lengths[0] == max(lengths)
+
     def name_of(self, folder: str, there: Collection[str]) -> str:
         """Return the server's name of a folder by its user's name, such as INBOX.Junk.
 
         there: the names of all folders.
         """
-        if folder in there or "NAMESPACE" not in self.abilities:
-            return folder
-        with asking(self.url, "NAMESPACE"):
-            own = self._client.namespace().personal or [("", "")]
-            prefix = str(own[0][0])
-        return folder if folder.startswith(prefix) else prefix + folder
+        prefix = (self._prefixes[0] or [""])[0]
+        return folder if folder in there or folder.startswith(prefix) else prefix + folder
 
     def numbers(self, folders: Collection[str]) -> dict[str, tuple[int, int]]:
         """Return UIDVALIDITY and UIDNEXT of folders; missing folders are left out."""
@@ -313,8 +326,7 @@ class AccountSession:
         """
         wanted = ["RFC822.SIZE", "FLAGS"]
         if fields:
-            wanted.append("INTERNALDATE")
-            wanted.append(f"BODY.PEEK[HEADER.FIELDS ({' '.join(fields)})]")
+            wanted += ["INTERNALDATE", f"BODY.PEEK[HEADER.FIELDS ({' '.join(fields)})]"]
         for begin in range(0, len(uids), _HEADS):
             for uid, found in self._fetch(uids[begin : begin + _HEADS], wanted):
                 size, flags = found.get(b"RFC822.SIZE"), found.get(b"FLAGS")

@@ -339,6 +339,26 @@ def test_folders_are_found_by_their_use_or_usual_names(server):
         assert found.junk_folder(found.folders(), None) == "Junk"
 
 
+@pytest.mark.parametrize(
+    ("namespaces", "name", "junk"),
+    [
+        ('(("" "/")) (("Other/" "/")) (("Public/" "/"))', "Spam", "Spam"),
+        ('(("" "/")) (("Other/" "/")) (("Public/" "/"))', "x", None),
+        ('(("INBOX." ".")) (("Other/" "/")) (("" "/"))', "INBOX.Junk", "INBOX.Junk"),
+        ("NIL NIL NIL", "x", "Public/Junk"),
+    ],
+)
+def test_the_junk_folder_of_others_is_not_taken(namespaces, name, junk, server):
+    server.after, server.namespaces = f"{AFTER} NAMESPACE", namespaces
+    server.folders = {
+        "Public/Junk": FakeFolder(1, "\\Junk"),
+        "Other/ben/Junk": FakeFolder(2),
+        name: FakeFolder(3, "\\Junk" if name == "INBOX.Junk" else ""),
+    }
+    with opened(server) as found:
+        assert found.junk_folder(found.folders(), None) == junk
+
+
 def test_too_many_folders_are_refused(server, monkeypatch):
     monkeypatch.setattr(session, "_MOST_FOLDERS", 2)
     with opened(server) as found, pytest.raises(session.InputError, match="more than 2 folders"):
