@@ -87,7 +87,8 @@ def filter_message(
         from nbspam.store.open import load_tokens, with_lists
 
         classifier = with_lists(load_tokens(model_path), model_path)
-        notes.extend([classifier.lack] if classifier.lack else [])
+        if classifier.lack:
+            notes.append(classifier.lack)
         least = sure if whole else None
         wanted = HeaderChoices(**additions._asdict(), sure=least)
         verdict, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)

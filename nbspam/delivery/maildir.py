@@ -44,8 +44,9 @@ _PLACES = ("ham", "spam", "unsure", MOVING)
 MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
-_NUMBER = re.compile(r",U=\d+")  # mbsync and OfflineIMAP write a message's UID into its file name,
-_MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)  # and mark their copies
+# mbsync and OfflineIMAP write a message's UID into its file name, and mark their copies.
+_NUMBER = re.compile(r",U=\d+")
+_MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)
 
 
 class MaildirEntry(NamedTuple):
@@ -243,7 +244,7 @@ _SEEN = "S"  # the Maildir flag of a message that was read
 class SortingChoices:
     """How to sort a Maildir."""
 
-    spam_folder: str | None = None  # None: see maildir.spam_folder
+    spam_folder: str | None = None  # None: the one with a usual name
     unsure_folder: str = UNSURE_FOLDER
     flag: str | None = None  # spam is not moved but gets this flag
     learns: bool = True

@@ -237,24 +237,23 @@ def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
     least = 0.5 / views.n_docs  # a rate of 0 has no logit: it is drawn as half a document
     first, second = views.classes
     label = f"Shares of {first} called {second} and of {second} called {first}, by cutoff"
-    ends = _logit(np.array([least, 0.5]), least).tolist()
-    canvas = Canvas((ends[0], ends[1]), (ends[0], ends[1]), label)
+    ends = float(_logit(least, least)), float(_logit(0.5, least))
+    canvas = Canvas(ends, ends, label)
     percents = [p for p in _TICKS if p / 100 >= least]
-    places = [(float(_logit(np.array([p / 100]), least)[0]), f"{p:g} %") for p in percents]
+    places = [(float(_logit(p / 100, least)), f"{p:g} %") for p in percents]
     canvas.ticks_left(places)
     canvas.ticks_below(places, f"{first} called {second} (up: {second} called {first})")
     for number, run in enumerate(runs):
-        x, y = _logit(run.hm_rate, least), _logit(run.sm_rate, least)
-        path = _steps(canvas, x, y)
+        path = _steps(canvas, _logit(run.hm_rate, least), _logit(run.sm_rate, least))
         canvas.add('<path class="run run{n}" d="{path}"/>', n=number, path=path)
     for number, run in enumerate(runs):
-        (x,), (y,) = (_logit(np.array([rate]), least).tolist() for rate in run.here)
+        x, y = (float(_logit(rate, least)) for rate in run.here)
         canvas.dot(f"here run{number}", x, y, 5)
     return canvas.drawn()
 
 
-def _logit(rate: Floats, least: float) -> Floats:
-    """Return log-odds of rates, which are moved between `least` and 0.5."""
+def _logit(rate: Floats | float, least: float) -> Floats:
+    """Return log-odds of rates, shape of rate; rates are moved between `least` and 0.5."""
     inside = np.clip(rate, least, 0.5)
     return np.asarray(np.log(inside / (1 - inside)))
 

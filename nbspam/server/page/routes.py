@@ -279,7 +279,7 @@ async def log_out(request: Request) -> Response:
 
 
 async def show_mail(request: Request) -> Response:
-    """Show the mail; to the site, the users if they have pages of their own."""
+    """Show the mail or, in the site's session, the users who have pages of their own."""
     query, reviewer = request.query_params, desk_of(request).reviewer
     if "token" in query:
         return await log_in(request)
