@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from nbspam.errors import ModelFileError
+from nbspam.errors import InputError, ModelFileError
 
 # Device, inode, size and modification time: tells whether a path still leads to the same file.
 Stamp = tuple[int, int, int, int]
@@ -305,6 +305,19 @@ def _is_temporary(name: str) -> bool:
     random = name.removeprefix(_PREFIX)
     is_hex = set(random) <= set("0123456789abcdef")
     return random != name and len(random) == 2 * _RANDOM_BYTES and is_hex
+
+
+@contextlib.contextmanager
+def spooling() -> Iterator[None]:
+    """Raise InputError if a temporary file cannot be made or written within the block."""
+    try:
+        yield
+    except OSError as error:
+        import tempfile  # it takes 2 ms
+
+        where = tempfile.tempdir or "temporary files"
+        reason = error.strerror or error
+        raise InputError(f"{where}: {reason}; free some space, or set TMPDIR") from error
 
 
 def make_folder(folder: str) -> None:

@@ -42,6 +42,7 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from nbspam.disk import spooling
 from nbspam.errors import EmptyError, InputError, UsageError
 from nbspam.sources import files
 
@@ -498,7 +499,7 @@ def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[I
         return
 
     # Imported late: it takes 2 ms.
-    from tempfile import SpooledTemporaryFile, gettempdir
+    from tempfile import SpooledTemporaryFile
 
     def again() -> Iterator[Item]:
         waiting.seek(0)
@@ -511,12 +512,8 @@ def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[I
         for item in items:
             if item.label is not None:
                 classes.add(item.label)
-            try:
+            with spooling():
                 marshal.dump(tuple(item), waiting)
-            except OSError as error:
-                raise InputError(
-                    f"{gettempdir()}: {error.strerror or error}; free some space, or set TMPDIR"
-                ) from error
         yield classes, again()
 
 

@@ -47,6 +47,7 @@ from nbspam.counts.table import (
     without_empty,
 )
 from nbspam.decision import HAM_AND_SPAM
+from nbspam.disk import spooling
 from nbspam.errors import UsageError
 from nbspam.settings import PRESENCE, Settings
 from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, take_in_slices, united
@@ -467,8 +468,12 @@ def _added(parts: Sequence[SortedTokens]) -> SortedTokens:
     return SortedTokens(sum_over(tables, vocabulary, column), lowest, last_seen)
 
 
+@spooling()
 def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
-    """Return consecutive blocks of sorted tokens as one run, on disk; one block at least."""
+    """Return consecutive blocks of sorted tokens as one run, on disk; raises InputError.
+
+    parts: one block at least.
+    """
     with ExitStack() as stack:
         files = [stack.enter_context(TemporaryFile()) for _ in _KINDS]
         n_bytes = n_tokens = 0

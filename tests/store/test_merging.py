@@ -1,5 +1,6 @@
 """Parts and models together make the model of training at once; sums take one block."""
 
+import errno
 import os
 import shutil
 from collections import defaultdict
@@ -19,7 +20,7 @@ from nbspam.counts import counting, ledger, shards
 from nbspam.counts.counting import count_items
 from nbspam.counts.shards import Shard, count_shard
 from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
-from nbspam.errors import ModelFileError, NbspamError
+from nbspam.errors import InputError, ModelFileError, NbspamError
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store import assembly
@@ -383,6 +384,15 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
     assert (keys[1:] > keys[:-1]).all()
     class_count = sum(run(tokens).table.class_count for tokens in runs)
     assert whole.table.class_count.tolist() == class_count.tolist()
+
+
+def test_a_sum_without_room_for_temporary_files_says_so(monkeypatch):
+    def none():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(assembly, "TemporaryFile", none)
+    with pytest.raises(InputError, match=r": No usable .*; free some space, or set TMPDIR"):
+        spooled([])
 
 
 @examples(100)
