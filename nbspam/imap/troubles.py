@@ -84,6 +84,12 @@ def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
             )
         case socket.gaierror():
             return InputError(f"{url.host}: no such host; check the name")
+        case imaplib.IMAP4.readonly():  # for imaplib a kind of lost connection
+            return AccountRefusedError(
+                f"{url.account}: {folder or 'the folder'}: may only be read; ask for the right to"
+                " change it, or give --dry-run",
+                "READ-ONLY",
+            )
         case imaplib.IMAP4.error() if not (
             isinstance(error, imaplib.IMAP4.abort)
             or isinstance(error.__context__, imaplib.IMAP4.abort)  # within a login

@@ -384,6 +384,15 @@ def test_a_folder_that_takes_no_keywords_is_one_line(box, nbspam, monkeypatch):
     assert complains((status, "", err), 1, "INBOX takes no keywords; sort without --tag")
 
 
+def test_an_inbox_that_may_only_be_read_is_one_line(box, nbspam):
+    box.server.answers["SELECT"] = (
+        b"* 0 EXISTS\r\n* OK [READ-ONLY] look\r\nTAG OK [READ-ONLY] done\r\n"
+    )
+    said = "ann@127.0.0.1: INBOX: may only be read; ask for the right to change it, or"
+    assert complains(nbspam("sort", box.server.url()), 1, said)
+    assert nbspam("sort", "--dry-run", box.server.url())[0] == 0
+
+
 def test_metrics_without_their_library_are_one_line(box, nbspam, monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client.openmetrics.exposition", None)
     words = ("sort", "--watch", "--metrics", "0", box.server.url())
