@@ -63,11 +63,13 @@ _FEW_WORDS = 10
 # Bytes of a writer's own text that are its beginning; if it has fewer than a few, then what it
 # quotes is all that it says: E-321.
 _BEGINNING, _FEW_BYTES = 2000, 20
-# Words in lines that introduce another message, such as "On 3 September 2002, Sam wrote:".
+# Words in lines that introduce another message, such as "On 3 September 2002, Sam wrote:", or the
+# address there, in mail programs of many languages.
 _INTRODUCTION = re.compile(
-    "wrote|writes|[Ff]orwarded message|schrieb|écrit|escribió|scritto|写道".encode()
+    r"wrote|writes|[Ff]orwarded message|schrieb|écrit|escribió|scritto|写道"
+    r"|<[^\s<>@]++@[^\s<>]++>".encode()
 )
-_LINE_END = re.compile(rb":[ \t]*+\n")  # of such a line
+_LINE_ENDS = [re.compile(f"{colon}[ \t]*+\n".encode()) for colon in ":："]  # of such lines
 # Lines in which Outlook repeats the head of a message above its text.
 _REPEATED_HEAD = re.compile(
     "\n[ \t*]*+(?:From|Von|D[ea]|发件人)(?: |\xa0)?(?::|：).*\n(?:.*\n){1,12}?"
@@ -381,11 +383,14 @@ def _introduction(text: bytes) -> int:
 
     Only lines near the beginning are looked at.
     """
-    for match in _LINE_END.finditer(text, 0, _BEGINNING):
-        start = text.rfind(b"\n", 0, match.start()) + 1
-        if _INTRODUCTION.search(text, start, match.start()):
-            return start
-    return len(text)
+    first = len(text)
+    for pattern in _LINE_ENDS:
+        for match in pattern.finditer(text, 0, min(first, _BEGINNING)):
+            start = text.rfind(b"\n", 0, match.start()) + 1
+            if _INTRODUCTION.search(text, start, match.start()):
+                first = start
+                break
+    return first
 
 
 def _titled_rule(text: bytes) -> int:

@@ -477,6 +477,8 @@ OFFER = b"Cheap pills, without a prescription: http://a.example/\n"
         (b"", b"Lunch, for Sam:\n> on Monday?\n  > Yes"),
         (b"", b"Am 3.9.2002 schrieb Sam:\nMittagessen am Montag?\n"),
         (b"", "Le 3 septembre, Sam a écrit :\nDéjeuner lundi ?\n".encode()),
+        (b"", "Sam <sam@b.example> 于2002年9月3日周二 12:00写道：\n周一午饭？".encode()),
+        (b"", "вт, 3 сент. 2002 г. в 12:00, Sam <sam@b.example>:\nВ понедельник?\n".encode()),
         (b"", b"-----Original Message-----\nFrom: Sam\n\nLunch on Monday?\n"),
         (b"", b"---------- Forwarded message ----------\nLunch on Monday?\n"),
         (b"", b"Begin forwarded message:\n\nLunch on Monday?\n"),
