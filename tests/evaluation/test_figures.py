@@ -1,5 +1,6 @@
 """Pictures of a trial and of models: their numbers in SVG, in a terminal and in files."""
 
+import os
 import re
 import struct
 import sys
@@ -22,7 +23,16 @@ from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from nbspam.sources.records import rows_given
 from nbspam.tables.unlabelled import cluster_rows
-from support import MELONS, ROOT, columns, complains, random_trial, trial_of, trial_of_classes
+from support import (
+    MELONS,
+    ROOT,
+    columns,
+    complains,
+    random_trial,
+    run_nbspam,
+    trial_of,
+    trial_of_classes,
+)
 
 WIDE = "\x1b[31m好瓜" + "x" * 40
 
@@ -319,6 +329,12 @@ def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, four, t
     for name in ("a.svg", "a.png"):
         with pytest.raises(InputError, match=rf"none/{name}: No such file.*; give another name"):
             pictures.write(root, str(tmp_path / "none" / name))
+
+
+def test_a_png_is_drawn_from_a_notebook_whatever_backend_it_sets(mails, tmp_path):
+    pytest.importorskip("matplotlib")
+    command = ["eval", str(mails), "--cv", "2", "--plot", str(tmp_path / "a.png")]
+    assert run_nbspam(*command, env={**os.environ, "MPLBACKEND": "module://none"})[::2] == (0, "")
 
 
 def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
