@@ -55,12 +55,13 @@ def read_records(
             yield from _file_records(path, options, names)
 
 
-def rows_given(given: Any) -> Iterator[Record]:
+def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table; raises InputError, UsageError.
 
     given: a path, or an iterable of paths or of dicts from columns to cells; a DataFrame, or a
     table of Arrow; or an array or sparse matrix (n_rows, n_columns), whose columns are called
-    0, 1, ….  A cell that is None, NaN, NaT or NA is missing.
+    0, 1, ….  A cell that is None, NaN, NaT or NA is missing.  names: of the columns of a model,
+    of which a row must have one.
     """
     if getattr(given, "ndim", 2) != 2:
         raise UsageError(f"{type(given).__name__}: one row or column; give a table of both")
@@ -78,9 +79,15 @@ def rows_given(given: Any) -> Iterator[Record]:
     several = [given] if isinstance(given, os.PathLike | Mapping) else given
     for number, each in enumerate(several):
         if isinstance(each, os.PathLike):
-            yield from read_records([os.fsdecode(each)])
+            yield from read_records([os.fsdecode(each)], names=names)
         elif isinstance(each, Mapping):
-            yield Record(f"#{number}", {str(name): _cell(value) for name, value in each.items()})
+            cells = {str(name): _cell(value) for name, value in each.items()}
+            if cells and names and cells.keys().isdisjoint(names):
+                raise InputError(
+                    f"#{number}: none of its columns ({files.listed(list(cells))}) is the model's;"
+                    f" give some of: {files.listed(names)}"
+                )
+            yield Record(f"#{number}", cells)
         else:
             raise UsageError(
                 f"{type(each).__name__}: not a row of a table; give a dict from columns to cells,"

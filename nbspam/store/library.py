@@ -184,7 +184,8 @@ class Model:
 
     def _input(self, data: Any) -> Any:
         if isinstance(self._classifier, TableClassifier):
-            (record,) = rows_given(data if isinstance(data, Mapping) else [data])
+            rows = data if isinstance(data, Mapping) else [data]
+            (record,) = rows_given(rows, self._classifier.schema.names)
             return record
         return item_of(data)
 
@@ -194,7 +195,7 @@ class Model:
         elif isinstance(given, os.PathLike):
             yield from read_records([os.fsdecode(given)], names=self._classifier.schema.names)
         else:
-            yield from rows_given(given)
+            yield from rows_given(given, self._classifier.schema.names)
 
 
 def train(

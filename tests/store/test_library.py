@@ -292,6 +292,18 @@ def test_rows_in_memory_train_the_model_of_their_file(tmp_path):
         assert model.classify({"sky": "s", "wind": None}) == of_file.classify({"sky": "s"})
 
 
+def test_rows_without_any_column_of_the_model_are_refused():
+    model = nbspam.train(ROWS, target="play")
+    said = r"#0: none of its columns \(0, 1\) is the model's; give some of: sky, wind, play"
+    for ask in (
+        lambda: model.classify({0: "s", 1: "h"}),
+        lambda: [*model.classify_many(np.eye(2))],
+    ):
+        with pytest.raises(InputError, match=said):
+            ask()
+    assert model.classify({}).posterior == model.classify({"sky": None}).posterior
+
+
 def test_two_columns_of_a_frame_with_one_name_are_refused():
     with pytest.raises(NbspamError, match="two columns are called 'sky'; rename one"):
         nbspam.train(Frame("sky", "wind", "sky"), target="sky")
