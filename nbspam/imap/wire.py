@@ -17,6 +17,8 @@ from nbspam.imap.troubles import CLOSED, NOTHING_SAID
 
 CONNECT_SECONDS = 30.0
 SILENCE_SECONDS = 60.0  # without a byte, before a connection counts as lost
+# TCP asks whether the other side is still there: while both wait, a connection may end silently.
+_PROBES = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 4}
 ANSWER_SECONDS = 900.0  # for a whole answer, which may be 80 MB over a slow line
 MOST_BYTES = 80 << 20  # of one answer: a message of 64 MB, and what stands around it
 MOST_LINES = 300_000  # of one answer
@@ -60,6 +62,10 @@ class Wire(imaplib.IMAP4):
                 raise
         made.settimeout(SILENCE_SECONDS)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, number in _PROBES.items():
+            if option := getattr(socket, name, None):  # not every system has all
+                made.setsockopt(socket.IPPROTO_TCP, option, number)
         return made
 
     def send(self, data: Any) -> None:

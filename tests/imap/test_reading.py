@@ -339,6 +339,16 @@ def test_folders_are_found_by_their_use_or_usual_names(server):
         assert found.junk_folder(found.folders(), None) == "Junk"
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_KEEPIDLE"), reason="another system's option")
+def test_a_connection_that_ends_silently_is_noticed_within_five_minutes(server):
+    with opened(server) as found:
+        line = found._client.socket()
+        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        idle, step, n_steps = (line.getsockopt(socket.IPPROTO_TCP, name) for name in names)
+    assert idle + step * n_steps <= 300
+
+
 @pytest.mark.parametrize(
     ("namespaces", "name", "junk"),
     [
