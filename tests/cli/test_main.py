@@ -207,6 +207,14 @@ def test_stated_costs_make_risks_of_which_the_label_has_the_least(nbspam, traine
     assert f"Bayes risk{answer['bayes_risk']:>22.5f}\n" in nbspam("eval", folder, *how)[1]
 
 
+def test_an_explanation_says_that_a_likelier_class_is_not_the_label(nbspam, trained):
+    lines = ["spam is likelier, but not likely enough for that label"]
+    shown = nbspam("explain", "--fp-cost", "1e9", stdin=SPAM)[1].splitlines()
+    assert shown[0].startswith("ham  probability 0.0")
+    assert shown[1:2] == lines
+    assert lines[0] not in nbspam("explain", stdin=SPAM)[1]
+
+
 def test_without_costs_there_is_no_risk(nbspam, trained, folder):
     (verdict,) = json_lines(nbspam("classify", "--json", stdin=SPAM)[1])
     assert verdict["risk"] is None
