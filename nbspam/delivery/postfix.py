@@ -41,7 +41,7 @@ class HeldMessage(NamedTuple):
         """Return the recipients that a milter was told, before aliases; raises InputError."""
         envelope = _run("postcat", "-qe", self.identifier).stdout.decode("utf-8", "replace")
         found, original = [], None
-        for line in envelope.splitlines():
+        for line in envelope.split("\n"):  # addresses may have other ends of lines
             kind, _, value = line.partition(": ")
             if kind == "original_recipient":
                 original = value

@@ -191,7 +191,7 @@ def read_lists(model: str) -> AddressLists | None:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; make it readable") from error
     verbs, trusted = {}, None
-    for number, line in enumerate(text.splitlines()[:_MAX_LINES], start=1):
+    for number, line in enumerate(text.split("\n")[:_MAX_LINES], start=1):
         verb, _, key = line.partition("#")[0].strip().partition(" ")
         key = listed_form(key.strip())
         if verb == "trust" and key:

@@ -1,10 +1,12 @@
 """Review of held mail, without Postfix; with it: tests/server/test_mail_systems.py."""
 
 from contextlib import closing
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
+from nbspam.delivery import postfix
 from nbspam.sharing.outbox import Outbox
 from nbspam.store.model import StoredModel
 from support import HAM, SPAM, complains
@@ -42,6 +44,13 @@ def hold(monkeypatch):
         return done
 
     return start
+
+
+def test_only_a_line_feed_ends_a_line_of_an_envelope(monkeypatch):
+    said = "recipient: ann@example.org\u2028original_recipient: bob\nrecipient: carol\n".encode()
+    monkeypatch.setattr(postfix, "_run", lambda *_: SimpleNamespace(stdout=said))
+    found = postfix.HeldMessage("1", "x@example.com", ()).named_recipients()
+    assert found == ["ann@example.org\u2028original_recipient: bob", "carol"]
 
 
 def users_of_lessons(model):

@@ -185,7 +185,11 @@ def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
     assert read_lists(model) == lists
     assert change_lists(model, ["a@b.example"], None).trusted == "mx.example"
     assert change_lists(model, [], None, trust="mx.other.example").trusted == "mx.other.example"
-    (tmp_path / "m.nbspam.lists").write_text("# mine\n\nallow  Ann@Example.org  # a friend\n")
+    (tmp_path / "m.nbspam.lists").write_text(
+        "# mine\u2028deny x@y.example\n\r\nallow  Ann@Example.org  # a friend\n",
+        "utf-8",
+        newline="",
+    )
     assert read_lists(model) == AddressLists({"ann@example.org": "allow"})
 
 
