@@ -331,11 +331,12 @@ def make_folder(folder: str) -> None:
 
 
 def adopt_folder(folder: str, like: str) -> None:
-    """Give a new folder the owner of another, as far as the system allows it."""
+    """Give a new, empty folder the owner of another, as far as the system allows it."""
     if sys.platform != "win32":
-        descriptor = os.open(folder, os.O_RDONLY | _NO_LINK)
+        descriptor = os.open(folder, os.O_DIRECTORY | _NO_LINK)
         try:
-            adopt(descriptor, like)
+            if not os.listdir(descriptor):  # else somebody has moved another to its place
+                adopt(descriptor, like)
         finally:
             os.close(descriptor)
 

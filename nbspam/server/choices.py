@@ -9,11 +9,11 @@ so every worker can, and so can a restarted server.  A new secret invalidates al
 """
 
 import contextlib
+import grp
 import os
 import pwd
 import re
 import secrets
-import shutil
 import socket
 import stat
 import struct
@@ -118,18 +118,17 @@ def _at_path(path: str, rights: SocketRights) -> socket.socket:
                 raise OSError("there is a file or folder that is no socket")
             if not _is_answered(path):
                 os.unlink(path)
-        before = os.umask(0o777)  # nobody connects before the file has its rights
+        before = os.umask(0o777 & ~rights.mode)
         try:
             found.bind(path)
         finally:
             os.umask(before)
         if rights.group is not None:
-            try:
-                shutil.chown(path, group=rights.group)
+            try:  # whoever owns the folder may have put a link in its place
+                os.chown(path, -1, grp.getgrnam(rights.group).gr_gid, follow_symlinks=False)
             except PermissionError as error:
                 raise LookupError from error
-        os.chmod(path, rights.mode)
-        found.listen(_BACKLOG)
+        found.listen(_BACKLOG)  # nobody connects before the file has its rights
     except BaseException:
         found.close()
         raise

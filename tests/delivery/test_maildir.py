@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,23 @@ def test_what_root_makes_belongs_to_the_owner_of_the_maildir(root):
     made = [root / ".Spam", *(p for p in (root / ".Spam").iterdir())]
     assert len(made) == 5
     assert {(p.stat().st_uid, p.stat().st_gid) for p in made} == {(1234, 1235)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_gives_no_folder_away_that_was_moved_to_the_place_of_the_new_one(root, monkeypatch):
+    write_files(root, {"new/1.h": b"x", "theirs/key": b"secret"})
+    os.chown(root, 1234, 1235)
+    make = os.mkdir
+
+    def exchanged(path, mode):
+        make(path, mode)
+        if Path(path) == root / ".Spam":
+            os.rmdir(path)
+            os.rename(root / "theirs", path)
+
+    monkeypatch.setattr(os, "mkdir", exchanged)
+    move(str(root), INBOX, SPAM)
+    assert [(root / ".Spam" / name).stat().st_uid for name in ("", "key")] == [0, 0]
 
 
 def test_a_file_in_the_place_of_a_folder_is_none(root):

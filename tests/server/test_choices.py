@@ -3,11 +3,11 @@
 import grp
 import os
 import pwd
-import shutil
 import socket
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -121,13 +121,34 @@ def test_a_socket_at_a_path_has_the_mode_and_the_group_that_are_asked_for(tmp_pa
     why = "no group {} that has this user; give another by --socket-group"
     with pytest.raises(InputError, match=why.format("nobody-has-it")):
         listening("--spamd", Address(path=path), SocketRights(0o660, "nobody-has-it"))
-    monkeypatch.setattr(shutil, "chown", not_permitted)
+    monkeypatch.setattr(os, "chown", not_permitted)
     with pytest.raises(InputError, match=why.format(group)):
         listening("--spamd", Address(path=path), SocketRights(0o660, group))
 
 
 def not_permitted(*_, **__):
     raise PermissionError
+
+
+def test_a_link_in_place_of_a_new_socket_is_not_followed(tmp_path, monkeypatch):
+    path, theirs = tmp_path / "spamd", tmp_path / "theirs"
+    theirs.write_bytes(b"")
+    theirs.chmod(0o600)
+    group = grp.getgrall()[-1]  # only root can give it
+    before = theirs.stat()
+
+    class Exchanged(socket.socket):
+        def bind(self, address):
+            super().bind(address)
+            path.unlink()
+            path.symlink_to(theirs)
+
+    monkeypatch.setattr(socket, "socket", Exchanged)
+    with suppress(InputError):
+        listening("--spamd", Address(path=str(path)), SocketRights(0o666, group.gr_name)).close()
+    assert path.is_symlink()
+    after = theirs.stat()
+    assert (after.st_mode, after.st_gid) == (before.st_mode, before.st_gid)
 
 
 def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(monkeypatch):
