@@ -37,9 +37,11 @@ from nbspam.errors import InputError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
 from nbspam.imap.troubles import AccountRefusedError
+from nbspam.settings import PRESETS
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.files import MAX_MESSAGE
 from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped, Verdict
 
 JUNK, NOT_JUNK = "$Junk", "$NotJunk"
@@ -384,10 +386,20 @@ class AccountSorter:
     # ---- judging ----
 
     def _judge(self) -> None:
-        """Move or mark new mail by the verdicts of the model, which has learned the lessons."""
+        """Move or mark new mail by the verdicts of the model, which has learned the lessons.
+
+        Mail that a person has called ham stays: the memory may be lost, or another computer's.
+        """
         waiting: dict[str, list[tuple[PlacedMessage, Verdict]]] = defaultdict(list)
+        model: StoredModel | None = None
         self._open(self.inbox)
-        for each, verdict, _ in self._verdicts(self._new):
+        for each, verdict, data in self._verdicts(self._new):
+            if verdict.label != "ham":
+                model = model or StoredModel(self.account.model_path, new=PRESETS["mail"])
+                filed = model.filed(data)
+                if filed.told and filed.label == "ham":
+                    self._settle([(each, LeftMessage("ham", each.keyword))])
+                    continue
             waiting[verdict.label].append((each, verdict))
             if len(waiting[verdict.label]) == _BATCH:
                 self._act(verdict.label, waiting.pop(verdict.label))

@@ -224,6 +224,20 @@ def test_messages_are_known_again_when_a_folder_is_numbered_again_or_renamed(box
     assert [box.sort().judged for _ in range(2)] == [[], []]
 
 
+def test_mail_that_its_user_called_ham_stays_without_the_notes(server, trained_well, tmp_path):
+    box = Box(server, shutil.copytree(trained_well, tmp_path / "well") / "m.nbspam")
+    box.put("INBOX", S[0])
+    box.sort()
+    box.move(S[0], "Junk", "INBOX")
+    assert box.sort().learned == ["ham"]
+    for path in box.model.parent.glob("*.accounts*"):
+        path.unlink()
+    box.put("INBOX", S[1])
+    report = box.sort()
+    assert (report.judged, report.learned) == ([("spam", "Junk")], [])
+    assert server.bodies("INBOX") == [S[0]]
+
+
 def test_messages_without_message_id_are_known_by_their_bytes(box):
     box.put("INBOX", spam(1), ham(1), ham(2))
     box.sort()
