@@ -243,18 +243,27 @@ def exit_status(arguments: list[str]) -> int:
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
-    except (MemoryError, ImportError) as error:
-        text = _OUT_OF_MEMORY
-        if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:
-            text = f"this Python was built without {error.name}; install its package, or another"
-        # The system's words when it has no memory for a library.
-        elif isinstance(error, ImportError) and "failed to map segment" not in str(error):
-            raise
-        failure = _report(InputError(text))
+    except Exception as error:
+        if arguments[:1] == ["filter"]:  # mail passes; nothing is left of a message that was read
+            with suppress(OSError):
+                sys.stdout.buffer.writelines(sys.stdin.buffer)
+        failure = _report(InputError(_lack(error)))
     # The environment and the configuration file set options too; with a wrong command line
     # only its words are known.
     given = [*arguments, *call.flags]
     return next((FAILURES[word] for word in given if word in FAILURES), failure)
+
+
+def _lack(error: Exception) -> str:
+    """Return the line on a system that lacks memory or a module; raises other errors."""
+    if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:
+        return f"this Python was built without {error.name}; install its package, or another"
+    with suppress(MemoryError):
+        if not isinstance(error, MemoryError):
+            # Without memory, libraries fail in many ways, such as "unknown encoding: euc-jp".
+            bytes(_FOR_NUMPY)
+            raise error
+    return _OUT_OF_MEMORY
 
 
 @contextmanager

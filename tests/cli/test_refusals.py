@@ -13,6 +13,7 @@ from functools import partial
 
 import pytest
 
+from nbspam.cli import main
 from nbspam.server import supervisor, worker
 from nbspam.store import modelfile
 from support import SPAM, complains, run_nbspam, write_files
@@ -308,7 +309,6 @@ NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
     [
         (MemoryError(), NO_MEMORY),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
-        (ImportError("numpy: libx.so: failed to map segment from shared object"), NO_MEMORY),
         (ModuleNotFoundError("No module named '_x'", name="_lzma"), "built without _lzma; inst"),
         (OSError(errno.EMFILE, "Too many open files"), NO_FILES),
         (OSError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
@@ -339,7 +339,22 @@ def test_a_system_that_has_too_few_addresses_for_numpy_is_told_in_one_line(train
     most = megabytes << 20, resource.RLIM_INFINITY
     limit = partial(resource.setrlimit, resource.RLIMIT_AS, most)
     found = run_nbspam("serve", "-m", trained, "--spamd", "0", preexec_fn=limit)
-    assert complains(found, 1, "out of memory; allow more (ulimit -v), or give less mail at once")
+    assert complains(found, 1, NO_MEMORY)
+    found = run_nbspam("filter", "-m", trained, input=SPAM.decode(), preexec_fn=limit)
+    assert complains(found, 1, NO_MEMORY)
+    assert found[1] == SPAM.decode()
+
+
+@pytest.mark.parametrize("error", [LookupError("unknown encoding: euc-jp"), SystemError("NULL")])
+def test_a_failure_for_want_of_memory_is_told_in_one_line(nbspam, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(main.CommandGroup, "make_context", fail)
+    with pytest.raises(type(error)):
+        nbspam("classify")
+    monkeypatch.setattr(main, "_FOR_NUMPY", 1 << 60)
+    assert complains(nbspam("classify"), 1, NO_MEMORY)
 
 
 @pytest.mark.parametrize("rows", ["sea\tship sail\nsky\tcloud wing\n", "ham\ttea\nspam\tpills\n"])
