@@ -143,7 +143,7 @@ class SpamdConnection(connection.Connection):
 
     def __init__(self, desk: connection.Desk) -> None:
         super().__init__(desk)
-        self.head = b""
+        self.head = bytearray()  # it may come byte by byte
         self.request: Request | None = None
 
     # ---- receiving ----
@@ -194,24 +194,25 @@ class SpamdConnection(connection.Connection):
             raise RequestError(Status.PROTOCOL, _NO_REQUEST)
         if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
             # Before version 1.5 nothing follows the line; anything that does is ignored.
-            line, newline, _ = self.head.partition(b"\n")
-            if newline:
-                self._begin(parse_head(line))
+            size = self.head.find(b"\n", seen)
+            if size >= 0:
+                self._begin(parse_head(bytes(self.head[:size])))
                 return b""
         end = _END_OF_HEAD.search(self.head, seen)
         size = end.start() if end else max(len(self.head) - 2, 0)  # of an end that is cut
         limits = self.desk.limits
-        if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
+        is_long = b"\n" in data and self.head.count(b"\n", 0, size) > limits.head_lines
+        if is_long or size > limits.head_bytes:
             raise RequestError(Status.PROTOCOL, "too many header lines")
         if end is None:
             return b""
-        rest = self.head[end.end() :]
-        self._begin(parse_head(self.head[:size].rstrip(b"\r")))
+        rest = bytes(self.head[end.end() :])
+        self._begin(parse_head(bytes(self.head[:size]).rstrip(b"\r")))
         return rest
 
     def _begin(self, request: Request) -> None:
         self.request = request
-        self.head = b""
+        self.head.clear()
         self.expect(self.desk.limits.body_seconds)
         self.check_length(request.length or 0)
         if request.is_compressed and request.length is None:
