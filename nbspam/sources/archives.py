@@ -40,6 +40,7 @@ _EXTENSIONS = (
     tarfile.XGLTYPE,
 )
 _LONGEST = 1 << 15  # bytes of such a header; tarfile searches it in quadratic time
+_MOST_FIELDS = 1000  # of headers about all members, which tarfile copies for each
 _ENCRYPTED = 1  # flag of a member of a ZIP archive
 _FILE_TYPE, _FILE, _SYMLINK = 0o170000, 0o100000, 0o120000  # bits of a Unix file's mode
 _MOST_FOLDERS, _DEEPEST = 100_000, 100
@@ -123,6 +124,8 @@ def _tar_members(stream: BinaryIO) -> Iterator[Member]:
     ):
         while (info := archive.next()) is not None:
             vars(archive)["members"].clear()  # tarfile would keep them all
+            if (n_fields := len(archive.pax_headers)) > _MOST_FIELDS:
+                raise ValueError(f"{n_fields:,} fields for every member")
             if info.size < 0:
                 raise ValueError("a negative size")
             if any(key.startswith("GNU.sparse.") for key in info.pax_headers):

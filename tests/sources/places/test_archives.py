@@ -337,6 +337,7 @@ def test_members_that_were_read_are_forgotten(monkeypatch):
 SPARSE = header(pax_headers={"GNU.sparse.major": "1", "GNU.sparse.realsize": str(1 << 40)})
 NO_SIZE = "invalid header|negative size|cut off"
 LONGNAME = header(type=tarfile.GNUTYPE_LONGNAME, size=2).tobuf() + b"a".ljust(512, b"\0")
+FIELDS = tarfile.TarInfo.create_pax_global_header({f"{n}": "x" for n in range(1001)})
 GIGABYTE = with_field(written([(LONG, b"x")], tarfile.GNU_FORMAT), 124, b"10000000000\0")  # octal
 DAMAGES_OF_TAR = {
     "empty": (b"", "cut off"),
@@ -350,6 +351,7 @@ DAMAGES_OF_TAR = {
     "size in digits that are not octal": (with_field(ABC, 124, b"99999999999\0"), NO_SIZE),
     "size in ones": (with_field(ABC, 124, b"\xff" * 12), NO_SIZE),
     "header of a gigabyte": (GIGABYTE, "a header of 1,073,741,824 bytes"),
+    "fields for every member": (FIELDS + ABC, "damaged .1,001 fields for every member"),
     "ten thousand headers for one": (LONGNAME * 10_000 + ABC, "damaged .maximum recursion"),
 }
 
