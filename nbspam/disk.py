@@ -13,10 +13,12 @@ import os
 import stat
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from nbspam.errors import InputError, ModelFileError
+from nbspam.errors import InputError, ModelFileError, ModelWarning
+from nbspam.printing import is_watched
 
 # Device, inode, size and modification time: tells whether a path still leads to the same file.
 Stamp = tuple[int, int, int, int]
@@ -24,6 +26,7 @@ Stamp = tuple[int, int, int, int]
 _BINARY = getattr(os, "O_BINARY", 0)
 # O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
 _NO_LINK = _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
 
@@ -145,7 +148,7 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
     try:
         try:
             if patience is None:
-                _lock(descriptor)
+                _lock_in_sight(descriptor, target)
             else:
                 _lock_within(descriptor, patience)
         except TimeoutError as error:
@@ -194,6 +197,17 @@ def _lock(descriptor: int) -> None:
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _lock_in_sight(descriptor: int, target: str) -> None:
+    """Wait for a lock as `_lock` does; somebody who watches is told why that takes long."""
+    if is_watched():
+        try:
+            return _lock_within(descriptor, _SILENCE)
+        except TimeoutError:
+            text = f"{target}: locked by another process; waiting for its end"
+            warnings.warn(text, ModelWarning, stacklevel=2)
+    return _lock(descriptor)
 
 
 def _lock_within(descriptor: int, patience: float) -> None:

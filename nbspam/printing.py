@@ -156,6 +156,11 @@ def tracked(things: Iterable[T], what: str, extent: Extent | int | None = None) 
     return _watches[-1](things, what, extent)
 
 
+def is_watched() -> bool:
+    """Return whether somebody sees how loops go on."""
+    return bool(_watches)
+
+
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
     """Let loops within the context be watched."""

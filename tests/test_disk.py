@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from nbspam import disk
 from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
-from nbspam.errors import ModelFileError
+from nbspam.errors import ModelFileError, ModelWarning
+from nbspam.printing import watched
 from nbspam.store.open import keep_old_model
 from nbspam.workers import ordered_map
 from support import HAM, ROOT, SPAM, complains, in_child
@@ -75,6 +77,16 @@ def test_whoever_waits_for_a_lock_may_give_up(target):
         assert time.monotonic() - begun >= 0.1
     with locked(str(target), patience=0.1):
         pass
+
+
+def test_a_person_who_waits_for_a_lock_is_told_why(target, monkeypatch):
+    monkeypatch.setattr(disk, "_SILENCE", 0.1)
+    with ThreadPoolExecutor(1) as pool, watched(lambda things, *_: iter(things)):
+        with locked(str(target)):
+            waits = pool.submit(locked(str(target)).__enter__)
+            with pytest.warns(ModelWarning, match="m: locked by another process; waiting for it"):
+                time.sleep(0.5)
+        waits.result(5)
 
 
 def test_a_lock_that_cannot_be_made_is_an_error_of_ours_and_others_stay_what_they_are(target):
