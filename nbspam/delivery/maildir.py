@@ -103,6 +103,8 @@ def check_writable(root: str) -> None:
     """Raise InputError unless messages can be moved out of a Maildir's inbox, and noted."""
     for path in (root, *(os.path.join(root, part) for part in MAILDIR_PARTS)):
         if not os.access(path, os.W_OK | os.X_OK):
+            if os.statvfs(path).f_flag & os.ST_RDONLY:
+                raise InputError(f"{path}: on a read-only file system; mount it to be written")
             status = os.stat(path)
             raise InputError(
                 f"{path}: cannot be written to ({stat.filemode(status.st_mode)}, of user"

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
+from types import SimpleNamespace
 
 import pytest
 
@@ -294,6 +295,9 @@ def test_a_maildir_that_cannot_be_written_to_is_told_with_its_rights(maildir, mo
         maildir.sort()
     assert list(maildir.files) == ["new/1.h"]
     assert maildir.sort(dry_run=True).judged[0].label == "spam"
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(InputError, match=f"^{path}: on a read-only file system; mount it to be"):
+        maildir.sort()
 
 
 # --- the command ----------------------------------------------------------------------
