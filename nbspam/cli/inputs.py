@@ -500,13 +500,17 @@ def _is_for_tables() -> bool:
     return getattr(click.get_current_context().command, "group", "") == "table"
 
 
-def check_there(model_path: str) -> None:
-    """Raise ModelFileError if the model of a command for tables is missing, with its advice."""
-    if _is_for_tables() and not os.path.exists(model_path):
-        raise ModelFileError(
-            f"{model_path}: no such model; train one with: nbspam table train SOURCE"
-            f" --target NAME -m {model_path}"
-        )
+def check_there(model_path: str, advice: str = "") -> None:
+    """Raise ModelFileError if a model is missing; advice: if none, to train one for tables."""
+    if not (advice or _is_for_tables()):
+        return
+    train = f"train one with: nbspam table train SOURCE --target NAME -m {model_path}"
+    try:
+        os.stat(model_path)
+    except FileNotFoundError:
+        raise ModelFileError(f"{model_path}: no such model; {advice or train}") from None
+    except (OSError, ValueError):  # ValueError: NUL in the path
+        pass  # reading it says why
 
 
 def merged_models(paths: Sequence[str], day: int) -> "Merged":
@@ -518,7 +522,7 @@ def merged_models(paths: Sequence[str], day: int) -> "Merged":
 
     for path in paths:
         say(f"model {path}")
-        check_there(path)
+        check_there(path, "give the names of models or parts")
     merged = merge(paths, day)
     check_kind(paths[0], schema_of(merged.classifier) is not None)
     return merged

@@ -6,6 +6,7 @@ The options of `serve` become the server's choices; SIGHUP rereads them while it
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -189,6 +190,8 @@ def serve_command(**values: Any) -> None:
     nbspam serve --spamd 127.0.0.1:783
     nbspam serve --spamd /run/nbspam/spamd.sock --allow-tell
     """
+    # Until the server waits for signals: SIGHUP would end it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     from nbspam.server.supervisor import serve
 
     context, values = click.get_current_context(), with_account_url(values)

@@ -17,7 +17,7 @@ from nbspam.arrays import Floats, today
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.counting import Outcome
 from nbspam.disk import replace_file, resolved
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.settings import (
     Bounds,
     Settings,
@@ -363,6 +363,8 @@ def load(path: "str | os.PathLike[str]") -> Model:
     Its later lessons are written to that file and its journal.
     """
     where = os.fsdecode(path)
+    if not where:
+        raise ModelFileError("'': an empty name; give that of a model file")
     classifier = load_classifier(where)
     if isinstance(classifier, TableClassifier):
         return Model(classifier, StoredTable(classifier, where))

@@ -8,12 +8,14 @@ import json
 import re
 import resource
 import shlex
+import signal
 import socket
 from functools import partial
 
 import pytest
 
-from nbspam.cli import main
+from nbspam.cli import main, serving
+from nbspam.errors import InputError
 from nbspam.server import supervisor, worker
 from nbspam.store import modelfile
 from support import SPAM, complains, run_nbspam, write_files
@@ -182,7 +184,9 @@ doubts $FOLDER/ham | none has a label
 doubts -m nowhere $FOLDER | nowhere: no such model; train one with: nbspam train SOURCE -m nowhere
 table classify -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
 table unlearn -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
-table merge no $TABLE -o $OTHER | train one with: nbspam table train SOURCE --target NAME -m no
+table merge no $TABLE -o $OTHER | no: no such model; give the names of models or parts
+merge no part2 -o $OTHER | no: no such model; give the names of models or parts
+table classify -m $MELONS/m | m: cannot read the model: Not a directory; give another with -m
 merge truncated $MODEL -o $OTHER | its header says 4096); write it again as it was made
 table classify $FOLDER -m $TABLE | a folder; give a table
 """
@@ -385,6 +389,20 @@ def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, traine
         found = nbspam("serve", "-m", trained, f"--{name}", "0")
 
         assert complains(found, 2, f"--{name}: needs nbspam_missing", f"'nbspam[{extra}]'")
+
+
+def test_a_server_that_begins_is_not_ended_by_a_signal_to_read_its_choices(nbspam, monkeypatch):
+    seen = []
+
+    def begin(*_, **__):
+        seen.extend(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        raise InputError("begun")
+
+    monkeypatch.setattr(serving, "server_choices", begin)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert complains(nbspam("serve", "--spamd", "0"), 1, "begun")
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert signal.SIGHUP in seen
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 2), (b"\n", 2)])

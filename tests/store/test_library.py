@@ -15,7 +15,7 @@ from scipy import sparse
 
 import nbspam
 from nbspam.arrays import today
-from nbspam.errors import InputError, NbspamError, NotTrainedError, UsageError
+from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.models import BernoulliNB, MultinomialNB
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens
@@ -393,3 +393,8 @@ def test_a_network_is_asked_by_the_library():
     assert nbspam.query(model, "wind", gibbs=400, seed=1).sampled.n_samples == 400
     with pytest.raises(UsageError, match="no target"):
         nbspam.query(model)
+
+
+def test_an_empty_name_is_that_of_no_model():
+    with pytest.raises(ModelFileError, match=r"^'': an empty name; give that of a model file$"):
+        nbspam.load("")
