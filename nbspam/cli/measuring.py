@@ -129,7 +129,7 @@ def trial_form_options(what: str) -> Decorator:
             " errors, calibration, scores and learning.",
         ),
         *options.report_options(
-            "how many of a hundred spams are caught, what that means per week, and the mistakes"
+            "how often each class is recognised, what that means per week, and the mistakes"
         ),
         options.json_option,
     )
