@@ -271,13 +271,12 @@ class Database:
             ).fetchone()
             return None if row is None else PersonLabel(*row)
 
-    def undo(self, number: int, at: float) -> bool:
-        """Note that a label is undone; return False if it is already."""
+    def undo(self, number: int, at: float) -> None:
+        """Note that a label is undone."""
         with self._opened() as connection:
-            cursor = connection.execute(
+            connection.execute(
                 "UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", (at, number)
             )
-            return cursor.rowcount == 1
 
     def run(self, statement: str, *values: Any) -> list[Any]:
         """Return the rows of a statement about tables that another module uses."""
