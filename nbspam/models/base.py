@@ -181,6 +181,17 @@ class Scored:
         right = self.predict(X) == checked_labels(y, np.shape(X)[0], where)
         return float(np.average(right, weights=checked_weight(sample_weight, len(right), where)))
 
+    def get_metadata_routing(self) -> Any:
+        """Return which methods take weights; only scikit-learn calls this, if it routes."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for name in ("fit", "partial_fit", "score"):
+            method = getattr(self, name, None)
+            if method is not None and "sample_weight" in method.__code__.co_varnames:
+                getattr(request, name).add_request(param="sample_weight", alias=True)
+        return request
+
     def predict(self, X: Any) -> Any:
         """Return the label of each document."""
         raise NotImplementedError

@@ -246,6 +246,15 @@ class BinaryByDefault(ColumnModel):
     def _missing(self) -> bool:  # type: ignore[override]
         return self.levels is not None
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; if columns are no longer binary, or are now, `fit` has to come again."""
+        was_binary = self.levels is None
+        super().set_params(**parameters)
+        if was_binary != (self.levels is None):  # what was learnt has other values
+            for name in [each for each in vars(self) if each.endswith("_")]:
+                delattr(self, name)
+        return self
+
     def _levels_of(self, X: Any) -> Codes:
         return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
 

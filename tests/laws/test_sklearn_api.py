@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is an optional judge")
 
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -75,6 +76,12 @@ def test_works_in_pipelines_and_searches(model):
     X[:, 1] = rng.poisson(np.where(y == "ham", 3.0, 0.2))
     pipeline = make_pipeline(FunctionTransformer(), model)
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
+
+    with config_context(enable_metadata_routing=True):
+        assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
+        weighted = pipeline.fit(X, y, sample_weight=np.arange(60.0))
+        expected = clone(model).fit(X, y, np.arange(60.0)).predict_proba(X)
+        assert np.array_equal(weighted.predict_proba(X), expected)
 
     search = GridSearchCV(model, {"alpha": ["auto", 0.5]}, cv=3, scoring="neg_log_loss")
     assert search.fit(X, y).best_estimator_.classes_.tolist() == ["ham", "spam"]

@@ -12,11 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.models import A2DE, AKDE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB, MixedNB
-from nbspam.models.base import DataError
+from nbspam.models.base import DataError, UnfittedError
 from nbspam.models.dependent import class_information, conditional_information
 from support import examples, tables
 
 some = examples(8)
+
+
+@pytest.mark.parametrize("Model", [A2DE, AKDE, AODE, SPODE, TAN, BayesianNetwork])
+@pytest.mark.parametrize(("levels", "others"), [(None, [2, 2]), ([2, 2], None)])
+def test_columns_that_cease_or_begin_to_be_binary_are_learnt_again(Model, levels, others):
+    X, y = [[0, 1], [1, 0], [1, 1], [0, 0]] * 3, ["ham", "spam", "ham"] * 4
+    model = Model(levels=levels).fit(X, y).set_params(levels=others)
+    with pytest.raises(UnfittedError, match="call fit"):
+        model.predict_proba(X)
+    expected = Model(levels=others).fit(X, y).predict_proba(X)
+    assert np.array_equal(model.fit(X, y).predict_proba(X), expected)
 
 
 def count(X, y, label, fixed, known=()):
