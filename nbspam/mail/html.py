@@ -72,7 +72,7 @@ _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
 _LINKS = frozenset((b"href", b"xlink:href", b"src", b"action", b"formaction", b"background"))
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
-_AMPERSAND, _OPENING, _BRACKET = b"&<>"
+_AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _TYPED = (b"input", b"meta")
@@ -417,7 +417,7 @@ def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
 
 def _read_brief(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the result of `_read_tag`; without idle attributes, far fewer tags differ."""
-    is_whole = _BRACKET in written or (written.startswith(b"input") and _BUTTON.match(written))
+    is_whole = _BRACKET in written or (written[0] == _FIRST_OF_INPUT and _BUTTON.match(written))
     brief = written if is_whole else _IDLE.sub(b"", written)
     if tag := _KNOWN.get(brief):
         return tag, {}

@@ -309,12 +309,13 @@ def _words(text: bytes) -> set[bytes]:
 def with_beginning(message: Message) -> Message:
     """Return a message with the rest of its texts, behind its beginning, in a field of its own."""
     fields = message.fields
-    origins = [origin for origin, _ in fields]
-    places = [place for place, origin in enumerate(origins) if origin == "body"]
-    nested = origins.index(NESTED_HEAD) if NESTED_HEAD in origins else len(origins)
+    places = [place for place, field in enumerate(fields) if field.origin == "body"]
     if places[:1] == [1] and fields[0].text.lower().find(b"\nsubject:") >= 0:
         del places[0]  # the subject, which follows its head and may be folded
-    n_own = bisect_left(places, nested)
+    n_own = len(places)
+    if n_own > 1:
+        heads = (place for place, field in enumerate(fields) if field.origin == NESTED_HEAD)
+        n_own = bisect_left(places, next(heads, len(fields)))
     texts = [fields[place].text for place in places]
     beginnings, rest = own_beginnings(texts[:n_own], texts[n_own:])
     if not rest:
@@ -333,7 +334,7 @@ def own_beginnings(
     The beginnings have about _BEGINNING bytes together, and nothing that seems to be quoted.
     attached: the texts of attached messages, which follow.
     """
-    apart = [*map(_without_quotes, texts), *((b"", (text,)) for text in attached)]
+    apart = [_without_quotes(text) for text in texts] + [(b"", (text,)) for text in attached]
     if sum([len(own.strip()) for own, _ in apart]) < _FEW_BYTES:
         apart = [(text, ()) for text in (*texts, *attached)]
     beginnings: list[bytes] = []
@@ -384,7 +385,7 @@ def _introduction(text: bytes) -> int:
     Only lines near the beginning are looked at.
     """
     first = len(text)
-    for pattern in _LINE_ENDS:
+    for pattern in _LINE_ENDS[:1] if text.isascii() else _LINE_ENDS:
         for match in pattern.finditer(text, 0, min(first, _BEGINNING)):
             start = text.rfind(b"\n", 0, match.start()) + 1
             if _INTRODUCTION.search(text, start, match.start()):

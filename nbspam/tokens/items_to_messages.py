@@ -131,8 +131,11 @@ def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
         if odd is not None:
             found.notes[place] = odd
         found.items.append(item)
-        found.messages.append(_to_judge(_message(opened, settings), settings))
-    return found
+        found.messages.append(_message(opened, settings))
+    if not settings.has_beginnings:
+        return found
+    # Faster in a pass of their own: the processor's caches hold less code at a time.
+    return found._replace(messages=list(map(with_beginning, found.messages)))
 
 
 def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
