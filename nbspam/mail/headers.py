@@ -219,10 +219,9 @@ def open_part(data: bytes) -> OpenedMessage:
             body += data.startswith(b"\n", body)
             return OpenedMessage(data, stop, body, telling, doubled)
         name = name.lower()
-        is_on_content = name.startswith(b"content-")
-        if is_on_content:
+        if len(value) > _MAX_CONTENT and name.startswith(b"content-"):
             value = value[:_MAX_CONTENT]
-        if telling.setdefault(name, value) != value and is_on_content:
+        if telling.setdefault(name, value) != value and name.startswith(b"content-"):
             doubled[name] = value
     return OpenedMessage(data, len(data), len(data), telling, doubled)
 

@@ -582,9 +582,7 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     if encoding == b"base64":
         return decode_base64(body)
     if encoding == b"quoted-printable":
-        if body.find(b"= ") >= 0 or body.find(b"=\t") >= 0:
-            body = _SOFT_BREAK.sub(b"=\n", body)
-        return a2b_qp(body)
+        return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if encoding in _UUENCODE:
         from nbspam.mail.wrappings import uudecoded
 
