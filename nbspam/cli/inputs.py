@@ -468,7 +468,8 @@ def loaded_model(model_path: str) -> "AnyClassifier":
     """
     from nbspam.store.open import load_classifier, with_lists
 
-    check_there(model_path)
+    if _is_for_tables():
+        check_there(model_path)
     classifier = with_lists(load_classifier(model_path), model_path)
     check_kind(model_path, schema_of(classifier) is not None)
     return classifier
@@ -500,10 +501,8 @@ def _is_for_tables() -> bool:
     return getattr(click.get_current_context().command, "group", "") == "table"
 
 
-def check_there(model_path: str, advice: str = "") -> None:
+def check_there(model_path: str, advice: str | None = None) -> None:
     """Raise ModelFileError if a model is missing; advice: if none, to train one for tables."""
-    if not (advice or _is_for_tables()):
-        return
     train = f"train one with: nbspam table train SOURCE --target NAME -m {model_path}"
     try:
         os.stat(model_path)

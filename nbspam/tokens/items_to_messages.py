@@ -115,7 +115,8 @@ def chunk_by_chunk(
 
 def message_of_item(item: Item, settings: Settings) -> Message:
     """Return the message that an item holds, to be judged; raises InputError."""
-    return _to_judge(whole_message(item, settings), settings)
+    message = whole_message(item, settings)
+    return with_beginning(message) if settings.has_beginnings else message
 
 
 def whole_message(item: Item, settings: Settings) -> Message:
@@ -173,10 +174,6 @@ def _readable(
             failures[place] = Skipped(item.name, str(error))
         else:
             yield place, item, data, _opened(item, data, settings)
-
-
-def _to_judge(message: Message, settings: Settings) -> Message:
-    return with_beginning(message) if settings.has_beginnings else message
 
 
 def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:
