@@ -239,10 +239,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def replace_file(
-    target: str,
-    write: Callable[[BinaryIO], None],
-    like: str | None = None,
-    is_synced: bool = True,
+    target: str, write: Callable[[BinaryIO], None], like: str | None = None, is_synced: bool = True
 ) -> None:
     """Write a temporary file beside the target, sync it, and rename it to the target.
 

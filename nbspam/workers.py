@@ -244,10 +244,7 @@ def _map_chunks(workers: list[_ForkedWorker], chunks: Iterator[Any]) -> Iterator
 
 
 def _serve(
-    function: Callable[[Any], Any],
-    last: Callable[[], Any] | None,
-    requests: int,
-    answers: int,
+    function: Callable[[Any], Any], last: Callable[[], Any] | None, requests: int, answers: int
 ) -> NoReturn:
     """Answer messages until the pipe ends; never returns."""
     # os._exit skips exit handlers and buffered output, which belong to the parent.
@@ -319,10 +316,7 @@ class Engine:
             gc.collect()
 
     def map(
-        self,
-        function: Callable[[Any], Any],
-        chunks: Iterable[Any],
-        last: Callable[[], Any] | None,
+        self, function: Callable[[Any], Any], chunks: Iterable[Any], last: Callable[[], Any] | None
     ) -> Iterator[Any]:
         """Yield the results for all chunks in order, each followed by that of `last`.
 

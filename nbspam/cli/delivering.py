@@ -141,9 +141,7 @@ def filter_command(
     help="Set this flag on spam in a Maildir instead of moving it.",
 )
 @click.option(
-    "--tag",
-    is_flag=True,
-    help="Set the keyword $Junk on spam in an account instead of moving it.",
+    "--tag", is_flag=True, help="Set the keyword $Junk on spam in an account instead of moving it."
 )
 @click.option(
     "--learn",

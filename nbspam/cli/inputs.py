@@ -562,10 +562,7 @@ def model_under_prior(asked: AskedModel, prior: PriorShares | str | None, jobs: 
 
 
 def asked_of(
-    classifier: "AnyClassifier",
-    sources: Iterable[str],
-    reading: SourceOptions,
-    decision: Decision,
+    classifier: "AnyClassifier", sources: Iterable[str], reading: SourceOptions, decision: Decision
 ) -> AskedModel:
     """Return a classifier with its inputs and the decision rule of the stated costs."""
     rule = rule_of(decision, classifier)

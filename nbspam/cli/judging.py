@@ -267,9 +267,7 @@ def _shown(
 
 
 def explained_as_json(
-    explained: Iterable[Any],
-    asked: inputs.AskedModel,
-    details: Callable[[Any], dict[str, object]],
+    explained: Iterable[Any], asked: inputs.AskedModel, details: Callable[[Any], dict[str, object]]
 ) -> Iterator[str]:
     """Yield a line of JSON for each verdict, with details of it."""
     for each in explained:

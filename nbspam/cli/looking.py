@@ -43,10 +43,7 @@ def info_command(model_path: str, as_json: bool) -> None:
     n_docs = output.class_counts_of(table.classes, table.class_count)
     n_tokens = len(table.vocabulary)
     if as_json:
-        known = sent and {
-            "messages": len(sent.messages),
-            "correspondents": sent.n_correspondents,
-        }
+        known = sent and {"messages": len(sent.messages), "correspondents": sent.n_correspondents}
         cutoffs = getattr(classifier, "cutoffs", None)
         output.echo_json(
             {
@@ -159,10 +156,7 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
 @options.filling(SettingsChoices, "choices", preset_option, pairs_option)
 @options.json_option
 def tokens_command(
-    sources: tuple[str, ...],
-    reading: SourceOptions,
-    choices: SettingsChoices,
-    as_json: bool,
+    sources: tuple[str, ...], reading: SourceOptions, choices: SettingsChoices, as_json: bool
 ) -> None:
     """Print the tokens of messages, and how often each occurs in its message.
 
@@ -403,12 +397,7 @@ def _belief_json(
         return {"rows": rows, "log_evidence": believed.log_evidence}
     # JSON has no infinity, which is the R-hat of chains that never left their start.
     r_hat = sampled.r_hat if sampled.r_hat < float("inf") else None
-    return {
-        "rows": rows,
-        "r_hat": r_hat,
-        "samples": sampled.n_samples,
-        "burn_in": sampled.burn_in,
-    }
+    return {"rows": rows, "r_hat": r_hat, "samples": sampled.n_samples, "burn_in": sampled.burn_in}
 
 
 # --- clusters --------------------------------------------------------------------------------

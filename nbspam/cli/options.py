@@ -169,11 +169,7 @@ SHARE = Value("share", _share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value("share", _or(ESTIMATED, _share), _WRONG_SHARE)
 FOLDS = Value("folds", _or("loo", int), "not a number of folds; give one, or loo")
 LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
-SHARD = Value(
-    "shard",
-    _shard,
-    "not I/N; shards are numbered from 1: the first of four is 1/4",
-)
+SHARD = Value("shard", _shard, "not I/N; shards are numbered from 1: the first of four is 1/4")
 DAY = Value("day", _day, "not a day from 1970-01-01 on; write it as 2026-11-22")
 DECLARED = Value(
     "values", _declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green"

@@ -97,9 +97,7 @@ vocabulary_option = click.option(
     " of these does not learn on.",
 )
 characters_option = click.option(
-    "--characters/--no-characters",
-    default=None,
-    help="Make a token of every 1 to 5 characters.",
+    "--characters/--no-characters", default=None, help="Make a token of every 1 to 5 characters."
 )
 min_df_option = click.option(
     "--min-df",
@@ -355,10 +353,7 @@ _column_options: tuple[Decorator, ...] = (
 def columns_options(is_required: bool) -> Decorator:
     """Return the options of columns; is_required: whether one must name the target."""
     target = click.option(
-        "--target",
-        required=is_required,
-        metavar="COLUMN",
-        help="Learn the classes in COLUMN.",
+        "--target", required=is_required, metavar="COLUMN", help="Learn the classes in COLUMN."
     )
     return options.filling(TableChoices, "columns", _COLUMNS, target, *_column_options)
 

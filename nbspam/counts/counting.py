@@ -365,10 +365,7 @@ class Training(NamedTuple):
 
 
 def count_items(
-    items: Iterable[Item],
-    settings: Settings,
-    jobs: Workers = 1,
-    bounds: Bounds = UNBOUNDED,
+    items: Iterable[Item], settings: Settings, jobs: Workers = 1, bounds: Bounds = UNBOUNDED
 ) -> Training:
     """Return the counts of labelled items.
 

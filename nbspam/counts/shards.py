@@ -82,10 +82,7 @@ class _ShardDeal:
 
 
 def count_shard(
-    items: Iterable[Item],
-    settings: Settings,
-    shard: Shard,
-    jobs: Workers = 1,
+    items: Iterable[Item], settings: Settings, shard: Shard, jobs: Workers = 1
 ) -> tuple[CountedShard, tuple[Skipped, ...]]:
     """Return a counted shard, and its skipped items.
 

@@ -287,11 +287,7 @@ def counted(
     """Return the table of documents over the columns of a vocabulary; y: (n_docs,) classes."""
     counts = token_counts_of(documents, y, len(classes), vocabulary.groups, weighting)
     return CountTable(
-        classes,
-        counts.class_count,
-        vocabulary,
-        counts.feature_count,
-        counts.document_frequency,
+        classes, counts.class_count, vocabulary, counts.feature_count, counts.document_frequency
     )
 
 

@@ -138,12 +138,7 @@ class Desk:
     # ---- outcomes of requests ----
 
     def note_lesson(
-        self,
-        user: str | None,
-        label: str | None,
-        outcome: Outcome,
-        seconds: float,
-        **facts: Any,
+        self, user: str | None, label: str | None, outcome: Outcome, seconds: float, **facts: Any
     ) -> None:
         """Count and log the outcome of a lesson; None: it was un-learned."""
         became = outcome_word(outcome)

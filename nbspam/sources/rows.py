@@ -345,9 +345,7 @@ def _beginning(head: bytes) -> str:
 
 
 def lines_of(
-    stream: BinaryIO,
-    encoding: str | None = None,
-    listener: files.Listener = files.SILENT,
+    stream: BinaryIO, encoding: str | None = None, listener: files.Listener = files.SILENT
 ) -> Iterator[str]:
     """Yield the decoded lines, each ending in its only newline; raises ValueError.
 

@@ -131,10 +131,7 @@ def encoded(changes: list[LabelChange], crc: int) -> bytes:
 
 
 def end_mark(
-    owner: Identity,
-    count: int,
-    successor: Identity = NO_MODEL,
-    progress: LogProgress = NOT_SHARED,
+    owner: Identity, count: int, successor: Identity = NO_MODEL, progress: LogProgress = NOT_SHARED
 ) -> bytes:
     """Return the mark that ends a journal of `count` records."""
     mark = _END.pack(_NO_LENGTH, count, *successor, *progress, 0)[: -WORD.size]

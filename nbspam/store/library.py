@@ -129,12 +129,7 @@ class Model:
         return found is not None and self._learning().learn_sent_mail(found)
 
     def relabel(
-        self,
-        given: Any,
-        to: str,
-        jobs: int = 1,
-        day: int | None = None,
-        new_class: bool = False,
+        self, given: Any, to: str, jobs: int = 1, day: int | None = None, new_class: bool = False
     ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned as that."""
         return self._learning().relabel(

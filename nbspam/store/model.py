@@ -275,13 +275,7 @@ class StoredModel:
         return outcome
 
     def relabel(
-        self,
-        items: Iterable[Item],
-        to: str,
-        *,
-        day: int,
-        jobs: int = 1,
-        new_class: bool = False,
+        self, items: Iterable[Item], to: str, *, day: int, jobs: int = 1, new_class: bool = False
     ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned in it.
 

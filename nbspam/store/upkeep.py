@@ -157,9 +157,7 @@ def findings(path: str) -> Iterator[Finding]:
     yield _counts(classifier)
     if classifier.memory is None:
         yield Finding(
-            NOTE,
-            "ledger",
-            "none, as after --unlabelled or --vocabulary; it cannot learn on",
+            NOTE, "ledger", "none, as after --unlabelled or --vocabulary; it cannot learn on"
         )
     else:
         yield _ledger(classifier.memory, classifier)

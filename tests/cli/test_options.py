@@ -307,10 +307,7 @@ def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
     os.write(typing, b"Subject: cheap pills\n\nBuy now.\n\x04")
     status, out, err = run_nbspam("classify", stdin=terminal)
 
-    assert (status, err) == (
-        0,
-        "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n",
-    )
+    assert (status, err) == (0, "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n")
     assert out.startswith("spam\t")
 
 

@@ -384,10 +384,7 @@ MISUSE = [
     ("X has 3 features", lambda: fitted().partial_fit([[1, 2, 3]], [0])),
     ("not all of these", lambda: fitted().unlearn([[5, 5]], [0])),
     ("only what was learnt", lambda: fitted().unlearn([[0, 0]], [7])),
-    (
-        "no documents are left",
-        lambda: fitted().unlearn(GOOD, [0, 1]).forget_empty_classes(),
-    ),
+    ("no documents are left", lambda: fitted().unlearn(GOOD, [0, 1]).forget_empty_classes()),
     ("merge: MultinomialNB", lambda: fitted().merge(MultinomialNB().fit([[1]], [0]))),
     ("of another kind", lambda: fitted().merge(BernoulliNB().fit(GOOD, [0, 1]))),
     ("numbers and some are text", lambda: fitted().partial_fit(GOOD, ["a", "b"])),

@@ -258,11 +258,7 @@ def test_a_held_message_is_judged_by_and_teaches_the_model_that_the_milter_asked
         # Of an alias, the milter and its user's model know the name, not whom it reaches.
         assert [len(row["recipients"]) for row in rows] == [2, 2, 1]
         assert held("--spam", *names[1:3])[:2] == (0, "deleted 2\nlearned 2\n")
-        assert taught() == [
-            [None, "spam", None],
-            ["ham", None, None],
-            [None, None, "spam"],
-        ]
+        assert taught() == [[None, "spam", None], ["ham", None, None], [None, None, "spam"]]
 
 
 @needs_postfix

@@ -160,9 +160,7 @@ REFUSED = {
         ("learnt/parent_", 20, "parent_"),
         ("parameters/parent", 20, "parameters: parent"),
     ],
-    "table-spode": [
-        ("learnt", without("parent_loss_"), "parent_errors_ or parent_loss_"),
-    ],
+    "table-spode": [("learnt", without("parent_loss_"), "parent_errors_ or parent_loss_")],
     "table-aode-numbers": [
         ("learnt", without("given_mean_"), "given_count_ or given_mean_"),
         ("learnt/given_count_", lambda old: old * 0, "given_deviation_: of no values"),

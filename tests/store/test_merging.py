@@ -36,10 +36,7 @@ from nbspam.tokens.tokenizer import batches, groups_of
 from stored import DAY, EVERY_SETTING, train_on
 from support import HAM, SPAM, examples
 
-SETTINGS = {
-    **EVERY_SETTING,
-    "pruned": replace(PRESETS["text"], min_df=2, max_features=15),
-}
+SETTINGS = {**EVERY_SETTING, "pruned": replace(PRESETS["text"], min_df=2, max_features=15)}
 quick = hypothesis_settings(
     examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

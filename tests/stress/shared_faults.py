@@ -61,9 +61,7 @@ def test_no_lesson_is_lost_and_all_exports_are_equal(kind, tmp_path):
     "share", [training.REFIT_SHARE, 1e9]
 )  # of a class, which makes a new file due
 @settings(
-    max_examples=300,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=300, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(acts=STEPS)
 def test_after_quiet_all_exports_are_equal(quick_disk, tmp_path, share, acts):
