@@ -184,8 +184,8 @@ def show_rounds(steps: "Iterable[Step]", is_asked_for: bool = False) -> None:
             ("round", "log-likelihood", "log-posterior", "gain of Q", "largest change"),
             *(
                 (
-                    *(str(n), f"{s.log_likelihood:.1f}", f"{s.log_posterior:.1f}"),
-                    *(f"{s.gain:.1f}", f"{s.change:.6f}"),
+                    *(str(n), f"{s.log_likelihood:#.7g}", f"{s.log_posterior:#.7g}"),
+                    *(f"{s.gain:z.4f}", f"{s.change:.6f}"),
                 )
                 for n, s in enumerate(steps)
             ),

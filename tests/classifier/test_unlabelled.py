@@ -216,6 +216,9 @@ def test_two_coins_worked_by_hand_in_lecture_notes(nbspam, tmp_path):
     assert documents * 5 == pytest.approx(12.20, abs=0.03)
     assert documents * 5 * p1 == pytest.approx(4.22, abs=0.01)
     assert nbspam(*how, "--assignments")[1].startswith("2\t0.8577\t")
+    either = [0.00512 + 0.03087, 0.02048 + 0.01323] * 2 + [0.08192 + 0.00567]
+    at_start = np.log(np.divide(either, 2)).sum()  # -19.32977
+    assert nbspam(*how, "--trace")[1].split("\n")[1].startswith(f"0\t{at_start:.5f}\t")
 
 
 @pytest.mark.parametrize(
