@@ -137,16 +137,19 @@ def table_rows(table: Table, rows: Integers) -> Table:
 
 
 def _constant_in_a_class(table: Table) -> Iterable[str]:
-    """Yield a warning for each column of numbers that is constant within a class."""
+    """Yield a warning for each column of numbers that is constant, if only within a class."""
     for j in np.flatnonzero(table.schema.levels == 0).tolist():
-        column, name = table.X[:, j], table.schema.columns[j].name
+        known = ~np.isnan(table.X[:, j])
+        name, column, y = table.schema.columns[j].name, table.X[known, j], table.y[known]
+        if len(np.unique(column)) == 1:
+            yield f"column {name!r} is {readable_number(column[0])} in all rows: no evidence"
+            continue
         for k, label in enumerate(table.schema.classes):
-            values = column[(table.y == k) & ~np.isnan(column)]
-            if len(values) > 1 and values.min() == values.max():
+            values = column[y == k]
+            if len(values) > 1 and len(np.unique(values)) == 1:
                 yield (
                     f"column {name!r} is {readable_number(values[0])} in all rows of class"
-                    f" {label!r}: variance zero, replaced by a small share of the variance over"
-                    " all rows"
+                    f" {label!r}: variance zero, replaced by a billionth of that of all rows"
                 )
 
 

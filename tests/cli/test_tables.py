@@ -193,12 +193,16 @@ def test_training_options_that_contradict_the_table_are_refused(table, model, tm
 
 
 def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path):
-    (tmp_path / "t.csv").write_text("x,z,y\n1.5,1.5,a\n1.5,2.5,a\n2.5,2,b\n3.5,2,b\n")
+    text = "x,z,same,y\n1.5,1.5,7.5,a\n1.5,2.5,7.5,a\n2.5,2,7.5,b\n3.5,2,7.5,b\n"
+    (tmp_path / "t.csv").write_text(text)
     train = ("train", tmp_path / "t.csv", "--target", "y")
     status, _, err = table(*train, "--numeric", "z")
     assert status == 0
     assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in err
-    out = table.out("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
+    assert [line for line in err.splitlines() if "'same'" in line] == [
+        "nbspam: column 'same' is 7.5 in all rows: no evidence"
+    ]
+    out = table.out("classify", "--json", stdin=b"x,z,same\n1.5,2,8\n9,9,8\n")
     for verdict in json_lines(out):
         assert np.isfinite(list(verdict["posterior"].values())).all()
     # Intervals need no variance.
