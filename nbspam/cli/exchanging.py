@@ -90,12 +90,11 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
     table = classifier.table
     n_docs = output.class_counts_of(table.classes, table.class_count)
     n_tokens = len(table.vocabulary)
-    if as_json:
-        output.echo_json({"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens})
-        return
     n_read = output.total_text(table.n_docs, classifier.noun, n_docs)
-    output.echo_summary(
-        f"imported {amount_text(n_tokens, 'tokens')} of {n_read}; model in {model_path}"
+    output.echo_result(
+        as_json,
+        {"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens},
+        f"imported {amount_text(n_tokens, 'tokens')} of {n_read}; model in {model_path}",
     )
 
 
@@ -141,24 +140,20 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
         output.warn("a model without a ledger: messages that it shares with others count again")
     n_docs = output.class_counts_of(classifier.classes, classifier.table.class_count)
     loss, n_tokens = classifier.table.loss, len(classifier.table.vocabulary)
-    if as_json:
-        facts: dict[str, object] = {"tokens": n_tokens, "forgotten": output.loss_json(loss)}
-        if merged.is_training:
-            facts |= {"parts": merged.n_added, "repeated": merged.repeated}
-        else:
-            facts |= {"in_both": merged.repeated, "disputed": merged.disputed}
-        output.echo_json({"model": path, "kept": kept, "read": n_docs, **facts})
-        return
+    facts: dict[str, object] = {"model": path, "kept": kept, "read": n_docs}
+    facts |= {"tokens": n_tokens, "forgotten": output.loss_json(loss)}
     read = output.total_text(sum(n_docs.values()), classifier.noun, n_docs)
-    if not merged.is_training:
-        both = f"{merged.repeated:,} known to several, {merged.disputed:,} as different classes"
-        lines = [f"added {merged.n_added} models: {read}", both]
-    else:
+    if merged.is_training:
+        facts |= {"parts": merged.n_added, "repeated": merged.repeated}
         again = f", {merged.repeated:,} more than once" if merged.repeated else ""
         lines = [f"added {amount_text(merged.n_added, 'parts')}: {read}{again}"]
-    if loss:
-        lines.append(f"forgot {output.loss_text(loss)}")
-    output.echo_summary(*lines, f"learned {amount_text(n_tokens, 'tokens')}; model in {path}")
+    else:
+        facts |= {"in_both": merged.repeated, "disputed": merged.disputed}
+        both = f"{merged.repeated:,} known to several, {merged.disputed:,} as different classes"
+        lines = [f"added {merged.n_added} models: {read}", both]
+    lines += [f"forgot {output.loss_text(loss)}"] if loss else []
+    lines.append(f"learned {amount_text(n_tokens, 'tokens')}; model in {path}")
+    output.echo_result(as_json, facts, *lines)
 
 
 # --- lessons shared with other servers ---------------------------------------------------------

@@ -548,17 +548,13 @@ class _ProgressBar:
             self._begin()
         total = self._total if self._total is None or self._done <= self._total else None
         part = self._done / total if total else None
-        text = progress_text(self._n_steps, part, now - self._start, self._counts)
+        n_all = self._total if self._extent.weight is None else None  # steps that count alike
+        text = progress_text(self._n_steps, part, now - self._start, n_all)
         self._drawn.update(self._task, completed=self._done, total=total, text=text)
         if is_first:
             self._drawn.start()
         self._drawn.refresh()
         self._next = now + _PAUSE
-
-    @property
-    def _counts(self) -> int | None:
-        """The number of steps, if every one counts alike."""
-        return self._total if self._extent.weight is None else None
 
     def _begin(self) -> None:
         from rich.console import Console

@@ -407,14 +407,14 @@ class WaitingRows(inputs.TableListener):
             if not width:
                 width = len(self._first or cells)
                 if self._first:
-                    yield _csv_line([*self._first, *_new_names(self._first)])
+                    yield csv_line([*self._first, *_new_names(self._first)])
             if len(cells) > width:
                 cells[width - 1 :] = [",".join(cells[width - 1 :])]
             cells += [""] * (width - len(cells))
             if isinstance(result, Skipped):
-                yield _csv_line([*cells, "", ""])
+                yield csv_line([*cells, "", ""])
             else:
-                yield _csv_line([*cells, result.label, f"{result.probability:.6f}"])
+                yield csv_line([*cells, result.label, f"{result.probability:.6f}"])
 
 
 def _new_names(names: Sequence[str]) -> Iterator[str]:
@@ -425,7 +425,7 @@ def _new_names(names: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-def _csv_line(cells: Sequence[str]) -> str:
+def csv_line(cells: Iterable[str]) -> str:
     """Return a row as CSV; for a terminal, control characters are replaced."""
     import csv
 

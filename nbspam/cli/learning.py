@@ -12,7 +12,7 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.exchanging import sharing_options, with_sharing
 from nbspam.cli.frame import Command
-from nbspam.cli.output import echo_json, echo_summary, report_outcome, warn
+from nbspam.cli.output import echo_json, echo_result, report_outcome, warn
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
@@ -263,12 +263,9 @@ def prune_command(
     given = (min_df, older_than, half_life)
     rule = DEFAULT if given == (None, None, None) else PruningRule(*given)
     before, after = prune_model(model_path, rule, today())
-    if as_json:
-        sizes = {"before": before, "after": after}
-        facts = {name: {"tokens": s.tokens, "bytes": s.bytes} for name, s in sizes.items()}
-        echo_json({"model": model_path, **facts})
-        return
-    echo_summary(
+    echo_result(
+        as_json,
+        {"model": model_path, "before": before._asdict(), "after": after._asdict()},
         f"tokens {before.tokens:,} before, {after.tokens:,} after",
         f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",
     )

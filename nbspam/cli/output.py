@@ -91,6 +91,11 @@ def echo_summary(*lines: str) -> None:
         echo_rows((line,) for line in lines)
 
 
+def echo_result(as_json: bool, facts: Mapping[str, object], *lines: str) -> None:
+    """Print the facts of a command's work as JSON, or lines on it."""
+    echo_json(facts) if as_json else echo_summary(*lines)
+
+
 def warn(line: str) -> None:
     """Print one line of diagnosis on standard error, unless -q forbids it."""
     if is_quiet():
@@ -305,14 +310,12 @@ def report_outcome(
         "right already": outcome.passed,
         "skipped": len(outcome.skipped),
     }
-    if as_json:
-        names = {name.replace(" ", "_").replace("-", ""): n for name, n in counts.items()}
-        skipped = skipped_json(outcome.skipped)
-        echo_json({"model": model_path, **names, "skipped": skipped, "notes": outcome.notes})
-    else:
-        remarks = {"learned": of_learned}
-        said = ", ".join(f"{name} {n:,}{remarks.get(name, '')}" for name, n in counts.items() if n)
-        echo_summary(*([line for line in (besides, said) if line] or ["nothing to do"]))
+    facts = {name.replace(" ", "_").replace("-", ""): n for name, n in counts.items()}
+    more = {"skipped": skipped_json(outcome.skipped), "notes": outcome.notes}
+    remarks = {"learned": of_learned}
+    said = ", ".join(f"{name} {n:,}{remarks.get(name, '')}" for name, n in counts.items() if n)
+    lines = [line for line in (besides, said) if line] or ["nothing to do"]
+    echo_result(as_json, {"model": model_path, **facts, **more}, *lines)
     return 1 if outcome.skipped else 0
 
 

@@ -195,13 +195,13 @@ def serve_command(**values: Any) -> None:
     from nbspam.server.supervisor import serve
 
     context, values = click.get_current_context(), with_account_url(values)
-    choices = server_choices(**values, book=_book_of(values))
+    choices = server_choices(values, _book_of(values))
     is_new = _is_new(values["model_path"])
     used = [listeners_of(values, choices)]
 
     def again() -> "Reread":
-        values = values_again(context, choices.book)
-        renewed = server_choices(**values)
+        values, book = values_again(context, choices.book)
+        renewed = server_choices(values, book)
 
         def listening() -> "Sockets":
             used[0] = listeners_of(values, renewed, used[0])
@@ -247,10 +247,13 @@ def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "Acc
     )
 
 
-def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, Any]:
-    """Return the options as the configuration file says them now; raises UsageError.
+def values_again(
+    ctx: click.Context, before: "AccessBook | None"
+) -> "tuple[dict[str, Any], AccessBook | None]":
+    """Return the options as the configuration file says them now, and the access to accounts.
 
     ctx: of the call of `nbspam serve`, which keeps its arguments.  before: as in `_book_of`.
+    Raises UsageError.
     """
     arguments = list(ctx.ensure_object(Call).arguments)
     try:
@@ -259,87 +262,62 @@ def values_again(ctx: click.Context, before: "AccessBook | None") -> dict[str, A
         book = _book_of(values, before)
     except click.ClickException as error:
         raise UsageError(options.complaint(error)) from error
-    return {
-        **values,
-        "book": book,
-        "jobs": options.processes(values["jobs"]),
-        "decision": options.Decision(*(values[name] for name in options.Decision._fields)),
-    }
+    decision = options.Decision(*(values[name] for name in options.Decision._fields))
+    return {**values, "jobs": options.processes(values["jobs"]), "decision": decision}, book
 
 
-def server_choices(
-    model_path: str,
-    allow_tell: bool,
-    report_teaches: bool,
-    autolearn: bool,
-    password_file: str | None,
-    subject_tag: str | None,
-    bogosity: bool,
-    reject_above: float | None,
-    quarantine_above: float | None,
-    when_busy: str,
-    log: str,
-    users: str | None,
-    peer_users: bool,
-    web: str | None,
-    review: str | None,
-    move: bool,
-    decision: options.Decision,
-    book: "AccessBook | None",
-    **more: Any,
-) -> "ServerChoices":
-    """Return the owner's choices for the server; raises NbspamError."""
+def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "ServerChoices":
+    """Return the owner's choices for the server; raises NbspamError.
+
+    values: of the options, by parameter.
+    """
     from nbspam.mail.verdict_headers import HeaderChoices, checked_tag
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
 
-    _check_page(model_path, web, review, move, users, book)
-    if report_teaches and not allow_tell:
+    _check_page(values, book)
+    if values["report_teaches"] and not values["allow_tell"]:
         raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
-    if subject_tag is not None:
-        checked_tag(subject_tag)
-    teaching = allow_tell, report_teaches, autolearn
+    tag, password_file = values["subject_tag"], values["password_file"]
+    if tag is not None:
+        checked_tag(tag)
     return ServerChoices(
-        model_path,
-        partial(options.rule_of, decision),
-        log,
-        peer_users,
-        users,
-        *teaching,
+        values["model_path"],
+        partial(options.rule_of, values["decision"]),
+        values["log"],
+        values["peer_users"],
+        values["users"],
+        values["allow_tell"],
+        values["report_teaches"],
+        values["autolearn"],
         None if password_file is None else password_in(password_file),
-        when_busy == PASS,
-        HeaderChoices(bogosity, spam_status=True, subject_tag=subject_tag),
-        reject_above,
-        quarantine_above,
-        review,
-        move,
-        share_choices(**{name: more.get(name) for name in SHARE_OPTIONS}),
+        values["when_busy"] == PASS,
+        HeaderChoices(values["bogosity"], spam_status=True, subject_tag=tag),
+        values["reject_above"],
+        values["quarantine_above"],
+        values["review"],
+        values["move"],
+        share_choices(**{name: values[name] for name in SHARE_OPTIONS}),
         book,
     )
 
 
-def _check_page(
-    model_path: str,
-    web: str | None,
-    review: str | None,
-    move: bool,
-    users: str | None,
-    book: "AccessBook | None",
-) -> None:
+def _check_page(values: dict[str, Any], book: "AccessBook | None") -> None:
     """Raise NbspamError unless the page can show its mailboxes."""
     from nbspam.server.page.account_mailbox import review_mailbox
     from nbspam.server.page.mailbox import check_mailboxes
 
+    review = values["review"]
     if review is None:
-        if move:
+        if values["move"]:
             raise UsageError("--move: moves the mail that --review shows; give --review MAILDIR")
-    elif web is None:
+    elif values["web"] is None:
         raise UsageError(f"--review {review}: shown on a page; give --web 127.0.0.1:PORT, too")
-    elif users is not None:
+    elif values["users"] is not None:
         check_mailboxes(review)  # mail moves only for users whose mailbox is a Maildir
     else:
-        with closing(review_mailbox(review, model_path, book)) as mailbox:
-            mailbox.check(move)
+        with closing(review_mailbox(review, values["model_path"], book)) as mailbox:
+            mailbox.check(values["move"])
 
 
 def listeners_of(

@@ -18,6 +18,7 @@ from nbspam.cli.frame import Command
 from nbspam.cli.judging import (
     ExplanationForm,
     VerdictForm,
+    csv_line,
     explained_as_json,
     explained_as_text,
     explanation_options,
@@ -547,21 +548,10 @@ def _json_pieces(
 
 def _csv_lines(classifier: "TableClassifier") -> Iterator[str]:
     """Yield the lines of a table of all estimates, its column names first."""
-    import csv
-
     from nbspam.tables.classifier import FIELDS, estimate_rows, estimate_to_cells, estimated
 
-    writer = csv.writer(_LineSink(), lineterminator="")
-    yield str(writer.writerow(FIELDS))
+    yield csv_line(FIELDS)
     for each in estimated(classifier):
         for row in estimate_rows(each):
             cells = estimate_to_cells(row, classifier.schema.target)
-            yield str(writer.writerow(map(printing.printable, map(str, cells))))
-
-
-class _LineSink:
-    """A file for csv.writer, whose writerow returns what `write` does."""
-
-    def write(self, line: str) -> str:
-        """Return the line."""
-        return line
+            yield csv_line(map(printing.printable, map(str, cells)))

@@ -126,20 +126,18 @@ def _show_table(
     """Print the number of rows read and the kinds of the columns."""
     schema = classifier.schema
     n_rows = output.class_counts_of(schema.classes, classifier.model.class_count_)
-    if as_json:
-        output.echo_json(
-            {
-                "model": model_path,
-                "kept": kept,
-                "kind": classifier.name,
-                "read": n_rows,
-                "columns": output.columns_json(schema),
-                "skipped": output.skipped_json(skipped),
-            }
-        )
-        return
+    facts = {
+        "model": model_path,
+        "kept": kept,
+        "kind": classifier.name,
+        "read": n_rows,
+        "columns": output.columns_json(schema),
+        "skipped": output.skipped_json(skipped),
+    }
     failed = f", skipped {len(skipped):,}" if skipped else ""
-    output.echo_summary(
+    output.echo_result(
+        as_json,
+        facts,
         f"read {output.total_text(sum(n_rows.values()), 'rows', n_rows)}{failed}",
         *(f"  {line}" for line in output.columns_text(schema)),
         f"learned {schema.target} by {classifier.name}; model in {model_path}",
@@ -151,22 +149,21 @@ def _show_em(
 ) -> None:
     """Print how many rows were read, and each round of EM."""
     classifier, schema = found.classifier, found.classifier.schema
-    if as_json:
-        output.echo_json(
-            {
-                "model": model_path,
-                "kept": kept,
-                "kind": classifier.name,
-                "labelled": found.n_labelled,
-                "unlabelled": found.n_unlabelled,
-                "weight": weight,
-                **rounds_json(found.fit.steps),
-                "columns": output.columns_json(schema),
-            }
-        )
-        return
-    show_rounds(found.fit.steps)
-    output.echo_summary(
+    facts = {
+        "model": model_path,
+        "kept": kept,
+        "kind": classifier.name,
+        "labelled": found.n_labelled,
+        "unlabelled": found.n_unlabelled,
+        "weight": weight,
+        **rounds_json(found.fit.steps),
+        "columns": output.columns_json(schema),
+    }
+    if not as_json:
+        show_rounds(found.fit.steps)
+    output.echo_result(
+        as_json,
+        facts,
         f"read {amount_text(found.n_labelled, 'rows')} with a class,"
         f" {found.n_unlabelled:,} without",
         *(f"  {line}" for line in output.columns_text(schema)),
@@ -253,12 +250,10 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     classifier = cast("TableClassifier", merged.classifier)
     kept = output.save_model(classifier, output_path)
     n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)
-    if as_json:
-        output.echo_json({"model": output_path, "kept": kept, "read": n_rows})
-        return
     read = output.total_text(sum(n_rows.values()), classifier.noun, n_rows)
-    learned = f"learned {classifier.schema.target}; model in {output_path}"
-    output.echo_summary(f"added {merged.n_added} models: {read}", learned)
+    lines = f"added {merged.n_added} models: {read}", f"learned {classifier.schema.target}"
+    facts = {"model": output_path, "kept": kept, "read": n_rows}
+    output.echo_result(as_json, facts, lines[0], f"{lines[1]}; model in {output_path}")
 
 
 # --- clusters --------------------------------------------------------------------------------
@@ -283,7 +278,7 @@ def table_cluster_command(
     rows: inputs.Rows,
     form: ClusterForm,
     alpha: float,
-    columns: training_options.ClusterColumns,
+    columns: TableChoices,
     plot: str | None,
 ) -> None:
     """Sort rows without a class into K clusters, and print what is typical of each.
@@ -298,8 +293,9 @@ def table_cluster_command(
     from nbspam.tables.unlabelled import cluster_rows
 
     found = cluster_rows(
-        *(inputs.records_of(*rows), form.k, alpha, *columns),
-        *(form.restarts, form.hard, form.seed, stopping(form.rounds, form.epsilon)),
+        *(inputs.records_of(*rows), form.k, alpha, columns.categorical, columns.numeric),
+        *(columns.drop, form.restarts, form.hard, form.seed),
+        stopping(form.rounds, form.epsilon),
     )
     if plot is not None:
         from nbspam.evaluation.pictures import clusters_picture

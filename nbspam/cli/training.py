@@ -144,24 +144,22 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
     """Print how many messages were read and how many tokens were learned."""
     table = learned.classifier.table
     n_docs = output.class_counts_of(table.classes, table.class_count)
-    if as_json:
-        output.echo_json(
-            {
-                "model": model_path,
-                "kept": kept,
-                "read": n_docs,
-                "tokens": len(table.vocabulary),
-                "forgotten": output.loss_json(table.loss),
-                **inputs.columns_read_json(learned.classifier.settings.columns),
-                "skipped": output.skipped_json(learned.skipped),
-                "repeated": learned.repeated,
-            }
-        )
-        return
+    facts = {
+        "model": model_path,
+        "kept": kept,
+        "read": n_docs,
+        "tokens": len(table.vocabulary),
+        "forgotten": output.loss_json(table.loss),
+        **inputs.columns_read_json(learned.classifier.settings.columns),
+        "skipped": output.skipped_json(learned.skipped),
+        "repeated": learned.repeated,
+    }
     noun, sent = learned.classifier.noun, learned.classifier.settings.sent_mail
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
-    output.echo_summary(
+    output.echo_result(
+        as_json,
+        facts,
         f"read {output.total_text(table.n_docs, noun, n_docs)}{again}{failed}",
         *inputs.columns_read_lines(learned.classifier.settings.columns),
         *([f"forgot {output.loss_text(table.loss)}"] if table.loss else []),
@@ -196,26 +194,25 @@ def show_rounds(steps: "Iterable[Step]", is_asked_for: bool = False) -> None:
 def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print the numbers of documents, how the weight was chosen, and each round of EM."""
     n_tokens, steps = len(report.classifier.table.vocabulary), report.fit.steps
-    if as_json:
-        output.echo_json(
-            {
-                "model": model_path,
-                "kept": kept,
-                "labelled": report.n_labelled,
-                "unlabelled": report.n_unlabelled,
-                "weight": report.weight,
-                "held_out_accuracy": {f"{w:g}": a for w, a in report.accuracy.items()},
-                **rounds_json(steps),
-                "tokens": n_tokens,
-                **inputs.columns_read_json(report.classifier.settings.columns),
-                "skipped": output.skipped_json(report.skipped),
-            }
-        )
-        return
+    facts = {
+        "model": model_path,
+        "kept": kept,
+        "labelled": report.n_labelled,
+        "unlabelled": report.n_unlabelled,
+        "weight": report.weight,
+        "held_out_accuracy": {f"{w:g}": a for w, a in report.accuracy.items()},
+        **rounds_json(steps),
+        "tokens": n_tokens,
+        **inputs.columns_read_json(report.classifier.settings.columns),
+        "skipped": output.skipped_json(report.skipped),
+    }
     tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
     chosen = f" (held-out accuracy by weight {tried})" if tried else ""
-    show_rounds(steps)
-    output.echo_summary(
+    if not as_json:
+        show_rounds(steps)
+    output.echo_result(
+        as_json,
+        facts,
         f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",
         *inputs.columns_read_lines(report.classifier.settings.columns),
         f"an unlabelled document counts {report.weight:g}{chosen}",
@@ -281,23 +278,21 @@ def _show_part(
     """Print the number of messages read, and describe the part."""
     table, n_items = counted.table, counted.census.n_items
     n_docs = output.class_counts_of(table.classes, table.class_count)
-    if as_json:
-        output.echo_json(
-            {
-                "model": path,
-                "kept": kept,
-                "shard": list(counted.shard),
-                "items": n_items,
-                "read": n_docs,
-                "tokens": len(table.vocabulary),
-                **inputs.columns_read_json(settings.columns),
-                "skipped": output.skipped_json(skipped),
-            }
-        )
-        return
+    facts = {
+        "model": path,
+        "kept": kept,
+        "shard": list(counted.shard),
+        "items": n_items,
+        "read": n_docs,
+        "tokens": len(table.vocabulary),
+        **inputs.columns_read_json(settings.columns),
+        "skipped": output.skipped_json(skipped),
+    }
     failed = f", skipped {len(skipped):,}" if skipped else ""
     classes = f" ({output.counts_text(n_docs)})" if n_docs else ""
-    output.echo_summary(
+    output.echo_result(
+        as_json,
+        facts,
         f"read {table.n_docs:,} of {amount_text(n_items, settings.noun)}{classes}{failed}",
         *inputs.columns_read_lines(settings.columns),
         f"counted {amount_text(len(table.vocabulary), 'tokens')}; part {counted.shard} in {path}",

@@ -389,14 +389,6 @@ table_unlabelled_options = options.filling(
 )
 
 
-class ClusterColumns(NamedTuple):
-    """The kinds of the columns of a table that is sorted into clusters."""
-
-    categorical: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-
-
 cluster_columns_options = options.filling(
-    ClusterColumns, "columns", _COLUMNS, _categorical_option, _numeric_option, _drop_option
+    TableChoices, "columns", _COLUMNS, _categorical_option, _numeric_option, _drop_option
 )

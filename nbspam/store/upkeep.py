@@ -285,8 +285,7 @@ def _repair(path: str) -> Finding:
 # ---- pruning: drops tokens that are both rare and old, and fades old counts ----
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(NamedTuple):
     """The size of a model."""
 
     tokens: int
