@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbspam.arrays import today
-from nbspam.cli import options, output
+from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
-from nbspam.cli.exchanging import (
-    SHARE_OPTIONS,
-    share_choices,
-    share_options,
-    sharing_options,
-    with_sharing,
-)
 from nbspam.cli.frame import Call, Command, is_quiet, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import ModelFileError, NbspamError, UsageError
@@ -174,7 +167,7 @@ class Serve(Command):
         help="Let mail beyond the limits pass unjudged, or ask its sender to try again.",
     ),
 )
-@share_options
+@exchanging.share_options
 @options.access_options
 @options.log_option("Format of the log lines on standard error.")
 @options.decision_options
@@ -297,7 +290,7 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
         values["quarantine_above"],
         values["review"],
         values["move"],
-        share_choices(**{name: values[name] for name in SHARE_OPTIONS}),
+        exchanging.share_choices(**{name: values[name] for name in exchanging.SHARE_OPTIONS}),
         book,
     )
 
@@ -371,7 +364,7 @@ def listeners_of(
     metavar="DIR",
     help="Judge with the models of users in DIR, as nbspam serve does, and teach these.",
 )
-@sharing_options
+@exchanging.sharing_options
 @options.json_option
 def held_command(
     identifiers: tuple[str, ...],
@@ -462,7 +455,7 @@ def _teach(
         taught = (learned[user].learn(items(user), classes=[label], day=day) for user in mail)
         return sum(taught, Outcome())
 
-    outcome: Outcome = with_sharing(sharing, model, learn, of_users)
+    outcome: Outcome = exchanging.with_sharing(sharing, model, learn, of_users)
     return outcome
 
 

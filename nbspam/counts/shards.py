@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Indices, Integers, Keys, together
-from nbspam.counts.counting import (
-    ReadMessages,
-    Training,
-    Unique,
-    counted_chunks,
-    repeated,
-    total_of,
-)
+from nbspam.counts import counting
 from nbspam.counts.ledger import Messages, Sampling, over_columns
 from nbspam.counts.table import CountTable, TableSum
 from nbspam.settings import PRESENCE, Settings
@@ -89,12 +82,12 @@ def count_shard(
     items: of the whole corpus; items of other shards are not read.
     """
     deal = _ShardDeal(items, shard)
-    read: list[ReadMessages] = []
+    read: list[counting.ReadMessages] = []
     skipped: list[Skipped] = []
     places: list[Integers] = []  # of the messages, among the items of this shard
     n_items = 0
     counts = TableSum()
-    for part in counted_chunks(deal, settings, jobs):
+    for part in counting.counted_chunks(deal, settings, jobs):
         read.extend(part.messages)
         skipped.extend(part.failures.values())
         there = np.delete(np.arange(part.n_items), list(part.failures))
@@ -103,7 +96,7 @@ def count_shard(
         if part.table is not None:
             counts.add(part.table)
     positions = together(places, np.int64) * shard.of + shard.number - 1
-    table = total_of(counts)
+    table = counting.total_of(counts)
     table = table._replace(vocabulary=table.vocabulary.packed())
     messages = [part for part, _ in read]
     documents = over_columns(messages, table.vocabulary, settings.weighting != PRESENCE)
@@ -151,14 +144,14 @@ def messages_of_shard(counted: CountedShard, rows: Integers) -> Messages:
 _AT_ONCE = 1 << 14  # messages that come several times
 
 
-def gather_shards(shards: Sequence[CountedShard], weighting: str) -> Training:
+def gather_shards(shards: Sequence[CountedShard], weighting: str) -> counting.Training:
     """Return the messages of all shards of a corpus, each of them once.
 
     The table has only the corrections of the sum of the shards' counts, without texts.
     """
     digests = together([counted.digests for counted in shards], np.uint64)
-    again = np.isin(digests, repeated(digests))
-    sampling, unique = Sampling(weighting), Unique(weighting)
+    again = np.isin(digests, counting.repeated(digests))
+    sampling, unique = Sampling(weighting), counting.Unique(weighting)
     for part in _in_order(shards, np.flatnonzero(again)):
         sampling.add(unique.new_of([part]))
     alone = np.flatnonzero(~again)
@@ -170,7 +163,7 @@ def gather_shards(shards: Sequence[CountedShard], weighting: str) -> Training:
     labels = together(names, np.str_)
     told = together([counted.told for counted in shards], np.bool_)
     own_digests, own_labels, own_told = unique.known()
-    return Training(
+    return counting.Training(
         unique.corrections(sampling.messages),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
@@ -196,7 +189,7 @@ def _of_each(
         start = end
 
 
-def _in_order(shards: Sequence[CountedShard], rows: Integers) -> Iterator[ReadMessages]:
+def _in_order(shards: Sequence[CountedShard], rows: Integers) -> Iterator[counting.ReadMessages]:
     """Yield messages in the order of the corpus, some at a time; rows: see `_of_each`."""
     positions = together([counted.positions for counted in shards], np.int64)[rows]
     told = together([counted.told for counted in shards], np.bool_)[rows]

@@ -22,17 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbspam import disk
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.disk import (
-    Stamp,
-    locked,
-    parent_folder,
-    read_own,
-    replace_file,
-    resolved,
-    stamp_of,
-    unwritable,
-)
 from nbspam.errors import InputError, ModelFileError
 from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
 from nbspam.mail.headers import open_message
@@ -176,14 +167,14 @@ def listed_explanation(found: Explanation, match: ListMatch, rule: Rule) -> Expl
 
 def lists_path(model: str) -> str:
     """Return the path of the lists beside a model."""
-    return f"{resolved(model)}.lists"
+    return f"{disk.resolved(model)}.lists"
 
 
 def read_lists(model: str) -> AddressLists | None:
     """Return the lists beside a model, None if there are none; raises InputError."""
     path = lists_path(model)
     try:
-        text = read_own(path, parent_folder(path)).decode("utf-8", "replace")
+        text = disk.read_own(path, disk.parent_folder(path)).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     except ModelFileError as error:
@@ -250,7 +241,7 @@ def change_lists(
     patience: seconds to wait for the model's lock; None: as long as it takes.
     """
     keys = set(addresses)
-    with locked(resolved(model), patience=patience):
+    with disk.locked(disk.resolved(model), patience=patience):
         before = read_lists(model) or AddressLists({})
         verbs = {key: each for key, each in before.verbs.items() if key not in keys}
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
@@ -258,7 +249,7 @@ def change_lists(
         try:
             write_lists(model, lists)
         except OSError as error:
-            raise unwritable(lists_path(model), error, "lists") from error
+            raise disk.unwritable(lists_path(model), error, "lists") from error
     return lists
 
 
@@ -268,21 +259,21 @@ def write_lists(model: str, lists: AddressLists) -> None:
     lines = [f"trust {lists.trusted}"] if lists.trusted else []
     lines += [f"{verb} {key}" for key, verb in sorted(lists.verbs.items())]
     data = "".join(f"{line}\n" for line in lines).encode()
-    replace_file(path, lambda file: file.writelines([data]), like=parent_folder(path))
+    disk.replace_file(path, lambda file: file.writelines([data]), like=disk.parent_folder(path))
 
 
 class ListsInUse:
     """The lists beside models, read again when they change; for one thread."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[Stamp | None, AddressLists | None]] = {}
+        self._held: dict[str, tuple[disk.Stamp | None, AddressLists | None]] = {}
 
     def beside(self, models: Iterable[str]) -> list[AddressLists]:
         """Return the lists beside models, in order, as they are now; raises InputError."""
         return [lists for model in models if (lists := self._beside(model)) is not None]
 
     def _beside(self, model: str) -> AddressLists | None:
-        stamp = stamp_of(lists_path(model))
+        stamp = disk.stamp_of(lists_path(model))
         if model not in self._held or self._held[model][0] != stamp:
             if len(self._held) > 1000:
                 self._held.clear()

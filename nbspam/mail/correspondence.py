@@ -7,14 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nbspam.mail.headers import (
-    LIMITS,
-    OpenedMessage,
-    decode_value,
-    header_lines,
-    open_message,
-    unfold,
-)
+from nbspam.mail import headers
 from nbspam.printing import printable
 
 _WANTED = frozenset(
@@ -94,13 +87,13 @@ class Correspondence(NamedTuple):
         return None
 
 
-def read_correspondence(message: OpenedMessage) -> Correspondence:
+def read_correspondence(message: headers.OpenedMessage) -> Correspondence:
     """Return the people and threads that the head of a message names; never raises."""
     values: dict[bytes, list[bytes]] = {}
-    for raw, value in header_lines(message.head[: LIMITS.headers]):
+    for raw, value in headers.header_lines(message.head[: headers.LIMITS.headers]):
         name = raw.rstrip(b" \t").lower()
         if name in _WANTED:
-            values.setdefault(name, []).append(unfold(value))
+            values.setdefault(name, []).append(headers.unfold(value))
     return Correspondence(values)
 
 
@@ -113,12 +106,12 @@ class Heading(NamedTuple):
 
 def heading(data: bytes) -> Heading:
     """Return the sender and the subject of a message, each "" if it has none."""
-    values = read_correspondence(open_message(data[: LIMITS.headers])).values
+    values = read_correspondence(headers.open_message(data[: headers.LIMITS.headers])).values
     return Heading(*(_shown(values.get(name, [b""])[0]) for name in (b"from", b"subject")))
 
 
 def _shown(value: bytes) -> str:
-    text = decode_value(value).decode("utf-8", "replace")
+    text = headers.decode_value(value).decode("utf-8", "replace")
     return printable(" ".join(text[: 2 * _MAX_SHOWN].split()))[:_MAX_SHOWN]
 
 
@@ -146,7 +139,7 @@ def _people(words: list[bytes], addresses: list[bytes], comment: bytes) -> Itera
     if not addresses:  # no angle brackets: the words are addresses, and a comment is the name
         addresses = [word for word in words if b"@" in word]
         words = [comment]
-    name = decode_value(b" ".join(words)).strip()
+    name = headers.decode_value(b" ".join(words)).strip()
     for address in addresses:
         if b"@" in address:
             yield Mailbox(name, address.strip().lower())

@@ -10,24 +10,7 @@ from colorsys import hls_to_rgb
 from functools import lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.mail.lengths import (
-    LEFT,
-    MEDIUM,
-    NUMBER,
-    cut_number,
-    far,
-    is_clipped,
-    is_clipped_to_shape,
-    is_scaled_away,
-    is_transformed_away,
-    letters_overlap,
-    read_length,
-    read_share,
-    share_of,
-    tiny,
-    with_results,
-    within,
-)
+from nbspam.mail import lengths
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
 # Bytes of cached texts: long ones are hostile and would fill memory.
@@ -128,7 +111,7 @@ def read_colour(value: bytes) -> Colour | None:
     if value == b"transparent":
         return Colour(0, 0, 0, 0)
     if match := _FUNCTION.match(value):
-        return _of_function(match[1], NUMBER.findall(match[2]))
+        return _of_function(match[1], lengths.NUMBER.findall(match[2]))
     return UNKNOWN if _OTHER_FUNCTION.match(value) else None
 
 
@@ -167,15 +150,15 @@ def _of_function(name: bytes, numbers: Sequence[tuple[bytes, bytes]]) -> Colour 
     """Return the colour of rgb(), rgba(), hsl() or hsla(), given their numbers and units."""
     if len(numbers) not in (3, 4):
         return None
-    alpha = 1.0 if len(numbers) == 3 else share_of(*numbers[3])
+    alpha = 1.0 if len(numbers) == 3 else lengths.share_of(*numbers[3])
     if name == b"rgb":
-        whole = [within(float(n), 100 if u == b"%" else 255) for n, u in numbers[:3]]
+        whole = [lengths.within(float(n), 100 if u == b"%" else 255) for n, u in numbers[:3]]
         scaled = [
             2.55 * n if u == b"%" else n for n, (_, u) in zip(whole, numbers[:3], strict=True)
         ]
         return Colour(scaled[0], scaled[1], scaled[2], alpha)
-    hue = cut_number(float(numbers[0][0])) * _DEGREES.get(numbers[0][1], 1.0) / 360
-    saturation, lightness = (within(float(n), 100) / 100 for n, _ in numbers[1:3])
+    hue = lengths.cut_number(float(numbers[0][0])) * _DEGREES.get(numbers[0][1], 1.0) / 360
+    saturation, lightness = (lengths.within(float(n), 100) / 100 for n, _ in numbers[1:3])
     red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
     return Colour(255 * red, 255 * green, 255 * blue, alpha)
 
@@ -249,7 +232,7 @@ _SIZES = {
     b"xx-small": 9.0,
     b"x-small": 10.0,
     b"small": 13.0,
-    b"medium": MEDIUM,
+    b"medium": lengths.MEDIUM,
     b"large": 18.0,
     b"x-large": 24.0,
     b"xx-large": 32.0,
@@ -322,7 +305,7 @@ def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
     normal: Declared = {}
     important: Declared = {}
-    text = with_results(without_comments(text))
+    text = lengths.with_results(without_comments(text))
     # Others are hostile: they would fill memory.
     read_declaration = _declaration if len(text) <= _MAX_BLOCK else _declaration.__wrapped__
     is_plain = not (_BRACKET in text or _APOSTROPHE in text or _QUOTE in text)
@@ -389,8 +372,8 @@ def _margin(value: bytes) -> Declared:
     if not 1 <= len(sides) <= 4:
         return {}
     return {
-        "margin-top": far(sides[0]),
-        "margin-left": far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
+        "margin-top": lengths.far(sides[0]),
+        "margin-left": lengths.far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
     }
 
 
@@ -401,12 +384,14 @@ def _inset(value: bytes) -> Declared:
         return {}
     top, right, bottom, left = (sides * 4)[:4] if len(sides) < 3 else [*sides, sides[1]][:4]
     named = {"top": top, "right": right, "bottom": bottom, "left": left}
-    return {name: found for name, side in named.items() if (found := far(side)) is not None}
+    return {
+        name: found for name, side in named.items() if (found := lengths.far(side)) is not None
+    }
 
 
 def _is_moved_away(value: bytes) -> bool:
     """Return whether a translation moves text out of sight to the left or above."""
-    return any(far(each) == LEFT for each in value.split()[:2])
+    return any(lengths.far(each) == lengths.LEFT for each in value.split()[:2])
 
 
 def _masks(value: bytes) -> bool:
@@ -439,7 +424,7 @@ def _size(value: bytes) -> tuple[float, bool] | None:
         return _SIZES[value], False
     if value in _RELATIVE_SIZES:
         return _RELATIVE_SIZES[value], True
-    found = read_length(value)
+    found = lengths.read_length(value)
     return found if found and found[0] >= 0 else None
 
 
@@ -481,13 +466,13 @@ def _filter(value: bytes) -> float | None:
     match = _OPACITY.search(value)
     if match is None:
         return None
-    share = read_share(match[1]) if match[1].strip(b".%") else None
+    share = lengths.read_share(match[1]) if match[1].strip(b".%") else None
     old = b"=" in match[0] and share is not None and not match[1].endswith(b"%")
-    return read_share(match[1] + b"%") if old else share
+    return lengths.read_share(match[1] + b"%") if old else share
 
 
 def _zoom(value: bytes) -> float | None:
-    share = read_length(value)
+    share = lengths.read_length(value)
     return share[0] if share and share[0] > 0 else None
 
 
@@ -505,7 +490,7 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"font-size": _one("size", _size),
     b"font": _font,
     b"zoom": _one("zoom", _zoom),
-    b"opacity": _one("opacity", read_share),
+    b"opacity": _one("opacity", lengths.read_share),
     b"filter": _one("filter", _filter),
     b"-ms-filter": _one("filter", _filter),
     b"translate": _one("translate", _is_moved_away),
@@ -514,26 +499,29 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"-webkit-mask": _one("hides", _masks),
     b"-webkit-mask-image": _one("hides", _masks),
     b"inset": _inset,
-    b"clip": _one("clip", is_clipped),
-    b"clip-path": _one("clip-path", is_clipped_to_shape),
-    b"-webkit-clip-path": _one("clip-path", is_clipped_to_shape),
+    b"clip": _one("clip", lengths.is_clipped),
+    b"clip-path": _one("clip-path", lengths.is_clipped_to_shape),
+    b"-webkit-clip-path": _one("clip-path", lengths.is_clipped_to_shape),
     b"overflow": _one("overflow", _clips),
     b"overflow-x": _one("overflow", _clips),
     b"overflow-y": _one("overflow", _clips),
     b"position": _one("position", _among(_POSITIONS)),
     b"float": _one("float", _among(_FLOATS)),
-    b"transform": _one("transform", is_transformed_away),
-    b"-webkit-transform": _one("transform", is_transformed_away),
-    b"scale": _one("transform", is_scaled_away),
-    b"block-size": _one("height", tiny),
-    b"max-block-size": _one("max-height", tiny),
-    b"inline-size": _one("width", tiny),
-    b"max-inline-size": _one("max-width", tiny),
-    b"letter-spacing": _one("letter-spacing", letters_overlap),
+    b"transform": _one("transform", lengths.is_transformed_away),
+    b"-webkit-transform": _one("transform", lengths.is_transformed_away),
+    b"scale": _one("transform", lengths.is_scaled_away),
+    b"block-size": _one("height", lengths.tiny),
+    b"max-block-size": _one("max-height", lengths.tiny),
+    b"inline-size": _one("width", lengths.tiny),
+    b"max-inline-size": _one("max-width", lengths.tiny),
+    b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),
     b"margin": _margin,
-    **{name.encode(): _one(name, tiny) for name in ("height", "max-height", "width", "max-width")},
     **{
-        name.encode(): _one(name, far)
+        name.encode(): _one(name, lengths.tiny)
+        for name in ("height", "max-height", "width", "max-width")
+    },
+    **{
+        name.encode(): _one(name, lengths.far)
         for name in ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
     },
 }

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
-from nbspam.mail.css import (
-    Block,
-    custom_properties,
-    read_block,
-    remember,
-    with_values,
-    without_comments,
-)
+from nbspam.mail import css
 from nbspam.mail.lengths import VIEW, read_pixels
 from nbspam.mail.visibility import MARK, RAW, ROOT, VOID, StartTag, Style, look_of, style_of
 
@@ -114,12 +107,12 @@ class _StyleRule(NamedTuple):
     needs: int  # bit of that compound; 0 for nothing
     gives: int  # bit of this compound for the ones behind it; 0 for nothing
     weight: tuple[int, int]  # specificity, and the number of the rule
-    block: Block
+    block: css.Block
     text: bytes = b""  # declarations that state or use variables
 
 
 _BY_WEIGHT = attrgetter("weight")
-_NOTHING = Block({}, {})
+_NOTHING = css.Block({}, {})
 # The number of a rule, its selector, and its declarations.
 _Stated = tuple[int, _Selector, bytes]
 
@@ -146,7 +139,7 @@ class _SheetText:
                 number += 1
 
 
-_sheet_text = remember(_MAX_SHEETS, _MAX_SHEET)(_SheetText)
+_sheet_text = css.remember(_MAX_SHEETS, _MAX_SHEET)(_SheetText)
 
 
 def sheet_of(text: bytes, tags: Sequence[StartTag]) -> "Sheet":
@@ -227,12 +220,12 @@ class Sheet:
         changed += [_generate(tree, self, alone) for tree in trees if self.generated]
         return any(changed)
 
-    def _block(self, declarations: bytes) -> tuple[Block, bytes]:
+    def _block(self, declarations: bytes) -> tuple[css.Block, bytes]:
         """Return the declarations of a rule, and their text if they depend on variables."""
         text = declarations.lower()
         if self.has_variables and b"--" in text:
             return _NOTHING, text
-        return read_block(text), b""
+        return css.read_block(text), b""
 
     def _add(self, number: int, selector: _Selector, declarations: bytes) -> None:
         """Add a rule with several keys or a query, unless there are too many."""
@@ -311,12 +304,12 @@ class Sheet:
             blocks = [rule.block for rule in rules]
             return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style(), inherited
         self._left -= len(text) + _BYTES_OF_ONE * len(inherited.values)
-        variables = custom_properties(text, inherited.values)
+        variables = css.custom_properties(text, inherited.values)
         blocks = [
-            read_block(with_values(rule.text, variables)) if rule.text else rule.block
+            css.read_block(css.with_values(rule.text, variables)) if rule.text else rule.block
             for rule in rules
         ]
-        attributes = {**tag.attributes, b"style": with_values(own, variables)}
+        attributes = {**tag.attributes, b"style": css.with_values(own, variables)}
         inside = inherited if variables is inherited.values else _Variables(variables)
         return style_of(tag.name, attributes, blocks), inside
 
@@ -352,12 +345,12 @@ def _bounded(stated: list[_StyleRule], most: int) -> list[_StyleRule]:
         if conditions == (*last[:4], last.weight[0], b""):
             # Alike rules beyond the bound are together one, so any number of them is used.
             blocks = zip(last.block, rule.block, strict=True)
-            block = Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
+            block = css.Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
             rules[-1] = rule._replace(block=block)
     return rules
 
 
-@remember(_MAX_SELECTORS, _MAX_SELECTOR)
+@css.remember(_MAX_SELECTORS, _MAX_SELECTOR)
 def _selector(text: bytes) -> _Selector | None:
     """Return the parts of a selector, None if it is not read."""
     if len(text) > _LONGEST_SELECTOR:
@@ -420,7 +413,7 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     As in browsers, blocks left open apply, rules may stand in rules, and a bracket that closes
     nothing spoils the rule behind it.
     """
-    text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
+    text = css.without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
     # The selectors of each open block; none in groups, and None where no rule applies.
     blocks: list[bytes | None] = [b""]
     spoiling, left = b"", _MAX_NESTED + len(text)  # bytes of selectors that rules in rules add
@@ -465,7 +458,7 @@ def _generated_texts(text: bytes) -> list[GeneratedText]:
     found: dict[tuple[bytes, bool], GeneratedText] = {}
     for selectors, declarations in _split_rules(text):
         content = _CONTENT.findall(declarations) if b"content" in declarations else []
-        style = style_of(b"", {}, [read_block(declarations.lower())]) if content else None
+        style = style_of(b"", {}, [css.read_block(declarations.lower())]) if content else None
         if not content or (style is not None and look_of(ROOT, style).why):
             continue
         parts = tuple([(a or b, name) for a, b, name in _CONTENT_PART.findall(content[-1])])
@@ -482,7 +475,7 @@ def _generated_texts(text: bytes) -> list[GeneratedText]:
     return list(found.values())
 
 
-@remember(_MAX_SHEETS, _MAX_SELECTOR)
+@css.remember(_MAX_SHEETS, _MAX_SELECTOR)
 def is_for_screen(media: bytes) -> bool:
     """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
     return any(_is_true(query.split(b" and ")) for query in media.strip().split(b","))

@@ -10,21 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from nbspam.mail.css import (
-    BLACK,
-    LINK,
-    UNKNOWN,
-    WHITE,
-    Block,
-    Colour,
-    Declared,
-    is_dark,
-    is_light,
-    is_near,
-    laid_over,
-    read_block,
-    read_hints,
-)
+from nbspam.mail import css
 from nbspam.mail.lengths import LEFT, MEDIUM, READABLE, RIGHT
 
 _MAX_KNOWN = 8192  # styles and looks that are cached
@@ -45,8 +31,8 @@ SHOWN_RAW, HIDDEN_RAW = (b"xmp", b"plaintext"), (b"title", b"iframe", b"noembed"
 RAW = (b"script", b"style", *SHOWN_RAW, *HIDDEN_RAW)
 
 # What a mail program hides without any style.  Of a list of options at most one is seen.
-_ABSENT: Declared = {"display": b"absent"}
-_OWN: dict[bytes, Declared] = {
+_ABSENT: css.Declared = {"display": b"absent"}
+_OWN: dict[bytes, css.Declared] = {
     **dict.fromkeys(b"template datalist option optgroup rp title".split(), _ABSENT),
     b"small": {"size": (1 / 1.2, True)},
     b"big": {"size": (1.2, True)},
@@ -54,7 +40,7 @@ _OWN: dict[bytes, Declared] = {
     b"details": {},
     b"summary": {"closes": -1.0},
     # A drawing shows only its texts, and no definitions for later use.
-    b"svg": {"closes": 1.0, "color": BLACK},
+    b"svg": {"closes": 1.0, "color": css.BLACK},
     b"text": {"closes": -1.0},
     b"foreignobject": {"closes": -1.0},
     **{name: {"closes": 0.5} for name in b"defs symbol desc metadata".split()},
@@ -101,9 +87,9 @@ class Style:
         display: bytes,
         is_away: bool,
         shown: bool | None,
-        color: Colour | None,
-        ground: Colour | None,
-        link: Colour | None,
+        color: css.Colour | None,
+        ground: css.Colour | None,
+        link: css.Colour | None,
         is_link: bool,
         size: tuple[float, bool],
         zoom: float,
@@ -129,12 +115,12 @@ class Style:
             or (ground is not None and ground.alpha < 1)
         )
         self.hides = self.is_absent or is_away or shown is False or opacity < 1 or closes > 0
-        colours = color or BLACK, link or BLACK, LINK if is_link else BLACK
+        colours = color or css.BLACK, link or css.BLACK, css.LINK if is_link else css.BLACK
         self.text_colours = frozenset(colours)
-        self.grounds = frozenset((ground or WHITE,))
+        self.grounds = frozenset((ground or css.WHITE,))
         # Whether its texts can be read on the ground of any usual style.
         self.is_usual = not (self.hides or self.shrinks or self.mixes or zoom != 1) and (
-            all(map(is_dark, self.text_colours)) and (ground is None or is_light(ground))
+            all(map(css.is_dark, self.text_colours)) and (ground is None or css.is_light(ground))
         )
 
 
@@ -143,9 +129,9 @@ def _interned(
     display: bytes,
     is_away: bool,
     shown: bool | None,
-    color: Colour | None,
-    ground: Colour | None,
-    link: Colour | None,
+    color: css.Colour | None,
+    ground: css.Colour | None,
+    link: css.Colour | None,
     is_link: bool,
     size: tuple[float, bool] = (1.0, True),
     zoom: float = 1.0,
@@ -162,7 +148,7 @@ def _interned(
 
 
 def style_of(
-    name: bytes, attributes: Mapping[bytes, bytes], blocks: Sequence[Block] = ()
+    name: bytes, attributes: Mapping[bytes, bytes], blocks: Sequence[css.Block] = ()
 ) -> Style | None:
     """Return the style of an element, None if it changes nothing.
 
@@ -170,12 +156,12 @@ def style_of(
     """
     if not attributes and not blocks and name not in _OWN:  # of most tags
         return None
-    normal = read_hints(name, attributes)
+    normal = css.read_hints(name, attributes)
     if name in _OWN:
         normal = {**_OWN[name], **normal}
     if b"style" in attributes:
-        blocks = (*blocks, read_block(attributes[b"style"]))
-    important: Declared = {}
+        blocks = (*blocks, css.read_block(attributes[b"style"]))
+    important: css.Declared = {}
     for block in blocks:
         normal.update(block.normal)
         important.update(block.important)
@@ -183,7 +169,7 @@ def style_of(
     if name == b"details" and b"open" not in attributes:
         declared["closes"] = 1.0
     if name in _DRAWN:
-        declared["color"] = declared.get("fill") or (BLACK if name == b"svg" else None)
+        declared["color"] = declared.get("fill") or (css.BLACK if name == b"svg" else None)
     if name == b"dialog" and b"open" not in attributes:
         declared["display"] = b"none"
     if name == b"a" and b"href" in attributes:
@@ -210,7 +196,7 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
         _is_away(declared, box),
         value("shown"),
         color,
-        UNKNOWN if value("image") else ground,
+        css.UNKNOWN if value("image") else ground,
         value("link"),
         value("is-link") is True and color is None,
         value("size") or (1.0, True),
@@ -220,7 +206,7 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     )
 
 
-def _is_away(declared: Declared, box: bytes) -> bool:
+def _is_away(declared: css.Declared, box: bytes) -> bool:
     """Return whether an element's box is out of sight, clipped or shrunk to nothing.
 
     The box of inline text has neither a height nor an indent, and cells grow with their text.
@@ -317,9 +303,9 @@ class Look:
         self.is_away = False
         self.closed = 0.0  # elements around it that show nothing but what opens them
         self.shown = True
-        self.color = BLACK
-        self.ground = WHITE  # opaque, or UNKNOWN
-        self.link = LINK
+        self.color = css.BLACK
+        self.ground = css.WHITE  # opaque, or UNKNOWN
+        self.link = css.LINK
         self.size = MEDIUM
         self.opacity = 1.0
         self.why = ""
@@ -338,8 +324,8 @@ class Look:
             return "colour"
         seen = self.color
         if self.opacity < 1 or seen.alpha < 1:
-            seen = laid_over(seen, self.ground, self.opacity)
-        return "colour" if is_near(seen, self.ground) else ""
+            seen = css.laid_over(seen, self.ground, self.opacity)
+        return "colour" if css.is_near(seen, self.ground) else ""
 
 
 ROOT = Look()
@@ -358,11 +344,11 @@ def look_of(parent: Look, style: Style) -> Look:
     look.link = style.link or parent.link
     look.color = look.link if style.is_link else style.color or parent.color
     look.ground = parent.ground
-    if style.ground == UNKNOWN:
-        look.ground = UNKNOWN
+    if style.ground == css.UNKNOWN:
+        look.ground = css.UNKNOWN
     elif style.ground is not None:
         is_opaque = style.ground.alpha == 1
-        look.ground = style.ground if is_opaque else laid_over(style.ground, parent.ground)
+        look.ground = style.ground if is_opaque else css.laid_over(style.ground, parent.ground)
     size, is_relative = style.size
     size *= parent.size if is_relative else 1
     look.size = min(size * style.zoom, _LARGEST)
@@ -382,8 +368,8 @@ class HidingStyles(NamedTuple):
 
     sizes: bool  # whether text may become too small
     shares: bool  # whether it may do so by sizes that are parts of others
-    texts: frozenset[Colour] | None  # colours of text that are near to a ground; None: all
-    grounds: frozenset[Colour]
+    texts: frozenset[css.Colour] | None  # colours of text that are near to a ground; None: all
+    grounds: frozenset[css.Colour]
 
 
 ALL_HIDING = HidingStyles(True, True, None, frozenset())
@@ -394,7 +380,7 @@ def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
     stated = list(styles)
     if all(style.is_usual for style in stated):
         return None
-    texts, grounds = {BLACK}, {WHITE}
+    texts, grounds = {css.BLACK}, {css.WHITE}
     hides = shrinks = shares = mixes = False
     for style in stated:
         shrinks = shrinks or style.shrinks
@@ -413,16 +399,16 @@ def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
 
 @lru_cache(_MAX_SETS)
 def _near(
-    texts: frozenset[Colour], grounds: frozenset[Colour]
-) -> tuple[frozenset[Colour], frozenset[Colour]]:
+    texts: frozenset[css.Colour], grounds: frozenset[css.Colour]
+) -> tuple[frozenset[css.Colour], frozenset[css.Colour]]:
     """Return the colours of text that are hard to read on a ground, and these grounds."""
     faint = {text for text in texts if text.alpha < _MIN_OPACITY}
-    not_light = [ground for ground in grounds if not is_light(ground)]
+    not_light = [ground for ground in grounds if not css.is_light(ground)]
     pairs = [
         (text, ground)
         for text in texts
-        for ground in (not_light if is_dark(text) else grounds)
-        if is_near(text, ground)
+        for ground in (not_light if css.is_dark(text) else grounds)
+        if css.is_near(text, ground)
     ]
     return frozenset([*faint, *[pair[0] for pair in pairs]]), frozenset([g for _, g in pairs])
 
@@ -439,9 +425,9 @@ def reduced(style: Style | None, hiding: HidingStyles) -> Style | None:
             color, ground, link = colours
             # A colour that is known to be seen may still cover one that is not.
             colours = (
-                color if color is None or color in texts else UNKNOWN,
-                ground if ground is None or ground in hiding.grounds else UNKNOWN,
-                link if link is None or link in texts else UNKNOWN,
+                color if color is None or color in texts else css.UNKNOWN,
+                ground if ground is None or ground in hiding.grounds else css.UNKNOWN,
+                link if link is None or link in texts else css.UNKNOWN,
             )
         else:
             colours, is_link = (None, None, None), False

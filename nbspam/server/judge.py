@@ -32,14 +32,7 @@ from nbspam.counts.counting import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import Stamp, resolved, stamp_of
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
-from nbspam.mail.address_lists import (
-    AddressLists,
-    ListMatch,
-    ListsInUse,
-    autolearned,
-    listed_explanation,
-    listed_verdict,
-)
+from nbspam.mail import address_lists
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.server.metrics import ServerTally
 from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings
@@ -322,7 +315,7 @@ class Judge:
         self._rule_of = rule_of
         self._on_trouble = on_trouble
         self._tally = tally
-        self._lists = ListsInUse()
+        self._lists = address_lists.ListsInUse()
         self._cases: SimpleQueue[WaitingMessage | None] = SimpleQueue()
         self._began: float | None = None  # when the batch under way was taken, monotonic seconds
         self._loop = asyncio.get_running_loop()
@@ -444,9 +437,11 @@ class Judge:
             found.append(_listed(given, next(filter(None, matches), None)))
         return found
 
-    def _lists_of(self, cases: Sequence[WaitingMessage]) -> dict[str, list[AddressLists]]:
+    def _lists_of(
+        self, cases: Sequence[WaitingMessage]
+    ) -> dict[str, list[address_lists.AddressLists]]:
         """Return the lists of each user who has mail in a batch, before the site's."""
-        found: dict[str, list[AddressLists]] = {}
+        found: dict[str, list[address_lists.AddressLists]] = {}
         for user in {case.user for case in cases}:
             models = [self._model.path]
             if self._users is not None:
@@ -471,14 +466,14 @@ class Judge:
         return owners
 
 
-def _listed(given: Judgement, match: ListMatch | None) -> Judgement:
+def _listed(given: Judgement, match: address_lists.ListMatch | None) -> Judgement:
     if match is None:
         return given
     explanation = given.explanation
     if explanation is not None:
-        explanation = listed_explanation(explanation, match, given.rule)
-    lesson = autolearned(match, given.verdict.posterior["spam"])
-    verdict = listed_verdict(given.verdict, match, given.rule)
+        explanation = address_lists.listed_explanation(explanation, match, given.rule)
+    lesson = address_lists.autolearned(match, given.verdict.posterior["spam"])
+    verdict = address_lists.listed_verdict(given.verdict, match, given.rule)
     return given._replace(
         verdict=verdict, explanation=explanation, listed=match.line, lesson=lesson
     )

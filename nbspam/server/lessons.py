@@ -23,17 +23,8 @@ from nbspam.counts.counting import Outcome
 from nbspam.counts.ledger import FiledMessage
 from nbspam.disk import locked, resolved, stamp_of
 from nbspam.errors import ModelFileError, NbspamError, SharedLogError
+from nbspam.server import judge
 from nbspam.server.choices import Service, ShareChoices
-from nbspam.server.judge import (
-    BATCH,
-    BATCH_BYTES,
-    UserError,
-    WaitingMessage,
-    known_as,
-    model_in,
-    open_served,
-    settle_all,
-)
 from nbspam.server.metrics import SHARE_GAUGES
 from nbspam.sharing.logs import open_log
 from nbspam.sharing.sharer import LOG_SECONDS, SharedOutlet, Sharer
@@ -68,7 +59,7 @@ class TaughtModels:
 
     @cached_property
     def _site(self) -> StoredModel:
-        return open_served(self._model_path, self._is_server)
+        return judge.open_served(self._model_path, self._is_server)
 
     def is_fit_due(self, in_thread: Callable[[Callable[[], None]], object]) -> bool:
         """Return whether the site's model must be fitted again; called every second.
@@ -99,10 +90,10 @@ class TaughtModels:
                 " other hosts"
             )
         if user not in self._held:
-            if known_as(user) != user:
-                raise UserError(f"{user}: not the name of a user; give another one")
+            if judge.known_as(user) != user:
+                raise judge.UserError(f"{user}: not the name of a user; give another one")
             settings = replace(self._site.settings, sent_mail=None)
-            self._held[user] = StoredModel(model_in(self._users, user), new=settings)
+            self._held[user] = StoredModel(judge.model_in(self._users, user), new=settings)
             while len(self._held) > _HELD:
                 self._held.popitem(last=False)
         self._held.move_to_end(user)
@@ -130,7 +121,7 @@ class ToldLesson(NamedTuple):
         return self.is_unconditional or filed.label == self.instead_of
 
 
-class WaitingLesson(WaitingMessage):
+class WaitingLesson(judge.WaitingMessage):
     """A message in the teacher's queue; see `WaitingMessage`."""
 
     def __init__(self, user: str, lesson: ToldLesson) -> None:
@@ -219,8 +210,8 @@ class Teacher:
         """Return the next messages for a model; without any, its thread ends."""
         with self._lock:
             queue = self._queues.pop(user)
-            sizes = accumulate(case.size for case in queue[:BATCH])
-            n = sum(size <= BATCH_BYTES for size in sizes) or 1
+            sizes = accumulate(case.size for case in queue[: judge.BATCH])
+            n = sum(size <= judge.BATCH_BYTES for size in sizes) or 1
             if queue:
                 self._queues[user] = queue[n:]
         return queue[:n]
@@ -229,13 +220,13 @@ class Teacher:
         self, n: int, cases: Sequence[WaitingLesson], results: "list[Outcome | Exception]"
     ) -> None:
         self.n_waiting -= n
-        settle_all(cases, results)
+        judge.settle_all(cases, results)
 
     def _results(self, lessons: Sequence[ToldLesson], user: str) -> "list[Outcome | Exception]":
         """Return the outcome of each lesson, or the error that prevented it."""
         try:
             return list(self._learned(lessons, user))
-        except (ModelFileError, SharedLogError, UserError, OSError) as error:
+        except (ModelFileError, SharedLogError, judge.UserError, OSError) as error:
             return [error] * len(lessons)  # it concerns all of them
         except Exception as error:  # one message must not keep the others from being learned
             if len(lessons) == 1:

@@ -16,16 +16,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self, cast
 
+from nbspam.sources import mailboxes
 from nbspam.sources.files import IMPLAUSIBLE, is_implausible, packed_kind
-from nbspam.sources.mailboxes import (
-    CLASS_FOLDERS,
-    SEQUENCES,
-    Folder,
-    FolderTree,
-    is_hidden,
-    is_number,
-    places,
-)
 
 _NESTED = "an archive in an archive; unpack the outer one"
 _LINK = "a link; unpack it to read its target"
@@ -197,12 +189,12 @@ def files_in(
     """
     with opened() as stream:
         tree = _ArchiveTree(members(stream, kind))
-    where = {place.below: place for place in places(tree.top(), label, None, tree)}
+    where = {place.below: place for place in mailboxes.places(tree.top(), label, None, tree)}
     with opened() as stream:
         for member in members(stream, kind):
             folder, name = _split(member.name)
             place = where.get(tree.below(folder))
-            if member.is_folder or place is None or is_hidden(name):
+            if member.is_folder or place is None or mailboxes.is_hidden(name):
                 continue
             found = place.kind_of(name)
             if found is None:
@@ -218,23 +210,23 @@ def _split(name: str) -> tuple[str, str]:
     return "/".join(folders), name
 
 
-class _ArchiveTree(FolderTree):
+class _ArchiveTree(mailboxes.FolderTree):
     """The folders in an archive.  Of each it keeps enough files to tell the folder's kind."""
 
     separator = "/"
 
     def __init__(self, found: Iterable[Member]) -> None:
-        self._folders: dict[str, Folder] = {"": Folder([], [], False)}
+        self._folders: dict[str, mailboxes.Folder] = {"": mailboxes.Folder([], [], False)}
         for member in found:
             path, name = _split(member.name)
             if member.is_folder:
                 self._add_folder(self.below(path) + name)
             elif self._add_folder(path):
                 folder = self._folders[path]
-                if name == SEQUENCES:
+                if name == mailboxes.SEQUENCES:
                     self._folders[path] = folder._replace(has_sequences=True)
-                elif not is_hidden(name) and (
-                    not folder.files or (is_number(name) and not folder.numbered())
+                elif not mailboxes.is_hidden(name) and (
+                    not folder.files or (mailboxes.is_number(name) and not folder.numbered())
                 ):
                     folder.files.append(name)
 
@@ -247,12 +239,12 @@ class _ArchiveTree(FolderTree):
             raise ValueError(
                 f"folders nested more than {_DEEPEST} deep, as mail is not; unpack it"
             )
-        if is_hidden(name) or name == _NOISE or not self._add_folder(above):
+        if mailboxes.is_hidden(name) or name == _NOISE or not self._add_folder(above):
             return False
         if len(self._folders) >= _MOST_FOLDERS:
             raise ValueError(f"more than {_MOST_FOLDERS:,} folders, as mail has not; unpack it")
         self._folders[above].folders.append(name)
-        self._folders[path] = Folder([], [], False)
+        self._folders[path] = mailboxes.Folder([], [], False)
         return True
 
     def top(self) -> str:
@@ -268,11 +260,14 @@ class _ArchiveTree(FolderTree):
                 return path
             (name,) = folder.folders
             below = self.below(path) + name
-            if name.lower() in CLASS_FOLDERS or self._folders[below].kind(True) != "classes":
+            if (
+                name.lower() in mailboxes.CLASS_FOLDERS
+                or self._folders[below].kind(True) != "classes"
+            ):
                 return path
             path = below
 
-    def scan(self, path: str) -> Folder:
+    def scan(self, path: str) -> mailboxes.Folder:
         """Return the folder at a path."""
         return self._folders[path]
 

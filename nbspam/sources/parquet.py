@@ -11,14 +11,7 @@ from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.files import (
-    IMPLAUSIBLE,
-    MAX_MESSAGE,
-    Listener,
-    NamedColumns,
-    TextColumns,
-    is_implausible,
-)
+from nbspam.sources import files
 from nbspam.sources.rows import as_cell, named_places, no_text_column
 
 _ROWS = 64  # that are in memory at a time
@@ -36,7 +29,11 @@ class ParquetRow(NamedTuple):
 
 
 def parquet_rows(
-    path: str, stream: BinaryIO, wanted: NamedColumns, is_mail: bool, listener: Listener
+    path: str,
+    stream: BinaryIO,
+    wanted: files.NamedColumns,
+    is_mail: bool,
+    listener: files.Listener,
 ) -> Iterator[ParquetRow]:
     """Yield the rows of a parquet file; raises InputError, UsageError, ValueError.
 
@@ -67,7 +64,7 @@ def parquet_rows(
 class _Picked(NamedTuple):
     """The columns that are read."""
 
-    columns: TextColumns
+    columns: files.TextColumns
     id: str | None
     is_text: bool
     class_names: Sequence[str] = ()  # of the numbers 0, 1, ... in the column of classes
@@ -79,7 +76,7 @@ class _Picked(NamedTuple):
         return list(dict.fromkeys((*self.columns.text, *others)))
 
 
-def _pick(schema: Any, wanted: NamedColumns) -> _Picked:
+def _pick(schema: Any, wanted: files.NamedColumns) -> _Picked:
     """Return the columns of messages, classes and names; raises ValueError."""
     from pyarrow import types
 
@@ -100,7 +97,7 @@ def _pick(schema: Any, wanted: NamedColumns) -> _Picked:
         raise ValueError(f"column {label!r} holds {kind}, no classes; give another column")
     has_names = _NAME in names and _is_string(_value_type(schema.field(_NAME).type))
     own = None if places.id is None else names[places.id]
-    columns = TextColumns(tuple(names[at] for at in places.text), label)
+    columns = files.TextColumns(tuple(names[at] for at in places.text), label)
     id_column = own or (_NAME if has_names else None)
     return _Picked(columns, id_column, not n_mails, _class_names(schema.metadata, label))
 
@@ -149,8 +146,8 @@ def _rows(
     n_read = 0
     for batch in batches:
         n_read += batch.nbytes
-        if is_implausible(n_read, size):
-            raise InputError(f"{path}: {IMPLAUSIBLE}")
+        if files.is_implausible(n_read, size):
+            raise InputError(f"{path}: {files.IMPLAUSIBLE}")
         texts = [_values(batch.column(name)) for name in picked.columns.text]
         labels = _words(batch, picked.columns.label, picked.class_names)
         names = _words(batch, picked.id)
@@ -181,10 +178,10 @@ def _data(columns: list[list[Any]]) -> list[bytes | None]:
     """Return the bytes of messages, or the texts of rows, joined as in other tables."""
     (first, *others) = columns
     if any(isinstance(value, bytes) for value in first):
-        return [value and value[:MAX_MESSAGE] for value in first]
+        return [value and value[: files.MAX_MESSAGE] for value in first]
     return [
         None
         if all(part is None for part in row)
-        else "\n".join(part or "" for part in row).encode("utf-8", "replace")[:MAX_MESSAGE]
+        else "\n".join(part or "" for part in row).encode("utf-8", "replace")[: files.MAX_MESSAGE]
         for row in zip(first, *others, strict=True)
     ]

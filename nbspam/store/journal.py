@@ -16,18 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam import disk
 from nbspam.arrays import differences
 from nbspam.counts.ledger import NOT_SHARED, LabelChange, LogProgress
-from nbspam.disk import (
-    locked,
-    open_own,
-    parent_folder,
-    read_own,
-    replace_file,
-    stamp_of,
-    sync_folder,
-    unwritable,
-)
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.printing import amount_text
 from nbspam.store.modelfile import (
@@ -280,7 +271,7 @@ def _read(path: str, start: int = 0, name: str | None = None) -> bytes | None:
     """Return the bytes of a model's journal from `start` on, None if there is no journal."""
     name = name or journal_path(path)
     try:
-        with open(open_own(name, path), "rb") as file:
+        with open(disk.open_own(name, path), "rb") as file:
             file.seek(start)
             return file.read()
     except FileNotFoundError:
@@ -323,14 +314,14 @@ def snapshot_and_journal(
     """
     while True:
         snapshot = known
-        if snapshot is None or snapshot.stamp != stamp_of(path):
+        if snapshot is None or snapshot.stamp != disk.stamp_of(path):
             snapshot = read_snapshot(path, copy)
         # Read before the journal, whose place it may take just now.
         coming = read_journal(path, _next_path(path))
         journal = read_journal(path)
         if journal.owner != snapshot.identity and coming.owner == snapshot.identity:
             journal = coming
-        if stamp_of(path) == snapshot.stamp:
+        if disk.stamp_of(path) == snapshot.stamp:
             return snapshot, journal
 
 
@@ -389,7 +380,7 @@ def is_taken_in(journal: Journal, model: Identity) -> bool:
 @contextlib.contextmanager
 def locked_model(path: str) -> Iterator[None]:
     """Hold the write lock of a model, with its journal in its place; raises ModelFileError."""
-    with locked(path):
+    with disk.locked(path):
         if os.path.lexists(_next_path(path)):
             _put_in_place(path)
         yield
@@ -404,9 +395,9 @@ def _put_in_place(path: str) -> None:
             os.replace(name, journal_path(path))
         else:
             os.unlink(name)
-        sync_folder(parent_folder(path))
+        disk.sync_folder(disk.parent_folder(path))
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise disk.unwritable(path, error) from error
 
 
 def append(
@@ -450,7 +441,7 @@ def append(
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[int]:
     """Yield a descriptor of the journal beside a model, to change it; raises OSError."""
-    descriptor = open_own(journal_path(path), path, os.O_RDWR)
+    descriptor = disk.open_own(journal_path(path), path, os.O_RDWR)
     try:
         yield descriptor
     finally:
@@ -465,7 +456,7 @@ def synchronize(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise disk.unwritable(path, error) from error
 
 
 def write_journal(
@@ -483,7 +474,7 @@ def write_journal(
     (crc,) = WORD.unpack(first[-WORD.size :])
     data, written = _written(Journal([], model, end=len(first), crc=crc), changes, progress)
     name = name or journal_path(path)
-    replace_file(name, lambda file: file.writelines([first, data]), like=path)
+    disk.replace_file(name, lambda file: file.writelines([first, data]), like=path)
     return written
 
 
@@ -561,7 +552,7 @@ def remove_journal(path: str) -> None:
     """Remove the journal beside a model that contains its changes, or has replaced its model."""
     with contextlib.suppress(OSError):  # if it stays, it is ignored as another model's
         os.unlink(journal_path(path))
-        sync_folder(parent_folder(path))
+        disk.sync_folder(disk.parent_folder(path))
 
 
 def set_aside(path: str, journal: Journal, model: Identity | None) -> str | None:
@@ -582,12 +573,12 @@ def set_aside(path: str, journal: Journal, model: Identity | None) -> str | None
             _warn(f"{name}: an unfinished write at its end, never acknowledged, was cut off")
         if not journal.is_damaged:
             return None
-        data = read_own(name, path)
-        replace_file(aside, lambda file: file.writelines([data]), like=path)
+        data = disk.read_own(name, path)
+        disk.replace_file(aside, lambda file: file.writelines([data]), like=path)
         _warn(f"{aside}: the damaged journal, kept; its good changes are still used")
     else:
         os.rename(name, aside)
-        sync_folder(parent_folder(path))
+        disk.sync_folder(disk.parent_folder(path))
         _warn(f"{aside}: the journal of another model, moved out of the way; not learned from")
     return aside
 

@@ -37,18 +37,10 @@ from nbspam.models import DAMAGE
 from nbspam.printing import tracked
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings, settings_from_state, settings_to_state
-from nbspam.store import assembly
+from nbspam.store import assembly, modelfile
 from nbspam.store.fields import check_part
 from nbspam.store.journal import locked_model, write_model
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import (
-    Identity,
-    Snapshot,
-    State,
-    is_model_file,
-    load_state,
-    read_snapshot,
-)
 from nbspam.store.open import PART_KIND, keep_old_model
 from nbspam.store.tables import StoredTable, merge_tables, open_stored
 from nbspam.tables.classifier import TableClassifier
@@ -270,7 +262,7 @@ class TrainingPart(NamedTuple):
     """A part of a training, as it is in a file."""
 
     path: str
-    identity: Identity
+    identity: modelfile.Identity
     settings: Settings
     counted: CountedShard
 
@@ -282,24 +274,28 @@ def save_part(path: str, counted: CountedShard, settings: Settings) -> str | Non
     """
     path = resolved(path)
     with locked_model(path):
-        kept = keep_old_model(path) if is_model_file(path) and not _holds_part(path) else None
+        kept = (
+            keep_old_model(path)
+            if modelfile.is_model_file(path) and not _holds_part(path)
+            else None
+        )
         write_model(path, _state_of(counted, settings))
     return kept
 
 
 def _holds_part(path: str) -> bool:
     try:
-        return is_part(load_state(path))
+        return is_part(modelfile.load_state(path))
     except ModelFileError:
         return False
 
 
-def is_part(state: State) -> bool:
+def is_part(state: modelfile.State) -> bool:
     """Return whether the state of a model file is a part of a training."""
     return state.get("kind") == PART_KIND
 
 
-def _state_of(counted: CountedShard, settings: Settings) -> State:
+def _state_of(counted: CountedShard, settings: Settings) -> modelfile.State:
     documents, times = counted.documents, counted.documents.counts
     return {
         "program": f"nbspam {__version__}",
@@ -325,7 +321,7 @@ def _small(numbers: Indices) -> Any:
     return smallest(numbers, int(numbers.max(initial=0)))
 
 
-def read_part(path: str, snapshot: Snapshot) -> TrainingPart:
+def read_part(path: str, snapshot: modelfile.Snapshot) -> TrainingPart:
     """Return the part in a file; raises ModelFileError."""
     state = snapshot.state
     try:
@@ -438,7 +434,7 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     """
     named = set(paths)
     paths = [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
-    if is_part(load_state(resolved(paths[0]))):
+    if is_part(modelfile.load_state(resolved(paths[0]))):
         return merge_parts([_part_at(path) for path in paths], day)
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")
@@ -448,7 +444,7 @@ def merge(paths: Sequence[str], day: int) -> Merged:
 
 
 def _part_at(path: str) -> TrainingPart:
-    snapshot = read_snapshot(resolved(path))
+    snapshot = modelfile.read_snapshot(resolved(path))
     if not is_part(snapshot.state):
         raise UsageError(
             f"{path}: a model, named with parts of a training; merge the parts first,"

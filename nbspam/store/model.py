@@ -36,16 +36,7 @@ from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.arrival import GIVEN, ORDERS, arranged
 from nbspam.sources.items import Item, looked_through
-from nbspam.store.assembly import (
-    Lessons,
-    check_known,
-    check_ledger,
-    compacted,
-    empty_model,
-    lessons_of,
-    memory_of,
-    with_changes,
-)
+from nbspam.store import assembly
 from nbspam.store.filing import NOWHERE, LessonOutlet, MessageFiling
 from nbspam.store.journal import (
     NO_JOURNAL,
@@ -123,7 +114,7 @@ class StoredModel:
         self.base = base
         self._changes: list[LabelChange] = []
         self._known: dict[int, LabelChange] = {}
-        self.progress = memory_of(base).progress if base.memory else NOT_SHARED
+        self.progress = assembly.memory_of(base).progress if base.memory else NOT_SHARED
         self._growth = ModelGrowth.of(base)
         self.is_due = False  # a fit, which could not be written or is left to another process
         self._current = None
@@ -149,7 +140,7 @@ class StoredModel:
         with self._mutex:
             self._refresh()
             if self._current is None:
-                taken_in = with_changes if self._served is None else uncopied_overlay
+                taken_in = assembly.with_changes if self._served is None else uncopied_overlay
                 self._current = taken_in(self.base, self._changes)
             return self._current
 
@@ -158,7 +149,7 @@ class StoredModel:
         with self._mutex:
             self._refresh()
             base, changes, progress = self.base, list(self._changes), self.progress
-        return compacted(base, changes, progress)
+        return assembly.compacted(base, changes, progress)
 
     @property
     def filing(self) -> MessageFiling:
@@ -167,7 +158,7 @@ class StoredModel:
 
     def told(self) -> dict[int, str]:
         """Return the classes that a person gave to single messages, by digest."""
-        ledger, names = memory_of(self.base).ledger, self.base.classes
+        ledger, names = assembly.memory_of(self.base).ledger, self.base.classes
         told = np.flatnonzero(ledger.told)
         labels = [names[k] for k in ledger.labels[told].tolist()]
         found = dict(zip(ledger.digests[told].tolist(), labels, strict=True))
@@ -177,10 +168,10 @@ class StoredModel:
                 found[digest] = change.after
         return found
 
-    def lessons(self) -> Lessons:
+    def lessons(self) -> assembly.Lessons:
         """Return the lessons of a model of presence, without fitting it again."""
         self._refresh()
-        return lessons_of(self.base, self._changes)
+        return assembly.lessons_of(self.base, self._changes)
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
@@ -208,7 +199,7 @@ class StoredModel:
             self._refresh()
             base, changes, taken_in = self.base, self._changes, list(self._changes)
             progress = self.progress
-        whole = compacted(base, taken_in, progress)
+        whole = assembly.compacted(base, taken_in, progress)
 
         def finish() -> tuple[Journal | None, Journal]:
             stack.enter_context(self._locked())
@@ -259,7 +250,7 @@ class StoredModel:
         if classes is None:
             with looked_through(items) as (found, again):
                 return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
-        check_known(classes, {*self.base.classes, *self._growth.classes})
+        assembly.check_known(classes, {*self.base.classes, *self._growth.classes})
         return self._learn(items, day, policy, jobs) + self._needs_more()
 
     def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
@@ -281,13 +272,13 @@ class StoredModel:
 
         From now on, their class counts as a person's word.
         """
-        check_ledger(self.base, self.name)
+        assembly.check_ledger(self.base, self.name)
         items = (item._replace(label=to, told=True) for item in items)
         return self.learn(items, day=day, jobs=jobs, classes=[to], new_class=new_class)
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Un-learn messages, whichever class they were learned in."""
-        check_ledger(self.base, self.name)
+        assembly.check_ledger(self.base, self.name)
         items = (item._replace(label=NOWHERE) for item in items)
         return self._change(items, day, jobs, Copies()) + self._needs_more()
 
@@ -301,7 +292,7 @@ class StoredModel:
         Returns the outcome of each.
         """
         if any(item.label is None for item in items):
-            check_ledger(self.base, self.name)
+            assembly.check_ledger(self.base, self.name)
         settings = self.settings
         labelled = [item._replace(label=item.label or NOWHERE) for item in items]
         lessons, _ = read_lessons(settings, labelled)
@@ -325,7 +316,7 @@ class StoredModel:
             sent = change(known)
             if sent == known:
                 return False
-            whole = compacted(self.base, self._changes, self.progress)
+            whole = assembly.compacted(self.base, self._changes, self.progress)
             settings = replace(whole.settings, sent_mail=sent or None)
             self._write_base(replace(whole, settings=settings))
             if self.is_on_disk:
@@ -466,7 +457,7 @@ class StoredModel:
     def _fit(self, more: Sequence[LabelChange] = (), progress: LogProgress | None = None) -> None:
         """Write a model file with all changes and more, fitted again; raises NbspamError."""
         changes = [*self._changes, *more]
-        self._write_base(compacted(self.base, changes, progress or self.progress))
+        self._write_base(assembly.compacted(self.base, changes, progress or self.progress))
 
     def _note(self, changes: Sequence[LabelChange]) -> None:
         """Add changes that were kept to what this object knows."""
@@ -481,7 +472,7 @@ class StoredModel:
     def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
         if self._new is not None and not os.path.exists(self.path):
             self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
-            self._begin(empty_model(self._new))
+            self._begin(assembly.empty_model(self._new))
             return
         server = self if self._served is None else _SERVED.get(self.path) or self
         known, base = server._loaded

@@ -25,14 +25,7 @@ from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import amount_text
 from nbspam.settings import PRESENCE
-from nbspam.store.assembly import (
-    ModelMessages,
-    memory_of,
-    messages_of_model,
-    owed_table,
-    reassembled,
-    sampled_parts,
-)
+from nbspam.store import assembly
 from nbspam.store.fields import check_memory
 from nbspam.store.journal import (
     Condition,
@@ -332,8 +325,8 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
 
 def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier:
     """Return the classifier after forgetting by the rule; day: today, since 1970-01-01."""
-    memory = memory_of(classifier)
-    table, part = classifier.table, messages_of_model(classifier)
+    memory = assembly.memory_of(classifier)
+    table, part = classifier.table, assembly.messages_of_model(classifier)
     if rule.half_life is not None:
         since = memory.decayed or int(memory.ledger.days.min(initial=day))
         factor = 0.5 ** (max(day - since, 0) / rule.half_life)
@@ -341,12 +334,14 @@ def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
         table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
-    sampling = sampled_parts([part], classifier.settings, memory.progress)
-    owed = owed_table(classifier)
-    return reassembled(classifier, table, [part], sampling, owed, memory.progress)
+    sampling = assembly.sampled_parts([part], classifier.settings, memory.progress)
+    owed = assembly.owed_table(classifier)
+    return assembly.reassembled(classifier, table, [part], sampling, owed, memory.progress)
 
 
-def _rare_and_old(table: CountTable, part: ModelMessages, rule: PruningRule, day: int) -> Booleans:
+def _rare_and_old(
+    table: CountTable, part: assembly.ModelMessages, rule: PruningRule, day: int
+) -> Booleans:
     """Return which tokens of the table the rule drops, shape (n_features,)."""
     gone: Booleans = np.ones(len(table.vocabulary), np.bool_)
     if rule.min_df is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nbspam import verdicts
 from nbspam.arrays import Floats
 from nbspam.decision import Rule
 from nbspam.errors import InputError, UsageError
@@ -20,16 +21,6 @@ from nbspam.models import model_state, restored
 from nbspam.models.columns import count_cells
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
-from nbspam.verdicts import (
-    AnyClassifier,
-    Evidence,
-    Explanation,
-    JudgedChunk,
-    Skipped,
-    Verdict,
-    Weighed,
-    shares_by_chain,
-)
 from nbspam.workers import Workers
 
 if TYPE_CHECKING:
@@ -41,7 +32,7 @@ _STEPS = 256  # of an explanation, computed at a time; each is a row as wide as 
 
 
 @dataclass(frozen=True, slots=True)
-class TableClassifier(AnyClassifier):
+class TableClassifier(verdicts.AnyClassifier):
     """A trained model and the columns it was trained on."""
 
     schema: Schema
@@ -71,9 +62,9 @@ class TableClassifier(AnyClassifier):
         while chunk := list(islice(stream, _CHUNK)):
             yield chunk
 
-    def judge(self, inputs: Sequence[Record]) -> JudgedChunk:
+    def judge(self, inputs: Sequence[Record]) -> verdicts.JudgedChunk:
         """Return the answers to one chunk of rows, without `shift`."""
-        failures: dict[int, Skipped] = {}
+        failures: dict[int, verdicts.Skipped] = {}
         try:
             X = coded(inputs, self.schema).X
         except InputError:
@@ -83,15 +74,15 @@ class TableClassifier(AnyClassifier):
                 try:
                     rows.append(coded([record], self.schema).X)
                 except InputError as error:
-                    failures[position] = Skipped(record.name, str(error))
+                    failures[position] = verdicts.Skipped(record.name, str(error))
             X = np.concatenate(rows)
-        return JudgedChunk(self.model.joint_log_proba_or_prior(X), failures)
+        return verdicts.JudgedChunk(self.model.joint_log_proba_or_prior(X), failures)
 
     def truth(self, given: Record) -> str | None:
         """Return the cell of the target column, None if it is empty."""
         return given.cells.get(self.schema.target, "") or None
 
-    def explain(self, given: Record, rule: Rule | None = None) -> Explanation:
+    def explain(self, given: Record, rule: Rule | None = None) -> verdicts.Explanation:
         """Return why a row gets its verdict; raises InputError for a cell that is no number.
 
         The score is the log-odds of the most probable class against the next.  Raises
@@ -106,37 +97,37 @@ class TableClassifier(AnyClassifier):
         joint = self.joint_by_steps(X)
         towards, against = np.argsort(-joint[-1], kind="stable")[:2].tolist()
         evidence, constant = self._weighed(X, joint, towards, against)
-        return Explanation(
+        return verdicts.Explanation(
             self.verdict(given.name, self.joint_of(X), rule),
             self.classes[towards],
             self.classes[against],
-            shares_by_chain(joint[[-1, -1]], towards, against)[1],
+            verdicts.shares_by_chain(joint[[-1, -1]], towards, against)[1],
             constant,
             evidence,
         )
 
-    def reasons_for(self, given: Record, towards: int, against: int) -> Weighed:
+    def reasons_for(self, given: Record, towards: int, against: int) -> verdicts.Weighed:
         """Return each value's share in the log-odds of two classes; raises InputError."""
         return self.reasons(coded([given], self.schema).X[0], towards, against)
 
-    def reasons(self, X: Floats, towards: int, against: int) -> Weighed:
+    def reasons(self, X: Floats, towards: int, against: int) -> verdicts.Weighed:
         """Return the share of each value in the log-odds of two classes, and the constant, nats.
 
         X: (n_columns,), the values of a row.  The strongest come first.
         """
         return self._weighed(X, self.joint_by_steps(X), towards, against)
 
-    def _weighed(self, X: Floats, joint: Floats, towards: int, against: int) -> Weighed:
+    def _weighed(self, X: Floats, joint: Floats, towards: int, against: int) -> verdicts.Weighed:
         """Return evidence and constant, see `reasons`; joint: of `joint_by_steps`."""
-        shares, constant = shares_by_chain(joint, towards, against)
+        shares, constant = verdicts.shares_by_chain(joint, towards, against)
         n_values, first = self.schema.levels, self.schema.entries.start
         known = np.flatnonzero(~np.isnan(X)).tolist()
-        evidence: list[Evidence] = []
+        evidence: list[verdicts.Evidence] = []
         for column, text, share in zip(known, self.values(X), shares.tolist(), strict=True):
             kind = "category" if n_values[column] else "number"
             value = int(X[column]) if n_values[column] else 0
             counts = self.counts[:, first[column] + value]
-            evidence.append(Evidence(text, share, kind, tuple(counts.tolist())))
+            evidence.append(verdicts.Evidence(text, share, kind, tuple(counts.tolist())))
         order = np.argsort(-np.abs(shares), kind="stable").tolist()
         return tuple(evidence[i] for i in order), constant
 
@@ -218,7 +209,7 @@ _SWALLOWS = 1e12  # nats
 class Factors:
     """A verdict, and the factors whose product is the joint probability of row and class."""
 
-    verdict: Verdict
+    verdict: verdicts.Verdict
     target: str  # the column of the class
     values: tuple[str, ...]  # "column=value" of every known cell
     log_prior: Floats  # (n_classes,), nats
@@ -239,13 +230,13 @@ class Factors:
 
 def factors(
     classifier: TableClassifier, records: Iterable[Record], rule: Rule | None = None
-) -> Iterator[Factors | Skipped]:
+) -> Iterator[Factors | verdicts.Skipped]:
     """Yield the factors of every row in order, or why it could not be read."""
     for record in records:
         try:
             X = coded([record], classifier.schema).X[0]
         except InputError as error:
-            yield Skipped(record.name, str(error))
+            yield verdicts.Skipped(record.name, str(error))
             continue
         joint = classifier.joint_by_steps(X)
         with np.errstate(invalid="ignore"):

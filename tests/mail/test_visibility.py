@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.mail import css, sheets, visibility
+from nbspam.mail import css, lengths, sheets, visibility
 from nbspam.mail import html as reader
 from nbspam.mail.html import read_html
 from nbspam.mail.visibility import ALL_HIDING
@@ -550,7 +550,7 @@ READ = {
         "x": (0, 0, 0, 1),
         " ": None,
     },
-    css.read_length: {
+    lengths.read_length: {
         "12": (12, False),
         "12pt": (16, False),
         "80%": (0.8, True),

@@ -20,8 +20,8 @@ from nbspam.counts.ledger import LabelChange
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
+from nbspam.store import assembly
 from nbspam.store import journal as journal_format
-from nbspam.store import model as stored
 from nbspam.store.journal import (
     _CHANGE,
     END_SIZE,
@@ -434,12 +434,12 @@ def test_records_that_were_exchanged_or_are_of_another_journal_are_told(
 def beside_a_fit(monkeypatch, act):
     """Do something while the next model is fitted."""
 
-    def fitted(base, changes, progress, real=stored.compacted):
-        monkeypatch.setattr(stored, "compacted", real)
+    def fitted(base, changes, progress, real=assembly.compacted):
+        monkeypatch.setattr(assembly, "compacted", real)
         act()
         return real(base, changes, progress)
 
-    monkeypatch.setattr(stored, "compacted", fitted)
+    monkeypatch.setattr(assembly, "compacted", fitted)
 
 
 def test_what_is_learned_while_a_model_is_fitted_stays_in_the_journal(
