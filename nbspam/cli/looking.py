@@ -77,7 +77,7 @@ def info_command(model_path: str, as_json: bool) -> None:
 
 
 def _probability_rows(classifier: "Classifier") -> "Iterator[tuple[str, ...]]":
-    """Yield P(token given class) of the tokens in the most documents, if the model has it."""
+    """Yield P(class), and P(token given class) of the commonest tokens, if the model has it."""
     from nbspam.classifier.sum import token_probabilities
 
     table = classifier.table
@@ -86,6 +86,7 @@ def _probability_rows(classifier: "Classifier") -> "Iterator[tuple[str, ...]]":
         return
     yield ("",)
     yield ("P(token | class)", *table.classes)
+    yield ("(class)", *(f"{p:.6f}" for p in classifier.prior.tolist()))
     by_frequency = (-table.document_frequency.astype(int)).argsort(kind="stable")
     for j in by_frequency[:_MOST_SHOWN].tolist():
         yield (table.vocabulary.text(j), *(f"{p:.6f}" for p in probability[j].tolist()))

@@ -66,10 +66,7 @@ _MODULES = {
     "main": ("table", "help"),
 }
 _TABLE_MODULES = {
-    "table_asking": (
-        *("classify", "predict", "explain", "lazy", "eval"),
-        *("info", "query", "export"),
-    ),
+    "table_asking": ("classify", "predict", "explain", "lazy", "eval", "info", "query", "export"),
     "comparing": ("compare",),
     "table_training": ("train", "update", "unlearn", "merge", "cluster"),
 }

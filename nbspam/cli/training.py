@@ -306,7 +306,7 @@ def _show_part(
     "vectorize", cls=Command, first=("--output", "--binary", "--vocabulary", "--min-df")
 )
 @inputs.corpus_options
-@options.output_option("The .npz file to write.")
+@options.output_option("The .npz or .csv file to write.")
 @click.option("--binary", is_flag=True, help="Write whether a token occurs, and not how often.")
 @training_options.vocabulary_option
 @training_options.min_df_option
@@ -332,7 +332,8 @@ def vectorize_command(
     """Write messages as vectors of token counts, and print the token of each column.
 
     The file holds a sparse matrix for `scipy.sparse.load_npz`, with a row for each message and a
-    column for each token, and the array `labels` for `numpy.load`.
+    column for each token, and the array `labels` for `numpy.load`; or, if its name ends in .csv,
+    a table for `nbspam table`, with a last column `label`.
 
     \b
     nbspam vectorize mails/ -o mails.npz > vocabulary.txt

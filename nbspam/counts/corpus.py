@@ -5,6 +5,8 @@ tokens look at the same documents several times.  The counts of any subset of th
 equal training on that subset.
 """
 
+import csv
+from codecs import getwriter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -96,6 +98,14 @@ def csr(documents: Documents, values: Any = None) -> Any:
     values = documents.times() if values is None else values
     shape = documents.n_docs, len(documents.tokens)
     return sparse.csr_array((values, documents.columns.astype(np.int64), documents.offsets), shape)
+
+
+def save_csv(stream: BinaryIO, X: Any, tokens: Sequence[str], labels: Sequence[str]) -> None:
+    """Write a CSR matrix of counts as a table, whose last column is `label`."""
+    table = csv.writer(getwriter("utf-8")(stream), lineterminator="\n")
+    table.writerow([*tokens, "(label)" if "label" in tokens else "label"])
+    for row, label in enumerate(labels):
+        table.writerow([*X[[row]].toarray()[0].astype(int).tolist(), label])
 
 
 def save_csr(stream: BinaryIO, X: Any, labels: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -451,14 +451,20 @@ def vectors_of(
 
 
 def write_vectors(found: Vectors, path: str) -> None:
-    """Write a file for `scipy.sparse.load_npz`, with the array `labels` beside; raises InputError.
+    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError.
 
     Only the owner can read it, as it may hold words of mail.
     """
-    from nbspam.counts.corpus import save_csr
+    from nbspam.counts.corpus import save_csr, save_csv
+
+    def write(stream: BinaryIO) -> None:
+        if path.endswith(".csv"):
+            save_csv(stream, found.X, found.vocabulary, found.labels)
+        else:
+            save_csr(stream, found.X, found.labels)
 
     try:
-        replace_file(path, lambda stream: save_csr(stream, found.X, found.labels))
+        replace_file(path, write)
     except OSError as error:
         raise InputError(f"--output {path}: {error.strerror}; give another name") from error
 

@@ -123,6 +123,12 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     assert nbspam("vectorize", six, "-o", path, "--binary", *named)[1].splitlines() == GIVEN
     assert sparse.load_npz(path).toarray()[0].tolist() == [0, 0, 1]
     assert complains(nbspam("vectorize", six, "-o", path, "--min-df", 2, *named), 2, "--min-df")
+    nbspam("vectorize", six, "-o", tmp_path / "six.csv")
+    table = (tmp_path / "six.csv").read_text().splitlines()
+    assert table[:2] == ["apple,cash,pear,plum,label", "2,0,1,0,ham"]
+    (tmp_path / "given.txt").write_text("label\nplum\n")
+    nbspam("vectorize", six, "-o", tmp_path / "six.csv", *named)
+    assert (tmp_path / "six.csv").read_text().startswith("label,plum,(label)\n0,0,ham\n0,1,ham\n")
     (tmp_path / "given.txt").write_text("fig\nfig\n")
     twice = "a token stands twice in the vocabulary; name each once"
     assert complains(nbspam("vectorize", six, "-o", path, *named), 2, twice)

@@ -565,7 +565,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -l spam -r -d 'Read PATH as spam'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -l ham -r -d 'Read PATH as ham'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -l label -r -d 'Read PATH as class NAME'
-complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -s o -l output -r -d 'The .npz file to write'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -s o -l output -r -d 'The .npz or .csv file to write'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -l binary -d 'Write whether a token occurs, and not how often'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -l vocabulary -r -d 'Count only the tokens in FILE'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from vectorize' -l min-df -x -d 'Drop tokens of fewer than N documents'
