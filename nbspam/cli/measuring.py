@@ -193,7 +193,8 @@ def print_trial(
 ) -> None:
     """Judge, and show the trial in a form; files that cannot be written are refused first."""
     _check_places(form)
-    what = _described(sources, way)
+    stated = (f"{name} {value}".strip() for name, value in way.stated.items())
+    what = " ".join([*sources, *stated])  # the title of pictures
     draw = None if form.plot is None else _drawing(form.plot, what)
     witness = None
     if form.report is not None:
@@ -325,11 +326,6 @@ def _trial_of_items(
     return judging.judge_split(items, test_items, settings, jobs, with_curve, witness)
 
 
-def _described(sources: tuple[str, ...], way: TrainingWay) -> str:
-    """Return the title of a picture: the data, and the way of judging."""
-    return " ".join([*sources, *(f"{name} {value}".strip() for name, value in way.stated.items())])
-
-
 def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
     """Return a function that draws a trial; raises UsageError before any work is done.
 
@@ -425,7 +421,7 @@ def _tuning_text(tuning: "Tuning", noun: str) -> str:
         "",
         f"{'spam from':>10}{'ham up to':>11}{'fp':>8}{'fn':>8}{'unsure':>8}{'cost':>12}",
     ]
-    lines += [_trade_off_row(row) + _mark(row, tuning) for row in tuning.table]
+    lines += [_trade_off_row(row, tuning) for row in tuning.table]
     lines += [
         "",
         f"by the costs  {_cutoffs(tuning.derived)}   cost {tuning.derived.cost:,.1f}",
@@ -436,19 +432,15 @@ def _tuning_text(tuning: "Tuning", noun: str) -> str:
     return "\n".join(lines)
 
 
-def _trade_off_row(row: "TradeOff") -> str:
+def _trade_off_row(row: "TradeOff", tuning: "Tuning") -> str:
+    """Return a row, with a remark if its spam cutoff is that of the costs, or the one found."""
     cutoffs, false_positives, false_negatives, unsure, cost = row
+    names = {"by the costs": tuning.derived, "found": tuning.found}
+    marks = [name for name, each in names.items() if each.cutoffs.spam == cutoffs.spam]
     return (
         f"{cutoffs.spam:>10.4f}{cutoffs.ham:>11.4f}{false_positives:>8,}{false_negatives:>8,}"
-        f"{unsure:>8,}{cost:>12,.1f}"
-    )
-
-
-def _mark(row: "TradeOff", tuning: "Tuning") -> str:
-    """Return a remark if a row has the spam cutoff of the costs, or the one found."""
-    names = {"by the costs": tuning.derived, "found": tuning.found}
-    marks = [name for name, each in names.items() if each.cutoffs.spam == row.cutoffs.spam]
-    return "  " + ", ".join(marks) if marks else ""
+        f"{unsure:>8,}{cost:>12,.1f}  {', '.join(marks)}"
+    ).rstrip()
 
 
 def _cutoffs(row: "TradeOff") -> str:

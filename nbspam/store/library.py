@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -431,23 +431,19 @@ def vectors_of(
     labelled = (item if item.label is not None else item._replace(label="") for item in items)
     corpus, skipped = read_corpus(labelled, settings, jobs)
     tokens = [corpus.vocabulary.text(j) for j in range(len(corpus.vocabulary))]
-    X = corpus.X.astype(np.float64)
+    X = corpus.X.astype(np.float64).tocoo()
     if vocabulary is None:
-        often = X.astype(bool).sum(axis=0) >= min_df
-        wanted = sorted(token for token, kept in zip(tokens, often.tolist(), strict=True) if kept)
-    else:
-        wanted = list(vocabulary)
-    place = {token: j for j, token in enumerate(wanted)}
-    if len(place) < len(wanted):
+        often = np.bincount(X.col, minlength=len(tokens)) >= min_df
+        vocabulary = sorted(compress(tokens, often.tolist()))
+    place = {token: j for j, token in enumerate(vocabulary)}
+    if len(place) < len(vocabulary):
         raise UsageError("vectorize: a token stands twice in the vocabulary; name each once")
-    X = X.tocoo()
     column = np.array([place.get(token, -1) for token in tokens], np.int64)[X.col]
     kept = column >= 0
     counts = np.minimum(X.data[kept], 1.0) if binary else X.data[kept]
-    cells = counts, (X.row[kept], column[kept])
-    X = type(X)(cells, shape=(X.shape[0], len(wanted))).tocsr()
+    X = type(X)((counts, (X.row[kept], column[kept])), shape=(X.shape[0], len(place))).tocsr()
     labels = np.array(corpus.classes)[corpus.y].tolist()
-    return Vectors(X, wanted, labels, skipped)
+    return Vectors(X, list(vocabulary), labels, skipped)
 
 
 def write_vectors(found: Vectors, path: str) -> None:

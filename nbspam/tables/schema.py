@@ -334,17 +334,11 @@ def _numbers(records: Sequence[Record], column: Column, cells: list[str]) -> Flo
         elif is_number_cell(cell) and not (column.is_count and float(cell) < 0):
             numbers[i] = float(cell)
         else:
-            raise InputError(
-                f"{records[i].name}: {column.name} is {cell[:40]!r}, {_wrong(column)}"
-            )
+            right = "a number; correct the cell, or train with --categorical " + quote(column.name)
+            if column.is_count:
+                right = "a count from 0 up; correct the cell, or choose another --model"
+            raise InputError(f"{records[i].name}: {column.name} is {cell[:40]!r}, not {right}")
     return numbers
-
-
-def _wrong(column: Column) -> str:
-    """Return the end of the error about a cell of a column of numbers."""
-    if column.is_count:
-        return "not a count from 0 up; correct the cell, or choose another --model"
-    return f"not a number; correct the cell, or train with --categorical {quote(column.name)}"
 
 
 def in_intervals(X: Floats, schema: Schema) -> Floats:

@@ -279,7 +279,10 @@ def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int,
         hidden.remove(node)
         touched = [factor for factor in factors if node in factor.nodes]
         factors = [factor for factor in factors if node not in factor.nodes]
-        factors.append(_summed(_product(network, touched), node))
+        met = _product(network, touched)
+        axis = met.nodes.index(node)
+        nodes = met.nodes[:axis] + met.nodes[axis + 1 :]
+        factors.append(_scaled(nodes, met.table.sum(axis=axis), met.log_scale))
     left = _product(network, factors)
     table = left.table.transpose([left.nodes.index(target) for target in targets])
     return Factor(tuple(targets), table, left.log_scale)
@@ -327,12 +330,6 @@ def _product(network: Network, factors: Sequence[Factor]) -> Factor:
         table = table * factor.table.transpose(order).reshape(axes)
         log_scale += factor.log_scale
     return _scaled(nodes, table, log_scale)
-
-
-def _summed(factor: Factor, node: int) -> Factor:
-    axis = factor.nodes.index(node)
-    nodes = tuple(n for n in factor.nodes if n != node)
-    return _scaled(nodes, factor.table.sum(axis=axis), factor.log_scale)
 
 
 # --- a network as a classifier: the class is one of its variables ---------------------------
