@@ -129,7 +129,7 @@ class _Handler(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self):
-        self.selected, self.writes, self.idle_tag = None, False, None
+        self.selected, self.writes, self.following = None, False, 0
         with contextlib.suppress(CutError, OSError):
             self.send(self.server.greeting)
             while line := self.rfile.readline(1 << 20):
@@ -166,6 +166,9 @@ class _Handler(socketserver.StreamRequestHandler):
             return
         with server.changed:
             out, last = self.do(command, words)
+            if self.selected and self.selected.following > self.following:
+                self.following = self.selected.following
+                out += f"* {len(self.selected.messages)} EXISTS\r\n".encode()
             server.changed.notify_all()
         if number in server.cut_after:
             raise CutError
@@ -261,6 +264,7 @@ class _Handler(socketserver.StreamRequestHandler):
         if place is None:
             return b"", "NO [NONEXISTENT] none"
         self.selected, self.writes = place, mode == "READ-WRITE"
+        self.following = place.following
         keywords = sorted({f for m in place.messages for f in m.flags if f[0] != "\\"})
         flags = " ".join([r"\Seen \Deleted", *keywords])
         lines = [f"* {len(place.messages)} EXISTS", "* 0 RECENT", f"* FLAGS ({flags})"]

@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.delivery.account_memory import (
-    DIGEST_FIELDS,
-    AccountMemory,
-    LeftMessage,
-    bytes_digest,
-    head_digest,
-)
+from nbspam.delivery.account_memory import AccountMemory, LeftMessage, with_digests
 from nbspam.delivery.maildir import (
     MOVING,
     SortedMessage,
@@ -120,6 +114,7 @@ class AccountSorter:
         self.report = SortingReport()
         self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
+        self._following: dict[str, int] = {}  # UIDNEXT of them; after moves, as this look made it
         self._found: list[PlacedMessage] = []  # new here, or with another keyword
         # Folder, UIDVALIDITY, and (n, 2) UIDs and digests of messages that are new here and need
         # nothing.  They may be all messages of an account, so none is an object.
@@ -142,6 +137,10 @@ class AccountSorter:
             left = self.memory.left({each.digest for each in self._found})
             self._places_of = self._places_now({*left, *(digest for *_, digest in self._gone)})
             agreed = [e for e in self._found if self._consider(e, left.get(e.digest))]
+            if not self.choices.dry_run:
+                moving = {digest for digest, was in left.items() if was.place == MOVING}
+                moved = [e for e in agreed if e.place != "ham" and e.digest in moving]
+                self._drop_doubles(moved, moved)
             self._look_elsewhere()
             self._learn()
             if self._copied and not self.choices.dry_run:
@@ -191,6 +190,7 @@ class AccountSorter:
         """Find the messages that are new in a folder, have gone, or have another keyword."""
         session, place = self.session, self._places[folder]
         opened = session.open(folder, writes=folder == self.inbox and not self.choices.dry_run)
+        self._following[folder] = opened.following
         known = self.memory.known(folder, opened.validity)
         present = np.array(session.uids(), np.int64)
         is_there = np.isin(known[:, 0], present)
@@ -239,26 +239,11 @@ class AccountSorter:
     def _heads(
         self, opened: OpenFolder, uids: Sequence[int], place: str
     ) -> Iterator[PlacedMessage]:
-        """Yield messages with the digest of their head or, without Message-ID, of all bytes."""
-        without: dict[int, PlacedMessage] = {}
-        for head in self.session.heads(uids, DIGEST_FIELDS):
-            digest = head_digest(head.fields)
-            message = PlacedMessage(
-                opened.name,
-                opened.validity,
-                head.uid,
-                digest or 0,
-                place,
-                keyword_of(head.flags),
-                _SEEN in head.flags,
+        for head, digest in with_digests(self.session, uids):
+            keyword, is_read = keyword_of(head.flags), _SEEN in head.flags
+            yield PlacedMessage(
+                opened.name, opened.validity, head.uid, digest, place, keyword, is_read
             )
-            if digest is None:
-                without[head.uid] = message
-            else:
-                yield message
-        for batch in self.session.messages(list(without), MAX_MESSAGE):
-            for uid, data in batch.data.items():
-                yield without[uid]._replace(digest=bytes_digest(data))
 
     def _marked(
         self, opened: OpenFolder, known: NDArray[np.int64], place: str
@@ -452,10 +437,46 @@ class AccountSorter:
             with suppress(AccountRefusedError):  # somebody else was faster
                 self.session.make_folder(target)
         placed = self._moved(uids, target)
+        copies = [
+            each._replace(folder=target, validity=placed[each.uid][0], uid=placed[each.uid][1])
+            for each in messages
+            if each.uid in placed
+        ]
+        self._drop_doubles(copies, self._others_in(target, copies))
+        self._open(self.inbox)
         # Noted now, so that it is seen when the user moves it before the next look.
-        for validity in {validity for validity, _ in placed.values()}:
-            there = [(placed[e.uid][1], e.digest) for e in messages if e.uid in placed]
-            self.memory.note(target, validity, there)
+        for validity in {each.validity for each in copies}:
+            self.memory.note(target, validity, [(each.uid, each.digest) for each in copies])
+
+    def _others_in(self, target: str, copies: list[PlacedMessage]) -> list[PlacedMessage]:
+        """Return the messages, beside these, that came to a folder just before or in between."""
+        own = {each.uid for each in copies}
+        others = [each for each in self._found if each.folder == target]
+        first = self._following.get(target, 1)
+        following = self._following[target] = max(own, default=first - 1) + 1
+        if following - first > len(own):
+            opened = self.session.open(target)
+            between = self.session.uids("UID", f"{first}:{following - 1}")
+            others += self._heads(opened, [uid for uid in between if uid not in own], "")
+        return others
+
+    def _drop_doubles(self, copies: list[PlacedMessage], others: list[PlacedMessage]) -> None:
+        """Remove copies of which an equal one came to the same folder before.
+
+        If two devices move a message at the same time, each copies it.  The first copy stays.
+        """
+        first: dict[tuple[str, int], int] = {}
+        for each in sorted(others, key=attrgetter("uid")):
+            first.setdefault((each.folder, each.digest), each.uid)
+        for each in copies:
+            uid = first.get((each.folder, each.digest), each.uid)
+            if uid < each.uid:
+                with suppress(AccountRefusedError):  # no right to remove mail from this folder
+                    self.session.open(each.folder, writes=True)
+                    found = list(self.session.messages([uid, each.uid], MAX_MESSAGE))
+                    data = [d for batch in found if not batch.is_cut for d in batch.data.values()]
+                    if len(data) == 2 and data[0] == data[1]:
+                        self.session.remove([each.uid])
 
     def _moved(self, uids: list[int], target: str) -> dict[int, tuple[int, int]]:
         """Move messages; one by one if another client has removed some of them just now."""
@@ -464,14 +485,8 @@ class AccountSorter:
         except AccountRefusedError as error:
             if error.code != "EXPUNGEISSUED":
                 raise
-        placed: dict[int, tuple[int, int]] = {}
-        for uid in uids:
-            try:
-                placed |= self.session.move([uid], target)
-            except AccountRefusedError as error:
-                if error.code != "EXPUNGEISSUED":
-                    raise
-        return placed
+        some = [self._moved([uid], target) for uid in uids] if len(uids) > 1 else []
+        return {uid: where for placed in some for uid, where in placed.items()}
 
     def _verdicts(
         self, messages: list[PlacedMessage]
@@ -534,38 +549,3 @@ def keyword_of(flags: frozenset[str]) -> str:
     """Return the class that the flags of a message state: ham, spam, or "" for none or both."""
     said = [name for name, words in _FLAGS.items() if words & flags]
     return said[0] if len(said) == 1 else ""
-
-
-def move_noted(
-    session: AccountSession,
-    memory: AccountMemory,
-    message: PlacedMessage,
-    folder: str,
-    place: str,
-    day: int,
-) -> bool:
-    """Move a message that a person has marked to a folder; return whether it was moved.
-
-    The memory says at any moment where it may be, and finally that it was left there, so that no
-    sorter judges it or takes the move for a lesson.  place: ham, spam or unsure, the meaning of
-    the folder.  Raises NbspamError.
-    """
-    digest, uid = message.digest, message.uid
-    session.open(message.folder, writes=True)
-    head = next(session.heads([uid]), None)
-    if head is None:
-        return False
-    left = memory.left({digest}).get(digest, LeftMessage(""))
-    left = left._replace(place=message.place, keyword=keyword_of(head.flags))
-    placed = {uid: (message.validity, uid)}
-    if message.folder != folder:
-        memory.leave([(digest, left._replace(place=MOVING))], day)
-        try:
-            placed = session.move([uid], folder)
-        except AccountRefusedError:
-            memory.leave([(digest, left)], day)
-            raise
-    memory.leave([(digest, left._replace(place=place))], day)
-    for validity, number in placed.values():
-        memory.note(folder, validity, [(number, digest)])
-    return message.folder != folder

@@ -11,7 +11,7 @@ is not put aside: without it, old moves would be lessons again.
 import contextlib
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import chain
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from nbspam.delivery.maildir import MOVING
 from nbspam.disk import locked, make_file, make_folder, open_own, parent_folder, resolved
 from nbspam.errors import ModelFileError
+from nbspam.imap.session import AccountSession, MessageHead
+from nbspam.sources.files import MAX_MESSAGE
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
-DIGEST_FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
+_FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
 _VERSION = 1
@@ -56,11 +58,23 @@ class LeftMessage(NamedTuple):
     probability: float | None = None
 
 
-def head_digest(fields: bytes) -> int | None:
-    """Return the digest of a message's DIGEST_FIELDS, 63 bits; None if they have no Message-ID."""
-    if b"message-id:" not in fields.lower():
-        return None
-    return bytes_digest(b"\n".join(sorted(line for line in fields.split(b"\r\n") if line)))
+def with_digests(
+    session: AccountSession, uids: Sequence[int]
+) -> Iterator[tuple[MessageHead, int]]:
+    """Yield messages of the open folder with a digest of 63 bits.
+
+    It is that of their _FIELDS or, if these have no Message-ID, of all bytes.
+    """
+    without: dict[int, MessageHead] = {}
+    for head in session.heads(uids, _FIELDS):
+        if b"message-id:" in head.fields.lower():
+            lines = sorted(line for line in head.fields.split(b"\r\n") if line)
+            yield head, bytes_digest(b"\n".join(lines))
+        else:
+            without[head.uid] = head
+    for batch in session.messages(list(without), MAX_MESSAGE):
+        for uid, data in batch.data.items():
+            yield without[uid], bytes_digest(data)
 
 
 def bytes_digest(data: bytes) -> int:

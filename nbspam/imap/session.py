@@ -55,6 +55,7 @@ class OpenFolder(NamedTuple):
     name: str
     validity: int  # UIDVALIDITY; 0: the server states none, and UIDs mean nothing later
     n_messages: int
+    following: int  # UIDNEXT; 0 if the server does not state it
     keywords: frozenset[str]  # that its messages may have, in small letters
     takes_keywords: bool  # any new one may be set
 
@@ -105,6 +106,7 @@ class AccountSession:
             self.close()
             raise
         self.folder: OpenFolder | None = None
+        self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
 
     def __enter__(self) -> "AccountSession":
         return self
@@ -117,8 +119,6 @@ class AccountSession:
         with suppress(Exception):
             self._client.socket().settimeout(2)
             self._client.logout()
-        with suppress(Exception):
-            self._client.socket().shutdown(socket.SHUT_RDWR)
         with suppress(Exception):
             self._client.shutdown()
 
@@ -280,6 +280,7 @@ class AccountSession:
                     folder,
                     int(found.get(b"UIDVALIDITY", 0)),
                     int(found.get(b"EXISTS", 0)),
+                    int(found.get(b"UIDNEXT", 0)),
                     frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
                     "\\*" in permanent,
                 )
@@ -302,7 +303,9 @@ class AccountSession:
         Messages that are marked as deleted count as gone; with `deleted`, only they are found.
         """
         assert self.folder is not None
-        parts: list[array[int]] = []
+        if not criteria and not deleted:
+            self._listed = self.folder
+        found = array("L")
         # From the last window to the first: if others expunge messages in between, numbers fall,
         # so that a message may be in two windows, and none is missed.
         first = (max(self.folder.n_messages, 1) - 1) // _WINDOW * _WINDOW + 1
@@ -311,11 +314,8 @@ class AccountSession:
             with asking(self.url, "SEARCH"):
                 mark = "DELETED" if deleted else "UNDELETED"
                 uids = self._client.search([f"{first}:{last}", mark, *criteria])
-                parts.append(array("L", (uid for uid in map(int, uids) if 0 < uid < 1 << 32)))
+                found = array("L", (uid for uid in map(int, uids) if 0 < uid < 1 << 32)) + found
             first -= _WINDOW
-        found = array("L")
-        for part in reversed(parts):
-            found += part
         is_ordered = all(map(lt, found, islice(found, 1, None)))
         return found if is_ordered else array("L", sorted(set(found)))
 
@@ -391,8 +391,9 @@ class AccountSession:
         """Remove messages, and no others that are marked as deleted."""
         with asking(self.url, "STORE"):
             self._client.add_flags(list(uids), [b"\\Deleted"], silent=True)
-        with asking(self.url, "EXPUNGE"):
-            self._client.uid_expunge(list(uids))
+        if "UIDPLUS" in self.abilities:
+            with asking(self.url, "EXPUNGE"):
+                self._client.uid_expunge(list(uids))
 
     def mark(self, uids: Sequence[int], keyword: str, *without: str) -> None:
         """Set a keyword on messages, and take others from them."""
@@ -403,25 +404,26 @@ class AccountSession:
 
     # ---- waiting ----
 
-    def wait(self, seconds: float, wake: socket.socket) -> bool:
-        """Wait until something in the open folder changes, time is over, or `wake` is readable.
+    def wait(self, seconds: float, wake: socket.socket) -> None:
+        """Wait until the open folder changes, time is over, or `wake` is readable.
 
-        Returns whether a server with IDLE says that something has changed.
+        If mail has come since the folder was listed, return at once.
         """
         if "IDLE" not in self.abilities:
             select.select([wake], [], [], seconds)
-            return False
+            return
         client, wire = self._client, self._client.wire
         with asking(self.url, "IDLE"):
             client.idle()
-            changed, end = False, time.monotonic() + seconds
+            # SELECT says once how many messages there are; a second time means new mail.
+            is_old = len(wire.untagged_responses.get("EXISTS", ())) > 1
+            changed = is_old or self.folder != self._listed
+            end = time.monotonic() + seconds
             poller = select.poll()
             poller.register(client.socket(), select.POLLIN)
             poller.register(wake, select.POLLIN)
-            while not changed and (left := end - time.monotonic()) > 0:
-                # Bytes that came with the last answer wake no poll.
-                if changed := wire.has_unread:
-                    break
+            # Bytes that came with the last answer wake no poll.
+            while not (changed or wire.has_unread) and (left := end - time.monotonic()) > 0:
                 ready = [descriptor for descriptor, _ in poller.poll(left * 1000)]
                 if wake.fileno() in ready or not ready:
                     break
@@ -430,8 +432,7 @@ class AccountSession:
                 changed = any(map(_is_change, client.idle_check(0)))
                 if wire.n_read == n_before:
                     raise wire.abort(CLOSED)
-            changed = any(map(_is_change, client.idle_done()[1])) or changed
-        return changed
+            client.idle_done()
 
 
 def _tls_context(tls_ca: str | None) -> ssl.SSLContext:

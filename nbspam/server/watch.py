@@ -1,8 +1,8 @@
 """Watching accounts: for each, a thread and a connection that waits until something changes.
 
 A lost connection is reopened after a pause, which grows from a second to five minutes.
-Between changes nothing runs: IDLE is renewed only after 28 minutes, since connections that
-are silent for 30 may be cut.
+IDLE tells of changes in the inbox at once.  The other folders are looked at with it, or after ten
+minutes.
 """
 
 import random
@@ -22,7 +22,7 @@ from nbspam.imap.session import AccountSession
 from nbspam.server.metrics import VERDICTS, Log, ServerTally, milliseconds, open_metrics
 from nbspam.server.supervisor import notify
 
-_IDLE_SECONDS = 28 * 60.0
+_IDLE_SECONDS = 600.0
 _POLL_SECONDS = 60.0  # where a server has no IDLE
 _PAUSES = (1.0, 300.0)  # seconds before a connection is made again: at first, and at most
 

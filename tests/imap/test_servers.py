@@ -365,6 +365,24 @@ def test_new_mail_is_sorted_while_the_account_is_watched(kind, hides, trained_we
             assert process.poll() is None
 
 
+@pytest.mark.parametrize("hides", [(), ("MOVE",)])
+def test_two_devices_that_watch_an_account_move_each_message_once(
+    kind, hides, trained_well, tmp_path
+):
+    with mail_server(kind, hides=hides) as server:
+        devices = [
+            Box(server, shutil.copytree(trained_well, tmp_path / n) / "m.nbspam") for n in "12"
+        ]
+        with watching(devices[0]) as (_, one), watching(devices[1]) as (_, other):
+            server.put("INBOX", H[0])
+            until(lambda: all("verdict=ham" in each.read_text() for each in (one, other)))
+            for data in S:
+                server.put("INBOX", data)
+                time.sleep(0.2)
+            until(lambda: server.bodies("INBOX") == [H[0]])
+        assert sorted(server.bodies("Junk")) == sorted(S)
+
+
 def test_a_watched_account_comes_back_after_its_server(kind, trained_well, tmp_path):
     with mail_server(kind) as server:
         box = next(boxes(server, trained_well, tmp_path))

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import sys
 import threading
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -302,6 +303,40 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.parametrize(
+    ("is_first", "is_killed", "more", "said", "n_left"),
+    [
+        (True, False, b"", None, 1),
+        (False, False, b"", None, 2),  # the second copy is the other device's own
+        (True, True, b"", None, 1),
+        (False, True, b"", None, 1),
+        (True, False, b"another body\n", None, 2),
+        (True, False, b"", b"TAG NO [NOPERM] you may not\r\n", 2),
+    ],
+)
+def test_of_two_devices_that_move_a_message_at_once_the_first_copy_stays(
+    is_first, is_killed, more, said, n_left, box, monkeypatch
+):
+    box.server.answers["UID EXPUNGE"] = said
+    box.put("INBOX", S[0], S[1])
+    real = session.AccountSession.move
+
+    def move(self, uids, folder):
+        box.put("Junk", *[S[0] + more] * is_first)
+        placed = real(self, uids, folder)
+        box.put("Junk", *[S[0] + more] * (not is_first))
+        if is_killed:
+            raise Killed
+        return placed
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(session.AccountSession, "move", move)
+        assert box.sort().skipped == []
+    assert [box.sort().learned for _ in range(2)] == [[], []]
+    junk = [data.removesuffix(more) for data in box.where()["Junk"]]
+    assert (junk.count(S[0]), junk.count(S[1]), box.where()["INBOX"]) == (n_left, 1, [])
+
+
 def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     server, trained_well, tmp_path, quick_disk, monkeypatch
 ):
@@ -413,6 +448,44 @@ def test_metrics_without_their_library_are_one_line(box, nbspam, monkeypatch):
     assert complains(nbspam(*words), 2, "--metrics: needs", "pip install 'nbspam[serve]'")
 
 
+def watched(box, n_messages):
+    """Watch an account until so many messages are judged; return its notes and verdicts."""
+    told, judged, ended = [], [], threading.Event()
+
+    def answered(**facts):
+        judged.append(facts)
+        if len(judged) == n_messages:
+            watcher.end()
+
+    log = SimpleNamespace(
+        noted=lambda text, account: told.append((account, text)), answered=answered
+    )
+    watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
+    watcher.start()
+    watcher.join(PATIENCE)
+    assert ended.is_set()
+    assert watcher.error is None
+    return told, judged
+
+
+@pytest.mark.parametrize("step", ["_learn", "_act"])
+def test_mail_that_comes_during_a_look_is_sorted_at_once(step, box, monkeypatch):
+    box.put("INBOX", S[0], H[0])
+    box.sort()
+    box.move(H[0], "INBOX", "Junk")
+    box.put("INBOX", S[1])
+    coming, real = [S[2]], getattr(account.AccountSorter, step)
+
+    def call(self, *words):
+        box.put("INBOX", *coming)
+        coming.clear()
+        return real(self, *words)
+
+    monkeypatch.setattr(account.AccountSorter, step, call)
+    assert len(watched(box, 3)[1]) == 3
+    assert sorted(box.where()["Junk"]) == sorted([*S[:3], H[0]])
+
+
 def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, monkeypatch):
     looked_up, resolve = [], socket.getaddrinfo
 
@@ -425,21 +498,7 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     monkeypatch.setattr(socket, "getaddrinfo", no_network_at_first)
     monkeypatch.setattr(watch, "_PAUSES", (0.001, 0.001))
     box.put("INBOX", S[0])
-    told, judged, ended = [], [], threading.Event()
-
-    def answered(**facts):
-        judged.append(facts)
-        watcher.end()
-
-    log = SimpleNamespace(
-        noted=lambda text, account: told.append((account, text)), answered=answered
-    )
-    watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
-    watcher.start()
-    watcher.join(PATIENCE)
-
-    assert ended.is_set()
-    assert watcher.error is None
+    told, judged = watched(box, 1)
     assert len(told) == 2
     assert set(told) == {("ann@127.0.0.1", "127.0.0.1: no such host; check the name")}
     assert [each["verdict"] for each in judged] == ["spam"]

@@ -12,11 +12,13 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from nbspam.arrays import today
-from nbspam.delivery.account import PlacedMessage, move_noted
-from nbspam.delivery.account_memory import DIGEST_FIELDS, AccountMemory, bytes_digest, head_digest
+from nbspam.delivery.account import keyword_of
+from nbspam.delivery.account_memory import AccountMemory, LeftMessage, with_digests
+from nbspam.delivery.maildir import MOVING
 from nbspam.errors import LostError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
+from nbspam.imap.troubles import AccountRefusedError
 from nbspam.server.page.mailbox import PATIENCE, MailboxLetter, ReviewMailbox
 from nbspam.sources.files import MAX_MESSAGE, is_account
 
@@ -204,31 +206,43 @@ class AccountMailbox(ReviewMailbox):
                     found = there
                 if len(found) != 1:
                     return None
-                at, places = found[0], self._places()
-                if at.folder != folder:
-                    self._check_moves(session)
-                message = PlacedMessage(*at[:3], int(key, 16), places[at.folder], "", False)
-                is_moved = move_noted(session, memory, message, folder, places[folder], today())
-                return at.folder if is_moved else None
+                return self._move_noted(session, memory, int(key, 16), found[0], folder)
 
         return self._asked(moved)
+
+    def _move_noted(
+        self, session: AccountSession, memory: AccountMemory, digest: int, at: _Found, folder: str
+    ) -> str | None:
+        """Move a message that lies in one folder, and note it, so that `sort` learns nothing."""
+        places, day = self._places(), today()
+        if at.folder != folder:
+            self._check_moves(session)
+        session.open(at.folder, writes=True)
+        head = next(session.heads([at.uid]), None)
+        if head is None:
+            return None
+        left = memory.left({digest}).get(digest, LeftMessage(""))
+        left = left._replace(place=places[at.folder], keyword=keyword_of(head.flags))
+        placed = {at.uid: (at.validity, at.uid)}
+        if at.folder != folder:
+            memory.leave([(digest, left._replace(place=MOVING))], day)
+            try:
+                placed = session.move([at.uid], folder)
+            except AccountRefusedError:
+                memory.leave([(digest, left)], day)
+                raise
+        memory.leave([(digest, left._replace(place=places[folder]))], day)
+        for validity, uid in placed.values():
+            memory.note(folder, validity, [(uid, digest)])
+        return None if at.folder == folder else at.folder
 
 
 def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:
     """Yield messages of the open folder with their keys."""
     assert session.folder is not None
     name, validity = session.folder.name, session.folder.validity
-    without: dict[int, _Found] = {}
-    for head in session.heads(uids, DIGEST_FIELDS):
-        digest = head_digest(head.fields)
-        found = _Found(name, validity, head.uid, head.size, head.arrived)
-        if digest is None:
-            without[head.uid] = found
-        else:
-            yield f"{digest:016x}", found
-    for batch in session.messages(list(without), MAX_MESSAGE):
-        for uid, data in batch.data.items():
-            yield f"{bytes_digest(data):016x}", without[uid]
+    for head, digest in with_digests(session, uids):
+        yield f"{digest:016x}", _Found(name, validity, head.uid, head.size, head.arrived)
 
 
 def review_mailbox(path: str, model: str, book: AccessBook | None) -> ReviewMailbox:
