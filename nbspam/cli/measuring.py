@@ -203,6 +203,8 @@ def print_trial(
         witness = Witness()
     how = JudgingOptions(way, form.seed, bool(form.plot or form.report), witness)
     trial = options.trial_under(judged(how), prior, decision)
+    if trial.n_known:
+        output.warn(_known_text(trial, sources))
     output.report_skipped(trial.skipped, strict)
     interval_seed = form.seed if form.intervals else None
     _show(trial, form, interval_seed)
@@ -269,10 +271,7 @@ def trial_of_model(
     whole = load_classifier(model_path, whole=True) if how.with_curve else None
     smaller = () if whole is None else smaller_models(whole)
     knows = _memory_of(model_path, classifier)
-    trial = judge_classifier(classifier, items, jobs, smaller, how.witness, knows)
-    if trial.n_known:
-        output.warn(_known_text(trial, corpus.sources))
-    return trial
+    return judge_classifier(classifier, items, jobs, smaller, how.witness, knows)
 
 
 def _memory_of(model_path: str, classifier: "AnyClassifier") -> "Callable[[Item], bool] | None":

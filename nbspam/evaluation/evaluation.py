@@ -298,8 +298,7 @@ class Trial:
         """
         if self.is_known is None or self.is_known.all():
             return None
-        right = self.probability.argmax(axis=1) == self.y
-        return float(right[~self.is_known].mean())
+        return float((self.answers()[0] == self.y)[~self.is_known].mean())
 
     @property
     def probability(self) -> Floats:
