@@ -205,25 +205,12 @@ def posterior_after(prior: ArrayLike, likelihoods: ArrayLike) -> Floats:
     return weight
 
 
-def under_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floats:
-    """Return posteriors under a new prior, from posteriors under the old one.
-
-    probability: (n_docs, n_classes), as is the result.  old, new: (n_classes,).
-    Saerens, Latinne & Decaestecker (2002), eq. 4.
-
-    >>> under_prior([[0.5, 0.5]], old=[0.5, 0.5], new=[0.9, 0.1])
-    array([[0.9, 0.1]])
-    """
-    ratio = np.asarray(new, np.float64) / np.asarray(old, np.float64)
-    weight = np.asarray(probability, np.float64) * ratio
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
-
-
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
     """Return the shift of joint log-probabilities for a new prior, (n_classes,), nats.
 
-    The same as `under_prior`, but exact where probabilities have been rounded to 0 and 1.
-    Nothing (0) is added for a class whose old prior is 0.
+    Saerens, Latinne & Decaestecker (2002), eq. 4, in logarithms, which are exact where
+    probabilities have been rounded to 0 and 1.  Nothing (0) is added for a class whose old prior
+    is 0.
     """
     before, after = np.asarray(old, np.float64), np.asarray(new, np.float64)
     return np.asarray(np.log(np.divide(after, before, where=before > 0, out=before * 0 + 1)))
@@ -278,9 +265,11 @@ def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:
     Decaestecker (2002), eqs. 2.8 and 2.9.
     """
     new = np.maximum(old, _LEAST)
+    ratio = np.asarray(probability, np.float64) / new
     for _ in range(_MAX_STEPS):
         before = new
-        new = np.maximum(under_prior(probability, np.maximum(old, _LEAST), new).mean(0), _LEAST)
+        # The mean of the posteriors, without an array of them in every step.
+        new = np.maximum(before * ((1 / (ratio @ before)) @ ratio) / len(ratio), _LEAST)
         if np.abs(new - before).max() < _CHANGE:
             break
     return np.asarray(new / new.sum())

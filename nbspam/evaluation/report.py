@@ -143,9 +143,7 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
-    """Return how common each class is, one line per class; nothing for many classes."""
-    if len(classes) > N_SHARES:
-        return ""
+    """Return how common each class is, one line per class."""
     names = [printable_class(name) for name in classes]
     width = max(map(display_width, [*names, "share of documents, %"]))
     lines = [left("share of documents, %", width) + "   assumed      here  estimated\n"]
@@ -175,10 +173,12 @@ def trial_text(trial: Trial, seed: int | None = None) -> str:
     seed: of the bootstrap intervals; None leaves them out.
     """
     evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
-    shares = shares_of(trial.probability, trial.y, trial.prior)
-    blocks = [evaluation_text(evaluation, trial.noun), shares_text(shares, trial.classes)]
-    head = f"judged and then learned {ORDERS[trial.order]}\n" if trial.order else ""
-    return head + "\n".join(block for block in blocks if block)
+    text = f"judged and then learned {ORDERS[trial.order]}\n" if trial.order else ""
+    text += evaluation_text(evaluation, trial.noun)
+    if len(trial.classes) <= N_SHARES:
+        shares = shares_of(trial.probability, trial.y, trial.prior)
+        text += "\n" + shares_text(shares, trial.classes)
+    return text
 
 
 def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
