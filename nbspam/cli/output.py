@@ -105,6 +105,14 @@ def warn(line: str) -> None:
     click.echo(f"nbspam: {printable(line)}", err=True)
 
 
+def warn_of(lines: Sequence[str], of_more: str = "warned of") -> None:
+    """Print the first of these lines on standard error, and the number of the others."""
+    for line in lines[:_MAX_SKIPPED]:
+        warn(line)
+    if len(lines) > _MAX_SKIPPED:
+        warn(f"{of_more} {len(lines) - _MAX_SKIPPED:,} more")
+
+
 def at_terminal() -> bool:
     """Return whether a person can answer a question."""
     return sys.stdin is not None and sys.stdin.isatty()
@@ -183,10 +191,7 @@ def report_skipped(skipped: "Iterable[Skipped]", strict: bool = False) -> None:
     failures = list(skipped)
     if failures and strict:
         raise InputError(f"{failures[0].name}: {_reason(failures[0])} (--strict)")
-    for failure in failures[:_MAX_SKIPPED]:
-        warn(f"skipped {failure.name}: {_reason(failure)}")
-    if len(failures) > _MAX_SKIPPED:
-        warn(f"skipped {len(failures) - _MAX_SKIPPED} more")
+    warn_of([f"skipped {failure.name}: {_reason(failure)}" for failure in failures], "skipped")
 
 
 def _reason(failure: "Skipped") -> str:
@@ -298,8 +303,7 @@ def report_outcome(
     line of its own.
     """
     report_skipped(outcome.skipped)
-    for note in outcome.notes:
-        warn(note)
+    warn_of(outcome.notes)
     counts = {
         "learned": outcome.learned,
         "already known": outcome.already_known,

@@ -80,8 +80,7 @@ def labelled_table(
     data = read_table(inputs.records_of(*rows), settings)
     if is_quiet:
         return data
-    for note in data.notes:
-        output.warn(note)
+    output.warn_of(data.notes)
     output.report_skipped(data.skipped, strict)
     return data
 
@@ -110,8 +109,7 @@ def _learn_rows_by_em(
 
     rows = chain(records, without_class(others, settings.target))
     data = read_table(rows, settings, with_unlabelled=True)
-    for note in data.notes:
-        output.warn(note)
+    output.warn_of(data.notes)
     when = stopping(how.rounds, how.epsilon)
     return train_by_em(data.table, settings, weight, how.hard, when, how.restarts, how.seed)
 
