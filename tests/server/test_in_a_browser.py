@@ -122,7 +122,8 @@ def assert_looks_well(page):
         assert overflow(page) <= 0
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert colour == ("rgb(21, 24, 27)" if scheme == "dark" else "rgb(255, 255, 255)")
-        assert page.locator("button").first.bounding_box()["height"] >= 24  # pixels, to be hit
+        for each in page.locator("button:visible, a:visible").all()[:12]:
+            assert each.bounding_box()["height"] >= 24  # pixels, to be hit
         page.evaluate(  # axe takes seconds for many messages
             "document.querySelectorAll('ol.mail > li:nth-child(n+20)').forEach(e => e.remove())"
         )
@@ -296,6 +297,33 @@ def test_many_messages_scroll_and_have_pages(browser, mailbox):
         page.get_by_role("link", name="Previous").click()
         page.wait_for_url("**start=100")
         assert page.get_by_text("251 of 251 messages, here 101 to 200.").is_visible()
+
+
+def test_the_focus_is_seen_and_stays_with_its_message(browser, mailbox):
+    url, _, model = mailbox
+    with visited(browser, url) as (page, _):
+        wait_for_verdicts(page)
+        rows(page).nth(50).get_by_role("link").click()
+        page.set_viewport_size({"width": PHONE, "height": 300})
+        page.locator("form.one:focus").wait_for()
+        page.keyboard.press("ArrowDown")  # no message below: the page scrolls
+        patiently(page, lambda: page.evaluate("scrollY") > 0, lambda: None)
+        page.set_viewport_size({"width": SCREEN, "height": 800})
+        page.go_back()
+        page.locator("li:focus").wait_for()
+        assert focused(page) == f"number {N_MESSAGES - 50}"
+        patiently(page, lambda: 0 < top_of(page.locator("li:focus")) < 800, lambda: None)
+        page.emulate_media(forced_colors="active")  # where shadows and backgrounds are not drawn
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        pressed(page, "h")
+        bottom = page.evaluate("document.querySelector('.news').getBoundingClientRect().bottom")
+        for _ in range(30):
+            page.keyboard.press("Shift+Tab")
+            assert top_of(page.locator(":focus")) >= bottom
+        page.get_by_role("status").get_by_role("button", name="Undo").click()
+        page.get_by_text("Taken back").wait_for()
+        assert page.title().startswith(f"Taken back: number {N_MESSAGES - 50}")
+        assert told_at(model) == {}
 
 
 def test_a_phone_shows_mail_first_and_searches_by_a_click(browser, mailbox):

@@ -2,21 +2,13 @@
 // Keys for the messages of a page, while one of them has the focus.
 (() => {
   const rows = [...document.querySelectorAll(".mail > li, form.one")];
-  const here = rows.findIndex(row => "#" + row.id === location.hash);
-  let at = Math.max(here, 0);
-  const go = to => {
-    at = Math.min(Math.max(to, 0), rows.length - 1);
-    rows[at].focus();
-  };
   const press = (name, row) => {
     const next = document.querySelector("input[name=next]");
-    if (next) next.value = (rows[at + 1] || row).id;
-    const button = row.querySelector(`button[name=${name}]`);
-    if (button) button.click();
+    if (next) next.value = (rows[rows.indexOf(row) + 1] || row).id;
+    row.querySelector(`button[name=${name}]`)?.click();
   };
+  const steps = { ArrowDown: 1, ArrowUp: -1 };
   const keys = {
-    ArrowDown: () => go(at + 1),
-    ArrowUp: () => go(at - 1),
     s: row => press("spam", row),
     h: row => press("ham", row),
     u: row => (document.querySelector("#undo") || row.querySelector("button[name=undo]"))?.click(),
@@ -26,10 +18,16 @@
     const row = rows.find(each => each.contains(event.target));
     const isOwn = event.target === row || event.key !== "Enter";
     if (!row || !isOwn || event.ctrlKey || event.altKey || event.metaKey) return;
-    if (!Object.hasOwn(keys, event.key)) return;
+    const neighbour = rows[rows.indexOf(row) + steps[event.key]];
+    const act = neighbour ? () => neighbour.focus() : keys[event.key];
+    if (!act) return; // the browser's key: arrows scroll above the first row and below the last
     event.preventDefault();
-    at = rows.indexOf(row);
-    keys[event.key](row);
+    act(row);
   });
-  if (rows.length) go(at);
+  (rows.find(row => "#" + row.id === location.hash) || rows[0])?.focus();
+  // Back and a reload return to the row that had the focus, as they restore how far one scrolled.
+  document.addEventListener("focusin", event => {
+    const row = rows.find(each => each.contains(event.target));
+    if (row) history.replaceState(null, "", "#" + row.id);
+  });
 })();
