@@ -3,6 +3,7 @@
 Anybody can write an address, so its fields are checked before they choose messages (`View`).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
@@ -28,6 +29,7 @@ PAGE_SIZE = 100  # messages
 LABELS = ("unsure", "spam", "ham")
 _MAX_WORDS = 200  # characters
 _MAX_DIGITS = 9
+ROW_ID = re.compile("m[0-9a-f]{12}")
 _FOLDER = Path(__file__).with_name("templates")
 _COUNTED = {
     "lesson learned": "learned",
@@ -53,6 +55,7 @@ class View(NamedTuple):
 
     wanted: MessageFilter = MessageFilter()
     start: int = 0  # of how many messages before them
+    is_doubtful: bool = False  # the list is that of doubtful messages
 
     @property
     def query(self) -> str:
@@ -63,12 +66,14 @@ class View(NamedTuple):
             del fields["order"]
         if self.start:
             fields["start"] = str(self.start)
+        if self.is_doubtful:
+            fields = {"doubtful": "1"}
         return urlencode({name: value for name, value in fields.items() if value})
 
     @property
     def address(self) -> str:
         """The address of the list."""
-        return f"/?{self.query}" if self.query else "/"
+        return "/doubtful" if self.is_doubtful else f"/?{self.query}" if self.query else "/"
 
     def of(self, key: str) -> str:
         """Return the address of a message of the list; key: any text."""
@@ -88,17 +93,12 @@ def view_of(fields: Mapping[str, str]) -> View:
         order if order in LIST_ORDERS else MessageFilter().order,
     )
     is_number = start.isascii() and start.isdigit() and len(start) <= _MAX_DIGITS
-    return View(wanted, int(start) if is_number else 0)
+    return View(wanted, int(start) if is_number else 0, "doubtful" in fields)
 
 
 def row_id(key: str) -> str:
     """Return the identifier of a message's row in a page."""
     return "m" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
-def is_row_id(text: str) -> bool:
-    """Return whether a text is from `row_id`."""
-    return len(text) == 13 and text[0] == "m" and set(text[1:]) <= set("0123456789abcdef")
 
 
 class PageBar(NamedTuple):
@@ -221,7 +221,9 @@ def course_page(bar: PageBar, course: Course) -> str:
 def doubtful_page(bar: PageBar, state: DoubtSearch) -> str:
     """Return the page of messages that were probably learned in the wrong class."""
     age = _ago(time() - state.begun)
-    return filled("doubtful.html", bar=bar, view=View(), state=state, age=age, least=LEAST)
+    return filled(
+        "doubtful.html", bar=bar, view=View(is_doubtful=True), state=state, age=age, least=LEAST
+    )
 
 
 def percentage(probability: float) -> str:

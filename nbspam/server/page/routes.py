@@ -29,7 +29,7 @@ from nbspam.server.choices import Address, stranger
 from nbspam.server.connection import Desk
 from nbspam.server.page import pages
 from nbspam.server.page.mailbox import NoMailError, RemovedError
-from nbspam.server.page.pages import PAGE_SIZE, PageBar, guards, view_of
+from nbspam.server.page.pages import PAGE_SIZE, PageBar, View, guards, view_of
 from nbspam.server.page.reviewer import Reviewer
 from nbspam.server.rspamd import HttpConnection
 
@@ -111,7 +111,7 @@ async def refusal(request: Request) -> Response | None:
     if path == "/login" if posts else path == "/" and "token" in request.query_params:
         return None
     user = session.get("user")
-    if user is None or not admits(request, user):
+    if user is None or (user and not has_users(request)):
         return asked_to_log_in(request, _ENDED if posts else "")
     given = form.get("form", "").encode()
     if posts and not secrets.compare_digest(given, session["form"].encode()):
@@ -155,11 +155,6 @@ def has_users(request: Request) -> bool:
     """Return whether users have pages of their own."""
     reviewer = desk_of(request).reviewer
     return reviewer is not None and reviewer.mailboxes.has_users
-
-
-def admits(request: Request, user: str) -> bool:
-    """Return whether a user's token or session may be used."""
-    return user == "" or has_users(request)
 
 
 def bar_of(request: Request) -> PageBar:
@@ -262,7 +257,7 @@ async def log_in(request: Request) -> Response:
     assert access is not None
     token, wanted = form.get("token", "").strip(), form.get("next", "")
     user = access.user_of(request.query_params.get("token", token))
-    if user is None or not admits(request, user):
+    if user is None or (user and not has_users(request)):
         return asked_to_log_in(request, _WRONG)
     request.session.clear()
     request.session.update(user=user, form=secrets.token_urlsafe(16))
@@ -340,7 +335,7 @@ async def taught(request: Request, began: float) -> Response:
     form, user, reviewer = request.state.form, request.session["user"], reviewer_of(request)
     label = next((each for each in ("spam", "ham") if each in form), None)
     if label is not None:
-        lesson = await reviewer.tell(user, form[label], label, "doubtful" in form)
+        lesson = await reviewer.tell(user, form[label], label, origin_of(form).is_doubtful)
     elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
         lesson = await reviewer.undo(user, int(form["undo"]))
     else:
@@ -380,18 +375,21 @@ async def list_sender(request: Request) -> Response:
     return led_to(address_after(form, form[verb]))
 
 
+def origin_of(form: Mapping[str, str]) -> View:
+    """Return the list from which a form comes."""
+    return view_of(dict(parse_qsl(form.get("back", ""), keep_blank_values=True)))
+
+
 def address_after(form: Mapping[str, str], key: str) -> str:
     """Return the address to which a form redirects: the list or message that it came from.
 
     key: of the message that was taught.
     """
-    if "doubtful" in form:
-        return "/doubtful"
-    view = view_of(dict(parse_qsl(form.get("back", ""), keep_blank_values=True)))
+    view = origin_of(form)
     if "page" in form:  # it was told from the page of that message
         return view.of(form["page"])
     place = form.get("next", "")
-    return f"{view.address}#{place if pages.is_row_id(place) else pages.row_id(key)}"
+    return f"{view.address}#{place if pages.ROW_ID.fullmatch(place) else pages.row_id(key)}"
 
 
 # ---- the connections of browsers ----

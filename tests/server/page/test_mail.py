@@ -11,7 +11,7 @@ from maildirs import key_of, put, written
 from markup import Page
 from nbspam.server.page import pages
 from nbspam.server.page.database import MessageFilter
-from nbspam.server.page.pages import View, is_row_id, row_id, view_of
+from nbspam.server.page.pages import ROW_ID, View, row_id, view_of
 
 GONE = "This message is not there any more"
 HOSTILE = '"><script>document.title = 1</script><img src=x onerror=alert(1)>\u202e'
@@ -54,10 +54,10 @@ def test_any_fields_become_a_view_whose_addresses_say_the_same(fields, key):
 
 @given(TEXTS, TEXTS)
 def test_places_of_messages_are_told_apart_and_known_again(key, other):
-    assert is_row_id(row_id(key))
+    assert ROW_ID.fullmatch(row_id(key))
     assert (row_id(key) == row_id(other)) == (key == other)
     for text in ("", "m", "m123", "n97b8bdb906c4", "m97B8bdb906c4", "m97b8bdb906c\n"):
-        assert not is_row_id(text)
+        assert not ROW_ID.fullmatch(text)
 
 
 # ---- what is shown ----
@@ -183,6 +183,15 @@ def test_a_message_without_a_subject_is_named_so(page, box):
     assert "Learned as spam: (no subject) just now" in page.shown().text
     page.tell(undo="1")
     assert "Taken back: (no subject)" in page.shown().text
+
+
+def test_a_text_from_right_to_left_turns_nothing_around_it(page, box):
+    put(box, 1, "From: أحمد <a@a.example>\nSubject: اجتماع 3\n\nغدا\n".encode())
+    for address in ("/", f"/message?key={key_of(1)}"):
+        text = page.get(address).text
+        assert "<bdi>اجتماع 3</bdi>" in text
+        assert "<bdi>أحمد &lt;a@a.example&gt;</bdi>" in text
+    assert '<p dir="auto"><b dir="ltr">Text:</b> غدا' in text  # our title does not decide
 
 
 def test_hostile_heads_are_text(page, box):
