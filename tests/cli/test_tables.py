@@ -210,7 +210,7 @@ def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path
     rows = "".join(f"{ord(c)}.5,{c}\n" * 2 for c in "abcdefg")
     (tmp_path / "t.csv").write_text("x,y\n" + rows)
     err = table(*train)[2]
-    assert (err.count("variance zero"), err.endswith("\nnbspam: warned of 2 more\n")) == (5, True)
+    assert (err.count("variance zero"), "nbspam: warned of 2 more\n" in err) == (5, True)
 
 
 def test_a_number_far_from_all_others_is_explained_without_overflow(table, model, tmp_path):
