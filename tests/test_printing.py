@@ -8,39 +8,27 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.printing import (
-    Extent,
-    amount_text,
-    clipped,
-    display_width,
-    left,
-    printable,
-    readable_json,
-    right,
-    tracked,
-    watched,
-    write_lines,
-)
+from nbspam import printing
 
 
 @given(st.text(st.characters()))
 @example("\udc80\x1b]0;title\x07\u202e\u2066\u200b\ufeff\x85\u2028\U000e0041\n")
 def test_printable_leaves_nothing_that_acts_on_a_terminal(text):
-    shown = printable(text)
+    shown = printing.printable(text)
     assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    assert printable(shown) == shown
+    assert printing.printable(shown) == shown
     shown.encode()
 
 
 def test_printable_escapes_what_it_replaces_and_nothing_else():
-    assert printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
-    assert printable("Grüße, 好瓜 \\n 🙂") == "Grüße, 好瓜 \\n 🙂"
+    assert printing.printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
+    assert printing.printable("Grüße, 好瓜 \\n 🙂") == "Grüße, 好瓜 \\n 🙂"
 
     raw = io.BytesIO()
-    write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
+    printing.write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
     assert raw.getvalue() == b"caf\\udce9 \xc3\xa9\n"
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
-    write_lines(["é 好"], ascii_only)
+    printing.write_lines(["é 好"], ascii_only)
     ascii_only.flush()
     assert ascii_only.buffer.getvalue() == b"\\xe9 \\u597d\n"
 
@@ -48,11 +36,11 @@ def test_printable_escapes_what_it_replaces_and_nothing_else():
 @given(st.text(st.characters()))
 @example("好瓜\udc80\x7f\x1b\u202e\U000e0041")
 def test_json_shows_every_letter_and_escapes_what_acts_on_a_terminal(text):
-    shown = readable_json({text: [text]})
+    shown = printing.readable_json({text: [text]})
     assert shown.isprintable()
     assert json.loads(shown) == {text: [text]}
-    assert json.loads(readable_json(text, "ascii").encode("ascii")) == text
-    assert readable_json({"好瓜": "是 é"}) == '{"好瓜": "是 é"}'
+    assert json.loads(printing.readable_json(text, "ascii").encode("ascii")) == text
+    assert printing.readable_json({"好瓜": "是 é"}) == '{"好瓜": "是 é"}'
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n")), max_size=5))
@@ -62,7 +50,7 @@ def test_any_line_can_be_written_to_any_stream(encoding, lines):
     raw, memory = io.BytesIO(), io.StringIO()
     text = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="")
     for stream in (raw, memory, text):
-        write_lines(lines, stream)
+        printing.write_lines(lines, stream)
     text.flush()
 
     utf8 = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
@@ -88,9 +76,9 @@ def test_any_line_can_be_written_to_any_stream(encoding, lines):
     ],
 )
 def test_the_width_of_text_in_a_terminal(text, width):
-    assert display_width(text) == width
-    assert left(text, 6) == text + " " * (6 - width)
-    assert right(text, 6) == " " * (6 - width) + text
+    assert printing.display_width(text) == width
+    assert printing.left(text, 6) == text + " " * (6 - width)
+    assert printing.right(text, 6) == " " * (6 - width) + text
 
 
 @pytest.mark.parametrize(
@@ -98,8 +86,8 @@ def test_the_width_of_text_in_a_terminal(text, width):
     [("ham", "ham"), ("spammer", "spam…"), ("垃圾邮件", "垃圾…"), ("邮" * 9, "邮邮…")],
 )
 def test_text_is_cut_to_columns_of_a_terminal(text, shown):
-    assert clipped(text, 5) == shown
-    assert display_width(shown) <= 5
+    assert printing.clipped(text, 5) == shown
+    assert printing.display_width(shown) <= 5
 
 
 def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp_path):
@@ -111,17 +99,17 @@ def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp
     ends = ("value", "(类)", "大小=小")
     starts = [line.removesuffix(end) for line, end in zip(factors, ends, strict=True)]
     assert starts != factors
-    assert len({display_width(start) for start in starts}) == 1
+    assert len({printing.display_width(start) for start in starts}) == 1
     values = nbspam("table", "explain", table)[1].splitlines()[1:3]
     starts = [values[0].removesuffix("value"), values[1].removesuffix("大小=小")]
     assert starts != values
-    assert len({display_width(start) for start in starts}) == 1
+    assert len({printing.display_width(start) for start in starts}) == 1
 
 
 def test_one_thing_is_told_in_the_singular():
-    said = [amount_text(n, "messages") for n in (0, 1, 2, 1024)]
+    said = [printing.amount_text(n, "messages") for n in (0, 1, 2, 1024)]
     assert said == ["0 messages", "1 message", "2 messages", "1,024 messages"]
-    assert [amount_text(n, "classes") for n in (1, 2)] == ["1 class", "2 classes"]
+    assert [printing.amount_text(n, "classes") for n in (1, 2)] == ["1 class", "2 classes"]
 
 
 def test_a_model_of_one_message_and_one_row_is_told_in_the_singular(nbspam, tmp_path):
@@ -132,7 +120,7 @@ def test_a_model_of_one_message_and_one_row_is_told_in_the_singular(nbspam, tmp_
 
 def test_whoever_watches_gets_the_things_their_name_and_their_number():
     things = [1, 2]
-    assert tracked(things, "things") is things
+    assert printing.tracked(things, "things") is things
 
     seen = []
 
@@ -141,12 +129,12 @@ def test_whoever_watches_gets_the_things_their_name_and_their_number():
             seen.append((what, extent.total(), thing))
             yield thing
 
-    with watched(watch):
-        assert list(tracked([7, 8], "numbers")) == [7, 8]
-        assert list(tracked(iter("a"), "letters")) == ["a"]
-        assert list(tracked(iter("b"), "letters", 5)) == ["b"]
-        assert list(tracked(iter("c"), "letters", Extent(lambda: 6))) == ["c"]
-    assert list(tracked([9], "numbers")) == [9]
+    with printing.watched(watch):
+        assert list(printing.tracked([7, 8], "numbers")) == [7, 8]
+        assert list(printing.tracked(iter("a"), "letters")) == ["a"]
+        assert list(printing.tracked(iter("b"), "letters", 5)) == ["b"]
+        assert list(printing.tracked(iter("c"), "letters", printing.Extent(lambda: 6))) == ["c"]
+    assert list(printing.tracked([9], "numbers")) == [9]
 
     assert seen == [
         ("numbers", 2, 7),

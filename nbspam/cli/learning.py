@@ -217,12 +217,7 @@ def relabel_command(
     "prune", cls=Command, first=("--min-df", "--older-than", "--half-life", "--model-file")
 )
 @options.model_option
-@click.option(
-    "--min-df",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Drop tokens that occur in fewer than N messages.",
-)
+@options.count_option("--min-df", help="Drop tokens that occur in fewer than N messages.")
 @click.option(
     "--older-than",
     type=click.IntRange(min=0),

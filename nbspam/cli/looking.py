@@ -463,11 +463,8 @@ mixture_options = options.filling(
         type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
         help="Weight of a token that occurs several times in a document.",
     ),
-    click.option(
-        "--min-df",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Drop tokens that occur in fewer than N documents.  [default: 2]",
+    options.count_option(
+        "--min-df", help="Drop tokens that occur in fewer than N documents.  [default: 2]"
     ),
 )
 

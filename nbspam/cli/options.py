@@ -290,6 +290,11 @@ def filling(
     return decorated
 
 
+def count_option(*names: str, help: str) -> frame.Decorator:
+    """Return an option whose value is a whole number N from 1 up."""
+    return click.option(*names, type=click.IntRange(min=1), metavar="N", help=help)
+
+
 access_options = frame.titled(
     frame.ACCOUNTS,
     click.option(
@@ -340,12 +345,8 @@ strict_option = frame.titled(
 )
 _jobs_option = frame.titled(
     frame.COMMON,
-    click.option(
-        "-j",
-        "--jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Number of processes to work in.  [default: one for each core]",
+    count_option(
+        "-j", "--jobs", help="Number of processes to work in.  [default: one for each core]"
     ),
 )
 
@@ -518,10 +519,8 @@ def report_option(what: str) -> frame.Decorator:
 
 def report_options(what: str) -> tuple[frame.Decorator, frame.Decorator]:
     """Return the options of a report on an evaluation; what: it shows."""
-    per_week = click.option(
+    per_week = count_option(
         "--per-week",
-        type=click.IntRange(min=1),
-        metavar="N",
         help="In --report, say what the errors mean for N messages a week.  [default: for a"
         " thousand messages]",
     )

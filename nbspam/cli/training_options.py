@@ -82,10 +82,8 @@ _dependent_options = (
         help="Improve the first network by hill climbing.  [default: climb, except from"
         " --structure]",
     ),
-    click.option(
+    options.count_option(
         "--max-parents",
-        type=click.IntRange(min=1),
-        metavar="N",
         help="Give a variable at most N parents.  [default: 3, where tables stay small]",
     ),
 )
@@ -99,12 +97,7 @@ vocabulary_option = click.option(
 characters_option = click.option(
     "--characters/--no-characters", default=None, help="Make a token of every 1 to 5 characters."
 )
-min_df_option = click.option(
-    "--min-df",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Drop tokens of fewer than N documents.",
-)
+min_df_option = options.count_option("--min-df", help="Drop tokens of fewer than N documents.")
 training_options = options.filling(
     SettingsChoices,
     "training",
@@ -162,13 +155,8 @@ training_options = options.filling(
         help="Leave headers, footers or quotes out of texts.",
     ),
     min_df_option,
-    click.option(
-        "--max-features",
-        "--features",
-        "max_features",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Keep the N most informative tokens.",
+    options.count_option(
+        "--max-features", "--features", "max_features", help="Keep the N most informative tokens."
     ),
     click.option(
         "--authserv-id",
@@ -185,10 +173,8 @@ bounds_options = options.filling(
     Bounds,
     "bounds",
     _TOKENS,
-    click.option(
+    options.count_option(
         "--max-tokens",
-        type=click.IntRange(min=1),
-        metavar="N",
         help="Count at most N tokens, and forget the rarest.  nbspam info says how much the"
         " counts may lack.  [default: all, of which a model of 160 MB keeps the most frequent]",
     ),
@@ -216,12 +202,7 @@ _hard_option = click.option(
 
 
 rounds_options = (
-    click.option(
-        "--rounds",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Stop EM after N rounds.  [default: when it converges]",
-    ),
+    options.count_option("--rounds", help="Stop EM after N rounds.  [default: when it converges]"),
     click.option(
         "--epsilon",
         type=options.FiniteRange(min=0, min_open=True),

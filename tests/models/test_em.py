@@ -15,34 +15,27 @@ from nbspam.models import (
     GaussianNB,
     MixedNB,
     MultinomialNB,
-)
-from nbspam.models.em import (
-    AT_CONVERGENCE,
-    Stopping,
-    UnlabelledDocuments,
-    climb,
-    completions,
-    mixture,
+    em,
 )
 from nbspam.models.network.network import log_marginals
 from support import examples
 
-ONCE = Stopping(most=1)
-EXACTLY = Stopping(change=0.0, gain=0.0)
+ONCE = em.Stopping(most=1)
+EXACTLY = em.Stopping(change=0.0, gain=0.0)
 # Five rounds of five tosses of an unknown coin (a common teaching example): heads, tails.
 TOSSES = np.array([[3, 2], [2, 3], [1, 4], [3, 2], [2, 3]])
 
 
 def expectation_maximization(
-    start, X, known=None, weight=1.0, hard=False, stopping=AT_CONVERGENCE
+    start, X, known=None, weight=1.0, hard=False, stopping=em.AT_CONVERGENCE
 ):
-    data = UnlabelledDocuments(start, start.classes_, X, known, weight, hard)
-    return climb(start, data, stopping)
+    data = em.UnlabelledDocuments(start, start.classes_, X, known, weight, hard)
+    return em.climb(start, data, stopping)
 
 
 def mixture_of(like, X, k, restarts=5):
-    data = UnlabelledDocuments(like, np.arange(k), X)
-    return mixture(data, k, np.random.default_rng(0), restarts)
+    data = em.UnlabelledDocuments(like, np.arange(k), X)
+    return em.mixture(data, k, np.random.default_rng(0), restarts)
 
 
 def two_coins(one, two):
@@ -118,8 +111,8 @@ def test_the_log_likelihood_sums_over_all_labels(seed, like):
 
 def test_a_small_change_or_a_small_gain_stops():
     model = two_coins(0.2, 0.7)
-    by_change = expectation_maximization(model, TOSSES, stopping=Stopping(0.05, 0.0))
-    by_gain = expectation_maximization(model, TOSSES, stopping=Stopping(0.0, 0.01))
+    by_change = expectation_maximization(model, TOSSES, stopping=em.Stopping(0.05, 0.0))
+    by_gain = expectation_maximization(model, TOSSES, stopping=em.Stopping(0.0, 0.01))
     assert by_change.steps[-1].change < 0.05 <= by_change.steps[-2].change
     assert by_gain.steps[-1].gain <= 0.01 * 5 < by_gain.steps[-2].gain
 
@@ -138,8 +131,8 @@ def test_zero_probabilities_and_more_components_than_documents_are_refused():
         mixture_of(BernoulliNB(), np.ones((2, 2)), 3)
 
 
-SIXTY_ROUNDS = Stopping(change=0.0, gain=0.0, most=60)
-LONG = Stopping(change=1e-12, gain=0.0, most=2000)
+SIXTY_ROUNDS = em.Stopping(change=0.0, gain=0.0, most=60)
+LONG = em.Stopping(change=1e-12, gain=0.0, most=2000)
 LEVELS = np.array([2, 3, 2])
 GRAPHS = {
     "naive": [[3], [3], [3], []],
@@ -181,11 +174,11 @@ def incomplete(draw, low=6):
 def data_of(like, table, hard=False):
     X, y, weight = table
     levels = LEVELS if isinstance(like, BayesianNetwork) else None
-    return completions(like, X, y, np.arange(2), weight, levels, hard)
+    return em.completions(like, X, y, np.arange(2), weight, levels, hard)
 
 
 def complete(first, data, *stopping):
-    return climb(data.maximise(data.expect(first).share), data, *stopping)
+    return em.climb(data.maximise(data.expect(first).share), data, *stopping)
 
 
 def start_of(like, table):
@@ -279,8 +272,8 @@ def test_three_coins_reach_the_textbooks_estimates_from_each_start(Model, start,
         rows, coins, sample_weight=[a * b, a * (1 - b), (1 - a) * c, (1 - a) * (1 - c)]
     )
     levels = np.array([2]) if Model is BayesianNetwork else None
-    data = completions(like, COIN_TOSSES, np.full(10, -1), np.arange(2), np.ones(10), levels)
-    fit = climb(first, data, SIXTY_ROUNDS)
+    data = em.completions(like, COIN_TOSSES, np.full(10, -1), np.arange(2), np.ones(10), levels)
+    fit = em.climb(first, data, SIXTY_ROUNDS)
 
     heads = np.exp(fit.model.predict_joint_log_proba([[1.0]])[0])
     prior = np.exp(fit.model.class_log_prior_)
@@ -302,7 +295,7 @@ def test_missing_cells_are_completed_as_an_oracle_completes_them():
     X, y = np.array(rows, float), np.zeros(len(rows), int)
     how = {"levels": [2, 2], "structure": [[], [0], []]}
     like = BayesianNetwork(estimate="mle", **how)
-    data = completions(like, X, y, np.arange(1), np.ones(24), np.array([2, 2]))
+    data = em.completions(like, X, y, np.arange(1), np.ones(24), np.array([2, 2]))
     fit = complete(BayesianNetwork(**how).fit(X, y), data, LONG)
     found = np.exp(fit.model.predict_joint_log_proba(np.array(list(p), float))[:, 0])
     np.testing.assert_allclose(found, list(p.values()), atol=1e-5)
@@ -310,7 +303,7 @@ def test_missing_cells_are_completed_as_an_oracle_completes_them():
 
 def test_a_component_cannot_shrink_to_a_point():
     X = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])
-    data = completions(GaussianNB(ddof=0), X, np.full(6, -1), np.arange(2), np.ones(6))
+    data = em.completions(GaussianNB(ddof=0), X, np.full(6, -1), np.arange(2), np.ones(6))
     model = data.maximise(np.eye(2)[[0, 0, 1, 1, 1, 1]])
     assert model.var_[0] == pytest.approx(1e-3 * X.var(), rel=1e-5)
 
@@ -319,11 +312,11 @@ def test_rows_that_miss_too_much_are_refused():
     X = np.full((2, 20), np.nan)
     like = BayesianNetwork(levels=[2] * 20, structure=[[]] * 21)
     with pytest.raises(UsageError, match="2,097,152 ways to fill in the missing cells, more than"):
-        completions(like, X, np.zeros(2, int), np.arange(1), np.ones(2), np.full(20, 2))
+        em.completions(like, X, np.zeros(2, int), np.arange(1), np.ones(2), np.full(20, 2))
 
 
 def test_zero_probabilities_are_refused():
     like = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0]], [0, 1])
-    data = completions(like, np.array([[1.0]]), np.array([-1]), np.arange(2), np.ones(1))
+    data = em.completions(like, np.array([[1.0]]), np.array([-1]), np.arange(2), np.ones(1))
     with pytest.raises(UsageError, match="give an alpha above 0"):
-        climb(like, data)
+        em.climb(like, data)
