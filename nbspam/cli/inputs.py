@@ -398,12 +398,12 @@ def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]
     absent = {column.name for column in schema.columns}
     for record in records:
         absent -= record.cells.keys()
-        for cell in unseen_cells(record, known):
+        for column, cell in unseen_cells(record, known):
             n_unseen += 1
             if n_unseen <= _MAX_UNSEEN:
                 warn(
-                    f"{cell.name}: {cell.column} is {cell.cell[:40]!r}, which training has not"
-                    " seen; taken for missing"
+                    f"{record.name}: {column} is {cell[:40]!r}, which training has not seen;"
+                    " taken for missing"
                 )
         yield record
     if n_unseen > _MAX_UNSEEN:

@@ -279,26 +279,20 @@ def sorted_cells(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(values))
 
 
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """A cell whose category was not seen in training; it counts as missing."""
-
-    name: str  # of the row
-    column: str
-    cell: str
-
-
 def categories(schema: Schema) -> dict[str, frozenset[str]]:
     """Return the categories of each column that holds categories."""
     return {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
 
 
-def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[Unseen]:
-    """Yield the cells of a row whose category is unknown; known: see `categories`."""
+def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str]]:
+    """Yield column and cell of a row's unknown categories, which are taken for missing.
+
+    known: see `categories`.
+    """
     for name, levels in known.items():
         cell = record.cells.get(name, "")
         if cell not in levels and not is_missing(cell):
-            yield Unseen(record.name, name, cell)
+            yield name, cell
 
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:
