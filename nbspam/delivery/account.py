@@ -180,6 +180,10 @@ class AccountSorter:
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:
                 self._places[folder] = place
+            elif folder is not None and self.choices.dry_run and not self.choices.tags:
+                self.report.notes.append(
+                    f"{self.account.url.account}: {folder}: no such folder; it would be made"
+                )
         self._places[self.inbox] = "ham"
         others = [
             e.name for e in folders if e.use not in _NO_LESSON and e.name not in self._places

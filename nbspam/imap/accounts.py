@@ -54,8 +54,14 @@ class ImapUrl(NamedTuple):
 
     @property
     def account(self) -> str:
-        """The account in messages and for secrets: USER@HOST."""
-        return f"{self.user}@{self.host}"
+        """The account in messages, notes and commands: USER@HOST, and an unusual port."""
+        return f"{self.user}@{self._server}"
+
+    @property
+    def _server(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        is_usual = self.port == _PORTS["imaps" if self.is_tls else "imap"]
+        return host if is_usual else f"{host}:{self.port}"
 
     def of_folder(self, folder: str) -> "ImapUrl":
         """Return the URL of a folder of the account."""
@@ -67,9 +73,7 @@ class ImapUrl(NamedTuple):
 
     def __str__(self) -> str:
         scheme = "imaps" if self.is_tls else "imap"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == _PORTS[scheme] else f":{self.port}"
-        text = f"{scheme}://{quote(self.user, safe='')}@{host}{port}/"
+        text = f"{scheme}://{quote(self.user, safe='')}@{self._server}/"
         text += quote(self.folder, safe=_SAFE).replace(" ", "%20")
         if self.uid is None:
             return text
@@ -134,7 +138,7 @@ class AccountAccess(NamedTuple):
 class AccessBook:
     """The access to all accounts of one call; each secret is typed once.
 
-    general: the access to accounts that have none of their own.  own: by USER@HOST.  before: a
+    general: the access to accounts that have none of their own.  own: by their names.  before: a
     book whose typed secrets are used again.
     """
 
@@ -155,14 +159,11 @@ class AccessBook:
     def secret_of(self, url: ImapUrl) -> AccountSecret:
         """Return the secret of an account; raises InputError and UsageError."""
         access = self.access_to(url)
-        if access.token_command:
-            return AccountSecret(
-                printed_secret("--token-command", access.token_command, url.account), is_token=True
-            )
-        if access.password_command:
-            return AccountSecret(
-                printed_secret("--password-command", access.password_command, url.account)
-            )
+        if command := access.token_command:
+            secret = printed_secret("--token-command", command, url.account)
+            return AccountSecret(secret, is_token=True)
+        if command := access.password_command:
+            return AccountSecret(printed_secret("--password-command", command, url.account))
         found = _credential(url) or _in_keyring(url)
         if found:
             return AccountSecret(found)
@@ -199,7 +200,7 @@ def _credential(url: ImapUrl) -> str:
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     if not folder or "/" in url.account:
         return ""
-    path = os.path.join(folder, url.account)
+    path = os.path.join(folder, f"{url.user}@{url.host}")  # systemd takes no colon
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             return stream.read(_MOST).partition("\n")[0].rstrip("\r")

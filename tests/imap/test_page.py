@@ -195,7 +195,7 @@ def test_a_refused_move_is_a_line_and_the_notes_stay_true(account, mailbox):
         mailbox.file(key, "spam")
     account.server.most = None
 
-    memory = AccountMemory(str(account.model), "ann@127.0.0.1")
+    memory = AccountMemory(str(account.model), f"ann@127.0.0.1:{account.server.port}")
     assert memory.moving() == set()
     assert memory.left({int(key, 16)})[int(key, 16)].place == "ham"
     memory.close()

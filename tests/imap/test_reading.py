@@ -137,7 +137,8 @@ def test_the_first_of_five_ways_gives_the_secret(tmp_path, monkeypatch):
 
     assert AccessBook(ways).secret_of(url) == ("token", True)
     ways = ways._replace(token_command=None)
-    assert AccessBook(AccountAccess(), {url.account: ways}).secret_of(url)[0] == url.account
+    for each in (url, url._replace(port=1993)):  # two servers of one host
+        assert AccessBook(AccountAccess(), {each.account: ways}).secret_of(each)[0] == each.account
     monkeypatch.setitem(sys.modules, "keyring", module)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     assert AccessBook().secret_of(url)[0] == "mail.example.org ann"
@@ -234,8 +235,8 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
         ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "INBOX: no such folder"),
         ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
         ({"before": "IMAP4rev1"}, "INBOX", "takes no tokens of OAuth2; give --password-command"),
-        ({}, "Nope", "ann@127.0.0.1: Nope: no such folder; there is INBOX, Junk, Trash"),
-        ({}, "Jnk", "ann@127.0.0.1: Jnk: no such folder; there is Junk"),
+        ({}, "Nope", "Nope: no such folder; there is INBOX, Junk, Trash"),
+        ({}, "Jnk", "Jnk: no such folder; there is Junk"),
         ({}, "", "names no folder; add one, such as"),
         ({}, "Trash", "no messages found; name another folder"),
         ({"UID SEARCH": b"TAG NO no\r\n"}, "INBOX", "the server refuses SEARCH"),

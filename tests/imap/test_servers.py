@@ -350,7 +350,7 @@ def test_new_mail_is_sorted_while_the_account_is_watched(kind, hides, trained_we
             until(lambda: "verdict=ham" in errors.read_text())
             assert server.bodies("Junk") == [S[0]]
             line = next(x for x in errors.read_text().splitlines() if "verdict=spam" in x)
-            name = f"account={server.user}@127.0.0.1 verdict=spam probability=0.9"
+            name = f"account={server.user}@127.0.0.1:{server.port} verdict=spam probability=0.9"
             assert line.startswith(name)
             assert f" moved={server.named('Junk')} ms=" in line
             if not hides:
@@ -391,7 +391,7 @@ def test_a_watched_account_comes_back_after_its_server(kind, trained_well, tmp_p
             until(lambda: "verdict=ham" in errors.read_text())
             server.restart()
             until(lambda: "connection lost" in errors.read_text())
-            name = f"{server.user}@127.0.0.1"
+            name = f"{server.user}@127.0.0.1:{server.port}"
             assert re.search(
                 rf"nbspam: {name}: connection lost .* \(account={name}\)\n", errors.read_text()
             )

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from accounts import DAY, Box, H, S, assert_sorted, fill, letter
-from fake_imap import AFTER, PASSWORD, FakeFolder
+from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_memory, account_setup
 from nbspam.imap import session
@@ -194,7 +194,8 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(box, nbspam):
     url = box.server.url(folder="INBOX;UIDVALIDITY=11/;UID=")
     junk = box.server.url(folder="Junk;UIDVALIDITY=12/;UID=1")
 
-    out = nbspam("sort", "--dry-run", box.server.url())[1]
+    status, out, err = nbspam("sort", "--dry-run", "--unsure-folder", "New", box.server.url())
+    assert (status, err.endswith("New: no such folder; it would be made\n")) == (0, True)
     assert out.splitlines() == [
         f"learn\tspam\t{junk}",
         f"move\tspam\t{url}1\tJunk",
@@ -223,6 +224,14 @@ def test_messages_are_known_again_when_a_folder_is_numbered_again_or_renamed(box
     assert box.sort().learned == ["ham"]
     box.server.folders["INBOX"].validity = 0  # the server states none
     assert [box.sort().judged for _ in range(2)] == [[], []]
+
+
+def test_two_servers_of_one_host_are_two_accounts(box):
+    with fake_server() as other:
+        for each in (box, Box(other, box.model)):
+            each.put("INBOX", S[0])
+            report = each.sort()
+            assert (report.judged, report.learned) == ([("spam", "Junk")], [])
 
 
 def test_mail_that_its_user_called_ham_stays_without_the_notes(server, trained_well, tmp_path):
@@ -437,7 +446,7 @@ def test_an_inbox_that_may_only_be_read_is_one_line(box, nbspam):
     box.server.answers["SELECT"] = (
         b"* 0 EXISTS\r\n* OK [READ-ONLY] look\r\nTAG OK [READ-ONLY] done\r\n"
     )
-    said = "ann@127.0.0.1: INBOX: may only be read; ask for the right to change it, or"
+    said = "INBOX: may only be read; ask for the right to change it, or"
     assert complains(nbspam("sort", box.server.url()), 1, said)
     assert nbspam("sort", "--dry-run", box.server.url())[0] == 0
 
@@ -500,7 +509,7 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     box.put("INBOX", S[0])
     told, judged = watched(box, 1)
     assert len(told) == 2
-    assert set(told) == {("ann@127.0.0.1", "127.0.0.1: no such host; check the name")}
+    assert set(told) == {(box.account().url.account, "127.0.0.1: no such host; check the name")}
     assert [each["verdict"] for each in judged] == ["spam"]
     for name, digits in (("probability", 6), ("ms", 2)):  # as in the log of `serve`
         assert judged[0][name] == round(judged[0][name], digits)
