@@ -11,6 +11,7 @@ Unless somebody watches, this costs nothing.
 import os
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from itertools import pairwise
 from math import isfinite
 from typing import Any, BinaryIO, NamedTuple, TextIO, TypeVar
 
@@ -25,11 +26,15 @@ def printable(text: str) -> str:
 
     Unprintable is what `str.isprintable` says: control and format characters,
     bidirectional overrides, lone surrogates, line separators, unassigned code points.
+    A joiner stays where words need it: behind letters from Arabic on, and emoji.
     """
     if text.isprintable():
         return text
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+        c
+        if c.isprintable() or (c in "\u200c\u200d" and before > "\u0600" and before.isprintable())
+        else c.encode("unicode_escape").decode("ascii")
+        for before, c in pairwise(f" {text}")
     )
 
 
@@ -87,7 +92,7 @@ def display_width(text: str) -> int:
     from unicodedata import category, east_asian_width
 
     return sum(
-        0 if category(c) in ("Mn", "Me") else 1 + (east_asian_width(c) in "FW") for c in text
+        0 if category(c) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(c) in "FW") for c in text
     )
 
 

@@ -12,17 +12,21 @@ from nbspam import printing
 
 
 @given(st.text(st.characters()))
+@example("ی\u200c\u200d\ud800\u200c")
 @example("\udc80\x1b]0;title\x07\u202e\u2066\u200b\ufeff\x85\u2028\U000e0041\n")
 def test_printable_leaves_nothing_that_acts_on_a_terminal(text):
     shown = printing.printable(text)
-    assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    acting = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert {c for c in shown if unicodedata.category(c) in acting} <= {"\u200c", "\u200d"}
     assert printing.printable(shown) == shown
     shown.encode()
 
 
 def test_printable_escapes_what_it_replaces_and_nothing_else():
     assert printing.printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
-    assert printing.printable("Grüße, 好瓜 \\n 🙂") == "Grüße, 好瓜 \\n 🙂"
+    for text in ("Grüße, 好瓜 \\n 🙂", "می\u200cخواهم", "क्\u200dष", "👩\u200d👧", "❤️\u200d🔥"):
+        assert printing.printable(text) == text
+    assert printing.printable("vi\u200cagra ی\u200c\u200c") == "vi\\u200cagra ی\u200c\\u200c"
 
     raw = io.BytesIO()
     printing.write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
@@ -71,6 +75,7 @@ def test_any_line_can_be_written_to_any_stream(encoding, lines):
         ("e\u0301", 1),
         ("ＡＢ", 4),
         ("ที่", 1),
+        ("می\u200cخواهم", 7),
         ("한글", 4),
         ("é", 1),
     ],
