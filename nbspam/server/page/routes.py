@@ -334,8 +334,9 @@ async def taught(request: Request, began: float) -> Response:
     """Learn a lesson, or take it back; began: on the monotonic clock, seconds."""
     form, user, reviewer = request.state.form, request.session["user"], reviewer_of(request)
     label = next((each for each in ("spam", "ham") if each in form), None)
+    is_doubtful = origin_of(form).is_doubtful
     if label is not None:
-        lesson = await reviewer.tell(user, form[label], label, origin_of(form).is_doubtful)
+        lesson = await reviewer.tell(user, form[label], label, is_doubtful)
     elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
         lesson = await reviewer.undo(user, int(form["undo"]))
     else:
@@ -348,9 +349,10 @@ async def taught(request: Request, began: float) -> Response:
     if lesson.unmoved is not None:
         why = f"The message was learned as {label}, but not moved: {lesson.unmoved}"
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, why)
-    if label is None:
+    if label is None or is_doubtful:  # the list of mail says what was learned last
         about = lesson.subject[:_MAX_SUBJECT] or "(no subject)"
-        request.session["done"] = f"Taken back: {about}"
+        what = "Taken back" if label is None else f"Learned as {label}"
+        request.session["done"] = f"{what}: {about}"
     return led_to(address_after(form, lesson.key))
 
 

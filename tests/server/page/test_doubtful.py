@@ -383,6 +383,7 @@ def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, 
     assert answer.status_code == 303
     assert answer.headers["location"].partition("#")[0] == address
     assert ("Back to the doubtful messages" in shown.text) == (where == "message")
+    assert f"Learned as {label}: number 1" in page.shown(address).text
     assert page.desk.teacher.known == {written(1): label}
     assert database.run("SELECT key, label FROM settled") == [(key_of(1), label)]
     assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2"]

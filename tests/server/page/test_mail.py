@@ -85,9 +85,10 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
     assert "3 of 3 messages." in page.shown().text
 
 
-def test_one_message_is_counted_in_the_singular(page, box):
-    put(box, 1)
+def test_one_message_is_counted_in_the_singular_and_has_no_time_in_an_mbox(page, box):
+    box.write_bytes(b"From a@a.example Thu Jan  1 00:00:00 2026\n" + written(1))
     assert "1 of 1 message." in page.shown().text
+    assert page.rows()[0].startswith("number 1 1@a.example ham (15.3 % spam)")
 
 
 @pytest.mark.parametrize(
