@@ -46,6 +46,7 @@ from nbspam.store.open import classifier_of, write_model_file
 # ---- rights: who can read or change a model, which holds words of private mail ----
 
 EVERYONE = "everyone on this machine"
+_WORDS = ("~", ".journal", ".share")  # endings of the other files with words of mail
 
 
 def writers(path: str) -> dict[str, list[str]]:
@@ -75,11 +76,11 @@ def _allowed(path: str, right: int) -> dict[str, list[str]]:
 
 
 def _files(path: str) -> Iterator[str]:
-    """Yield the model, its journal, and kept copies of both under other names."""
+    """Yield the model, its journal, kept copies of both, and its lessons for other hosts."""
     folder, name = os.path.split(path)
     for found in sorted(os.listdir(folder or os.curdir)):
         file = os.path.join(folder, found)
-        is_own = found == name or found.startswith((f"{name}~", f"{name}.journal"))
+        is_own = found == name or found.startswith(tuple(f"{name}{end}" for end in _WORDS))
         if is_own and not found.endswith(".lock") and stat.S_ISREG(os.lstat(file).st_mode):
             yield file
 

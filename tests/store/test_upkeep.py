@@ -111,13 +111,13 @@ def made(place, name="m", mode=0o600):
 
 def test_whoever_may_read_a_file_of_the_model_is_named(place):
     path = made(place)
-    journal = made(place, "m.journal", 0o644)
+    others = [made(place, name, 0o644) for name in ("m.journal", "m.share-wal")]
     older = made(place, "m~", 0o640)
     made(place, "m.lock", 0o644)
     made(place, "mail", 0o644)
 
     found = readers(path)
-    assert found.pop(EVERYONE) == [journal]
+    assert found.pop(EVERYONE) == others
     assert list(found.values()) == [[older]]
     assert next(iter(found)).startswith("group ")
 
