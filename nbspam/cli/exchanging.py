@@ -160,6 +160,7 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
 
 SHARE_OPTIONS = ("share", "share_password_command", "share_sync")
 SHARING = "Sharing lessons with other servers"
+_SILENT = 60  # seconds after which a host that lags is not compared with the others
 
 share_option = titled(
     SHARING,
@@ -315,16 +316,19 @@ def _print_status(log: "SharedLog", as_json: bool) -> None:
         output.echo_json({"log": log.name, "records": end.n_records, "hosts": hosts})
         return
     rows = [("host", "lag", "outbox", "skipped", "model", "heard")]
+    models: set[object] = set()  # None: lessons to read or send
     for name, facts in sorted(hosts.items()):
         read, told = facts.get("read"), facts.get("time")
         lag = max(end.n_records - read, 0) if isinstance(read, int) else "?"
         ago = max(int(time.time()) - told, 0) if isinstance(told, int) else "?"
-        heard = f"{ago} s ago"
         shown = (facts.get("outbox", "?"), facts.get("skipped", "?"), facts.get("model", "-"))
         outbox, skipped, model = (str(value)[:20] for value in shown)
-        rows.append((name, str(lag), outbox, skipped, model, heard))
+        rows.append((name, str(lag), outbox, skipped, model, f"{ago} s ago"))
+        if lag == 0:
+            models.add(facts.get("model"))
+        elif isinstance(ago, int) and ago <= _SILENT:  # a host that has gone keeps its line
+            models.add(None)
     output.echo_rows(rows)
-    models = {facts.get("model") for facts in hosts.values()}  # None: lessons to read or send
     if len(models - {None}) > 1:
         equal = "not equal now"
     else:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from contextlib import closing
 
 import pytest
@@ -82,14 +83,19 @@ def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_
         (("a", None), "not compared yet"),
         (("a", "b", None), "not equal now"),
         (("a", "a"), "equal"),
+        (("a", "a", "lags"), "not compared yet"),
+        (("a", "a", "gone"), "equal"),
     ],
 )
 def test_models_are_called_equal_once_every_host_has_told_its_digest(models, words, capsys):
     log = MemoryLog()
+    log.append([b"one"])
     for number, model in enumerate(models):
-        log.report(f"host{number}", {"read": 0, **({"model": model} if model else {})})
+        facts = {"read": 0 if model in {"lags", "gone"} else 1, "time": int(time.time())}
+        facts["time"] -= 3600 if model == "gone" else 0
+        log.report(f"host{number}", {**facts, **({"model": model} if model else {})})
     _print_status(log, False)
-    assert f"memory://log: 0 records; models {words}\n" in "".join(capsys.readouterr())
+    assert f"memory://log: 1 record; models {words}\n" in "".join(capsys.readouterr())
 
 
 def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(tmp_path):
