@@ -97,7 +97,6 @@ class Outbox:
                 self._base.executescript(_SCHEMA)
                 origin = [uuid4().hex]
                 self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", origin)
-                self.origin = self._fact("origin")
             except BaseException:  # not a file of SQLite
                 self._base.close()
                 raise
@@ -128,6 +127,12 @@ class Outbox:
         """Return a fact; "" if it was never noted."""
         found = self._base.execute("SELECT value FROM fact WHERE name = ?", [name]).fetchone()
         return "" if found is None else str(found[0])
+
+    @property
+    def origin(self) -> str:
+        """The identifier under which the log has this host's lessons."""
+        with self._used():
+            return self._fact("origin")
 
     def keep_users(self, folder: str) -> None:
         """Remember the folder of users' models, for other commands."""
@@ -261,10 +266,18 @@ class Outbox:
         rows = map(PendingLesson._make, found)
         return [row._replace(digest=row.digest % 2**64) for row in rows]
 
-    def note_sent(self, first: int, last: int) -> None:
-        """Note that the lessons with these numbers were sent."""
+    def note_sent(self, origin: str, first: int, last: int) -> None:
+        """Note that the lessons with these numbers were sent, unless the origin has changed."""
         with self._changed(_LATER) as base:
-            base.execute("UPDATE outbox SET sent = 1 WHERE number BETWEEN ? AND ?", [first, last])
+            if self._fact("origin") == origin:
+                numbers = "number BETWEEN ? AND ?"
+                base.execute(f"UPDATE outbox SET sent = 1 WHERE {numbers}", [first, last])
+
+    def change_origin(self) -> None:
+        """Have all lessons sent again, under another identifier."""
+        with self._changed() as base:
+            base.execute("UPDATE fact SET value = ? WHERE name = 'origin'", [uuid4().hex])
+            base.execute("UPDATE outbox SET sent = 0")
 
     def sync(self) -> LogPosition:
         """Force to disk how far this host has read, and return that."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from hashlib import file_digest
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from nbspam import __version__
 from nbspam.counts.ledger import LabelChange, LogProgress, respelt
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.disk import locked, make_folder, parent_folder, resolved
+from nbspam.disk import locked, make_folder, parent_folder, resolved, stamp_of
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sharing.logs import LogEnd, SharedLog
@@ -59,10 +59,14 @@ class SharedOutlet:
     """
 
     def __init__(self, path: str, woken: Callable[[], object] = lambda: None) -> None:
-        """Open the outbox; path: of the site's model."""
-        self.outbox = Outbox(resolved(path))
-        self._woken = woken
+        """Prepare; path: of the site's model."""
+        self._path, self._woken = path, woken
         self.last = 0  # the number of this process's last lesson
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """The outbox, opened by the first lesson: a damaged one does not stop a server."""
+        return Outbox(resolved(self._path))
 
     def attach(self, model: StoredModel, user: str = "") -> StoredModel:
         """Let a model's lessons go into the outbox, and return it."""
@@ -135,13 +139,8 @@ def _pending(
         filed[change.digest] = change
 
 
-class _ReadLessons(NamedTuple):
-    """Records that were read together."""
-
-    place: LogPosition  # behind them
-    seen: dict[str, int]
-    lessons: dict[str, list[SharedLesson]]  # by user
-    refusal: SharedLogError | None  # why the next record is not read
+class _CopiedOutboxError(SharedLogError):
+    """Another outbox has sent lessons under the origin of this one."""
 
 
 class Sharer:
@@ -154,24 +153,26 @@ class Sharer:
         """Open the outbox; path: of the site's model."""
         self.path, self.log = resolved(path), log
         self.outbox = Outbox(self.path)
-        self.host = f"{host}-{self.outbox.origin[:6]}"  # one host may serve several models
         self.model_of = opened
-        self._digest: tuple[int, str] = (-1, "")
+        self._host = host
+        self._digest: tuple[object, str] = (None, "")
 
     # ---- sending ----
 
     def send(self) -> int:
         """Append the next lessons of the outbox to the log; return how many there were."""
         with self.alone("sending"):
-            waiting = self.outbox.unsent(_AT_ONCE)
+            waiting, origin = self.outbox.unsent(_AT_ONCE), self.outbox.origin
             if waiting:
-                self.log.append([self._record(each) for each in waiting])
-                self.outbox.note_sent(waiting[0].number, waiting[-1].number)
+                host = self._name(origin)
+                heads = [(origin, each.number, host, each.user, each.settings) for each in waiting]
+                bodies = [each.lesson for each in waiting]
+                self.log.append(list(map(encode_lesson, heads, bodies)))
+                self.outbox.note_sent(origin, waiting[0].number, waiting[-1].number)
         return len(waiting)
 
-    def _record(self, pending: PendingLesson) -> bytes:
-        head = (self.outbox.origin, pending.number, self.host, pending.user, pending.settings)
-        return encode_lesson(head, pending.lesson)
+    def _name(self, origin: str) -> str:
+        return f"{self._host}-{origin[:6]}"  # one host may serve several models
 
     def alone(self, what: str) -> AbstractContextManager[None]:
         """Return the lock that lets one process of a host be "sending", or "reading"."""
@@ -189,13 +190,15 @@ class Sharer:
                 if not place.log:
                     self.outbox.note_read(place._replace(log=end.identity), {})
                 return 0
-            batch = self._read(place._replace(log=end.identity), records)
+            place, seen, of_users, refusal = self._read(place._replace(log=end.identity), records)
             noted: list[PendingLesson] = []
-            for user, lessons in batch.lessons.items():
-                noted += self._learn(user, lessons, batch.place.log)
-            self.outbox.note_read(batch.place, batch.seen, noted)
-        if batch.refusal is not None:
-            raise batch.refusal
+            for user, lessons in of_users.items():
+                noted += self._learn(user, lessons, place.log)
+            self.outbox.note_read(place, seen, noted)
+            if isinstance(refusal, _CopiedOutboxError):
+                self.outbox.change_origin()
+        if refusal is not None:
+            raise refusal
         return len(records)
 
     def _checked(self, place: LogPosition) -> LogEnd:
@@ -208,13 +211,21 @@ class Sharer:
         elif place.n_read < end.n_trimmed:
             n_missed = amount_text(end.n_trimmed - place.n_read, "records")
             why = f"this host has not read {n_missed} that the log has removed"
+        elif place.n_read > end.n_records:
+            why = "the log has lost records that this host has read"
         else:
             return end
         self.outbox.send_again(end.identity)
         raise SharedLogError(f"{self.log.name}: {why}; {again}")
 
-    def _read(self, place: LogPosition, records: Sequence[tuple[int, bytes]]) -> _ReadLessons:
-        before = self.outbox.seen()
+    def _read(
+        self, place: LogPosition, records: Sequence[tuple[int, bytes]]
+    ) -> tuple[LogPosition, dict[str, int], dict[str, list[SharedLesson]], SharedLogError | None]:
+        """Return the place behind records, what is seen there, lessons by user, and a refusal.
+
+        The refusal says why the next record is not read.
+        """
+        before, origin = self.outbox.seen(), self.outbox.origin
         seen: dict[str, int] = {}
         lessons: dict[str, list[SharedLesson]] = {}
         refusal: SharedLogError | None = None
@@ -223,7 +234,7 @@ class Sharer:
             try:
                 lesson = decode_lesson(record)
                 if lesson.number > seen.get(lesson.origin, before.get(lesson.origin, 0)):
-                    self._check(lesson, settings)
+                    self._check(lesson, settings, origin)
                     # Days never go back, so that all hosts agree on when a token came last.
                     day = max(lesson.change.day, place.day)
                     place = place._replace(day=day)
@@ -237,10 +248,18 @@ class Sharer:
                 refusal = error
                 break
             place = place._replace(position=position, n_read=place.n_read + 1)
-        return _ReadLessons(place, seen, lessons, refusal)
+        return place, seen, lessons, refusal
 
-    def _check(self, lesson: SharedLesson, settings: Callable[[str], str]) -> None:
+    def _check(self, lesson: SharedLesson, settings: Callable[[str], str], origin: str) -> None:
         """Raise if the models here cannot learn a lesson; settings: returns a user's."""
+        if lesson.origin == origin and all(
+            each.number != lesson.number
+            for each in self.outbox.pending(lesson.user, [lesson.change.digest])
+        ):
+            raise _CopiedOutboxError(
+                f"{self.outbox.path}: a copy of another host's, or an old one; its lessons are"
+                " sent again"
+            )
         try:
             model, expected = self.model_of(lesson.user), settings(lesson.user)
         except UsageError as error:  # a name that no user has here
@@ -299,12 +318,12 @@ class Sharer:
         }
         if is_quiet and not facts["lag"] and not facts["outbox"]:
             facts["model"] = self.digest()
-        self.log.report(self.host, facts)
+        self.log.report(self._name(self.outbox.origin), facts)
         return facts
 
     def digest(self) -> str:
         """Return a digest of all that lessons decide in the site's model."""
-        place = self.outbox.place().n_read
+        place = self.outbox.place().n_read, stamp_of(self.path)
         if self._digest[0] != place:
             state = self.model_of("").whole().to_state()
             state["memory"].pop("shared")  # it is this host's

@@ -1,6 +1,9 @@
 """Hosts that share a real log: Redis and PostgreSQL, killed, restarted, and full of rubbish."""
 
 import random
+import shutil
+import socket
+from contextlib import closing, suppress
 
 import pytest
 
@@ -173,7 +176,7 @@ def test_a_log_that_was_replaced_is_not_read_on(tmp_path):
     host.stop()
 
 
-def test_a_host_that_missed_trimmed_records_is_told_to_join(tmp_path):
+def test_a_host_that_missed_trimmed_records_or_alone_read_lost_ones_is_told_to_join(tmp_path):
     log = MemoryLog()
     hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
     hosts[0].teach(message(1), "ham")
@@ -183,8 +186,22 @@ def test_a_host_that_missed_trimmed_records_is_told_to_join(tmp_path):
 
     with pytest.raises(SharedLogError, match="has not read 1 record that the log has removed"):
         hosts[1].sharer.receive()
-    for host in hosts:
-        host.stop()
+    log.records.clear()  # after a failover
+    with pytest.raises(SharedLogError, match="the log has lost records that this host has read"):
+        hosts[0].sharer.receive()
+
+
+def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
+    pytest.importorskip("redis")
+    monkeypatch.setattr("nbspam.sharing.logs._PATIENCE", 0.1)
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        log = open_log(f"redis://127.0.0.1:{server.getsockname()[1]}/lessons")
+        with pytest.raises(SharedLogError, match="Timeout reading from socket; lessons wait"):
+            log.end()
+        server.setblocking(False)
+        server.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            server.accept()
 
 
 def test_another_version_is_refused_in_one_line_and_not_passed_over(tmp_path, monkeypatch):
@@ -278,3 +295,29 @@ def test_the_same_lesson_sent_twice_is_one(tmp_path):
     assert [host.opened("").filed(message(1)).label for host in hosts] == ["ham", "ham"]
     for host in hosts:
         host.stop()
+
+
+@pytest.mark.parametrize("is_read_first", [False, True])
+def test_lessons_of_a_copied_or_restored_host_are_sent_under_another_name(tmp_path, is_read_first):
+    log = MemoryLog()
+    host, other = (Host(tmp_path / name, "model", log) for name in ("host", "other"))
+    host.teach(message(0), "ham")
+    host.stop()
+    shutil.copytree(tmp_path / "host", tmp_path / "copy")
+    hosts = [host, other, Host(tmp_path / "copy", "model", log)]
+    host.start()
+    for n in range(1, 4):
+        host.teach(message(n), "spam")
+    host.sharer.exchange()
+    if is_read_first:
+        with pytest.raises(SharedLogError, match="a copy of another host's, or an old one; its"):
+            hosts[-1].sharer.exchange()
+    for n in range(4, 7):
+        hosts[-1].teach(message(n), "ham")
+    for each in 3 * hosts:
+        with suppress(SharedLogError):
+            each.sharer.exchange()
+
+    assert len({each.export() for each in hosts}) == 1
+    assert sorted(other.opened("").told().values()) == 4 * ["ham"] + 3 * ["spam"]
+    assert {each.sharer.outbox.size() for each in hosts} == {0}
