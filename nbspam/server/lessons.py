@@ -293,6 +293,7 @@ class Courier:
         self._taught = Event()  # there are lessons to send
         self._reads = False  # this worker is the one that reads the log
         self._said = ""
+        self._sends = True  # the last lessons reached the log
         self._sender = Thread(target=self._send, name="sender", daemon=True)
         self._sender.start()
         Thread(target=self._read, name="courier", daemon=True).start()
@@ -327,9 +328,11 @@ class Courier:
                 sharer = sharer or self._sharer()
                 while sharer.send():
                     pass
+                self._sends = True
                 if self._reads:
                     self._tally.set_gauge("share_outbox", sharer.outbox.size())
             except Exception as error:
+                self._sends = False
                 self._log_once(error)
                 self._ended.wait(_PAUSE)
                 seconds = _PAUSE
@@ -368,7 +371,12 @@ class Courier:
                 if now >= due:
                     site = sharer.model_of("")
                     facts = sharer.report(now - last > _QUIET)
-                    self._set_gauges(facts)
+                    if self._said and self._sends:
+                        self._said = ""
+                        self._service.log.noted("lessons are shared again")
+                    self._tally.set_gauge("share_connected", 1)
+                    for name in ("lag", "outbox", "read", "skipped"):
+                        self._tally.set_gauge(f"share_{name}", float(facts[name]))
                     if known != (facts.get("model"), site.stamp):
                         known = facts.get("model"), site.stamp
                         return_freed_memory()  # which fits and the digest took
@@ -383,11 +391,3 @@ class Courier:
                     self._tally.set_gauge("share_outbox", sharer.outbox.size())
                 self._log_once(error)
                 self._ended.wait(_PAUSE)
-
-    def _set_gauges(self, facts: dict[str, Any]) -> None:
-        if self._said:
-            self._said = ""
-            self._service.log.noted("lessons are shared again")
-        self._tally.set_gauge("share_connected", 1)
-        for name in ("lag", "outbox", "read", "skipped"):
-            self._tally.set_gauge(f"share_{name}", float(facts[name]))

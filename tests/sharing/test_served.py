@@ -3,11 +3,16 @@
 import os
 import signal
 import socket
+from unittest.mock import Mock
 
 import pytest
 
-from serving import serving, until
-from shared_logs import SERVERS, message
+from nbspam.errors import SharedLogError
+from nbspam.server import lessons
+from nbspam.server.choices import ShareChoices
+from nbspam.server.lessons import Courier, TaughtModels
+from serving import free_port, serving, until
+from shared_logs import SERVERS, Host, MemoryLog, message
 from support import run_nbspam
 
 pytestmark = pytest.mark.slow
@@ -103,6 +108,16 @@ def test_a_new_host_starts_from_a_snapshot(tmp_path, log):
     assert "not a snapshot" in nbspam("share", "join", str(tmp_path), "-m", f"{models[1]}3")
 
 
+def test_a_server_with_a_damaged_outbox_judges_and_refuses_lessons(tmp_path):
+    (folder,), (model,) = folders(tmp_path, 1)
+    (folder / "model.share").write_bytes(bytes(5000))
+    url = f"redis://127.0.0.1:{free_port()}/lessons"
+    with serving(model, folder, "--share", url, "--allow-tell", "-j", "1") as server:
+        assert server.ask(b"CHECK SPAMC/1.2\r\n\r\nlunch").startswith(b"SPAMD/1.1 0 EX_OK")
+        answer = server.ask(b"TELL SPAMC/1.5\r\nMessage-class: ham\r\nSet: local\r\n\r\nlunch")
+    assert b"model.share: file is not a database; make room or restore it" in answer
+
+
 def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, log):
     _, (model,) = folders(tmp_path, 1)
     mail = tmp_path / "1.eml"
@@ -153,3 +168,21 @@ def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, 
     assert len(set(readers)) == 3
     assert exports[0] == exports[1]
     assert exports[0].count('"message"') == 6
+
+
+def test_a_failure_is_logged_once_and_its_end_when_lessons_can_be_sent(tmp_path, monkeypatch):
+    log, said, reports = MemoryLog(), [], []
+    host = Host(tmp_path / "host", "model", log)
+    host.teach(message(1), "ham")
+    monkeypatch.setattr(lessons, "open_log", lambda *_: log)
+    monkeypatch.setattr(lessons, "_PAUSE", 0.01)
+    monkeypatch.setattr(log, "report", lambda *_: reports.append(said[:]))
+    monkeypatch.setattr(log, "append", failing := Mock(side_effect=SharedLogError("disk full")))
+    service = Mock(choices=Mock(model_path=host.path, users=None))
+    service.log.failed, service.log.noted = lambda *words: said.append(words), said.append
+    courier = Courier(service, ShareChoices("", None, False), TaughtModels(host.path, None))
+    until(lambda: len([each for each in reports if each]) > 2)
+    assert [what for what, _ in said] == ["lessons are not shared now"]
+    failing.side_effect = None
+    until(lambda: said[1:] == ["lessons are shared again"])
+    courier.end()
