@@ -40,6 +40,12 @@ class Cutoffs(NamedTuple):
         return HAM_AND_SPAM if self.unsure_cost is None else (*HAM_AND_SPAM, UNSURE)
 
     @property
+    def in_words(self) -> str:
+        """The probabilities as text, with as many digits as verdicts have."""
+        ham = "" if self.unsure_cost is None else f", ham up to {self.ham:.6f}"
+        return f"spam from {self.spam:.6f}{ham}"
+
+    @property
     def loss(self) -> Floats:
         """The cost of each action for each true class, shape (2, n_actions)."""
         unsure = [] if self.unsure_cost is None else [self.unsure_cost]

@@ -91,6 +91,7 @@ def test_cutoffs_in_numbers():
 
     assert labels == ["ham", "unsure", "unsure", "unsure", "spam"]
     assert cutoffs(10, 0.2) == Cutoffs(0.98, 0.2, fp_cost=10, unsure_cost=0.2)
+    assert cutoffs(1e5, 1e-6).in_words == "spam from 1.000000, ham up to 0.000001"
     assert cutoffs(1).labels(np.array([[0.5, 0.5], [0.51, 0.49]])) == ["spam", "ham"]
 
 

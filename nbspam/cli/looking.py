@@ -115,8 +115,8 @@ def _decision(path: str, classifier: "Classifier") -> str:
     if not isinstance(rule, Cutoffs):
         return "the most probable class"
     origin = "kept by `nbspam tune`" if is_tuned else "by the costs"
-    unsure = "" if rule.unsure_cost is None else f", ham up to {rule.ham:.4f}, unsure between"
-    return f"{by_itself}spam from {rule.spam:.4f}{unsure}; {origin}"
+    unsure = "" if rule.unsure_cost is None else ", unsure between"
+    return f"{by_itself}{rule.in_words}{unsure}; {origin}"
 
 
 @click.command("words", cls=Command, first=("--number", "--model-file", "--json"))

@@ -412,7 +412,7 @@ def tune_command(
 
 def _tuning_text(tuning: "Tuning", noun: str) -> str:
     """Return a tuning as text; noun: what was judged, in the plural."""
-    costs = tuning.derived.cutoffs
+    derived, found, costs = tuning.derived, tuning.found, tuning.derived.cutoffs
     priced = "" if costs.unsure_cost is None else f", unsure {costs.unsure_cost:g}"
     lines = [
         f"{amount_text(tuning.n_docs, noun)}; a miss costs 1, ham called spam"
@@ -423,28 +423,23 @@ def _tuning_text(tuning: "Tuning", noun: str) -> str:
     lines += [_trade_off_row(row, tuning) for row in tuning.table]
     lines += [
         "",
-        f"by the costs  {_cutoffs(tuning.derived)}   cost {tuning.derived.cost:,.1f}",
-        f"found         {_cutoffs(tuning.found)}   cost {tuning.found.cost:,.1f};"
+        f"by the costs  {derived.cutoffs.in_words}   cost {derived.cost:,.1f}",
+        f"found         {found.cutoffs.in_words}   cost {found.cost:,.1f};"
         f" {tuning.held_out_cost:,.1f} on held-out mail",
-        f"chosen        {_cutoffs(tuning.chosen)}",
+        f"chosen        {tuning.chosen.cutoffs.in_words}",
     ]
     return "\n".join(lines)
 
 
 def _trade_off_row(row: "TradeOff", tuning: "Tuning") -> str:
-    """Return a row, with a remark if its spam cutoff is that of the costs, or the one found."""
+    """Return a row, with a remark if its cutoffs are those of the costs, or those found."""
     cutoffs, false_positives, false_negatives, unsure, cost = row
     names = {"by the costs": tuning.derived, "found": tuning.found}
-    marks = [name for name, each in names.items() if each.cutoffs.spam == cutoffs.spam]
+    marks = [name for name, each in names.items() if each == row]
     return (
-        f"{cutoffs.spam:>10.4f}{cutoffs.ham:>11.4f}{false_positives:>8,}{false_negatives:>8,}"
+        f"{cutoffs.spam:>10.6f}{cutoffs.ham:>11.6f}{false_positives:>8,}{false_negatives:>8,}"
         f"{unsure:>8,}{cost:>12,.1f}  {', '.join(marks)}"
     ).rstrip()
-
-
-def _cutoffs(row: "TradeOff") -> str:
-    spam, ham = row.cutoffs.spam, row.cutoffs.ham
-    return f"spam from {spam:.4f}" + (f", ham up to {ham:.4f}" if ham < spam else "")
 
 
 def _tuning_json(tuning: "Tuning") -> dict[str, object]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.cli.measuring import _tuning_text
 from nbspam.decision import Cutoffs, cutoffs
 from nbspam.errors import UsageError
 from nbspam.evaluation.choosing import cheapest_cutoffs, compare, sign_test, trade_off, tune
@@ -183,6 +184,10 @@ def test_the_table_holds_both_cutoffs_and_moves_one_way():
     assert {tuning.derived.cutoffs.spam, tuning.found.cutoffs.spam} <= set(shown)
     positives = [row.false_positives for row in tuning.table]
     assert positives == sorted(positives, reverse=True)
+    # Only a row with both cutoffs is called by their name.
+    text = _tuning_text(tune(random_trial(0, bias=3.0), cutoffs(5, 0.3)), "texts")
+    assert "by the costs" not in text.split("\n\n")[1]
+    assert "0.993940   0.900250       4      17     137        78.1  found\n" in text
 
 
 # --- the command --------------------------------------------------------------------------
