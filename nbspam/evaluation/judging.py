@@ -112,17 +112,20 @@ def _answers_to(
     return answers
 
 
-def folds(y: Integers, k: int | str, seed: int) -> Integers:
+def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int) -> Integers:
     """Return the fold of each document in k stratified folds, shape (n_docs,).
 
-    k: a number, or LEAVE_ONE_OUT for as many folds as there are documents, which cannot be
-    stratified.  Raises UsageError if a class has fewer than k documents, or is left out whole.
+    y: (n_docs,) index into classes, of which some may not occur.  k: a number, or LEAVE_ONE_OUT
+    for as many folds as there are documents, which cannot be stratified.  Raises UsageError if a
+    class that occurs has fewer than k documents, or is left out whole.
     """
-    n_docs, smallest = len(y), int(np.bincount(y).min()) if len(y) else 0
+    n_docs, count = len(y), np.bincount(y, minlength=len(classes))
+    rarest = int(np.where(count, count, n_docs + 1).argmin())
+    smallest, name = int(count[rarest]), classes[rarest]
     if smallest < 2:
         raise UsageError(
-            f"--cv {k}: a class has fewer than two documents, and without them no model knows the"
-            " class; give two or more of each"
+            f"--cv {k}: class {name} has fewer than two documents, and without them no model knows"
+            " it; give two or more of each class"
         )
     if k in (LEAVE_ONE_OUT, n_docs):
         return np.arange(n_docs)
@@ -132,8 +135,8 @@ def folds(y: Integers, k: int | str, seed: int) -> Integers:
         )
     if not 2 <= k <= smallest:
         raise UsageError(
-            f"--cv {k}: the smallest class has {smallest} documents; give a number of folds"
-            " from 2 to that, or loo to leave out one document at a time"
+            f"--cv {k}: the smallest class, {name}, has {smallest} documents; give a number of"
+            " folds from 2 to that, or loo to leave out one document at a time"
         )
     return stratified_folds(y, k, np.random.RandomState(seed))
 
@@ -148,7 +151,7 @@ def fold_trial(
     witness: Witness | None = None,
 ) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
-    trial = _unanswered(data, settings, folds(data.y, k, seed))
+    trial = _unanswered(data, settings, folds(data.y, data.classes, k, seed))
     held_out = features_held_out if settings.model in FEATURES else _held_out
     return judge(trial, partial(held_out, data, settings), with_smaller, jobs, witness)
 
@@ -220,7 +223,7 @@ def table_trial(
         table.y,
         np.empty((0, 0)),  # `judge` finds the answers
         classifier.rule,
-        folds(table.y, k, seed),
+        folds(table.y, classifier.classes, k, seed),
         classifier.prior,
         table.names,
         classifier.noun,

@@ -72,7 +72,7 @@ explain --loss deep | --loss deep: not JSON
 classify --loss large | --loss large: more than 1,048,576 bytes
 predict --loss list | --loss list: not an object with "actions" and "loss"
 
-eval $FOLDER --cv 3 | the smallest class has 2 documents
+eval $FOLDER --cv 3 | the smallest class, ham, has 2 documents
 eval $FOLDER --cv 2 --test x | two ways to judge
 eval $FOLDER --alpha 1 | --alpha: only for training
 eval $FOLDER --cv 2 --alpha -1 | not a number from 0 up
