@@ -49,7 +49,9 @@ def many(folder):
     """Return the page of mail in as many classes as ten names have."""
     witness = Witness()
     items = [
-        item._replace(label=f"class {number % 10} with a name")
+        item._replace(
+            label=f"class {number % 10} with {'a long name' if number % 10 else 'x' * 99}"
+        )
         for number, item in enumerate(read_items([str(folder)]))
     ]
     trial = judge_folds(witness.watched(items), MANY["mail"], 2, 0, witness=witness)
@@ -107,6 +109,8 @@ def test_a_page_is_drawn_without_network_and_fits(shown):
         page.set_viewport_size({"width": width, "height": 800})
         assert overflow(page) <= 0
         assert all(each > 200 for each in page.evaluate(widths))
+    tables = "[...document.querySelectorAll('.wide:not(.inside)')]"
+    assert not page.evaluate(f"{tables}.some(each => each.scrollWidth > each.clientWidth)")
     assert heard == [address]
     assert page.locator("h1").inner_text().endswith("?")
 
