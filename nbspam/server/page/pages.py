@@ -61,13 +61,13 @@ class View(NamedTuple):
     def query(self) -> str:
         """The query of the address, "" for the newest messages."""
         wanted = self.wanted
-        fields = {"words": wanted.words, "verdict": wanted.label, "order": wanted.order}
-        if wanted.order == MessageFilter().order:
-            del fields["order"]
-        if self.start:
-            fields["start"] = str(self.start)
-        if self.is_doubtful:
-            fields = {"doubtful": "1"}
+        fields = {
+            "words": wanted.words,
+            "verdict": wanted.label,
+            "order": wanted.order if wanted.order != MessageFilter().order else "",
+            "start": self.start,
+            "doubtful": int(self.is_doubtful),
+        }
         return urlencode({name: value for name, value in fields.items() if value})
 
     @property
@@ -202,15 +202,7 @@ def message_page(bar: PageBar, view: View, reading: "MessageReading", settings: 
     if reading.explanation is not None:
         case = case_of(reading.explanation, Item("-", None, reading.data), settings)
         spam = reading.explanation.verdict.posterior["spam"]
-    return filled(
-        "message.html",
-        bar=bar,
-        view=view,
-        seen=reading.seen,
-        case=case,
-        spam=spam,
-        reading=reading,
-    )
+    return filled("message.html", bar=bar, view=view, reading=reading, case=case, spam=spam)
 
 
 def course_page(bar: PageBar, course: Course) -> str:

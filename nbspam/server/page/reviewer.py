@@ -292,20 +292,16 @@ class Reviewer:
         """
         box = await self.run(self._box, user)
         async with self._turn(box):
-            return await self._undo(box, number)
-
-    async def _undo(self, box: ReviewMailbox, number: int) -> LessonOutcome | None:
-        told = await self.run(box.database.told, number)
-        data = None if told is None else await self.run(box.message, told.key)
-        if told is None or data is None:
-            return None
-        moves = self._moves and await self.run(box.can_move)
-        if moves and told.folder is not None:
-            await self.run(box.put_back, told.key, told.folder)
-        outcome = Outcome(already_known=1)
-        if told.before != told.label:
-            outcome = await self._teacher.teach(data, told.before, box.user, told.label)
-        await self.run(box.database.undo, number, time())
+            told = await self.run(box.database.told, number)
+            data = None if told is None else await self.run(box.message, told.key)
+            if told is None or data is None:
+                return None
+            if self._moves and told.folder is not None and await self.run(box.can_move):
+                await self.run(box.put_back, told.key, told.folder)
+            outcome = Outcome(already_known=1)
+            if told.before != told.label:
+                outcome = await self._teacher.teach(data, told.before, box.user, told.label)
+            await self.run(box.database.undo, number, time())
         return LessonOutcome(told.key, told.before, outcome, heading(data).subject)
 
 
