@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 100  # messages
 LABELS = ("unsure", "spam", "ham")
+_NEWS_SECONDS = 3600  # in which a list says what was learned last
 _MAX_WORDS = 200  # characters
 _MAX_DIGITS = 9
 ROW_ID = re.compile("m[0-9a-f]{12}")
@@ -188,11 +189,10 @@ def people_page(bar: PageBar, people: Sequence[Person], token_of: Callable[[str]
 
 def list_page(bar: PageBar, view: View, listing: "Listing") -> str:
     """Return the page of messages with their verdicts."""
-    news, age = "", ""
-    if listing.last is not None:
-        about = listing.last_subject or "(no subject)"
-        news = f"Learned as {listing.last.label}: {about}"
-        age = _ago(time() - listing.last.at)
+    last, news, age = listing.last, "", ""
+    if last is not None and time() - last.at < _NEWS_SECONDS:
+        news = f"Learned as {last.label}: {listing.last_subject or '(no subject)'}"
+        age = _ago(time() - last.at)
     return filled("list.html", bar=bar, view=view, listing=listing, news=news, last_age=age)
 
 

@@ -117,7 +117,7 @@ async def refusal(request: Request) -> Response | None:
     if posts and not secrets.compare_digest(given, session["form"].encode()):
         return forbidden(request, _EARLIER)
     if user and path == "/server":
-        return forbidden(request, "What the server does is for the token in its first line.")
+        return forbidden(request, "The counts of the server are for the token in its first line.")
     if not user and has_users(request) and path not in _OF_SITE:
         return forbidden(request, "Mail is for its user only. Log in as one.")
     return None
@@ -215,7 +215,7 @@ async def page_shown(request: Request, write: Callable[..., str], *values: objec
 
 _UNKNOWN = {
     HTTPStatus.NOT_FOUND: "There is no such page.",
-    HTTPStatus.METHOD_NOT_ALLOWED: "This address only takes what a form of a page sends.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address only takes forms of the page.",
 }
 _NO_MESSAGE = "This message is not there any more: it was moved or deleted in the meantime."
 _NO_SENDER = f"{_NO_MESSAGE} Or no list can hold its sender."

@@ -238,7 +238,7 @@ def test_an_answer_forbids_the_browser_all_but_the_page(bare):
     [
         ("GET", "/<script>", 404, "There is no such page."),
         ("GET", "/message?key=1", 404, "There is no such page."),
-        ("GET", "/login", 405, "This address only takes what a form of a page sends."),
+        ("GET", "/login", 405, "This address only takes forms of the page."),
         ("POST", "/none", 404, "There is no such page."),
         ("POST", "/tell", 404, "There is no such page."),  # of a page without mail
     ],

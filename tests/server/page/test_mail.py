@@ -231,6 +231,16 @@ def test_a_click_teaches_and_undo_takes_it_back_and_says_so(page, box):
     assert page.desk.tally.total("lesson unlearned") == 1
 
 
+def test_a_lesson_is_news_for_an_hour(page, box, database):
+    put(box, 1)
+    page.get("/")
+    page.tell(spam=key_of(1))
+    database.run("UPDATE told SET at = at - 3600")
+    text = page.shown().text
+    assert "Learned" not in text
+    assert "you said spam Undo Ham" in text
+
+
 def test_a_second_undo_leads_back_and_says_why(page, box):
     put(box, 1)
     page.tell(spam=key_of(1))
