@@ -235,7 +235,7 @@ def without_disguise(word: bytes) -> bytes:
     return _DIGIT.sub(lambda match: match[0].translate(_LIKE_LETTERS), word)
 
 
-def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes:
+def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes | bytearray:
     """Return a buffer of the same length whose words of text are as they are meant.
 
     words: lower case, with zero bytes around all words.  start: (n_fields + 1,) where fields
@@ -259,10 +259,11 @@ def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes:
     )
     if not len(digits) + len(signs):
         return words
-    changed = np.frombuffer(words, np.uint8).copy()
+    copy = bytearray(words)
+    changed = np.frombuffer(copy, np.uint8)
     changed[digits] = _ALIKE[changed[digits]]
     _join_letters(changed, words, signs)
-    return changed.tobytes()
+    return copy
 
 
 def _join_letters(changed: np.ndarray, words: bytes, signs: Integers) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Columns, Indices, Integers, differences, distinct, positions_of
 from nbspam.tokens.normalize import (
+    BETWEEN_PAIRS,
     FULLWIDTH,
     INVISIBLE,
     LATIN_LETTER,
@@ -31,6 +32,7 @@ from nbspam.tokens.normalize import (
     bounds_of,
     normal_form,
     normalize,
+    with_pairs,
     without_many_marks,
     without_symbols,
 )
@@ -188,7 +190,7 @@ def _table() -> CharacterTable:
 def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[str, ...]]]:
     """Return UTF-8 texts in normal form, and the oddities found in them, by index.
 
-    As `normalize` does, but lines of ASCII stay as they are.
+    As `normalize` and `with_pairs` do, but lines of ASCII stay as they are.
     """
     joined = b"\n".join([*texts, b""])
     octets = np.frombuffer(joined, np.uint8)
@@ -219,7 +221,8 @@ def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[s
     for fact, places in sorted(odd_lines.items()):
         facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(places)}
     for number in texts_at(unclear):
-        forms[number], facts[number] = normalize(texts[number])
+        form, facts[number] = normalize(texts[number])
+        forms[number] = with_pairs(form)
     return forms, {text: named for text, named in facts.items() if named}
 
 
@@ -382,9 +385,10 @@ def _defined(
 
 
 def _spaced(form: Columns, in_run: Booleans) -> bytes:
-    """Return the form with spaces for symbols, one for a row of them, and around runs.
+    """Return the form with spaces for symbols, one for a row of them, and runs cut into pairs.
 
-    in_run: (n_characters,) which characters belong to runs without spaces.
+    in_run: (n_characters,) which characters belong to runs without spaces, around which there
+    are spaces, too.
     """
     symbol = form == SYMBOL
     form[symbol] = _SPACE
@@ -392,9 +396,10 @@ def _spaced(form: Columns, in_run: Booleans) -> bytes:
     changes = in_run.copy()
     changes[1:] ^= in_run[:-1]
     edges = positions_of(changes)
+    inner = positions_of(in_run[:-2] & in_run[1:-1] & in_run[2:]) + 1
     if len(edges) + len(repeated):
         times = np.ones(len(form), np.uint8)
-        times[repeated], times[edges] = 0, 2
-        form = form.repeat(times)
-        form[edges + np.arange(len(edges)) - repeated.searchsorted(edges)] = _SPACE
+        times[repeated], times[edges], times[inner] = 0, 2, 3
+        form, end = form.repeat(times), times.cumsum(dtype=np.int64)
+        form[end.take(edges) - 2], form[end.take(inner) - 2] = _SPACE, ord(BETWEEN_PAIRS)
     return form.tobytes().decode("utf-32-le").encode() + b" " * bool(in_run[-1:].any())

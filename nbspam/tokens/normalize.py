@@ -14,11 +14,6 @@ from functools import cache
 from operator import add
 from typing import Any
 
-import numpy as np
-
-from nbspam.arrays import Columns, Integers, Octets, positions_of
-from nbspam.tokens.sparse import offsets_of
-
 # Case-folded Cyrillic and Greek letters that look like Latin ones.
 _LOOK_ALIKES = str.maketrans(
     "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
@@ -40,6 +35,8 @@ SPACELESS = (
     "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
     "\U00020000-\U0003ffff]"
 )
+# White space that is never beside a run in normal form, which has a space on either side.
+BETWEEN_PAIRS = "\v"
 _INVISIBLE = f"{INVISIBLE}++"
 _SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
 _SPACELESS = f"{SPACELESS}++"
@@ -202,6 +199,11 @@ def with_pairs(text: bytes) -> bytes:
     return re.sub(_SPACELESS, _to_pairs, text.decode("utf-8", "ignore")).encode()
 
 
+def without_pairs(text: bytes) -> bytes:
+    """Return text that `with_pairs` has cut as it was before."""
+    return re.sub(f"{BETWEEN_PAIRS}{SPACELESS}", "", text.decode("utf-8", "ignore")).encode()
+
+
 def _few_marks(match: re.Match[str]) -> str:
     """Return a run of marks and symbols with at most MAX_MARKS marks in a row."""
     kept, n_marks = [], 0
@@ -228,79 +230,4 @@ def _to_latin(match: Any) -> str:
 def _to_pairs(match: re.Match[str]) -> str:
     """Return a run of characters as overlapping pairs, separated by spaces."""
     run = match.group()
-    return " ".join(map(add, run, run[1:])) or run
-
-
-# --- pairs of characters, where words have no spaces -----------------------------------------
-
-_WIDTH = 4  # bytes of the longest character
-_FIRST_BYTE = 0xE0  # or more: no shorter character is of a script without spaces
-_USUAL = 3  # bytes of nearly all such characters; the others have one more
-_FOUR_BYTES = 0xF0  # the first byte of characters of four bytes, or more
-
-
-@cache
-def _bounds() -> Columns:
-    """Return where the ranges of SPACELESS begin and end, as numbers that sort as UTF-8 does."""
-    bounds = [bound.encode().ljust(_WIDTH, b"\0") for bound in bounds_of(SPACELESS)]
-    return np.frombuffer(b"".join(bounds), ">u4")
-
-
-def words_in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[Integers, Integers]:
-    """Return the words that words are counted as (see `normalize.in_pairs`), in their order.
-
-    start, length: (n_words,).
-    """
-    text = np.frombuffer(buffer, np.uint8)
-    runs = positions_of((text.take(start) >= _FIRST_BYTE) & (length > 2 * _USUAL))
-    if not len(runs):
-        return start, length
-    windows = np.ndarray(len(buffer) - _WIDTH + 1, ">u4", buffer, 0, (1,))
-    runs = runs[_bounds().searchsorted(windows[start.take(runs)], "right") % 2 == 1]
-    if not len(runs):
-        return start, length
-    # Of much text only the part with runs is made again.
-    first, end = int(runs[0]), int(runs[-1]) + 1
-    pairs = _cut_in_pairs(text, start[first:end], length[first:end], runs - first)
-    begins, lengths = (
-        np.concatenate([whole[:first], part, whole[end:]])
-        for whole, part in zip((start, length), pairs, strict=True)
-    )
-    return begins, lengths
-
-
-def _cut_in_pairs(
-    text: Octets, start: Integers, length: Integers, runs: Integers
-) -> tuple[Integers, Integers]:
-    """Return words of a text with runs replaced by pairs.
-
-    runs: their numbers.
-    """
-    begin, extent = start.take(runs), length.take(runs)
-    four = positions_of(text[: begin[-1] + extent[-1]] >= _FOUR_BYTES)
-    run = begin.searchsorted(four, "right") - 1
-    inside = (run >= 0) & (four < (begin + extent).take(run))
-    four, run = four[inside], run[inside]
-    n_fours = np.bincount(run, minlength=len(runs))
-    n_pairs = (extent - n_fours) // _USUAL - 1
-    times = np.ones(len(start), np.int64)
-    times[runs] = n_pairs
-    place = times.cumsum() - times  # of each word's first pair among all
-    # The four-byte characters: which each is in its run, and its place among all pairs.
-    character = four - begin.take(run) - (np.arange(len(four)) - offsets_of(n_fours).take(run))
-    character //= _USUAL
-    at = place.take(runs).take(run) + character
-    begins_pair, steps_over = (character < n_pairs.take(run) - n for n in (0, 1))
-    extra = np.zeros(len(start), np.int64)
-    extra[runs] = np.bincount(run[steps_over], minlength=len(runs))
-    # A cumulative sum of steps: of one character within a run, a jump where a word begins.
-    step = np.full(int(times.sum()), _USUAL)
-    last = start + _USUAL * (times - 1) + extra
-    step[0], step[place[1:]] = start[0], start[1:] - last[:-1]
-    step[at[steps_over] + 1] += 1
-    length = length.copy()
-    length[runs] = 2 * _USUAL
-    lengths = length.repeat(times)
-    lengths[at[begins_pair]] += 1
-    lengths[at[character > 0] - 1] += 1
-    return step.cumsum(out=step), lengths
+    return BETWEEN_PAIRS.join(map(add, run, run[1:])) or run

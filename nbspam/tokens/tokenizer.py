@@ -135,12 +135,12 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
     of_heads = _cut_heads(joined, heads.fields(1))
     behind = others.fields(int(of_heads.start[-1]))
     fields = _behind(of_heads, behind)
-    words = joined.translate(word_table(settings.punctuation))
-    if not settings.raw:
-        words = remove_disguises(words, behind.start, _IS_TEXT.take(behind.origin))
+    folded = joined.translate(word_table(settings.punctuation))
+    is_text = _IS_TEXT.take(behind.origin)
+    words = folded if settings.raw else remove_disguises(folded, behind.start, is_text)
     runs = b""
     if settings.characters:
-        runs, more = _runs(joined, fields)
+        runs, more = _runs(joined, fields, settings.raw)
         fields = _behind(fields, more)
     return Layout(
         b"".join((words, runs, TAGS, padding)),
@@ -297,15 +297,20 @@ def _look_up(
     return found
 
 
-def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
+def _runs(joined: bytes, fields: _Fields, is_raw: bool) -> tuple[bytes, _Fields]:
     """Return the text that is cut into runs of characters, and its fields."""
+    from nbspam.tokens.normalize import without_pairs  # late: few models need it
+
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
     # Sorted by document, because a subject and a body, which are far apart in the buffer, can
     # have the same run with the same key: the entries of one key must be in the order of documents
     # (see `_count`).
     chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
-    texts = [folded_line(joined[start:end]) + b"\0" for start, end in bounds]
+    parts = [joined[start:end] for start, end in bounds]
+    if not is_raw:
+        parts = list(map(without_pairs, parts))
+    texts = [folded_line(text) + b"\0" for text in parts]
     start = len(joined) + offsets_of([len(text) for text in texts])
     number = np.full(len(texts), _NUMBER[CHARACTERS])
     return b"".join(texts), _Fields(start, fields.document[chosen], number)
@@ -413,10 +418,6 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     edges = positions_of(inside[1:] != inside[:-1])
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
-    if not (settings.raw or layout.buffer.isascii()):
-        from nbspam.tokens.normalize import words_in_pairs
-
-        start, length = words_in_pairs(layout.buffer, start, length)
     n_words = differences(start.searchsorted(layout.start))
     field_of = np.arange(len(n_words)).repeat(n_words)
     keep = (length <= settings.max_length) & _IS_COUNTED[layout.origin].repeat(n_words)
