@@ -93,10 +93,17 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
     as_json, null, as_csv, exit_code = form
     output.refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
+        from nbspam.printing import write_lines
+
         rows = WaitingRows()
         reading = question.reading._replace(listener=rows)
         asked = inputs.asked_model(question._replace(reading=reading, prior=None))
-        return _write_back(rows, asked, question.prior, jobs, strict)
+        only_rows = asked._replace(inputs=rows.checked(asked.inputs))
+        asked = inputs.model_under_prior(only_rows, question.prior, jobs)
+        results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
+        successes = output.Successes(strict)
+        write_lines(rows.lines(successes.all_of(results)), sys.stdout)
+        return successes.status
     asked = inputs.asked_model(question, jobs)
     if exit_code:
         return _exit_code(asked, jobs, strict)
@@ -436,24 +443,3 @@ def csv_line(cells: Iterable[str]) -> str:
     csv.writer(out, lineterminator="\r\n").writerow(cells)
     line = out.getvalue()[:-2]
     return printable(line) if sys.stdout.isatty() else line
-
-
-def _write_back(
-    rows: WaitingRows,
-    asked: inputs.AskedModel,
-    prior: options.PriorShares | str | None,
-    jobs: int,
-    strict: bool,
-) -> int:
-    """Print tables with the label and the probability of each row; return the exit status.
-
-    rows: the listener that hears the rows of the inputs.
-    """
-    from nbspam.printing import write_lines
-
-    only_rows = asked._replace(inputs=rows.checked(asked.inputs))
-    asked = inputs.model_under_prior(only_rows, prior, jobs)
-    results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
-    successes = output.Successes(strict)
-    write_lines(rows.lines(successes.all_of(results)), sys.stdout)
-    return successes.status

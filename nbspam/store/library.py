@@ -37,7 +37,13 @@ from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
 from nbspam.store.tables import StoredTable
-from nbspam.tables.classifier import TableClassifier
+from nbspam.tables.classifier import (
+    Factors,
+    TableClassifier,
+    estimate_rows,
+    estimated,
+    factors,
+)
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
 from nbspam.workers import Workers
@@ -96,6 +102,18 @@ class Model:
     def explain(self, data: Any) -> Explanation:
         """Return why one message, text or row gets its verdict; raises InputError."""
         return self.classifier.explain(self._input(data))
+
+    def factors(self, row: Any) -> Factors:
+        """Return the factors of P(class, row) in a table's model; raises InputError."""
+        (found,) = factors(self._of_table(), [self._input(row)])
+        if isinstance(found, Skipped):
+            raise InputError(found.reason)
+        return found
+
+    def estimates(self) -> Iterator[dict[str, Any]]:
+        """Yield what a table's model has estimated, see `nbspam table export`."""
+        for each in estimated(self._of_table()):
+            yield from estimate_rows(each)
 
     def update(
         self,
@@ -163,6 +181,12 @@ class Model:
             stored.compact()
         else:
             save_classifier(target, self._classifier if stored is None else stored.whole())
+
+    def _of_table(self) -> TableClassifier:
+        classifier = self.classifier
+        if isinstance(classifier, TableClassifier):
+            return classifier
+        raise UsageError("model: factors and estimates are of tables; see `nbspam export`")
 
     def _learning(self) -> StoredModel:
         if isinstance(self._stored, StoredTable):

@@ -19,7 +19,7 @@ from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedErr
 from nbspam.models import BernoulliNB, MultinomialNB
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens
-from support import HAM, MELONS, ROOT, SPAM
+from support import HAM, LIHANG, MELONS, ROOT, SPAM
 
 PAIRS = [("what does it cost", "sales"), ("it does not start", "help")] * 4
 
@@ -170,6 +170,16 @@ def test_a_table_is_trained_by_its_target_and_judges_rows(tmp_path):
     assert next(melons.classify_many([{"纹理": "清晰"}])).name == "#0"
 
 
+def test_factors_and_estimates_are_those_of_example_4_2_in_li_hang():
+    model = nbspam.train(LIHANG, target="Y")
+    prior, _, last = model.factors({"X1": "2", "X2": "S"}).product.tolist()
+    assert prior == pytest.approx([7 / 17, 10 / 17])
+    assert last == pytest.approx([28 / 459, 5 / 153])
+    found = [e for e in model.estimates() if e["of"] == {"X2": "S"}]
+    assert [(e["given"]["Y"], e["count"]) for e in found] == [("-1", 3), ("1", 1)]
+    assert [e["probability"] for e in found] == pytest.approx([4 / 9, 2 / 12])
+
+
 def test_models_of_dependent_tokens_answer_and_do_not_learn_on(mails, tmp_path):
     model = nbspam.train(mails, model="aode", max_features=20)
     model.save(tmp_path / "m.nbspam")
@@ -243,6 +253,8 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: stored.classify(3), UsageError, "neither text nor mail"),
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
         (lambda: melons.classify("清晰"), UsageError, "give a dict"),
+        (lambda: melons.factors({"密度": "?!"}), InputError, r"密度 is '\?!', not a number"),
+        (lambda: stored.factors("x"), UsageError, "factors and estimates are of tables"),
         (lambda: stored.update([(SPAM, "spam")], policy="no"), UsageError, "everything, error, n"),
     ):
         with pytest.raises(error, match=why):
