@@ -63,6 +63,9 @@ def test_ties_go_to_the_first_action_and_impossible_costs_are_refused():
     assert zero_one_loss(3).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     assert bayes_actions([[0.5, 0.5]], zero_one_loss(2)).tolist() == [0]
     assert bayes_actions([[0.5, 0.5]], [[1, 0, 0], [1, 0, 0]]).tolist() == [1]
+    # The same factors, multiplied in another order.
+    assert bayes_actions([[0.4999999999999999, 0.5000000000000001]], zero_one_loss(2)) == [0]
+    assert bayes_actions([[0.1, 0.9]], [[-2, -1], [-1, -2]]).tolist() == [1]
 
     for arguments in ((0,), (-1,), (float("nan"),), (float("inf"),), (2, 0), (2, 2 / 3), (2, 9)):
         with pytest.raises(UsageError):

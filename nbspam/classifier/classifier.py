@@ -185,7 +185,7 @@ class Classifier(AnyClassifier):
             kept = self.fit.kept(weighed)
             by_beginning = self.fit.deciding_beginning(weighed) is not None
         else:
-            towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
+            towards, against = np.argsort(-joint.round(9), kind="stable")[:2].tolist()
         tokens, constant = self.reasons(document, towards, against)
         shift = np.broadcast_to(self.shift, joint.shape)
         return Explanation(

@@ -96,7 +96,7 @@ class FeatureClassifier(AnyClassifier):
         message = message_of_item(given, self.settings)
         present = self.presence([message])[0]
         joint = self.model.joint_log_proba_or_prior(present[None])[0] + self.shift
-        towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
+        towards, against = np.argsort(-joint.round(9), kind="stable")[:2].tolist()
         tokens, constant = self.reasons(present, towards, against)
         return Explanation(
             self.verdict(given.name, joint, rule),

@@ -252,13 +252,9 @@ def _tree(model: TAN, names: Sequence[str]) -> dict[str, Any]:
     parents = model.parents_.tolist()
     information = model.information()
     edges = [
-        {
-            "parent": names[parent],
-            "column": names[column],
-            "information": float(information[parent, column]),
-        }
-        for column, parent in enumerate(parents)
-        if parent >= 0 and model.levels_[column] != 1
+        {"parent": names[a], "column": names[b], "information": float(information[a, b])}
+        for b, a in enumerate(parents)
+        if a >= 0 and model.levels_[b] != 1
     ]
     varied = np.flatnonzero(model.levels_ != 1).tolist()
     of_pairs = sorted(

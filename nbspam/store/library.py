@@ -37,13 +37,7 @@ from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
 from nbspam.store.tables import StoredTable
-from nbspam.tables.classifier import (
-    Factors,
-    TableClassifier,
-    estimate_rows,
-    estimated,
-    factors,
-)
+from nbspam.tables.classifier import Factors, TableClassifier, estimate_rows, estimated, factors
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
 from nbspam.workers import Workers

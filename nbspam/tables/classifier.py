@@ -95,7 +95,7 @@ class TableClassifier(verdicts.AnyClassifier):
             )
         X = coded([given], self.schema).X[0]
         joint = self.joint_by_steps(X)
-        towards, against = np.argsort(-joint[-1], kind="stable")[:2].tolist()
+        towards, against = np.argsort(-joint[-1].round(9), kind="stable")[:2].tolist()
         evidence, constant = self._weighed(X, joint, towards, against)
         return verdicts.Explanation(
             self.verdict(given.name, self.joint_of(X), rule),

@@ -180,6 +180,14 @@ def test_factors_and_estimates_are_those_of_example_4_2_in_li_hang():
     assert [e["probability"] for e in found] == pytest.approx([4 / 9, 2 / 12])
 
 
+def test_of_equal_products_the_first_class_is_the_answer():
+    """P(row, a) = 1/2 · 3/5 · 2/5 · 1/5; P(row, b) has the same factors in another order."""
+    rows = ("pqqa", "ppqa", "qqqa", "qqpb", "qppb", "qqqb")
+    model = nbspam.train([dict(zip("uvwy", row, strict=True)) for row in rows], target="y")
+    row = dict.fromkeys("uvw", "p")
+    assert (model.classify(row).label, model.explain(row).towards) == ("a", "a")
+
+
 def test_models_of_dependent_tokens_answer_and_do_not_learn_on(mails, tmp_path):
     model = nbspam.train(mails, model="aode", max_features=20)
     model.save(tmp_path / "m.nbspam")
