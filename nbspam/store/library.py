@@ -105,7 +105,7 @@ class Model:
         return found
 
     def estimates(self) -> Iterator[dict[str, Any]]:
-        """Yield what a table's model has estimated, see `nbspam table export`."""
+        """Yield the numbers that `nbspam table export` prints."""
         for each in estimated(self._of_table()):
             yield from estimate_rows(each)
 
