@@ -314,13 +314,10 @@ class PostgresLog(SharedLog):
             connection.execute(f"DELETE FROM {self._table} WHERE position <= %s", [position])
 
     def end(self) -> LogEnd:
-        """Return identifier and length; rows that others added or removed count, too."""
-        rows = f"(SELECT min(position) - 1 AS trimmed, max(position) AS added FROM {self._table})"
+        """Return identifier and length; rows that others removed count as trimmed, too."""
+        trimmed = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
         with self._asked() as connection:
-            found = connection.execute(
-                f"SELECT id, greatest(last, added), coalesce(trimmed, last)"
-                f" FROM {self._table}_log, {rows} AS rows"
-            )
+            found = connection.execute(f"SELECT id, last, {trimmed} FROM {self._table}_log")
         return LogEnd(*self._row(found))
 
     def _row(self, found: Any) -> tuple[Any, ...]:

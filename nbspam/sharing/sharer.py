@@ -211,8 +211,6 @@ class Sharer:
         elif place.n_read < end.n_trimmed:
             n_missed = amount_text(end.n_trimmed - place.n_read, "records")
             why = f"this host has not read {n_missed} that the log has removed"
-        elif place.n_read > end.n_records:
-            why = "the log has lost records that this host has read"
         else:
             return end
         self.outbox.send_again(end.identity)
