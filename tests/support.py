@@ -63,6 +63,15 @@ def told():
     texts += [str(each.message) for each in found]
 
 
+def raising(error):
+    """Return a function that raises an error, whatever it is given."""
+
+    def call(*_, **__):
+        raise error
+
+    return call
+
+
 def in_child(work):
     """Run something in a child process; return its exit status."""
     process = os.fork()

@@ -20,7 +20,7 @@ from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.printing import watched
 from nbspam.store.open import keep_old_model
 from nbspam.workers import ordered_map
-from support import HAM, ROOT, SPAM, complains, in_child
+from support import HAM, ROOT, SPAM, complains, in_child, raising
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
 
@@ -131,10 +131,7 @@ def secret(tmp_path):
 def soon():
     """Fail if the block takes a minute: it waits for somebody."""
 
-    def late(*_):
-        raise AssertionError("it hangs")
-
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGALRM, raising(AssertionError("it hangs")))
     signal.alarm(60)
     try:
         yield

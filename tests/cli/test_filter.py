@@ -17,7 +17,7 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
 from nbspam.mail.verdict_headers import HeaderChoices, with_headers
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM, make_maildir
+from support import HAM, ROOT, SPAM, make_maildir, raising
 
 FAILURES = [
     (["-m", "/nonexistent/m.nbspam"], 1),
@@ -216,10 +216,7 @@ def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypa
     from nbspam.errors import ModelFileError
     from nbspam.store import model as living
 
-    def refuse(*arguments, **options):
-        raise ModelFileError("m: full")
-
-    monkeypatch.setattr(living.StoredModel, "learn", refuse)
+    monkeypatch.setattr(living.StoredModel, "learn", raising(ModelFileError("m: full")))
     status, out, err = nbspam("filter", "--learn", "confident", "--sure", ".6", stdin=SPAM)
 
     assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")

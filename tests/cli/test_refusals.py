@@ -18,7 +18,7 @@ from nbspam.cli import main, serving
 from nbspam.errors import InputError
 from nbspam.server import supervisor, worker
 from nbspam.store import modelfile
-from support import SPAM, complains, run_nbspam, write_files
+from support import SPAM, complains, raising, run_nbspam, write_files
 
 # Wrong usage: status 2.
 USAGE = r"""
@@ -257,10 +257,7 @@ def test_a_place_where_nothing_can_be_written_is_refused_before_work(
 def no_server(monkeypatch):
     """Fail where a test would really serve."""
 
-    def run(_):
-        raise AssertionError("it serves")
-
-    monkeypatch.setattr(supervisor.Supervisor, "run", run)
+    monkeypatch.setattr(supervisor.Supervisor, "run", raising(AssertionError("it serves")))
 
 
 def test_wrong_options_are_refused(nbspam, trained, tmp_path):
@@ -323,10 +320,7 @@ NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
 def test_a_system_that_grants_too_little_is_told_in_one_line(
     nbspam, trained, monkeypatch, error, said
 ):
-    def run(_):
-        raise error
-
-    monkeypatch.setattr(supervisor.Supervisor, "run", run)
+    monkeypatch.setattr(supervisor.Supervisor, "run", raising(error))
     assert complains(nbspam("serve", "-m", trained, "--spamd", "0"), 1, said)
 
 
@@ -351,10 +345,7 @@ def test_a_system_that_has_too_few_addresses_for_numpy_is_told_in_one_line(train
 
 @pytest.mark.parametrize("error", [LookupError("unknown encoding: euc-jp"), SystemError("NULL")])
 def test_a_failure_for_want_of_memory_is_told_in_one_line(nbspam, monkeypatch, error):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(main.CommandGroup, "make_context", fail)
+    monkeypatch.setattr(main.CommandGroup, "make_context", raising(error))
     with pytest.raises(type(error)):
         nbspam("classify")
     monkeypatch.setattr(main, "_FOR_NUMPY", 1 << 60)

@@ -21,7 +21,7 @@ from nbspam.server.choices import (
     listen,
     listening,
 )
-from support import ROOT
+from support import ROOT, raising
 
 
 def test_an_address_is_a_port_a_host_with_one_or_a_path():
@@ -121,13 +121,9 @@ def test_a_socket_at_a_path_has_the_mode_and_the_group_that_are_asked_for(tmp_pa
     why = "no group {} that has this user; give another by --socket-group"
     with pytest.raises(InputError, match=why.format("nobody-has-it")):
         listening("--spamd", Address(path=path), SocketRights(0o660, "nobody-has-it"))
-    monkeypatch.setattr(os, "chown", not_permitted)
+    monkeypatch.setattr(os, "chown", raising(PermissionError))
     with pytest.raises(InputError, match=why.format(group)):
         listening("--spamd", Address(path=path), SocketRights(0o660, group))
-
-
-def not_permitted(*_, **__):
-    raise PermissionError
 
 
 def test_a_link_in_place_of_a_new_socket_is_not_followed(tmp_path, monkeypatch):

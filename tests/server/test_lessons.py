@@ -21,7 +21,7 @@ from nbspam.store import model as stored
 from nbspam.store.model import StoredModel
 from serving import PATIENCE
 from shared_logs import message
-from support import HAM, SPAM, in_child
+from support import HAM, SPAM, in_child, raising
 
 N = 40
 
@@ -170,7 +170,7 @@ def test_what_threads_put_into_an_outbox_at_one_time_is_one_transaction(tmp_path
 async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monkeypatch):
     monkeypatch.setattr(training, "REFIT_SHARE", 0.01)  # each lesson makes one due
     monkeypatch.setattr(stored, "_APART", 0)
-    monkeypatch.setattr(os, "nice", forbidden)
+    monkeypatch.setattr(os, "nice", raising(PermissionError))
     models, before = TaughtModels(str(own_model), None), own_model.read_bytes()
     assert not models.is_fit_due(lambda work: work())
     teacher = Teacher(models)
@@ -193,10 +193,6 @@ async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monk
     assert not models.is_fit_due(taken_in.append)
     assert score == model.classifier().table.n_docs
     assert StoredModel(str(own_model)).whole().table.n_docs == score
-
-
-def forbidden(_):  # by the rules of a service
-    raise PermissionError
 
 
 def test_a_command_without_a_server_makes_the_fits_that_are_due(own_model, monkeypatch):

@@ -24,7 +24,7 @@ from protocols import check, tell
 from serving import PATIENCE, ask, connected, is_refused, rest_of, serving, until
 from shared_logs import message
 from stored import train_on
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, raising
 
 
 @pytest.fixture
@@ -151,16 +151,13 @@ def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives, mo
     assert tally.total("trouble model") == 0
 
 
-def out_of_memory(_):
-    raise MemoryError
-
-
 def killed(_):
     signal.raise_signal(signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
-    ("fails", "text"), [(out_of_memory, "out of memory"), (killed, "SIGKILL; by the system")]
+    ("fails", "text"),
+    [(raising(MemoryError), "out of memory"), (killed, "SIGKILL; by the system")],
 )
 def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, capfd, fails, text):
     found, _ = lives
@@ -172,7 +169,9 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     found.fit(now)
     pid, *_ = found.fitter
     found.bury(*os.waitpid(pid, 0), now)
-    monkeypatch.setattr(supervisor, "fork", full_of_processes)
+    monkeypatch.setattr(
+        supervisor, "fork", raising(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+    )
     found.fit(now + 9)
     assert tally.total("trouble model") == 1
     found.fit(now + 10)
@@ -185,10 +184,6 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     assert first.startswith("nbspam: the model is not fitted now, and judges on as it was: ")
     assert text in first
     assert second.endswith("Resource temporarily unavailable")
-
-
-def full_of_processes():
-    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):

@@ -44,7 +44,7 @@ from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_mo
 from nbspam.tokens.sparse import Documents, Vocabulary
 from stored import full_disk, half_spam, train_on
 from stored import numbered as item
-from support import examples, in_child, told, words_of
+from support import examples, in_child, raising, told, words_of
 
 OWNER = Identity(1234, 5678)
 # Large enough to learn a few messages more before the journal is merged into the model.
@@ -484,16 +484,13 @@ def test_a_model_that_others_replace_while_it_is_fitted_has_everything(changed, 
 def test_a_crash_while_a_fitted_model_is_written_loses_nothing(
     changed, journal, monkeypatch, comes
 ):
-    def ends(*_):
-        raise KeyboardInterrupt
-
     held, old = StoredModel(changed), read_journal(changed).owner
     with monkeypatch.context() as patch:
         beside_a_fit(patch, lambda: learn(changed, 5))
         if comes:  # the model file is in its place, its journal is not
-            patch.setattr(journal_format, "_put_in_place", ends)
+            patch.setattr(journal_format, "_put_in_place", raising(KeyboardInterrupt))
         else:
-            patch.setattr(journal_format, "name_successor", ends)
+            patch.setattr(journal_format, "name_successor", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             StoredModel(changed).compact()
     (coming,) = journal.parent.glob("*.next")

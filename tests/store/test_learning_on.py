@@ -23,7 +23,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import keep_cutoffs, load_classifier
 from nbspam.store.upkeep import GOOD, findings
 from stored import DAY, bytes_of, no_room, train_on
-from support import examples, words_of
+from support import examples, raising, words_of
 
 SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
 BOTH = ["ham", "spam"]
@@ -308,11 +308,8 @@ def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothin
     """Nor does it before the rest of that call stands in the new journal."""
     path = with_journal
 
-    def die(path):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
-        patched.setattr(journal_format, "remove_journal", die)
+        patched.setattr(journal_format, "remove_journal", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             learn(path, items_of(BOTH, range(5, 12)))
 

@@ -41,7 +41,7 @@ from nbspam.store.modelfile import (
     write_plain,
 )
 from stored import full_disk
-from support import examples, in_child
+from support import examples, in_child, raising
 
 STATE = {
     "name": "nbspam",
@@ -357,20 +357,15 @@ def test_what_is_no_file_of_a_model_is_refused(model, tmp_path):
 
 
 def test_an_unreadable_model_says_so(model, monkeypatch):
-    def denied(*_):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
     with monkeypatch.context() as patch:  # undone before pytest removes the folder
-        patch.setattr(os, "open", denied)  # root may read everything
+        # Root may read everything.
+        patch.setattr(os, "open", raising(PermissionError(errno.EACCES, "Permission denied")))
         assert refusal(model).startswith("no permission to read the model; ")
 
 
 def test_a_model_without_memory_for_it_is_no_wrong_model(model, monkeypatch):
-    def full(*_, **__):
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "open", full)
+        patch.setattr(os, "open", raising(OSError(errno.ENOMEM, "Cannot allocate memory")))
         with pytest.raises(MemoryError):
             refusal(model)
 
@@ -533,15 +528,12 @@ def test_what_cannot_become_a_model_says_why(model, tmp_path):
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_full_disk_or_an_interrupt_leaves_the_old_model(model, monkeypatch, step):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(os, step, full_disk)
     assert failure(model) == (
         "cannot write the model: No space left on device; "
         "free some space or give another place with -m"
     )
-    monkeypatch.setattr(os, step, interrupt)
+    monkeypatch.setattr(os, step, raising(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         save_state(str(model), {})
     assert os.listdir(model.parent) == [model.name]
@@ -549,10 +541,7 @@ def test_a_full_disk_or_an_interrupt_leaves_the_old_model(model, monkeypatch, st
 
 
 def test_a_model_that_may_not_be_written_is_to_stay_where_it_is(model, monkeypatch):
-    def forbidden(*_):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(os, "replace", forbidden)
+    monkeypatch.setattr(os, "replace", raising(PermissionError(errno.EACCES, "Permission denied")))
     reason = "cannot write the model: Permission denied"
     assert failure(model) == f"{reason}; let this user write to it and to its folder"
     assert failure(model.parent / "new") == f"{reason}; give another place with -m"

@@ -12,7 +12,7 @@ from nbspam.errors import UsageError
 from nbspam.store.journal import journal_path
 from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import load_classifier, save_classifier
-from support import MELONS, SPAM, complains, json_lines, write_mails
+from support import MELONS, SPAM, complains, json_lines, raising, write_mails
 
 TARGET = ("--target", "好瓜")
 
@@ -84,11 +84,8 @@ def test_a_crash_leaves_the_model_as_it_was(table, model, halves, monkeypatch):
     assert table("train", halves[0], *TARGET)[0] == 0
     before = model.read_bytes()
 
-    def crash(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("nbspam.disk.os.replace", crash)
+        patch.setattr("nbspam.disk.os.replace", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             library.load(model).update(halves[1])
     assert model.read_bytes() == before

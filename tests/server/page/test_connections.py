@@ -11,6 +11,7 @@ from nbspam.server.rspamd import RspamdConnection
 from protocols import parsed
 from scripted import ACCESS, Client, desk, settled
 from serving import PATIENCE
+from support import raising
 from visitors import COOKIE, HOST, OURS, Visitor
 
 SESSION = Visitor(desk(), "").session
@@ -131,10 +132,9 @@ async def test_a_page_that_takes_too_long_is_told(tmp_path, box):
 
 
 async def test_our_own_mistakes_are_told_without_words_of_mail(monkeypatch):
-    def mistaken(*_):
-        raise ZeroDivisionError("words of mail")
-
-    monkeypatch.setattr("nbspam.server.page.pages.counts_page", mistaken)
+    monkeypatch.setattr(
+        "nbspam.server.page.pages.counts_page", raising(ZeroDivisionError("words of mail"))
+    )
     status, _, body = await answer_of(await sent(desk(), asked("GET", "/")))
     assert (status, body) == (503, b"internal error\n")
 

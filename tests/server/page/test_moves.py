@@ -13,7 +13,7 @@ from nbspam.delivery.maildir import MAILDIR_INBOX, MaildirNote, read_note
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.server.page import mailbox as module
 from nbspam.server.page.mailbox import ReviewMailbox
-from support import ROOT
+from support import ROOT, raising
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -158,10 +158,7 @@ def test_a_folder_that_is_a_link_is_no_place_for_mail(maildir, mailbox, tmp_path
 def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, mailbox, monkeypatch):
     maildir.put("new/1.h", ham(1))
 
-    def full(*arguments):
-        raise OSError(28, "No space left on device", "x")
-
-    monkeypatch.setattr(module, "write_note", full)
+    monkeypatch.setattr(module, "write_note", raising(OSError(28, "No space left on device", "x")))
     with pytest.raises(InputError, match="x: No space left on device; nothing is lost"):
         mailbox.file("1.h", "spam")
     assert list(maildir.files) == ["new/1.h"]
