@@ -277,7 +277,8 @@ class Trial:
     prior: Floats  # (n_classes,) the shares of the classes that the answers assume
     names: tuple[str, ...] = ()  # (n_docs,)
     noun: str = "messages"  # the documents' name, in the plural
-    is_stream: bool = False  # each document was answered before it was learned, in this order
+    # (n_docs,) of a stream, in its order: whether the document was learned once it was answered
+    learned: Booleans | None = None
     order: str | None = None  # of a stream, one of `sources.arrival.ORDERS`
     has_costs: bool = False  # the rule's costs were stated
     n_learned: int = 0  # documents that each model had learned from; 0: not known

@@ -130,11 +130,12 @@ def _histogram(trial: Trial) -> Histogram:
 
 
 def _learning(trial: Trial) -> Learning | None:
-    if trial.is_stream:
-        pieces = np.array_split(_wrong(trial, trial.joint), min(N_PIECES, len(trial.y)))
-        wrong = np.array([int(piece.sum()) for piece in pieces])
+    if trial.learned is not None:
+        pieces = np.array_split(np.arange(len(trial.y)), min(N_PIECES, len(trial.y)))
+        is_wrong = _wrong(trial, trial.joint)
+        wrong = np.array([np.count_nonzero(is_wrong[piece]) for piece in pieces])
         whole = np.array([len(piece) for piece in pieces])
-        n_learned = np.cumsum(whole)
+        n_learned = np.cumsum([np.count_nonzero(trial.learned[piece]) for piece in pieces])
     elif trial.smaller:
         stages = [*trial.smaller, (trial.n_learned, trial.joint)]
         wrong = np.array([int(_wrong(trial, joint).sum()) for _, joint in stages])

@@ -56,14 +56,16 @@ def judge(
 
     with_smaller: also the answers of models of the SHARES of those folds.
     """
-    n_learned = len(trial.y) * trial.fold.max() / (trial.fold.max() + 1)
+    n_learned = round(len(trial.y) * trial.fold.max() / (trial.fold.max() + 1))
     joint = answers_by_fold(trial, held_out, jobs=jobs, witness=witness)
+    # Every class keeps a document, so the smallest shares may have as many, and then the same.
+    rest = np.flatnonzero(trial.fold)
+    share_of = {len(some_of(rest, trial.y, share)): share for share in SHARES if with_smaller}
     smaller = tuple(
-        SmallerModelResult(round(share * n_learned), answers_by_fold(trial, held_out, share, jobs))
-        for share in SHARES
-        if with_smaller
+        SmallerModelResult(n, answers_by_fold(trial, held_out, share, jobs))
+        for n, share in share_of.items()
     )
-    return replace(trial, joint=joint, n_learned=round(n_learned), smaller=smaller)
+    return replace(trial, joint=joint, n_learned=n_learned, smaller=smaller)
 
 
 def answers_by_fold(
@@ -263,8 +265,9 @@ def online_trial(
     if settings.model in FEATURES:
         raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
-    joint = progress(data, settings, policy, witness).joint
-    return replace(_unanswered(data, settings, stretch), joint=joint, is_stream=True)
+    answered = progress(data, settings, policy, witness)
+    trial = _unanswered(data, settings, stretch)
+    return replace(trial, joint=answered.joint, learned=answered.learned)
 
 
 def judge_online(

@@ -17,7 +17,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import figures, pictures
 from nbspam.evaluation.evaluation import evaluation_of, trial_under_prior
 from nbspam.evaluation.figures import Learning, sketch, views_of, wilson_interval
-from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
+from nbspam.evaluation.judging import judge_folds, judge_online
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
@@ -91,7 +91,7 @@ def test_the_histogram_of_one_score_has_bars_of_a_width():
 
 def test_the_learning_curve_of_folds_follows_the_decision_and_ends_at_the_trial_itself(learned):
     learning = views_of(learned).learning
-    assert learning.n_learned.tolist() == [round(147 * share) for share in SHARES] + [147]
+    assert learning.n_learned.tolist() == [4, 8, 18, 36, 73, 147]
     evaluation = evaluation_of(learned)
     assert learning.wrong[-1] == evaluation.errors / evaluation.n_docs
     assert learning.wrong[0] > learning.wrong[-1]
@@ -106,6 +106,8 @@ def test_the_learning_curve_of_a_stream_has_every_message_once(mails):
     assert learning.n_learned[-1] == len(trial.y)
     pieces = np.diff(learning.n_learned, prepend=0)
     assert learning.wrong @ pieces == pytest.approx(evaluation_of(trial).errors)
+    of_errors = views_of(replace(trial, learned=np.arange(len(trial.y)) < 4)).learning
+    assert set(of_errors.n_learned.tolist()) == {4}
 
 
 def test_wilson_intervals_equal_scipy():

@@ -262,9 +262,8 @@ def test_a_split_has_a_learning_curve_and_the_same_answers(halves):
     assert [each.name for each in again.skipped] == ["gone", others[0].name]
 
 
-def test_rows_of_a_split_have_a_learning_curve():
+def test_rows_of_a_split_and_of_folds_have_a_learning_curve(table):
     settings = TableSettings("好瓜")
-    table = read_table(read_records([str(MELONS)]), settings).table
     trial = judge_table_split(
         table, settings, lambda _: read_records([str(MELONS)]), with_smaller=True
     )
@@ -272,6 +271,8 @@ def test_rows_of_a_split_have_a_learning_curve():
     part = train_table(table_rows(table, some_of(np.arange(17), table.y, 1 / 2)), settings)
     expected = part.model.joint_log_proba_or_prior(in_intervals(table.X, part.schema))
     assert trial.smaller[-1].joint.tolist() == expected.tolist()
+    folds = table_trial(table, settings, 2, 0, with_smaller=True)
+    assert [n for n, _ in folds.smaller] == [2, 4]
 
 
 def test_lessons_of_the_journal_are_remembered(halves, tmp_path):
