@@ -24,6 +24,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.evaluation import SmallerModelResult, Trial
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.witness import Witness
+from nbspam.mail.digest import digest_of
 from nbspam.printing import amount_text, tracked
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.arrival import arranged
@@ -477,7 +478,14 @@ def judge_split(
     """
     learned = learn_items(items, settings, jobs)
     smaller = smaller_models(learned.classifier) if with_smaller else ()
-    trial = judge_classifier(learned.classifier, test_items, jobs, smaller, witness)
+    memory, is_text = getattr(learned.classifier, "memory", None), settings.reading != "mail"
+    digests = set(memory.ledger.digests.tolist()) if memory else set()
+
+    def knows(item: Item) -> bool:
+        return digest_of(item.read(), item.is_text or is_text) in digests
+
+    known_by = knows if memory else None
+    trial = judge_classifier(learned.classifier, test_items, jobs, smaller, witness, known_by)
     return replace(trial, skipped=learned.skipped + trial.skipped)
 
 

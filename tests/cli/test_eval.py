@@ -189,6 +189,7 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
     assert known == f"nbspam: the model has learned {n} of these {answer['n_docs']} messages"
     assert others == f"of the others it gets {answer['accuracy_of_unknown']:.2%} right"
     assert judged("--cv", 2)["known"] is None
+    assert judged("--test", some)["known"] == n
 
 
 # ---- lazy ----
@@ -274,7 +275,7 @@ def test_eval_writes_a_page_in_every_way_of_judging(nbspam, mails, model, page, 
         assert nbspam("train", mails)[0] == 0
     words = ["eval", mails, *options.get(how, []), "--report", page]
     status, out, err = nbspam(*words)
-    assert (status, "has learned" in err) == (0, how == "model")
+    assert (status, "has learned" in err) == (0, how in ("--test", "model"))
     assert out == nbspam(*words[:-2])[1]
     html = page.read_text("utf-8")
     assert f"{mails}{' --online' if how == '--online' else ''}" in Page(html).text
