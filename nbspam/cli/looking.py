@@ -86,12 +86,12 @@ def _probability_rows(classifier: "Classifier") -> "Iterator[tuple[str, ...]]":
         return
     yield ("",)
     yield ("P(token | class)", *table.classes)
-    yield ("(class)", *(f"{p:.6f}" for p in classifier.prior.tolist()))
-    by_frequency = (-table.document_frequency.astype(int)).argsort(kind="stable")
-    for j in by_frequency[:_MOST_SHOWN].tolist():
-        yield (table.vocabulary.text(j), *(f"{p:.6f}" for p in probability[j].tolist()))
-    if len(by_frequency) > _MOST_SHOWN:
-        yield (f"… and {len(by_frequency) - _MOST_SHOWN:,} more; all of them: nbspam export",)
+    shown = (-table.document_frequency.astype(int)).argsort(kind="stable")[:_MOST_SHOWN].tolist()
+    of_tokens = ((table.vocabulary.text(j), probability[j], table.feature_count[j]) for j in shown)
+    for name, shares, counts in (("(class)", classifier.prior, table.class_count), *of_tokens):
+        pairs = zip(shares.tolist(), counts.tolist(), strict=True)
+        yield (name, *(f"{p:.6f} ({readable_number(n)})" for p, n in pairs))
+    yield ("In brackets: counts.  All tokens: nbspam export",)
 
 
 def _setting_in_words(value: object) -> str:

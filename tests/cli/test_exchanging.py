@@ -67,9 +67,11 @@ def test_a_model_counts_the_tokens_of_a_given_vocabulary(nbspam, six, tmp_path, 
     assert dict(zip(their.classes_.tolist(), found, strict=True)) == expected
 
     shown = dict.fromkeys(GIVEN)
-    for line in nbspam("info", "-m", tmp_path / "m")[1].splitlines()[-3:]:
-        token, ham, spam = line.split("\t")
-        shown[token] = float(ham), float(spam)
+    prior, *lines, _ = nbspam("info", "-m", tmp_path / "m")[1].splitlines()[-5:]
+    assert prior == "(class)\t0.500000 (3)\t0.500000 (3)"
+    for line in lines:
+        token, *cells = line.split("\t")
+        shown[token] = [float(cell.split()[0]) for cell in cells]
     assert shown == {
         token: pytest.approx([float(share(name, token, c)) for c in ("ham", "spam")], abs=1e-6)
         for token in GIVEN
