@@ -19,7 +19,7 @@ from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.frame import Call, Command, is_quiet, titled
 from nbspam.cli.output import at_terminal, warn
-from nbspam.errors import ModelFileError, NbspamError, UsageError
+from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
@@ -470,21 +470,27 @@ def _print_held(
     def warned(error: Exception) -> None:
         warn(str(error))
 
-    subjects: list[str] = []
+    read: list[tuple[HeldMessage, str]] = []
 
     def mail() -> Iterator[tuple[bytes, str]]:
         for each in messages:
-            data = each.read()
-            subjects.append(heading(data).subject)
-            yield data, _user_of(each, users)
+            try:
+                data, user = each.read(), _user_of(each, users)
+            except InputError as error:
+                if "No such file" not in str(error):
+                    raise
+                continue  # delivered or deleted since the queue was listed
+            read.append((each, heading(data).subject))
+            yield data, user
 
     own = None if users is None else UserCounts(users, SERVER_LIMITS.users_bytes, warned)
-    for message, judgement in zip(messages, judge_each(model, mail(), own, warned), strict=True):
+    for judgement in judge_each(model, mail(), own, warned):
+        message, subject = read.pop(0)
         verdict = judgement.verdict._replace(name=message.identifier)
         if as_json:
             facts = {"sender": message.sender, "recipients": message.recipients}
             said = output.verdict_json(verdict, None)
-            output.echo_json({**said, **facts, "subject": subjects.pop()})
+            output.echo_json({**said, **facts, "subject": subject})
         else:
             row = verdict.label, f"{verdict.probability:.6f}", verdict.name, message.sender
-            output.echo_rows([(*row, next(iter(message.recipients), ""), subjects.pop())])
+            output.echo_rows([(*row, next(iter(message.recipients), ""), subject)])
