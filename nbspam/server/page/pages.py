@@ -29,7 +29,7 @@ PAGE_SIZE = 100  # messages
 LABELS = ("unsure", "spam", "ham")
 _NEWS_SECONDS = 3600  # in which a list says what was learned last
 _MAX_WORDS = 200  # characters
-_MAX_DIGITS = 9
+SHORT_NUMBER = re.compile("[0-9]{1,9}")
 ROW_ID = re.compile("m[0-9a-f]{12}")
 _FOLDER = Path(__file__).with_name("templates")
 _COUNTED = {
@@ -93,8 +93,7 @@ def view_of(fields: Mapping[str, str]) -> View:
         label if label in LABELS else None,
         order if order in LIST_ORDERS else MessageFilter().order,
     )
-    is_number = start.isascii() and start.isdigit() and len(start) <= _MAX_DIGITS
-    return View(wanted, int(start) if is_number else 0, "doubtful" in fields)
+    return View(wanted, int(start) if SHORT_NUMBER.fullmatch(start) else 0, "doubtful" in fields)
 
 
 def row_id(key: str) -> str:

@@ -36,7 +36,6 @@ from nbspam.server.rspamd import HttpConnection
 SESSION_SECONDS = 30 * 86_400
 MAX_FORM = 10_000  # bytes
 _MAX_FIELDS = 20
-_MAX_DIGITS = 9
 _MAX_SUBJECT = 80  # characters in a session, which a cookie of 4 KB holds
 _OF_SITE = {"/", "/server", "/logout"}  # for the site, if users have pages of their own
 _AFTER_LOGIN = re.compile(r"/(message|doubtful|course|server)?(\?.*)?")  # nowhere else
@@ -337,7 +336,7 @@ async def taught(request: Request, began: float) -> Response:
     is_doubtful = origin_of(form).is_doubtful
     if label is not None:
         lesson = await reviewer.tell(user, form[label], label, is_doubtful)
-    elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
+    elif pages.SHORT_NUMBER.fullmatch(form.get("undo", "")):
         lesson = await reviewer.undo(user, int(form["undo"]))
     else:
         raise HTTPException(

@@ -177,11 +177,13 @@ def test_a_message_that_has_gone_leads_back(page, box):
     assert "Back to the mail" in Page(answer.text).within("a")
 
 
-def test_a_message_without_a_subject_is_named_so(page, box):
+def test_a_lesson_is_news_for_an_hour_and_a_missing_subject_is_named_so(page, box, database):
     put(box, 1, b"From: a@a.example\n\npills\n")
     page.get("/")
     page.tell(spam=key_of(1))
     assert "Learned as spam: (no subject) just now" in page.shown().text
+    database.run("UPDATE told SET at = at - 3600")
+    assert "Learned" not in page.shown().text
     page.tell(undo="1")
     assert "Taken back: (no subject)" in page.shown().text
 
@@ -215,6 +217,7 @@ def test_a_click_teaches_and_undo_takes_it_back_and_says_so(page, box):
     between = page.get("/").text
     undone = page.tell(undo="1")
     after, later = page.shown().text, page.shown().text
+    again = page.tell(undo="1")
 
     place = told.headers["location"].partition("#")[2]
     assert (told.status_code, told.headers["location"]) == (303, f"/#{place}")
@@ -226,31 +229,12 @@ def test_a_click_teaches_and_undo_takes_it_back_and_says_so(page, box):
     assert (undone.status_code, undone.headers["location"]) == (303, f"/#{place}")
     assert "Taken back: number 1" in after
     assert not any(words in later for words in ("Taken back", "you said", "Learned"))
+    assert again.status_code == 404
+    assert "There is nothing to take back: that was done before" in Page(again.text).text
+    assert "Back to the mail" in Page(again.text).within("a")
     assert page.desk.teacher.known == {}
     assert page.desk.tally.total("lesson learned") == 1
     assert page.desk.tally.total("lesson unlearned") == 1
-
-
-def test_a_lesson_is_news_for_an_hour(page, box, database):
-    put(box, 1)
-    page.get("/")
-    page.tell(spam=key_of(1))
-    database.run("UPDATE told SET at = at - 3600")
-    text = page.shown().text
-    assert "Learned" not in text
-    assert "you said spam Undo Ham" in text
-
-
-def test_a_second_undo_leads_back_and_says_why(page, box):
-    put(box, 1)
-    page.tell(spam=key_of(1))
-    page.tell(undo="1")
-    answer = page.tell(undo="1")
-
-    found = Page(answer.text)
-    assert answer.status_code == 404
-    assert "There is nothing to take back: that was done before" in found.text
-    assert "Back to the mail" in found.within("a")
 
 
 @pytest.mark.parametrize(
