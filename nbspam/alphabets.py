@@ -30,7 +30,7 @@ _UNUSUAL, _SEVERAL, _LATER, _SHOUTING = 3.0, 2.0, 2.0, 2.0
 # The rows of common characters in the charsets of several bytes, and the standard they are in.
 _ROWS = {
     "gb18030": ("gb2312", range(0xB0, 0xD8)),
-    "big5": ("big5", range(0xA4, 0xC7)),
+    "big5hkscs": ("big5", range(0xA4, 0xC7)),
     "cp932 euc-jp": ("euc-jp", range(0xB0, 0xD0)),
     "cp949": ("euc-kr", range(0xB0, 0xC9)),
 }
@@ -101,7 +101,7 @@ _LANGUAGES_OF_WIDE = (
         **_WIDE,
     ),
     _Language(
-        "big5",
+        "big5hkscs",
         "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年過發"
         "後作裡用道行所然家種事成方多經麼去法學如都同現當沒動面起看定天分還進好小部其些主樣理心她本前開但因"
         "只從想實日公司業請您新最信電網產品價聯系服務免費",

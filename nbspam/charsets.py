@@ -31,7 +31,9 @@ _CODECS = {
         "cp949": "ks_c_5601-1987 euc-kr windows-949",
         "cp932": "shift_jis shift-jis sjis windows-31j",
         "cp874": "tis-620 windows-874",
-        "iso2022_jp_ext": "cp50220 cp50221 cp50222",
+        "big5hkscs": "big5 cn-big5",
+        "iso2022_jp_ext": "iso-2022-jp csiso2022jp cp50220 cp50221 cp50222",
+        "utf-16": "unicode ucs-2 iso-10646-ucs-2",
     }.items()
 }
 _CODEC_OF = {name: codec for codec, names in _CODECS.items() for name in names}
@@ -174,7 +176,7 @@ def to_utf8(
         return data, None if codec else "charset-unknown"
     if may_be_utf8 and is_utf8(data) and (ESCAPE not in data or data.find(b"\x1b$") < 0):
         return data.removeprefix(codecs.BOM_UTF8), None
-    if data.startswith(MARKED) and (not name or not codec or name.startswith("utf")):
+    if data.startswith(MARKED) and (not codec or codec.startswith("utf")):
         return _utf8(data.decode(_marked(data), "replace")), None
     if decode is not None and codec != "ascii":
         try:
@@ -189,7 +191,7 @@ def to_utf8(
 
 def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
     """Return text that has a few errors in its declared charset; guess if it has many."""
-    if (known := _mostly_utf8(data)) is not None:
+    if ESCAPE not in data and (known := _mostly_utf8(data)) is not None:
         return known
     text = _decoded(data, codec)
     return _utf8(text) if text.count("�") * 20 < len(text) else _guessed(data, guess)
@@ -198,7 +200,7 @@ def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
 def _guessed(data: bytes, guess: CharsetGuess) -> bytes:
     """Return text as UTF-8 whose charset is not declared, or declared wrongly."""
     if data.find(b"\x1b$") >= 0:  # Japanese or Korean text that says so itself
-        return _utf8(data.decode("iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp", "replace"))
+        return _utf8(_decoded(data, "iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp_ext"))
     if (known := _mostly_utf8(data)) is not None:
         return known
     return _utf8(_decoded(data, guess.charset(data)))
@@ -237,13 +239,11 @@ def decoded_lines(
     """
     lines = _limited(stream, most)
     first = next(lines, b"")
+    errors = "strict" if encoding else "replace"
+    if encoding is None and (encoding := _wide_encoding(first)) is not None:
+        notice(f"read as {encoding.upper()}; --encoding NAME overrides")
     if encoding is not None:
-        yield from _decoded_stream(chain([first], _chunks(stream)), encoding, "strict", most)
-        return
-    wide = _wide_encoding(first)
-    if wide is not None:
-        notice(f"read as {wide.upper()}; --encoding NAME overrides")
-        yield from _decoded_stream(chain([first], _chunks(stream)), wide, "replace", most)
+        yield from _decoded_stream(chain([first], _chunks(stream)), encoding, errors, most)
         return
     lines = chain([first.removeprefix(codecs.BOM_UTF8)], lines)
     for line in lines:
@@ -260,8 +260,12 @@ def _lines_by_sample(
     """Yield lines in the encoding that a sample of them suggests."""
     decode: Callable[[bytes], str] = _utf8_or_western
     beyond_ascii = [line[:_TABLE_SAMPLE] for line in sample if not line.isascii()]
-    if not _is_mostly_utf8(beyond_ascii):
-        name = _likely_encoding(beyond_ascii)
+    n_right = sum(map(is_utf8, beyond_ascii))
+    if _mostly_utf8(b"".join(beyond_ascii)) is None and 2 * n_right < len(beyond_ascii):
+        from nbspam.alphabets import from_beyond_ascii, likely_charset
+
+        guessed = [from_beyond_ascii(line, _TABLE_GUESS) for line in beyond_ascii]
+        name = likely_charset(b"\n".join(guessed)[:_TABLE_GUESS])
         notice(f"read as {name.upper()}; --encoding NAME overrides")
         # One character that was cut in half is no reason to refuse a table.
         decode = partial(_decoded, codec=name)
@@ -274,31 +278,6 @@ def _utf8_or_western(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         return line.decode(_WESTERN, "replace")
-
-
-def _is_mostly_utf8(lines: list[bytes]) -> bool:
-    """Return whether lines are UTF-8, though a few of them or of their bytes are not.
-
-    Half of the lines, or two characters beyond ASCII for every wrong byte, are enough: in
-    other encodings at most one byte in three looks like a character of UTF-8 (E-093).
-    """
-    texts = [line.decode("utf-8", "surrogateescape") for line in lines]
-    wrong = [sum("\udc80" <= character <= "\udcff" for character in text) for text in texts]
-    n_beyond = sum(character > "\x7f" for text in texts for character in text)
-    return n_beyond >= 3 * sum(wrong) or 2 * wrong.count(0) >= len(wrong)
-
-
-def _likely_encoding(lines: list[bytes]) -> str:
-    """Return the name of the encoding that lines, which are not UTF-8, are most likely in."""
-    from nbspam.alphabets import from_beyond_ascii, likely_charset
-
-    taken, size = [], 0
-    for line in lines:
-        taken.append(from_beyond_ascii(line, _TABLE_GUESS))
-        size += len(taken[-1])
-        if size > _TABLE_GUESS:
-            break
-    return likely_charset(b"\n".join(taken))
 
 
 def _wide_encoding(line: bytes) -> str | None:

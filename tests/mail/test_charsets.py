@@ -59,7 +59,10 @@ def test_a_rightly_declared_charset_is_used_however_it_is_spelt(charset):
         ("iso-2022-kr", "iso-2022-kr", "안녕하세요"),
         ("cp50220", "iso-2022-jp", "こんにちは"),
         ("IBM850", "cp850", "Grüße"),
+        ("iso-2022-jp", "iso2022_jp_ext", "ｶﾀｶﾅ"),
+        ("big5", "big5hkscs", "恒生銀行，唔該嘅"),
         ("unicode", "utf-16", "你好"),
+        ("unicode", "utf-16-le", "你好"),
         (None, "utf-16", "你好"),
         ("utf-8", "utf-16", "你好"),
         ("utf-8", "utf-8-sig", "你好"),
@@ -122,6 +125,8 @@ def test_neither_one_bad_byte_nor_a_mark_of_byte_order_spoils_what_is_declared()
     text, defect = to_utf8(FAPIAO.encode("gb18030") * 20 + b"\xff", "gb2312")
     assert text.decode().startswith(FAPIAO)
     assert defect == "charset-wrong"
+    signed = b"\x1b$B8+@Q=q-!$N7o\x1b(B"  # a circled 1, which the standard lacks
+    assert to_utf8(signed, "iso-2022-jp") == ("見積書�の件".encode(), "charset-wrong")
     assert to_utf8(b"\xff\xfebuy now", "windows-1252") == ("ÿþbuy now".encode(), None)
     marked = codecs.BOM_UTF8 + "café à la crème".encode("cp1252")
     assert to_utf8(marked, "utf-8") == ("café à la crème".encode(), "charset-wrong")
