@@ -69,7 +69,8 @@ class AddressLists(NamedTuple):
             sender._replace(address=listed_form(_text(sender.address)).encode("utf-8", "replace"))
             for sender in head.mailboxes(b"from")
         ]
-        list_ids = [_list_id(value) for value in head.values.get(b"list-id", ())]
+        found = map(_LIST_ID.search, head.values.get(b"list-id", ()))
+        list_ids = [_text(each[1] or each[2]).lower() if each else "" for each in found]
         exact = [_text(sender.address) for sender in senders]
         # No domain is longer: the ones above it would take memory by the square of its length.
         hosts = [address.rpartition("@")[2][-_MAX_HOST:] for address in exact]
@@ -97,11 +98,6 @@ class AddressLists(NamedTuple):
         if is_genuine:
             return ListMatch(line, -CERTAIN, f"{server} says that it is genuine", True)
         return ListMatch(line, -HINT, f"a hint: {server} does not say that it is genuine")
-
-
-def _list_id(value: bytes) -> str:
-    found = _LIST_ID.search(value)
-    return _text(found[1] or found[2]).lower() if found else ""
 
 
 def _text(data: bytes) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nbspam.charsets import CharsetGuess
 from nbspam.mail import headers
 from nbspam.printing import printable
 
@@ -106,13 +107,17 @@ class Heading(NamedTuple):
 
 def heading(data: bytes) -> Heading:
     """Return the sender and the subject of a message, each "" if it has none."""
-    values = read_correspondence(headers.open_message(data[: headers.LIMITS.headers])).values
-    return Heading(*(_shown(values.get(name, [b""])[0]) for name in (b"from", b"subject")))
-
-
-def _shown(value: bytes) -> str:
-    text = headers.decode_value(value).decode("utf-8", "replace")
-    return printable(" ".join(text[: 2 * _MAX_SHOWN].split()))[:_MAX_SHOWN]
+    message = headers.open_message(data[: headers.LIMITS.headers])
+    values = read_correspondence(message).values
+    wanted = [values.get(name, [b""])[0] for name in (b"from", b"subject")]
+    _, declared = headers.content_value(message.telling.get(b"content-type", b""))
+    charset, guess = declared.get("charset", b"").decode("latin-1"), CharsetGuess(lambda: wanted)
+    texts = [
+        headers.decode_value(each, charset, guess).decode("utf-8", "replace") for each in wanted
+    ]
+    return Heading(
+        *(printable(" ".join(text[: 2 * _MAX_SHOWN].split()))[:_MAX_SHOWN] for text in texts)
+    )
 
 
 def _mailboxes(value: bytes) -> Iterator[Mailbox]:

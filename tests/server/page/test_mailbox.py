@@ -275,6 +275,8 @@ def test_a_heading_is_decoded_short_and_printable():
         (b"Subject: first\nSubject: second\n\nFrom: body\n", "", "first"),
         (f"Subject: {Header('Grüße an 山', 'utf-8').encode()}\n\n".encode(), "", "Grüße an 山"),
         ("From: \u202etxt.exe <a@b>\n\n".encode(), "\\u202etxt.exe <a@b>", ""),
+        ("From: Mağaza\nSubject: İNDİRİM\n\n".encode("cp1254"), "Mağaza", "İNDİRİM"),
+        ("Subject: 李娜\nContent-Type: a/b; charset=gbk\n\n".encode("gbk"), "", "李娜"),
         (b"Subject: =?utf-8?q?a=00=1B[31m?=\n\n", "", "a\\x00\\x1b[31m"),
         (b"Subject: " + b"x" * 100_000 + b"\n\n", "", "x" * 200),
     ):
