@@ -4,7 +4,7 @@ Normalisation applies NFKC and case folding; drops invisible characters, the str
 Arabic words, and the dot that folding puts on a Turkish i; turns text round that an override shows
 from right to left; replaces look-alikes from other alphabets inside Latin words, small capitals
 and letters in boxes by Latin letters; drops the marks of a Latin word if three letters or more
-have some; cuts runs of Chinese, Japanese and Thai, which have no spaces, into pairs of characters;
+have some; cuts runs of Chinese, Thai and other scripts without spaces into pairs of characters;
 and replaces every character that is not a letter, mark, digit or currency sign by a space.
 """
 
@@ -28,11 +28,11 @@ INVISIBLE = (
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
     "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-# Chinese, Japanese and Thai are written without spaces.
+# Thai, Lao, Burmese, Khmer, Chinese and Japanese are written without spaces.
 SPACELESS = (
-    "[\u0e01-\u0e3a\u0e40-\u0e5b\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
+    "[\u0e01-\u0e3a\u0e40-\u0edf\u1000-\u109f\u1780-\u17f9\u2e80-\u2fdf\u3005\u3007\u3021-\u3029"
+    "\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa7f"
+    "\uf900-\ufaff\U000116d0-\U000116e3\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
     "\U00020000-\U0003ffff]"
 )
 # White space that is never beside a run in normal form, which has a space on either side.

@@ -179,7 +179,8 @@ def test_every_invisible_character_is_dropped():
 
 
 def test_all_letters_of_scripts_without_spaces_are_cut_into_pairs():
-    spaceless = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々\u3099\u309a]")
+    scripts = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Khmer}\p{Lao}\p{Myanmar}\p{Thai}"
+    spaceless = regex.compile(rf"[{scripts}ー々\u3099\u309a]")
     text = "".join(c for c in assigned("LMN") if unicodedata.normalize("NFKC", c) == c)
     assert not set(re.findall(SPACELESS, text)) ^ set(spaceless.findall(text))
 
