@@ -382,7 +382,7 @@ def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
     value: raw, that is, possibly folded.  The word is a media type, an encoding or the like.
     """
     value = unfold(value)
-    words = value.partition(b";")[0].split(None, 1)
+    words = b"/".join(map(bytes.strip, value.partition(b";")[0].split(b"/"))).split(None, 1)
     return words[0].lower() if words else b"", parameters(value)
 
 
@@ -411,6 +411,15 @@ def parameters(value: bytes) -> dict[str, bytes]:
     for name, several in pieces.items():
         found[name] = _join_pieces(several)
     return found
+
+
+def without_pieces(value: bytes) -> bytes:
+    """Return a header on content with the parameters of RFC 2231 written as UTF-8."""
+    if value.find(b"*=") < 0:
+        return value
+    word, found = content_value(value)
+    pieces = [b"%b=%b" % (name.encode(), text) for name, text in found.items()]
+    return b" " + b"; ".join([word, *pieces])
 
 
 def _join_pieces(pieces: list[tuple[str, bytes]]) -> bytes:

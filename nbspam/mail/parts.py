@@ -35,6 +35,7 @@ from nbspam.mail.headers import (
     transfer_encoding,
     unfold,
     with_line_feeds,
+    without_pieces,
 )
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-versio
 SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 3, 2, 1, 0
 # Lines of base64 in a part that is read raw.
 _BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
+_BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
 _SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
 _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
@@ -302,7 +304,10 @@ class Parts:
             self.defects.add("no-blank-line")
         block = whole = data[:stop]
         if stop > self.limits.headers + 1:
-            block = self.shortened(whole)
+            self.defects.add("headers-truncated")
+            half = self.limits.headers // 2
+            tail = block.find(b"\n", stop - half)
+            block = block[:half] + (block[tail:] if tail >= 0 else b"")
         is_coded = not is_plain(block)
         if is_coded:
             charset = _charset(content_value(telling.get(b"content-type", b""))[1])
@@ -346,13 +351,6 @@ class Parts:
             decoded = decode_head if origin in HEADS else decode_value
             self.fields[place] = Field(origin, decoded(text, charset, guess))
 
-    def shortened(self, block: bytes) -> bytes:
-        """Return a block of headers that is too long without its middle."""
-        self.defects.add("headers-truncated")
-        half = self.limits.headers // 2
-        tail = block.find(b"\n", len(block) - half)
-        return block[:half] + (block[tail:] if tail >= 0 else b"")
-
     def read_again(
         self, body: bytes, content: _Content, doubled: _Content, encoding: bytes, part: _UnreadPart
     ) -> None:
@@ -365,9 +363,8 @@ class Parts:
             self.defects.add("doubled-header")
             self.readings -= 1
             last = {**content, **doubled}
-            self.read_body(
-                body, last, transfer_encoding(last.get(b"content-transfer-encoding", b"")), part
-            )
+            stated = transfer_encoding(last.get(b"content-transfer-encoding", b""))
+            self.read_body(body, last, stated, part)
         if self.readings and encoding not in _ENCODINGS:
             self.defects.add("unknown-encoding")
             for likely, pattern in _LOOKS_LIKE:
@@ -385,6 +382,10 @@ class Parts:
         disposition, more = content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or parameters.get("name")
         if filename:
+            origin, head = self.fields[-1]
+            for raw in filter(None, map(content.get, ON_CONTENT)):
+                head = head.replace(raw, without_pieces(raw))
+            self.fields[-1] = Field(origin, head)
             if not is_plain(filename):
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
@@ -401,8 +402,8 @@ class Parts:
                 # A picture that is shown instead of texts: it has no words.
                 self.add_text(b"", False, rank=_SHOWN_FIRST, branches=part.branches)
             if inner := self.unwrapped(kind, filename or b"", body, encoding):
-                inside = [_UnreadPart(each, part.depth + 1) for each in inner]
-                self.push([each._replace(branches=part.branches) for each in inside])
+                deeper = part.depth + 1
+                self.push([_UnreadPart(each, deeper, branches=part.branches) for each in inner])
                 return
             kind = _type_of_file(kind, filename or b"", body, encoding)
         if kind in _MESSAGES:
@@ -580,6 +581,11 @@ def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
 def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     """Undo a transfer encoding; data in an unknown one are returned unchanged."""
     if encoding == b"base64":
+        if not _BASE64_RUN.fullmatch(body, max(len(body) - _TAIL, 0)):
+            # A list has added its footer in clear, which mail programs do not show.
+            end = body.rfind(b"\n", 0, _BASE64_RUN.match(body).end())  # type: ignore[union-attr]
+            if end >= 0 and not _BASE64_LINES.search(body, end):
+                body = body[:end]
         return decode_base64(body)
     if encoding == b"quoted-printable":
         return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))

@@ -177,6 +177,20 @@ def test_blanks_behind_a_soft_line_break_change_nothing():
     assert body(head + b"che= \nap pi=\t  \nlls = x") == "cheap pills = x"
 
 
+def test_a_footer_in_clear_behind_base64_is_not_decoded():
+    head, coded = b"Content-Transfer-Encoding: base64\n\n", base64.encodebytes(b"cheap pills;" * 9)
+    footer = b"____\nUnsubscribe\n\nhttp://lists.example/listinfo\n"
+    for more in (b"", footer, footer * 9, b"- a\n"):
+        assert body(head + coded + more) == "cheap pills;" * 9
+    assert body(head + coded + b"!\n" + coded) == "cheap pills;" * 18
+
+
+def test_the_name_of_a_file_is_whole_and_decoded_in_its_head():
+    name = b"name*0*=utf-8''%e5%8f%91%e7;\n name*1*=%a5%a8.pdf"
+    message = parse_message(MIXED + b"--b\nContent-Type: a/pdf;\n " + name + b"\n\n--b--")
+    assert found(message, "mime").split(None, 2)[2] == "a/pdf; name=发票.pdf"
+
+
 def test_line_ends_change_nothing(mails):
     for path in sorted(mails.rglob("*.eml"))[::4]:
         data = path.read_bytes().replace(b"\r\n", b"\n")
@@ -239,6 +253,7 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
         (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
         (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
         (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
+        (b"Subject: x\nContent-Type: text / html\n\n<b>hi", "hi", ()),
         (b"Subject: x\nContent-Type: image/png\n\nhi", "", ()),
         (b"Subject: x\nContent-Type: multipart/mixed\n\nhi", "hi", ("no-boundary",)),
         (MIXED + b"nothing", "nothing", ("no-boundary",)),
