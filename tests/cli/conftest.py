@@ -22,6 +22,7 @@ def places(nbspam, trained, folder, tmp_path):
     write_files(tmp_path, files)
     return {
         "FOLDER": folder,
+        "CORPUS": ROOT / "corpora" / "mail",
         "ONE": folder / "ham" / "1.eml",
         "MODEL": trained,
         "OTHER": tmp_path / "other",
