@@ -17,7 +17,6 @@ import secrets
 import socket
 import stat
 import struct
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -304,9 +303,7 @@ def access_beside(model: str) -> Access:
 
 def _read(name: str, model: str) -> str:
     with open(open_own(name, model), "rb") as file:
-        if sys.platform != "win32" and os.fstat(file.fileno()).st_mode & (
-            stat.S_IRWXG | stat.S_IRWXO
-        ):
+        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise ModelFileError(f"{name}: others than its owner can read it; remove it")
         text = file.read(1000).strip().decode("latin-1")
     if not re.fullmatch(f"[0-9a-f]{{{2 * _SECRET_BYTES}}}", text):
