@@ -27,7 +27,7 @@ from nbspam.delivery.maildir import (
     sorting_classifier,
     sorting_model,
 )
-from nbspam.errors import InputError
+from nbspam.errors import InputError, UsageError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession, OpenFolder
 from nbspam.imap.troubles import AccountRefusedError
@@ -176,6 +176,12 @@ class AccountSorter:
             raise InputError(
                 f"{self.account.url.account}: no junk folder; name one by --spam-folder, or give"
                 " --tag"
+            )
+        own = [each.lower() for each in (self.inbox, self.spam, self.unsure) if each]
+        if len(set(own)) < len(own):
+            raise UsageError(
+                f"{self.account.url.account}: one folder for two kinds of mail ({', '.join(own)});"
+                " name others by --spam-folder and --unsure-folder"
             )
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:

@@ -46,16 +46,22 @@ class AccountTally:
 class AccountWatcher(threading.Thread):
     """Sorts one account again and again.
 
-    on_end: called when it ends.  error: why it has ended, if it was not asked to.
+    on_end: called when it ends.  is_alone: an error at the first attempt ends it, as it is for
+    its owner to fix; beside others it goes on.  error: why it has ended, if it was not asked to.
     """
 
     def __init__(
-        self, account: AccountToSort, log: Log, tally: AccountTally, on_end: Callable[[], None]
+        self,
+        account: AccountToSort,
+        log: Log,
+        tally: AccountTally,
+        on_end: Callable[[], None],
+        is_alone: bool = True,
     ) -> None:
         super().__init__(name=account.url.account, daemon=True)
         self._account, self._log, self._tally, self._on_end = account, log, tally, on_end
         self._wake, self._woken = socket.socketpair()
-        self._has_sorted = self._is_asked_to_end = False
+        self._goes_on, self._is_asked_to_end = not is_alone, False
         self._pause = _PAUSES[0]
         self.error: BaseException | None = None
 
@@ -73,10 +79,9 @@ class AccountWatcher(threading.Thread):
                     with AccountSession(self._account.url, self._account.book) as session:
                         self._stay(session)
                 except NbspamError as error:
-                    # An error at the first attempt is for the owner to fix.  But without a
-                    # network, as after a boot, no host name can be found.
+                    # Without a network, as after a boot, no host name can be found.
                     is_away = isinstance(error.__context__, socket.gaierror)
-                    if not (self._has_sorted or is_away or isinstance(error, LostError)):
+                    if not (self._goes_on or is_away or isinstance(error, LostError)):
                         self.error = error
                         return
                     if not self._is_asked_to_end:
@@ -102,7 +107,7 @@ class AccountWatcher(threading.Thread):
         while not self._is_asked_to_end:
             start = time.perf_counter()
             report = self._account.sort_once(session, today())
-            self._has_sorted, self._pause = True, _PAUSES[0]
+            self._goes_on, self._pause = True, _PAUSES[0]
             self._log_report(report, time.perf_counter() - start)
             has_idle = "IDLE" in session.abilities
             session.wait(_IDLE_SECONDS if has_idle else _POLL_SECONDS, self._woken)
@@ -141,7 +146,8 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
     try:
         with _metrics_served(metrics, tally):
             for account in accounts:
-                watchers.append(AccountWatcher(account, log, tally, asked.set))
+                is_alone = len(accounts) == 1
+                watchers.append(AccountWatcher(account, log, tally, asked.set, is_alone))
                 watchers[-1].start()
             notify("READY=1")
             asked.wait()  # for a signal, or for a thread that ends by itself: its owner must know

@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import signal
 import socket
 import sqlite3
 import sys
@@ -16,14 +17,14 @@ from accounts import DAY, Box, H, S, assert_sorted, fill, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_memory, account_setup
+from nbspam.errors import InputError
 from nbspam.imap import session
+from nbspam.imap.accounts import AccountSecret
 from nbspam.mail.address_lists import change_lists, sender_of
 from nbspam.server import watch
-from nbspam.server.watch import AccountTally, AccountWatcher
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
-from serving import PATIENCE
 from support import complains, json_lines
 
 
@@ -419,6 +420,8 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path):
         (("--flag", "F", url), 2, "--flag: for Maildirs; an account has --tag"),
         (("--tag", tmp_path), 2, "--watch, --tag: for accounts; leave them out"),
         ((tmp_path, url), 2, "sort: a Maildir and an account; sort each in a call of its own"),
+        (("--spam-folder", "inbox", url), 2, "one folder for two kinds of mail (inbox, inbox);"),
+        (("--unsure-folder", "Junk", url), 2, "(inbox, junk, junk); name others by --spam-f"),
         ((), 2, "no mailbox; give a Maildir or imaps://USER@HOST/"),
         ((str(tmp_path / "none"),), 1, "not a Maildir"),
         (("--metrics", "x", "--watch", url), 2, "--metrics x: not an address"),
@@ -457,24 +460,30 @@ def test_metrics_without_their_library_are_one_line(box, nbspam, monkeypatch):
     assert complains(nbspam(*words), 2, "--metrics: needs", "pip install 'nbspam[serve]'")
 
 
-def watched(box, n_messages):
-    """Watch an account until so many messages are judged; return its notes and verdicts."""
-    told, judged, ended = [], [], threading.Event()
+def watched(n_messages, *accounts):
+    """Watch accounts until so many messages are judged; return notes and verdicts."""
+    told, judged = [], []
 
     def answered(**facts):
         judged.append(facts)
         if len(judged) == n_messages:
-            watcher.end()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
 
     log = SimpleNamespace(
         noted=lambda text, account: told.append((account, text)), answered=answered
     )
-    watcher = AccountWatcher(box.account(), log, AccountTally(), ended.set)
-    watcher.start()
-    watcher.join(PATIENCE)
-    assert ended.is_set()
-    assert watcher.error is None
+    watch.watch(accounts, log, None)
     return told, judged
+
+
+def test_an_account_that_fails_does_not_keep_others_from_being_watched(box):
+    box.put("INBOX", S[0])
+    away = box.account()
+    away.book.secret_of = lambda url: AccountSecret("wrong")
+    told, judged = watched(1, away, box.account())
+    assert ("password is refused" in told[0][1], len(judged)) == (True, 1)
+    with pytest.raises(InputError, match="password is refused"):
+        watched(1, away)
 
 
 @pytest.mark.parametrize("step", ["_learn", "_act"])
@@ -491,7 +500,7 @@ def test_mail_that_comes_during_a_look_is_sorted_at_once(step, box, monkeypatch)
         return real(self, *words)
 
     monkeypatch.setattr(account.AccountSorter, step, call)
-    assert len(watched(box, 3)[1]) == 3
+    assert len(watched(3, box.account())[1]) == 3
     assert sorted(box.where()["Junk"]) == sorted([*S[:3], H[0]])
 
 
@@ -507,7 +516,7 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     monkeypatch.setattr(socket, "getaddrinfo", no_network_at_first)
     monkeypatch.setattr(watch, "_PAUSES", (0.001, 0.001))
     box.put("INBOX", S[0])
-    told, judged = watched(box, 1)
+    told, judged = watched(1, box.account())
     assert len(told) == 2
     assert set(told) == {(box.account().url.account, "127.0.0.1: no such host; check the name")}
     assert [each["verdict"] for each in judged] == ["spam"]
