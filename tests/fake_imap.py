@@ -11,7 +11,7 @@ from imapclient.imap_utf7 import decode, encode
 
 PASSWORD = "s3cret-pässword"
 BEFORE = "IMAP4rev1 SASL-IR AUTH=PLAIN AUTH=OAUTHBEARER AUTH=XOAUTH2"
-AFTER = "IMAP4rev1 MOVE UIDPLUS IDLE SPECIAL-USE LIST-EXTENDED LIST-STATUS"
+AFTER = "IMAP4rev1 MOVE UIDPLUS IDLE SPECIAL-USE LIST-EXTENDED"
 
 
 @dataclass
@@ -228,8 +228,6 @@ class _Handler(socketserver.StreamRequestHandler):
         for name, place in self.server.folders.items():
             quoted = encode(name).decode().replace("\\", "\\\\").replace('"', '\\"')
             lines.append(f'* LIST ({place.use}) "/" "{quoted}"\r\n')
-            if "STATUS" in words:
-                lines.append(f'* STATUS "{quoted}" {self.numbers(place)}\r\n')
         return "".join(lines).encode()
 
     def numbers(self, place):

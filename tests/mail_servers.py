@@ -89,7 +89,7 @@ namespace inbox {{
 # What Dovecot announces after a login; a test hides some of it.
 _ANNOUNCED = """
     IMAP4rev1 SASL-IR LOGIN-REFERRALS ID ENABLE IDLE NAMESPACE LITERAL+ UIDPLUS LIST-EXTENDED
-    CHILDREN MOVE SPECIAL-USE UNSELECT LIST-STATUS
+    CHILDREN MOVE SPECIAL-USE UNSELECT
 """
 _CYRUS = """
 configdirectory: {place}/run

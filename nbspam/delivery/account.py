@@ -191,10 +191,9 @@ class AccountSorter:
                     f"{self.account.url.account}: {folder}: no such folder; it would be made"
                 )
         self._places[self.inbox] = "ham"
-        others = [
+        self._others = [
             e.name for e in folders if e.use not in _NO_LESSON and e.name not in self._places
-        ]
-        self._others = others[:_MOST_OTHERS]
+        ][:_MOST_OTHERS]
 
     def _look(self, folder: str) -> None:
         """Find the messages that are new in a folder, have gone, or have another keyword."""

@@ -61,10 +61,7 @@ class LeftMessage(NamedTuple):
 def with_digests(
     session: AccountSession, uids: Sequence[int]
 ) -> Iterator[tuple[MessageHead, int]]:
-    """Yield messages of the open folder with a digest of 63 bits.
-
-    It is that of their _FIELDS or, if these have no Message-ID, of all bytes.
-    """
+    """Yield messages with digests: of their _FIELDS or, without Message-ID, of all bytes."""
     without: dict[int, MessageHead] = {}
     for head in session.heads(uids, _FIELDS):
         if b"message-id:" in head.fields.lower():

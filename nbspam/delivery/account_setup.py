@@ -15,7 +15,6 @@ from nbspam.classifier.training import train_classifier
 from nbspam.errors import InputError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import fold_trial, labelled_corpus
-from nbspam.imap.accounts import ImapUrl
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.mail.correspondence import Heading, heading
 from nbspam.printing import amount_text
@@ -44,7 +43,6 @@ class SurveyedFolder(NamedTuple):
 class AccountSurvey(NamedTuple):
     """The folders of an account that matter."""
 
-    url: ImapUrl
     folders: tuple[SurveyedFolder, ...]
 
     def of_use(self, use: str) -> SurveyedFolder | None:
@@ -86,7 +84,7 @@ def surveyed(session: AccountSession, spam_folder: str | None = None) -> Account
             n_messages = session.open(name).n_messages
             n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
             found.append(SurveyedFolder(use, name, n_messages, n_unread))
-    survey = AccountSurvey(session.url, tuple(found))
+    survey = AccountSurvey(tuple(found))
     where, junk, inbox = session.url.account, survey.of_use("junk"), survey.of_use("inbox")
     if junk is None:
         raise InputError(f"{where}: no junk folder; name one by --spam-folder")

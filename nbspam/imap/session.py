@@ -102,6 +102,10 @@ class AccountSession:
         try:
             self._secure(context)
             self._log_in(secret)
+            # Many servers name all of their abilities only after the login.
+            with asking(self.url, "CAPABILITY"):
+                offers = self._client.capabilities()
+            self.abilities = frozenset(_text(each).upper() for each in offers)
         except BaseException:
             self.close()
             raise
@@ -166,9 +170,6 @@ class AccountSession:
                 log_in(user, secret.text)
         except AccountRefusedError as error:
             raise refused_login(self.url, error.code, secret.is_token) from None
-        # Many servers name all of their abilities only after the login.
-        with asking(self.url, "CAPABILITY"):
-            self.abilities = frozenset(_text(each).upper() for each in client.capabilities())
 
     # ---- folders ----
 
@@ -240,26 +241,10 @@ class AccountSession:
     def numbers(self, folders: Collection[str]) -> dict[str, tuple[int, int]]:
         """Return UIDVALIDITY and UIDNEXT of folders; missing folders are left out."""
         found: dict[str, tuple[int, int]] = {}
-        if "LIST-STATUS" not in self.abilities:
-            for folder in folders:
-                with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
-                    said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
-                    found[folder] = int(said.get(b"UIDVALIDITY", 0)), int(said.get(b"UIDNEXT", 0))
-            return found
-        from imapclient.imap_utf7 import decode
-        from imapclient.response_parser import parse_response
-
-        with asking(self.url, "LIST"):
-            imap = self._client.wire
-            imap.untagged_responses.pop("STATUS", None)
-            words = '""', "*", "RETURN (STATUS (UIDVALIDITY UIDNEXT))"
-            imap._untagged_response(*imap._simple_command("LIST", *words), "LIST")
-            parsed = list(parse_response(imap.untagged_responses.pop("STATUS", [])))
-            for name, pairs in zip(parsed[::2], parsed[1::2], strict=True):
-                values = dict(zip(pairs[::2], pairs[1::2], strict=True))
-                folder = decode(str(name).encode() if isinstance(name, int) else name)
-                if folder in folders:
-                    found[folder] = int(values[b"UIDVALIDITY"]), int(values[b"UIDNEXT"])
+        for folder in folders:
+            with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
+                said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
+                found[folder] = int(said.get(b"UIDVALIDITY", 0)), int(said.get(b"UIDNEXT", 0))
         return found
 
     def make_folder(self, folder: str) -> None:
@@ -395,11 +380,10 @@ class AccountSession:
             with asking(self.url, "EXPUNGE"):
                 self._client.uid_expunge(list(uids))
 
-    def mark(self, uids: Sequence[int], keyword: str, *without: str) -> None:
-        """Set a keyword on messages, and take others from them."""
+    def mark(self, uids: Sequence[int], keyword: str, without: str) -> None:
+        """Set a keyword on messages, and take another one from them."""
         with asking(self.url, "STORE"):
-            if without:
-                self._client.remove_flags(list(uids), list(without), silent=True)
+            self._client.remove_flags(list(uids), [without], silent=True)
             self._client.add_flags(list(uids), [keyword], silent=True)
 
     # ---- waiting ----

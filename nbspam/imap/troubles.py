@@ -143,11 +143,10 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
 
 def refused_login(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
     """Return the error of a refused login, without the server's words."""
-    said = f" ({code})" if code else ""
+    text = "user or password is refused; check both (Gmail: an app password; Outlook: a token)"
     if is_token:
         text = (
             "the access token is refused or has expired; run --token-command, log in there again"
         )
-        return AccountRefusedError(f"{url.account}: {text}{said}", code)
-    text = "user or password is refused; check both (Gmail: an app password; Outlook: a token)"
-    return AccountRefusedError(f"{url.account}: {text}{said}", code or "AUTHENTICATIONFAILED")
+    said = f" ({code})" if code else ""
+    return AccountRefusedError(f"{url.account}: {text}{said}", code)

@@ -27,20 +27,17 @@ _POLL_SECONDS = 60.0  # where a server has no IDLE
 _PAUSES = (1.0, 300.0)  # seconds before a connection is made again: at first, and at most
 
 
-class AccountTally:
-    """The counts of all accounts, in the form of a server's."""
+class AccountTally(ServerTally):
+    """The counts of all accounts, to which several threads add."""
 
     def __init__(self) -> None:
-        self._tally, self._lock = ServerTally(1), threading.Lock()
+        super().__init__(1)
+        self._lock = threading.Lock()
 
-    def add(self, name: str) -> None:
-        """Count one."""
+    def add(self, name: str, amount: float = 1) -> None:
+        """Add to a count."""
         with self._lock:
-            self._tally.add(name)
-
-    def text(self) -> bytes:
-        """Return all counts in OpenMetrics' format."""
-        return open_metrics(self._tally, {})
+            super().add(name, amount)
 
 
 class AccountWatcher(threading.Thread):
@@ -170,7 +167,7 @@ def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iter
         yield
         return
     try:
-        tally.text()
+        open_metrics(tally, {})
     except ImportError as error:
         raise UsageError(
             f"--metrics: needs {error.name}; install it with: pip install 'nbspam[serve]'"
@@ -180,7 +177,7 @@ def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iter
         timeout = 10.0
 
         def do_GET(self) -> None:
-            text = tally.text()
+            text = open_metrics(tally, {})
             self.send_response(200)
             self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0")
             self.send_header("Content-Length", str(len(text)))

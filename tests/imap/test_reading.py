@@ -11,7 +11,7 @@ import pytest
 
 from fake_imap import AFTER, FakeFolder, fake_server, refused_port
 from maildirs import ham, spam
-from nbspam.errors import LostError, UsageError
+from nbspam.errors import UsageError
 from nbspam.imap import accounts, session, wire
 from nbspam.imap.accounts import AccessBook, AccountAccess, ImapUrl, imap_url
 from nbspam.imap.session import AccountSession
@@ -32,12 +32,9 @@ def filled(server, tmp_path):
     return server
 
 
-def folders_of(server):
-    return ["--spam", server.url(folder="Junk"), "--ham", server.url(folder="INBOX")]
-
-
 def test_a_model_of_an_account_is_that_of_the_same_mail_in_files(filled, exported, tmp_path):
-    assert exported(*folders_of(filled)) == exported(tmp_path / "files")
+    folders = ["--spam", filled.url(folder="Junk"), "--ham", filled.url(folder="INBOX")]
+    assert exported(*folders) == exported(tmp_path / "files")
     assert all(not flags for name in ("INBOX", "Junk") for _, flags in filled.contents(name))
     assert not any(asked.startswith(("SELECT", "UID STORE")) for asked in filled.asked)
 
@@ -47,6 +44,7 @@ def test_names_of_messages_can_be_handed_back(filled, nbspam, trained):
     out = nbspam("classify", junk)[1]
     names = [line.split("\t")[2] for line in out.splitlines()]
     assert names == [f"{junk};UIDVALIDITY=12/;UID={uid}" for uid in (1, 2, 3)]
+    assert [each["name"] for each in json_lines(nbspam("classify", "--json", junk)[1])] == names
 
     n_logins = filled.n_logins
     assert nbspam("classify", *names)[1] == out
@@ -279,16 +277,6 @@ def test_a_server_cannot_make_us_list_uids_without_end():
     assert most < 4_000_000  # bytes, not 400 million
 
 
-@pytest.mark.parametrize("numbers", ["", " (UIDVALIDITY 3 UIDNEXT)"])
-def test_half_a_pair_of_a_folder_and_its_numbers_is_no_imap(numbers, server):
-    server.answers["LIST"] = f'* STATUS "INBOX"{numbers}\r\nTAG OK done\r\n'.encode()
-    with (
-        AccountSession(imap_url(server.url()), with_password().accounts()) as found,
-        pytest.raises(LostError, match="an answer to LIST that is no IMAP"),
-    ):
-        found.numbers(["INBOX"])
-
-
 def test_a_server_that_never_ends_an_answer_is_one_line(server, nbspam, trained, monkeypatch):
     monkeypatch.setattr(wire, "ANSWER_SECONDS", -1.0)
     assert complains(asked_with(nbspam, server), 1, "an answer of more than -1 seconds")
@@ -388,13 +376,6 @@ def test_without_the_library_the_command_says_how_to_install_it(server, nbspam, 
     done = subprocess.run([*command, server.url(folder="INBOX")], capture_output=True, check=False)
     assert done.returncode == 2
     assert b"pip install 'nbspam[imap]'" in done.stderr
-
-
-def test_json_names_messages_as_tables_do(filled, nbspam, trained):
-    out = nbspam("classify", "--json", filled.url(folder="Junk"))[1]
-    assert {each["name"] for each in json_lines(out)} == {
-        f"{filled.url(folder='Junk')};UIDVALIDITY=12/;UID={uid}" for uid in (1, 2, 3)
-    }
 
 
 HOST, AT = "mail.example.org", ("mail.example.org", 993)

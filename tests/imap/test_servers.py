@@ -67,7 +67,7 @@ def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, expor
     assert all(flags == set() for name in ("INBOX", "Junk") for _, flags in user.contents(name))
 
 
-@pytest.mark.parametrize("hides", [(), ("MOVE",), ("LIST-STATUS", "SPECIAL-USE", "LIST-EXTENDED")])
+@pytest.mark.parametrize("hides", [(), ("MOVE",), ("SPECIAL-USE", "LIST-EXTENDED")])
 def test_lessons_are_learned_once_and_mail_is_moved_once(kind, hides, trained_well, tmp_path):
     with mail_server(kind, hides=hides) as server:
         box = next(boxes(server, trained_well, tmp_path))

@@ -215,8 +215,6 @@ class AccountMailbox(ReviewMailbox):
     ) -> str | None:
         """Move a message that lies in one folder, and note it, so that `sort` learns nothing."""
         places, day = self._places(), today()
-        if at.folder != folder:
-            self._check_moves(session)
         session.open(at.folder, writes=True)
         head = next(session.heads([at.uid]), None)
         if head is None:
@@ -225,6 +223,7 @@ class AccountMailbox(ReviewMailbox):
         left = left._replace(place=places[at.folder], keyword=keyword_of(head.flags))
         placed = {at.uid: (at.validity, at.uid)}
         if at.folder != folder:
+            self._check_moves(session)
             memory.leave([(digest, left._replace(place=MOVING))], day)
             try:
                 placed = session.move([at.uid], folder)
