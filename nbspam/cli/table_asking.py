@@ -7,7 +7,7 @@ columns of a terminal; where there are many, some are left out and counted.
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from math import isnan
+from math import exp, inf, isnan, log
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -174,28 +174,32 @@ def _factor_lines(row: "Factors") -> Iterator[str]:
     classes = list(verdict.posterior)
     heads = [f"{what} {name}" for what in ("factor", "product") for name in classes]
     lines = [(*map(printing.printable, heads), "value")]
-    for name, factor, product in _steps(row):
+    for (name, factor, product), nats in zip(_steps(row), row.log_product.tolist(), strict=True):
         # Factors after a zero are undefined.
-        numbers = ("-" if isnan(value) else f"{value:.6g}" for value in (*factor, *product))
-        lines.append((*numbers, printing.printable(name)))
+        numbers = ("-" if isnan(value) else f"{value:.6g}" for value in factor)
+        lines.append((*numbers, *map(_product, product, nats), printing.printable(name)))
     width = [max(map(printing.display_width, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = map(printing.right, line[:-1], width)
         yield "  ".join([*cells, line[-1]])
 
 
+def _product(product: float, nats: float) -> str:
+    """Return a product in six digits, by its logarithm (nats) if no float can hold it."""
+    if 1e-300 < product < inf or abs(nats) > 1e12:
+        return f"{product:.6g}"
+    power, rest = divmod(nats, log(10))
+    return f"{exp(rest):.6g}e{power:.0f}"
+
+
 def _factors_json(row: "Factors") -> dict[str, object]:
     """Return the factors of one row for JSON; null replaces the undefined ones."""
-    classes = list(row.verdict.posterior)
-    factors = [
-        {
-            "value": name,
-            "factor": dict(zip(classes, map(printing.finite, factor), strict=True)),
-            "product": dict(zip(classes, map(printing.finite, product), strict=True)),
-        }
-        for name, factor, product in _steps(row)
-    ]
-    return {"factors": factors}
+
+    def by_class(numbers: list[float]) -> dict[str, float | None]:
+        return dict(zip(row.verdict.posterior, map(printing.finite, numbers), strict=True))
+
+    steps = ((name, by_class(factor), by_class(product)) for name, factor, product in _steps(row))
+    return {"factors": [{"value": v, "factor": f, "product": p} for v, f, p in steps]}
 
 
 def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
@@ -432,12 +436,9 @@ def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
         yield from _fact("parent", structure["parent"] + how)
         if chosen:
             yield ""
-            yield from _table(
-                [
-                    ["parent", "errors", "log loss"],
-                    *([c["column"], str(c["errors"]), f"{c['log_loss']:.4f}"] for c in chosen),
-                ]
-            )
+            head = ["parent", "errors", "log loss"]
+            rows = ([c["column"], str(c["errors"]), f"{c['log_loss']:.4f}"] for c in chosen)
+            yield from _table([head, *rows])
     if "criterion" in structure:
         cost = f"{structure['score']:.4f} nats (less is better)"
         yield from _fact(structure["criterion"], cost)

@@ -212,20 +212,19 @@ class Factors:
     verdict: verdicts.Verdict
     target: str  # the column of the class
     values: tuple[str, ...]  # "column=value" of every known cell
-    log_prior: Floats  # (n_classes,), nats
+    log_product: Floats  # (n_values + 1, n_classes), nats: of the prior, and of the values so far
     log_factors: Floats  # (n_values, n_classes), nats; NaN after a factor of (nearly) zero
 
     @property
     def factor(self) -> Floats:
         """The prior and the factor of each value, shape (n_values + 1, n_classes)."""
-        return np.asarray(np.exp(np.concatenate([self.log_prior[None], self.log_factors])))
+        return np.asarray(np.exp(np.concatenate([self.log_product[:1], self.log_factors])))
 
     @property
     def product(self) -> Floats:
         """The product of the factors up to each row of `factor`; after a zero it is zero."""
-        factor = self.factor
         with np.errstate(over="ignore"):
-            return np.asarray(np.where(np.isnan(factor), 1.0, factor).cumprod(axis=0))
+            return np.asarray(np.exp(self.log_product))
 
 
 def factors(
@@ -245,7 +244,7 @@ def factors(
         steps[np.abs(joint[:-1]) > _SWALLOWS] = np.nan
         verdict = classifier.verdict(record.name, classifier.joint_of(X), rule)
         target = classifier.schema.target
-        yield Factors(verdict, target, classifier.values(X), joint[0], steps)
+        yield Factors(verdict, target, classifier.values(X), joint, steps)
 
 
 # --- estimates ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -211,6 +212,17 @@ def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path
     (tmp_path / "t.csv").write_text("x,y\n" + rows)
     err = table(*train)[2]
     assert (err.count("variance zero"), "nbspam: warned of 2 more\n" in err) == (5, True)
+
+
+def test_a_product_below_all_floats_is_printed_by_its_power_of_ten(table, model, tmp_path):
+    """Class a has 2 of 3 rows, and each value in 0 or 1 of its 2: (1 + 1) / (2 + 3) for 2."""
+    rows = [",".join([value] * 800 + [f"{label}\n"]) for value, label in ("0a", "1b", "2a")]
+    names = ",".join([*(f"x{j}" for j in range(800)), "y\n"])
+    (tmp_path / "t.csv").write_text(names + "".join(rows))
+    table("train", tmp_path / "t.csv", "--target", "y")
+    *_, last = table.out("explain", "--factors", stdin=rows[2].encode()).splitlines()
+    of_a, of_b = Decimal(3) / 5 * (Decimal(2) / 5) ** 800, Decimal(2) / 5 * (Decimal(1) / 4) ** 800
+    assert last.split()[2:4] == [f"{of_a:.5e}", f"{of_b:.5e}"] == ["2.66774e-319", "8.99636e-483"]
 
 
 def test_a_number_far_from_all_others_is_explained_without_overflow(table, model, tmp_path):

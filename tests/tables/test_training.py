@@ -234,7 +234,7 @@ def test_shares_add_up_to_the_score_and_factors_multiply_to_the_joint_probabilit
         assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
 
         found, (answer,) = next(factors(classifier, [row])), classifier.answers([row])
-        joint = found.log_prior + found.log_factors.sum(axis=0)
+        joint = found.log_product[0] + found.log_factors.sum(axis=0)
         np.testing.assert_allclose(joint, answer.joint)
         assert len(found.values) == len(found.log_factors)
 
