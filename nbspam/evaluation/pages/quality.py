@@ -62,8 +62,8 @@ class Week(NamedTuple):
     """The messages and errors to expect in a week."""
 
     n_docs: int
-    first: float  # documents of the first class, of two
-    second: float
+    first: int  # documents of the first class, of two
+    second: int
     lost: float
     missed: float
     unsure: float
@@ -178,14 +178,13 @@ def week_of(confusion: Integers, n_docs: int) -> Week:
     """Return the errors to expect among n_docs documents of the same mixture."""
     part = n_docs / confusion.sum()
     n_classes = len(confusion)
-    by_class = confusion.sum(axis=1) * part
     undecided = float(confusion[:, n_classes:].sum() * part)
     wrong = float((confusion[:, :n_classes].sum() - np.trace(confusion)) * part)
     if n_classes != 2:
-        return Week(n_docs, 0.0, 0.0, 0.0, 0.0, undecided, wrong)
-    first, second = by_class.tolist()
+        return Week(n_docs, 0, 0, 0.0, 0.0, undecided, wrong)
+    first = round(confusion[0].sum() * part)
     lost, missed = float(confusion[0, 1] * part), float(confusion[1, 0] * part)
-    return Week(n_docs, first, second, lost, missed, undecided, wrong)
+    return Week(n_docs, first, n_docs - first, lost, missed, undecided, wrong)
 
 
 def _cutoffs(trial: Trial, views: Views) -> list[Cutoff]:

@@ -88,7 +88,8 @@ def test_the_first_numbers_are_those_of_the_confusion_matrix(judged):
 def test_a_week_has_the_mixture_of_what_was_judged_and_a_rare_loss_is_told_in_weeks():
     # 300 of 200 ham and 100 spam; 2 hams lost of 200 are 2 of 300, 10 spams missed of 100 are 10.
     week = quality.week_of(np.array([[198, 2], [10, 90]]), 300)
-    assert week == (300, 200.0, 100.0, 2.0, 10.0, 0.0, 12.0)
+    assert week == (300, 200, 100, 2.0, 10.0, 0.0, 12.0)
+    assert quality.week_of(np.array([[9, 1], [1, 9]]), 7)[:3] == (7, 4, 3)
     assert quality.week_of(np.array([[198, 2, 0], [10, 80, 10]]), 30).unsure == pytest.approx(1.0)
 
     y = np.repeat([0, 1], [1000, 500])
@@ -98,6 +99,7 @@ def test_a_week_has_the_mixture_of_what_was_judged_and_a_rare_loss_is_told_in_we
     assert "about 0.1 ham would be lost" in text
     assert "One ham would be lost in 10 weeks." in text
     assert "weeks" not in bare(trial_of(y, score))[1].text
+    assert "weeks" not in bare(trial_of(y, score), per_week=1100)[1].text  # 0.73 in one
 
 
 def test_each_cutoff_costs_what_its_errors_cost(judged):
