@@ -128,8 +128,8 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
     """Print the words that speak most strongly for each class.
 
     The columns are the weight of the token (its log-odds against the other classes, in
-    nats), its count in each class, and the token.  Runs of characters, which repeat the
-    evidence of words, are left out without --tokens.
+    nats), its count in both classes, or in the class and in all others, and the token.  Runs
+    of characters, which repeat the evidence of words, are left out without --tokens.
 
     \b
     nbspam words -n 10
@@ -144,11 +144,14 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
                 counts = dict(zip(classifier.classes, row.counts, strict=True))
                 output.echo_json({"class": name, **row._asdict(), "counts": counts})
         return
-    for name, rows in strongest.items():
-        output.echo_rows([(f"# {name}: weight", *classifier.classes, "token")])
-        output.echo_rows(
-            (f"{row.weight:.3f}", *map(readable_number, row.counts), row.token) for row in rows
-        )
+    many = len(classifier.classes) > 2
+    for k, (name, rows) in enumerate(strongest.items()):
+        heads = (name, "others") if many else classifier.classes
+        output.echo_rows([(f"# {name}: weight", *heads, "token")])
+        for row in rows:
+            own = row.counts[k]
+            shown = (own, sum(row.counts) - own) if many else row.counts
+            output.echo_rows([(f"{row.weight:.3f}", *map(readable_number, shown), row.token)])
 
 
 @click.command("tokens", cls=Command, first=("--preset", "--pairs", "--json"))

@@ -109,6 +109,16 @@ def test_words_and_tokens_are_shown(nbspam, trained):
     assert rows[0]["counts"] == {"ham": 2, "spam": 0}
 
 
+def test_words_of_many_classes_are_counted_in_their_own_and_in_the_others(nbspam, model, tmp_path):
+    texts = "label,text\na,gold oak\nb,oak elm\nc,elm oak\n"
+    (tmp_path / "t.csv").write_text(texts)
+    assert nbspam("train", tmp_path / "t.csv", "--weighting", "presence")[0] == 0
+    first, *rows = nbspam.out("words").splitlines()
+    assert first == "# a: weight\ta\tothers\ttoken"
+    counts = {row.split("\t")[3]: row.split("\t")[1:3] for row in rows[:3]}
+    assert counts == {"gold": ["1", "0"], "oak": ["1", "2"], "elm": ["0", "2"]}
+
+
 def test_options_state_the_class_of_a_path(nbspam, folder, model):
     work = f"work={folder}/ham/1.eml"
     sources = ("--spam", folder / "spam", "--ham", folder / "ham", "--label", work)
