@@ -191,27 +191,11 @@ def is_worth_learning(policy: str, probability: Floats, truth: int) -> bool:
     return policy == "near" and bool(probability[truth] < _NEAR_MISS)
 
 
-# --- Bayes' rule -------------------------------------------------------------------------
+# --- class priors that differ from those of training ---------------------------------------
 
-
-def posterior_after(prior: ArrayLike, likelihoods: ArrayLike) -> Floats:
-    """Return the posterior after independent observations, shape (n_classes,).
-
-    prior: (n_classes,).  likelihoods: (n_observations, n_classes), P(observation given class).
-
-    0.5 % of people take a drug, and a test for it is right 99 times of 100, for users and
-    others alike.  After one positive test a person is probably not a user; after two or
-    three the person probably is:
-
-    >>> positive = [0.99, 0.01]
-    >>> [round(float(posterior_after([0.005, 0.995], [positive] * n)[0]), 6) for n in (1, 2, 3)]
-    [0.332215, 0.9801, 0.999795]
-    """
-    weight = np.asarray(prior, np.float64)
-    for likelihood in np.asarray(likelihoods, np.float64):
-        weight = weight * likelihood
-        weight = weight / weight.sum()
-    return weight
+_MAX_STEPS = 1000
+_CHANGE = 1e-8  # of a prior: a smaller step ends the estimation
+_LEAST = 1e-9  # the least prior of a class
 
 
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
@@ -223,13 +207,6 @@ def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
     """
     before, after = np.asarray(old, np.float64), np.asarray(new, np.float64)
     return np.asarray(np.log(np.divide(after, before, where=before > 0, out=before * 0 + 1)))
-
-
-# --- class priors that differ from those of training ---------------------------------------
-
-_MAX_STEPS = 1000
-_CHANGE = 1e-8  # of a prior: a smaller step ends the estimation
-_LEAST = 1e-9  # the least prior of a class
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ padded by their width in a terminal, where a Chinese character takes two columns
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,13 +158,9 @@ def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
 
 def shares_json(shares: Shares, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
     """Return how common each class is: assumed, observed, and estimated without labels."""
-    columns = {
-        "assumed": shares.assumed,
-        "observed": shares.observed,
-        "estimated": shares.estimated,
-    }
     return {
-        key: dict(zip(classes, values.tolist(), strict=True)) for key, values in columns.items()
+        key: dict(zip(classes, values.tolist(), strict=True))
+        for key, values in asdict(shares).items()
     }
 
 
