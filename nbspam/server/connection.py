@@ -538,7 +538,7 @@ MOST_REPORTED = 20  # tokens in a report, at most
 # Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
 REASONS = {
     "busy": "too many messages; try again",
-    "late": "not judged in time",
+    "late": "no answer in time; try again",
     "idle": "the request is not whole in time",
     "malformed": "the request is not one of this protocol",
     "failed": "the request failed",

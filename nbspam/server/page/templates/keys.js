@@ -16,10 +16,12 @@
   };
   document.addEventListener("keydown", event => {
     const row = rows.find(each => each.contains(event.target));
-    const isOwn = event.target === row || event.key !== "Enter";
+    // Of a keyboard of another alphabet, the key at the same place.
+    const key = event.key > "~" ? event.code.slice("Key".length).toLowerCase() : event.key;
+    const isOwn = event.target === row || key !== "Enter";
     if (!row || !isOwn || event.ctrlKey || event.altKey || event.metaKey) return;
-    const neighbour = rows[rows.indexOf(row) + steps[event.key]];
-    const act = neighbour ? () => neighbour.focus() : keys[event.key];
+    const neighbour = rows[rows.indexOf(row) + steps[key]];
+    const act = neighbour ? () => neighbour.focus() : keys[key];
     if (!act) return; // the browser's key: arrows scroll above the first row and below the last
     event.preventDefault();
     act(row);
