@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
     from nbspam.server.choices import ShareChoices
     from nbspam.sharing.logs import SharedLog
-    from nbspam.sharing.sharer import Sharer
     from nbspam.store.merging import Merged
     from nbspam.store.model import StoredModel
 
@@ -227,7 +226,9 @@ def with_sharing(
     with shared_lessons(model, choices is not None, of_users):
         if choices is None:
             return learn()
-        with closing(opened_sharer(choices, model.path)) as sharer:
+        from nbspam.server.lessons import sharer_for
+
+        with closing(sharer_for(choices, model.path)) as sharer:
             with suppress(SharedLogError):  # the second attempt reports it
                 sharer.exchange()
             outcome = learn()
@@ -239,17 +240,6 @@ def with_sharing(
                     raise
                 output.warn(str(error))
     return outcome
-
-
-def opened_sharer(choices: "ShareChoices", model_path: str) -> "Sharer":
-    """Return the sharer of a model, with the users' models that a server has named."""
-    from nbspam.disk import resolved
-    from nbspam.server.lessons import sharer_for
-    from nbspam.sharing.outbox import Outbox
-
-    with closing(Outbox(resolved(model_path))) as outbox:
-        users = outbox.users_folder()
-    return sharer_for(choices, model_path, users)
 
 
 @click.command("share", cls=Command, first=("--share", "--model-file", "--users", "--json"))
@@ -302,9 +292,10 @@ def share_command(
             _print_status(log, as_json)
         return
     from nbspam.server.judge import users_in
+    from nbspam.server.lessons import sharer_for
     from nbspam.sharing.sharer import snapshot
 
-    with closing(opened_sharer(choices, model_path)) as sharer:
+    with closing(sharer_for(choices, model_path)) as sharer:
         users = sharer.outbox.users_folder()
         place = snapshot(sharer, str(folder), users_in(users) if users else [])
         output.echo_summary(f"{folder}: the models as of record {place.n_read:,} of the log")

@@ -205,9 +205,10 @@ def doctor_command(model_path: str, repairs: bool, as_json: bool) -> int:
     nbspam doctor --repair
     """
     from nbspam.sharing.outbox import share_findings
-    from nbspam.store.upkeep import BAD, examine
+    from nbspam.store.upkeep import BAD, findings, repair
 
-    found = [*examine(model_path, repairs), *share_findings(model_path)]
+    found = [repair(model_path)] if repairs else []
+    found += [*findings(model_path), *share_findings(model_path)]
     if as_json:
         output.echo_json(
             {"model": model_path, "findings": [finding._asdict() for finding in found]}

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate
@@ -27,6 +27,7 @@ from nbspam.server import judge
 from nbspam.server.choices import Service, ShareChoices
 from nbspam.server.metrics import SHARE_GAUGES
 from nbspam.sharing.logs import open_log
+from nbspam.sharing.outbox import Outbox
 from nbspam.sharing.sharer import LOG_SECONDS, SharedOutlet, Sharer
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
@@ -81,23 +82,22 @@ class TaughtModels:
         there is no model, the first lesson makes one.
         """
         with self._lock:
-            return self._of(user) if user else self._site
-
-    def _of(self, user: str) -> StoredModel:
-        if self._users is None:
-            raise SharedLogError(
-                f"the log has lessons of user {user[:100]!r}; serve with --users DIR, like the"
-                " other hosts"
-            )
-        if user not in self._held:
-            if judge.known_as(user) != user:
-                raise judge.UserError(f"{user}: not the name of a user; give another one")
-            settings = replace(self._site.settings, sent_mail=None)
-            self._held[user] = StoredModel(judge.model_in(self._users, user), new=settings)
-            while len(self._held) > _HELD:
-                self._held.popitem(last=False)
-        self._held.move_to_end(user)
-        return self._held[user]
+            if not user:
+                return self._site
+            if self._users is None:
+                raise SharedLogError(
+                    f"the log has lessons of user {user[:100]!r}; serve with --users DIR, like the"
+                    " other hosts"
+                )
+            if user not in self._held:
+                if judge.known_as(user) != user:
+                    raise judge.UserError(f"{user}: not the name of a user; give another one")
+                settings = replace(self._site.settings, sent_mail=None)
+                self._held[user] = StoredModel(judge.model_in(self._users, user), new=settings)
+                while len(self._held) > _HELD:
+                    self._held.popitem(last=False)
+            self._held.move_to_end(user)
+            return self._held[user]
 
 
 def _catch_up(site: StoredModel) -> None:
@@ -263,19 +263,16 @@ class Teacher:
 # ---- the courier ----
 
 
-def sharer_for(
-    share: ShareChoices, model_path: str, users: str | None, models: TaughtModels | None = None
-) -> Sharer:
+def sharer_for(share: ShareChoices, model_path: str, models: TaughtModels | None = None) -> Sharer:
     """Return the sharer of a model; raises NbspamError.
 
-    users: the folder of users' models.  models: the models that learn, if they are open.
+    models: of a server; a command has the users' models that the last server has named.
     """
     log = open_log(share.url, share.password)
-    models = models or TaughtModels(model_path, users, is_server=False)
-    sharer = Sharer(model_path, log, socket.gethostname(), models)
-    if users is not None:
-        sharer.outbox.keep_users(os.path.abspath(users))
-    return sharer
+    if models is None:
+        with closing(Outbox(resolved(model_path))) as outbox:
+            models = TaughtModels(model_path, outbox.users_folder(), is_server=False)
+    return Sharer(model_path, log, socket.gethostname(), models)
 
 
 class Courier:
@@ -290,7 +287,7 @@ class Courier:
         self._service, self._share, self._models = service, share, models
         self._tally = service.tally
         self._ended = Event()
-        self._taught = Event()  # there are lessons to send
+        self.taught = Event()  # there are lessons to send
         self._reads = False  # this worker is the one that reads the log
         self._said = ""
         self._sends = True  # the last lessons reached the log
@@ -298,21 +295,16 @@ class Courier:
         self._sender.start()
         Thread(target=self._read, name="courier", daemon=True).start()
 
-    def wake(self) -> None:
-        """Have the lessons in the outbox sent now."""
-        self._taught.set()
-
     def end(self) -> None:
         """Send this worker's lessons, if that does not take long, and end."""
         self._ended.set()
-        self._taught.set()
+        self.taught.set()
         self._sender.join(_LAST)
 
     # ---- in the threads ----
 
     def _sharer(self) -> Sharer:
-        choices = self._service.choices
-        return sharer_for(self._share, choices.model_path, choices.users, self._models)
+        return sharer_for(self._share, self._service.choices.model_path, self._models)
 
     def _log_once(self, error: Exception) -> None:
         """Log a failure unless it is the last one again; only the worker that reads does so."""
@@ -338,8 +330,8 @@ class Courier:
                 seconds = _PAUSE
             if is_last:
                 return
-            self._taught.wait(seconds)
-            self._taught.clear()
+            self.taught.wait(seconds)
+            self.taught.clear()
 
     def _read(self) -> None:
         path = resolved(self._service.choices.model_path)
@@ -348,7 +340,7 @@ class Courier:
                 with locked(f"{path}.share.courier", like=path):
                     self._reads = True
                     self._tally.set_gauge("shares", 1)
-                    self._taught.set()
+                    self.taught.set()
                     self._receive(self._sharer())
             except Exception as error:
                 self._log_once(error)
@@ -359,6 +351,8 @@ class Courier:
 
     def _receive(self, sharer: Sharer) -> None:
         """Learn the lessons of the log until the server ends."""
+        if (users := self._service.choices.users) is not None:
+            sharer.outbox.keep_users(os.path.abspath(users))
         due, trims, last = 0.0, time.monotonic() + _TRIM, 0.0
         known: tuple[object, object] = None, None
         while not self._ended.is_set():

@@ -110,7 +110,7 @@ class _EventLoopWorker:
         outlet, share = None, choices.share
         if share is not None:
             self.courier = Courier(service, share, models)
-            outlet = SharedOutlet(choices.model_path, self.courier.wake)
+            outlet = SharedOutlet(choices.model_path, self.courier.taught.set)
         teacher, reviewer = None, None
         if service.may_teach:
             opened_box = partial(review_mailbox, book=choices.book)

@@ -105,10 +105,7 @@ def _as_read(
     """
     by_log: dict[int, LabelChange] = {}
     for each in waiting:
-        if each.change.digest not in by_log:
-            by_log[each.change.digest] = each.filed
-    if not known:
-        return by_log, list(waiting)
+        by_log.setdefault(each.change.digest, each.filed)
     chain = LessonChain(filing, by_log, filing.bits)
     for lesson in known:
         if lesson.change.digest in by_log:

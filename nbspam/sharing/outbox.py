@@ -125,14 +125,15 @@ class Outbox:
 
     def _fact(self, name: str) -> str:
         """Return a fact; "" if it was never noted."""
-        found = self._base.execute("SELECT value FROM fact WHERE name = ?", [name]).fetchone()
+        query = "SELECT value FROM fact WHERE name = ?"
+        with self._used():
+            found = self._base.execute(query, [name]).fetchone()
         return "" if found is None else str(found[0])
 
     @property
     def origin(self) -> str:
         """The identifier under which the log has this host's lessons."""
-        with self._used():
-            return self._fact("origin")
+        return self._fact("origin")
 
     def keep_users(self, folder: str) -> None:
         """Remember the folder of users' models, for other commands."""
@@ -141,8 +142,7 @@ class Outbox:
 
     def users_folder(self) -> str | None:
         """Return the folder of users' models, if there is one."""
-        with self._used():
-            return self._fact("users") or None
+        return self._fact("users") or None
 
     def close(self) -> None:
         """Close the database."""
@@ -205,7 +205,7 @@ class Outbox:
 
     def _put(self, rows: list[Any]) -> int:
         with self._changed() as base:
-            if self._size() + len(rows) > MOST_LESSONS:
+            if self.size() + len(rows) > MOST_LESSONS:
                 raise SharedLogError(
                     f"{self.path}: {MOST_LESSONS:,} lessons wait for the log; learn on when it is"
                     " back, or move this file away to share no more"
@@ -218,14 +218,12 @@ class Outbox:
             (last,) = base.execute("SELECT max(number) FROM outbox").fetchone()
         return int(last or 0)
 
-    def _size(self) -> int:
-        first, last = self._base.execute("SELECT min(number), max(number) FROM outbox").fetchone()
-        return 0 if first is None else int(last) - int(first) + 1
-
     def size(self) -> int:
         """Return the number of lessons in the outbox."""
+        numbers = "SELECT min(number), max(number) FROM outbox"
         with self._used():
-            return self._size()
+            first, last = self._base.execute(numbers).fetchone()
+        return 0 if first is None else int(last) - int(first) + 1
 
     def is_in_log(self, number: int) -> bool:
         """Return whether a lesson and all before it were sent."""

@@ -60,7 +60,7 @@ class SharedOutlet:
 
     def __init__(self, path: str, woken: Callable[[], object] = lambda: None) -> None:
         """Prepare; path: of the site's model."""
-        self._path, self._woken = path, woken
+        self._path, self.woken = path, woken
         self.last = 0  # the number of this process's last lesson
 
     @cached_property
@@ -72,12 +72,6 @@ class SharedOutlet:
         """Let a model's lessons go into the outbox, and return it."""
         model.outlet = _UserOutlet(self, user)
         return model
-
-    def put(self, lessons: Iterator[PendingLesson]) -> int:
-        """Keep lessons of this process; return the number of the last one."""
-        self.last = self.outbox.put(lessons)
-        self._woken()
-        return self.last
 
     def wait_for_log(self, seconds: float) -> None:
         """Return when the log has this process's lessons; raises SharedLogError after a time."""
@@ -101,8 +95,11 @@ class _UserOutlet(NamedTuple):
         return lost_lessons(filing, self.outlet.outbox, self.user)
 
     def keep(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
-        number = self.outlet.put(_pending(filing, changes, self.user))
-        origin = checksum(self.outlet.outbox.origin)
+        outbox = self.outlet.outbox
+        number = outbox.put(_pending(filing, changes, self.user))
+        self.outlet.last = number
+        self.outlet.woken()
+        origin = checksum(outbox.origin)
         return filing.progress._replace(origin=origin, own=number, bits=filing.bits)
 
 

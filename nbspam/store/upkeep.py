@@ -51,7 +51,7 @@ _WORDS = ("~", ".journal", ".share")  # endings of the other files with words of
 
 def writers(path: str) -> dict[str, list[str]]:
     """Return the groups that can change a model, each with the names of files or the folder."""
-    found = _allowed(path, stat.S_IWOTH)
+    found = allowed(path, stat.S_IWOTH)
     folder = parent_folder(os.path.abspath(path))
     status = os.stat(folder)
     who = _others_with(stat.S_IWOTH, status)
@@ -60,12 +60,7 @@ def writers(path: str) -> dict[str, list[str]]:
     return found
 
 
-def readers(path: str) -> dict[str, list[str]]:
-    """Return the groups that can read words of a model, each with the names of the files."""
-    return _allowed(path, stat.S_IROTH)
-
-
-def _allowed(path: str, right: int) -> dict[str, list[str]]:
+def allowed(path: str, right: int) -> dict[str, list[str]]:
     """Return the groups that have a right to files of a model, each with the names of these."""
     found: dict[str, list[str]] = {}
     for file in _files(path):
@@ -166,7 +161,7 @@ def _rights(path: str) -> Finding:
         state = BAD if who == EVERYONE else NOTE
         text = f"{who} can change {', '.join(what)}; take the right to write away"
         return Finding(state, "rights", text)
-    if read_by := readers(path):
+    if read_by := allowed(path, stat.S_IROTH):
         who, what = next(iter(read_by.items()))
         text = f"{who} can read the words of your mail in {', '.join(what)}"
         return Finding(NOTE, "rights", f"{text}; to stop it: chmod 600")
@@ -225,15 +220,6 @@ def _journal(path: str, owner: Identity, journal: Journal, classifier: Classifie
 
 
 # ---- repair ----
-
-
-def examine(path: str, repairs: bool = False) -> list[Finding]:
-    """Return the results of all checks of a model; raises ModelFileError if it cannot repair.
-
-    repairs: first repair its journal; the first finding describes the repair.
-    """
-    done = [repair(path)] if repairs else []
-    return [*done, *findings(path)]
 
 
 def repair(path: str) -> Finding:

@@ -71,7 +71,6 @@ def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
         snapshot(host.sharer, str(tmp_path / "start"), [])
     with pytest.raises(InputError, match="not a snapshot; make one with nbspam share snapshot"):
         join_log(str(tmp_path), str(tmp_path / "new"), None)
-    host.stop()
 
 
 def test_what_cannot_be_joined_or_used_is_one_line(tmp_path):
@@ -159,5 +158,3 @@ def test_a_model_of_other_settings_is_refused(tmp_path, monkeypatch):
 
     with pytest.raises(SharedLogError, match="a model with other settings; give all hosts the"):
         hosts[1].sharer.receive()
-    for host in hosts:
-        host.stop()

@@ -114,7 +114,6 @@ def test_a_table_or_stream_that_was_dropped_is_made_again(server, tmp_path, name
         hosts[1].sharer.exchange()
         assert hosts[0].export() == hosts[1].export()
     for host in hosts:
-        host.stop()
         host.log.close()
 
 
@@ -155,7 +154,6 @@ def test_lessons_survive_a_killed_log_killed_hosts_and_rubbish(server, tmp_path)
     assert {host.sharer.report(False)["lag"] for host in hosts} == {0}
     assert all(host.sharer.report(False)["skipped"] == rubbish for host in hosts)
     for host in hosts:
-        host.stop()
         host.log.close()
 
 
@@ -173,7 +171,6 @@ def test_a_log_that_was_replaced_is_not_read_on(tmp_path):
             host.sharer.receive()
         host.sharer.send()
     assert len(log.records) == 1  # sent again, once
-    host.stop()
 
 
 def test_a_host_that_missed_trimmed_records_is_told_to_join(tmp_path):
@@ -212,8 +209,6 @@ def test_another_version_is_refused_in_one_line_and_not_passed_over(tmp_path, mo
     with pytest.raises(SharedLogError, match=r"shares lessons of nbspam 9\.9, and this is"):
         hosts[1].sharer.receive()
     assert hosts[1].sharer.outbox.place().n_read == 0
-    for host in hosts:
-        host.stop()
 
 
 def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
@@ -225,7 +220,6 @@ def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
         host.teach(message(2), "ham")
     host.model.catch_up()
     assert host.model.filed(message(2)).label is None
-    host.stop()
 
 
 def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(tmp_path):
@@ -236,7 +230,6 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(tmp_path):
         host.outlet.wait_for_log(0)
     host.sharer.send()
     host.outlet.wait_for_log(0)
-    host.stop()
 
 
 def test_lessons_of_users_are_shared(tmp_path):
@@ -249,8 +242,6 @@ def test_lessons_of_users_are_shared(tmp_path):
 
     assert hosts[1].opened("ann").filed(message(1)).label == "spam"
     assert hosts[1].opened("").filed(message(1)).label is None
-    for host in hosts:
-        host.stop()
 
 
 @pytest.mark.parametrize(
@@ -290,8 +281,6 @@ def test_the_same_lesson_sent_twice_is_one(tmp_path):
         host.sharer.exchange()
 
     assert [host.opened("").filed(message(1)).label for host in hosts] == ["ham", "ham"]
-    for host in hosts:
-        host.stop()
 
 
 @pytest.mark.parametrize("is_read_first", [False, True])

@@ -115,7 +115,6 @@ def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_pat
 
     assert host.sharer.outbox.place().n_read == 2
     assert host.opened("").size() == size
-    host.stop()
 
 
 def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_path, monkeypatch):
@@ -182,7 +181,6 @@ def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypa
     host.sharer.exchange()
 
     assert host.opened("").filed(message(1)) == NOT_FILED
-    host.stop()
 
 
 def test_a_token_of_a_record_is_bounded_and_occurs(tmp_path):
@@ -210,7 +208,6 @@ def test_a_token_of_a_record_is_bounded_and_occurs(tmp_path):
     ):
         with pytest.raises(ForeignRecordError, match="a token is too long, or never occurs"):
             decoded(wrong)
-    host.stop()
 
 
 def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Doctor, pruning and bounded models, and what of a replaced model is kept."""
 
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,10 +31,10 @@ from nbspam.store.upkeep import (
     GOOD,
     NOTE,
     PruningRule,
+    allowed,
     faded,
     findings,
     prune_model,
-    readers,
     writers,
 )
 from nbspam.tokens.sparse import Vocabulary
@@ -116,7 +117,7 @@ def test_whoever_may_read_a_file_of_the_model_is_named(place):
     made(place, "m.lock", 0o644)
     made(place, "mail", 0o644)
 
-    found = readers(path)
+    found = allowed(path, stat.S_IROTH)
     assert found.pop(EVERYONE) == others
     assert list(found.values()) == [[older]]
     assert next(iter(found)).startswith("group ")
@@ -134,13 +135,13 @@ def test_whoever_may_replace_a_model_can_change_it(place):
 
 def test_only_those_who_can_enter_the_folder_can_read_a_model(place):
     path = made(place)
-    assert readers(path) == writers(path) == {}
+    assert allowed(path, stat.S_IROTH) == writers(path) == {}
     for mode, entered in ((0o644, 0o755), (0o640, 0o710)):  # by everyone, and by a group
         os.chmod(path, mode)
         place.chmod(entered)
-        assert list(readers(path).values()) == [[path]]
+        assert list(allowed(path, stat.S_IROTH).values()) == [[path]]
         place.chmod(0o700)
-        assert readers(path) == {}
+        assert allowed(path, stat.S_IROTH) == {}
 
 
 def test_doctor_says_who_can_read_or_change_a_model(trained, place):
