@@ -111,7 +111,7 @@ class Host:
 
     def stop(self):
         self.outlet.outbox.close()
-        self.sharer.outbox.close()
+        self.sharer.close()
 
 
 def message(n, copy=0):

@@ -320,8 +320,6 @@ def _print_status(log: "SharedLog", as_json: bool) -> None:
         elif isinstance(ago, int) and ago <= _SILENT:  # a host that has gone keeps its line
             models.add(None)
     output.echo_rows(rows)
-    if len(models - {None}) > 1:
-        equal = "not equal now"
-    else:
-        equal = "equal" if models and None not in models else "not compared yet"
+    equal = "equal" if models and None not in models else "not compared yet"
+    equal = "not equal now" if len(models - {None}) > 1 else equal
     output.echo_summary(f"{log.name}: {amount_text(end.n_records, 'records')}; models {equal}")

@@ -284,7 +284,8 @@ class Courier:
     """
 
     def __init__(self, service: Service, share: ShareChoices, models: TaughtModels) -> None:
-        self._service, self._share, self._models = service, share, models
+        self._service = service
+        self._sharer = partial(sharer_for, share, service.choices.model_path, models)
         self._tally = service.tally
         self._ended = Event()
         self.taught = Event()  # there are lessons to send
@@ -302,9 +303,6 @@ class Courier:
         self._sender.join(_LAST)
 
     # ---- in the threads ----
-
-    def _sharer(self) -> Sharer:
-        return sharer_for(self._share, self._service.choices.model_path, self._models)
 
     def _log_once(self, error: Exception) -> None:
         """Log a failure unless it is the last one again; only the worker that reads does so."""

@@ -9,6 +9,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from socket import AF_INET, SHUT_RDWR, SOCK_STREAM, fromfd
+from threading import Timer
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from uuid import uuid4
@@ -241,7 +243,13 @@ class PostgresLog(SharedLog):
         try:
             if self._open is None:
                 self._connect()
-            yield self._open
+            with fromfd(self._open.fileno(), AF_INET, SOCK_STREAM) as line:
+                late = Timer(2 * _PATIENCE, line.shutdown, [SHUT_RDWR])  # it stands still
+                late.start()
+                try:
+                    yield self._open
+                finally:
+                    late.cancel()
         except (self._psycopg.Error, OSError) as error:
             self.close()
             raise _lost(self.name, error) from error

@@ -216,10 +216,7 @@ class Sharer:
     def _read(
         self, place: LogPosition, records: Sequence[tuple[int, bytes]]
     ) -> tuple[LogPosition, dict[str, int], dict[str, list[SharedLesson]], SharedLogError | None]:
-        """Return the place behind records, what is seen there, lessons by user, and a refusal.
-
-        The refusal says why the next record is not read.
-        """
+        """Return the place behind records, what is seen, lessons by user, why no more is read."""
         before, origin = self.outbox.seen(), self.outbox.origin
         seen: dict[str, int] = {}
         lessons: dict[str, list[SharedLesson]] = {}
@@ -252,8 +249,7 @@ class Sharer:
             for each in self.outbox.pending(lesson.user, [lesson.change.digest])
         ):
             raise _CopiedOutboxError(
-                f"{self.outbox.path}: a copy of another host's, or an old one; its lessons are"
-                " sent again"
+                f"{self.outbox.path}: a copy, or an old one; its lessons are sent again"
             )
         try:
             model, expected = self.model_of(lesson.user), settings(lesson.user)
@@ -337,8 +333,8 @@ class Sharer:
             if isinstance(told := facts.get("time"), int) and told > since
             if str(facts.get("position")).isdecimal()
         ]
-        if positions and min(positions) > 0:
-            self.log.trim(min(positions))
+        if position := min(positions, default=0):
+            self.log.trim(position)
 
     def close(self) -> None:
         """Close log and outbox."""

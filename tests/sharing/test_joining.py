@@ -47,7 +47,6 @@ def test_a_host_without_a_folder_of_users_does_not_pass_over_their_lessons(tmp_p
     anns = host.outlet.attach(host.opened("ann"), "ann")
     anns.learn([Item("-", "spam", message(2))], day=DAY, classes=["spam"])
     host.sharer.exchange()
-    host.stop()
     for users in (None, str(tmp_path / "users")):
         opened = TaughtModels(path, users)
         sharer = Sharer(path, log, "two", opened)
@@ -100,10 +99,7 @@ def pair(tmp_path):
 def quiet(hosts):
     for host in (*hosts, *hosts):
         host.sharer.exchange()
-    exports = [host.export() for host in hosts]
-    for host in hosts:
-        host.stop()
-    return exports
+    return [host.export() for host in hosts]
 
 
 def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(tmp_path):

@@ -97,8 +97,6 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
         host.sharer.send()
     quiet(hosts)
     filed = [host.opened("").filed(message(1)) for host in hosts]
-    for host in hosts:
-        host.stop()
 
     assert filed == [FiledMessage(labels[-1], is_told)] * len(hosts)
 
@@ -124,13 +122,10 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
         patch.setattr(StoredModel, "_keep", killed)
         with pytest.raises(KilledError):
             hosts[0].teach(message(1), "ham")
-    hosts[0].stop()
     hosts[0].start()
     assert hosts[0].model.filed(message(1)).label is None
     quiet(hosts)
     labels = [host.opened("").filed(message(1)).label for host in hosts]
-    for host in hosts:
-        host.stop()
 
     assert labels == ["ham", "ham"]
 
@@ -227,8 +222,6 @@ def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
     hosts[1].sharer.receive()
     quiet(hosts)
     exports = [host.export() for host in hosts]
-    for host in hosts:
-        host.stop()
 
     assert exports[0] == exports[1]
     (words,) = (line for line in exports[0].splitlines() if b'"header:subject"' in line)
@@ -252,8 +245,6 @@ def test_a_forgotten_message_is_moved_alike_whoever_was_fitted(
     hosts[0].teach(message(3, copy), "spam")
     quiet(hosts)
     one, other = (host.export() for host in hosts)
-    for host in hosts:
-        host.stop()
 
     assert one == other
 

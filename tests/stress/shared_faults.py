@@ -49,7 +49,6 @@ def test_no_lesson_is_lost_and_all_exports_are_equal(kind, tmp_path):
     lost = [m for m in taught if model.filed(message(m)).label is None]
     for host in hosts:
         host.stop()
-        host.log.close()
     server.stop()
     server.remove()
 
