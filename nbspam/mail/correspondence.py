@@ -109,12 +109,10 @@ def heading(data: bytes) -> Heading:
     """Return the sender and the subject of a message, each "" if it has none."""
     message = headers.open_message(data[: headers.LIMITS.headers])
     values = read_correspondence(message).values
-    wanted = [values.get(name, [b""])[0] for name in (b"from", b"subject")]
+    both = [values.get(name, [b""])[0] for name in (b"from", b"subject")]
     _, declared = headers.content_value(message.telling.get(b"content-type", b""))
-    charset, guess = declared.get("charset", b"").decode("latin-1"), CharsetGuess(lambda: wanted)
-    texts = [
-        headers.decode_value(each, charset, guess).decode("utf-8", "replace") for each in wanted
-    ]
+    charset, guess = declared.get("charset", b"").decode("latin-1"), CharsetGuess(lambda: both)
+    texts = [headers.decode_value(raw, charset, guess).decode("utf-8", "replace") for raw in both]
     return Heading(
         *(printable(" ".join(text[: 2 * _MAX_SHOWN].split()))[:_MAX_SHOWN] for text in texts)
     )

@@ -2,8 +2,8 @@
 
 Normalisation applies NFKC and case folding; drops invisible characters, the strokes that lengthen
 Arabic words, and the dot that folding puts on a Turkish i; turns text round that an override shows
-from right to left; replaces look-alikes from other alphabets inside Latin words, small capitals
-and letters in boxes by Latin letters; drops the marks of a Latin word if three letters or more
+from right to left; replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and
+small capitals and letters in boxes; drops the marks of a Latin word if three letters or more
 have some; cuts runs of Chinese, Thai and other scripts without spaces into pairs of characters;
 and replaces every character that is not a letter, mark, digit or currency sign by a space.
 """
@@ -19,6 +19,7 @@ _LOOK_ALIKES = str.maketrans(
     "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
+_SEEN_AS_CYRILLIC = str.maketrans("abcehkmoptxy", "авсенкмортху")
 SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters, other invisible characters, and the stroke that lengthens Arabic words.
 INVISIBLE = (
@@ -131,10 +132,10 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
         facts.append("zero-width")
     if re.search(f"{FULLWIDTH}{{2}}", original):
         facts.append("fullwidth")
-    latin, is_mixed = _in_latin(without_many_marks(normal_form(visible)))
+    unmixed, is_mixed = _unmixed(without_many_marks(normal_form(visible)))
     if is_mixed:
         facts.append("homoglyph")
-    form = re.sub(_SPACELESS, r" \g<0> ", without_symbols(latin))
+    form = re.sub(_SPACELESS, r" \g<0> ", without_symbols(unmixed))
     return form.encode(), tuple(sorted(facts))
 
 
@@ -156,14 +157,14 @@ def without_many_marks(text: str) -> str:
     return unicodedata.normalize("NFC", plain)
 
 
-def _in_latin(text: str) -> tuple[str, bool]:
-    """Return folded text without look-alikes in Latin words, and whether there were any."""
+def _unmixed(text: str) -> tuple[str, bool]:
+    """Return folded text without words of mixed alphabets, and whether there were any."""
     if SEEN_AS_LATIN.isdisjoint(text) or not any(
         re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, text)
     ):
         return text, False
-    latin: str = _mixed().sub(_to_latin, text)
-    return latin, latin != text
+    unmixed: str = _mixed().sub(_in_one_alphabet, text)
+    return unmixed, unmixed != text
 
 
 def without_symbols(text: str) -> str:
@@ -219,12 +220,14 @@ def _marks_and_prices(match: re.Match[str]) -> str:
     return "".join([c if unicodedata.category(c) in NO_SYMBOLS else " " for c in match.group()])
 
 
-def _to_latin(match: Any) -> str:
-    """Return a word of mixed alphabets in Latin letters if it is mostly Latin, else unchanged."""
+def _in_one_alphabet(match: Any) -> str:
+    """Return a word of mixed alphabets in one; in Latin if it is mostly Latin, or unchanged."""
     word: str = match.group()
-    latin = word.translate(_LOOK_ALIKES)
-    n_latin = sum("a" <= c <= "z" for c in word)
-    return latin if latin.isascii() or 2 * n_latin >= len(word) else word
+    latin, cyrillic = word.translate(_LOOK_ALIKES), word.translate(_SEEN_AS_CYRILLIC)
+    if not latin.isascii() and re.fullmatch(r"[\u0430-\u052f\d]+", cyrillic):
+        return cyrillic
+    is_latin = latin.isascii() or 2 * sum("a" <= c <= "z" for c in word) >= len(word)
+    return latin if is_latin else word
 
 
 def _to_pairs(match: re.Match[str]) -> str:

@@ -86,10 +86,11 @@ def test_spellings_of_the_same_word_are_one(text, expected):
         ("сіalis", "cialis"),
         ("vіаgrа50", "viagra50"),
         ("баcd", "бacd"),  # half of it Latin
+        ("Бecплaтнo", "бесплатно"),  # Latin letters in a Cyrillic word
         *((word, None) for word in ("vі5agra", "5іv", "ѕ3x", "γ9z", "z9γ")),  # across digits
     ],
 )
-def test_look_alikes_in_latin_words_are_latin(text, expected):
+def test_look_alikes_are_letters_of_the_words_alphabet(text, expected):
     assert form(text) == expected or expected is None
     assert facts(text) == ("homoglyph",)
 
