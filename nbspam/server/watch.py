@@ -43,8 +43,8 @@ class AccountTally(ServerTally):
 class AccountWatcher(threading.Thread):
     """Sorts one account again and again.
 
-    on_end: called when it ends.  is_alone: an error at the first attempt ends it, as it is for
-    its owner to fix; beside others it goes on.  error: why it has ended, if it was not asked to.
+    on_end: called when it ends.  is_alone: an error at the first attempt ends it, for its owner
+    to fix.  error: why it has ended, if it was not asked to.
     """
 
     def __init__(
@@ -78,9 +78,11 @@ class AccountWatcher(threading.Thread):
                 except NbspamError as error:
                     # Without a network, as after a boot, no host name can be found.
                     is_away = isinstance(error.__context__, socket.gaierror)
-                    if not (self._goes_on or is_away or isinstance(error, LostError)):
-                        self.error = error
-                        return
+                    if not (is_away or isinstance(error, LostError)):
+                        if not self._goes_on:
+                            self.error = error
+                            return
+                        self._pause = _PAUSES[1]  # or the server bans this address
                     if not self._is_asked_to_end:
                         self._log.noted(str(error), account=self.name)
                         self._tally.add("trouble failed")
@@ -142,9 +144,8 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
     }
     try:
         with _metrics_served(metrics, tally):
-            for account in accounts:
-                is_alone = len(accounts) == 1
-                watchers.append(AccountWatcher(account, log, tally, asked.set, is_alone))
+            for one in accounts:
+                watchers.append(AccountWatcher(one, log, tally, asked.set, len(accounts) == 1))
                 watchers[-1].start()
             notify("READY=1")
             asked.wait()  # for a signal, or for a thread that ends by itself: its owner must know
