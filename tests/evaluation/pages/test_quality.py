@@ -342,13 +342,18 @@ def test_documents_that_only_some_get_right_are_listed(compared, html):
     assert [row[-1] for row in rows] == names[:100]
 
 
-def test_a_difference_is_called_real_only_if_chance_seldom_makes_it(html, compared):
+def test_a_difference_counts_only_if_chance_seldom_makes_it(html, compared):
     text = Page(html).text
     for comparison in compared.comparisons:
         assert f"Only A is right about {comparison.only_first_right} messages" in text
     is_real = [each.p_value < 0.05 for each in compared.comparisons]
-    assert text.count("the difference is real") == sum(is_real)
+    assert text.count("the difference is hardly chance") == sum(is_real)
     assert text.count("do not show which is better") == len(is_real) - sum(is_real)
+    equal = replace(compared.comparisons[0], only_first_right=0, only_second_right=0, p_value=1.0)
+    same = compared._replace(comparisons=(equal,), trials=compared.trials[:2])
+    text = Page(quality.compared_page(same, ["", ""])).text
+    assert "Both are right about the same messages." in text
+    assert "Only A" not in text
 
 
 def test_texts_of_other_classes_compare_too():
