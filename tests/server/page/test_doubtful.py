@@ -368,22 +368,22 @@ def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, 
 def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, label, where):
     put(box, 2)
     found(row(1), row(2), row(9))
-    for form, status in (
-        ({label: key_of(2)}, 303),
-        ({label: key_of(9), "back": "doubtful=1"}, 404),
-    ):
-        assert page.tell(**form).status_code == status  # from elsewhere, and of what has gone
+    elsewhere, gone = {label: key_of(2)}, {label: key_of(9), "back": "doubtful=1"}
+    for form, status in ((elsewhere, 303), (gone, 404)):
+        assert page.tell(**form).status_code == status
     assert database.run("SELECT * FROM settled") == []
     page.tell(undo="1")
+    page.get("/")
     address = "/doubtful" if where == "list" else f"/message?key={key_of(1)}&doubtful=1"
-    shown = page.shown(address)
-    form = {f["name"]: f["value"] for _, f in shown.attributes if f.get("type") == "hidden"}
+    fields = [field for _, field in page.shown(address).attributes if "hidden" in field.values()]
+    form = {field["name"]: field["value"] for field in fields}
     answer = page.tell(**form | {label: key_of(1)})
 
-    assert answer.status_code == 303
     assert answer.headers["location"].partition("#")[0] == address
-    assert ("Back to the doubtful messages" in shown.text) == (where == "message")
-    assert f"Learned as {label}: number 1" in page.shown(address).text
+    text = page.shown(address).text
+    assert f"Learned as {label}: number 1" in text
+    assert where == "list" or "Back to the doubtful messages" in text
+    assert where == "list" or "Undo Spam Ham" in text  # also the same label again
     assert page.desk.teacher.known == {written(1): label}
     assert database.run("SELECT key, label FROM settled") == [(key_of(1), label)]
     assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2"]
