@@ -288,8 +288,7 @@ def log_odds(
     alpha = _ALPHA.take(groups)
     likelihood = np.log(count + alpha) - np.log(n + 2 * alpha)
     odds = likelihood[1] - likelihood[0]
-    odds[(np.abs(odds) < BAND.take(groups)) | ~known] = 0.0
-    return np.asarray(odds)
+    return np.where(known & (np.abs(odds) >= BAND.take(groups)), odds, 0.0)
 
 
 def _without(
@@ -342,7 +341,7 @@ def strongest(
     group's tokens for a class those with the strongest log-odds count, and of equally strong ones
     those whose entries come first.  limits: their number, from `limits_for`.
     """
-    entry = positions_of(odds)
+    entry = positions_of(odds != 0)  # numpy finds the true ones faster than numbers
     cell = documents.rows().take(entry).astype(np.int64)
     cell *= len(GROUPS)
     cell += _AVERAGED_WITH.take(groups.take(documents.columns.take(entry)))

@@ -180,9 +180,7 @@ class _MessageReader:
                 fields.append(Field("hidden", text))
             else:
                 fields.append(Field("body", text))
-                # Most texts have no link, which a search for bytes finds out faster.
-                links = _LINK.findall(text) if text.find(b"://") >= 0 else []
-                urls += links or _BARE_LINK.findall(text)
+                urls += _LINK.findall(text) or _BARE_LINK.findall(text)
         fields += parts.fields[done:]
         if parts.documents:
             fields += self.documents(urls)

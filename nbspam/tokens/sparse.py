@@ -244,7 +244,7 @@ def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
 
 def places_in(starts: Integers, lengths: Integers) -> Integers:
     """Return the positions of all elements of slices, shape (sum of lengths,)."""
-    some = positions_of(lengths)
+    some = positions_of(lengths != 0)
     if not len(some):
         return np.empty(0, np.int64)
     start, length = starts.take(some), lengths.take(some)
