@@ -111,6 +111,8 @@ class _EventLoopWorker:
         if share is not None:
             self.courier = Courier(service, share, models)
             outlet = SharedOutlet(choices.model_path, self.courier.taught.set)
+        elif os.path.exists(f"{model.path}.share"):  # the option was forgotten, and comes back
+            outlet = SharedOutlet(choices.model_path)
         teacher, reviewer = None, None
         if service.may_teach:
             opened_box = partial(review_mailbox, book=choices.book)

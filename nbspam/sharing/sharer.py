@@ -284,9 +284,7 @@ class Sharer:
 
     def exchange(self) -> None:
         """Send everything, and read the log to its end."""
-        while self.send():
-            pass
-        while self.receive():
+        while self.send() or self.receive():
             pass
 
     # ---- reports ----

@@ -9,6 +9,8 @@ import pytest
 
 from nbspam.cli.exchanging import _print_status
 from nbspam.sharing.outbox import Outbox
+from protocols import tell
+from serving import serving
 from shared_logs import SERVERS, MemoryLog, message
 from support import make_maildir, run_nbspam
 
@@ -109,6 +111,9 @@ def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(
     assert not (tmp_path / "model.share").exists()
     Outbox(str(model)).close()  # from now on, it shares
 
+    with serving(str(model), tmp_path, "--allow-tell", "-j", "1") as server:
+        server.ask(tell("ham", message(99)))
+    assert waiting(model) == 1
     make_maildir(maildir, ".Spam")
     (maildir / "new" / "1").write_bytes(message(100))
     nbspam("sort", "-m", model, maildir)
@@ -116,11 +121,11 @@ def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(
     to = maildir / (".Spam/cur" if place.parent.parent == maildir else "cur")
     place.rename(to / f"{place.name.partition(':')[0]}:2,S")  # its user moves it
     assert nbspam("sort", "-m", model, maildir)[0] == 0
-    assert waiting(model) == 1
+    assert waiting(model) == 2
     mail.write_bytes(message(1))
     assert nbspam("unlearn", "-m", model, mail)[0] == 0
-    assert waiting(model) == 2
+    assert waiting(model) == 3
     with open(mail, "rb") as file:
         learn = ["--learn", "confident", "--sure", "0.51"]
         assert nbspam("filter", "-m", model, *learn, stdin=file)[0] == 0
-    assert waiting(model) == 3
+    assert waiting(model) == 4

@@ -96,9 +96,8 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
     for host in hosts:
         host.sharer.send()
     quiet(hosts)
-    filed = [host.opened("").filed(message(1)) for host in hosts]
-
-    assert filed == [FiledMessage(labels[-1], is_told)] * len(hosts)
+    filed = {host.opened("").filed(message(1)) for host in hosts}
+    assert filed == {FiledMessage(labels[-1], is_told)}
 
 
 def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_path, monkeypatch):
@@ -125,9 +124,7 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
     hosts[0].start()
     assert hosts[0].model.filed(message(1)).label is None
     quiet(hosts)
-    labels = [host.opened("").filed(message(1)).label for host in hosts]
-
-    assert labels == ["ham", "ham"]
+    assert {host.opened("").filed(message(1)).label for host in hosts} == {"ham"}
 
 
 def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
@@ -221,10 +218,8 @@ def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
     hosts[0].sharer.send()
     hosts[1].sharer.receive()
     quiet(hosts)
-    exports = [host.export() for host in hosts]
-
-    assert exports[0] == exports[1]
-    (words,) = (line for line in exports[0].splitlines() if b'"header:subject"' in line)
+    (export,) = {host.export() for host in hosts}
+    (words,) = (line for line in export.splitlines() if b'"header:subject"' in line)
     assert b'"count": {"spam": 17}, "documents": 17' in words  # 5, 10 and 15 were un-learned
 
 
@@ -244,9 +239,7 @@ def test_a_forgotten_message_is_moved_alike_whoever_was_fitted(
         hosts[k].model.compact()
     hosts[0].teach(message(3, copy), "spam")
     quiet(hosts)
-    one, other = (host.export() for host in hosts)
-
-    assert one == other
+    assert len({host.export() for host in hosts}) == 1
 
 
 def test_a_model_that_was_shared_forgets_by_its_size_again(tmp_path, monkeypatch):
