@@ -431,11 +431,20 @@ DRAWN = {
 }
 
 
+def check_drawn(path, name):
+    """A coordinate may be rounded the other way where sums are added in another order."""
+    number = r"\d+\.\d"
+    made, shown = path.read_text("utf-8"), (PICTURES / name).read_text("utf-8")
+    assert re.sub(number, "", made) == re.sub(number, "", shown)
+    found, expected = (np.array(re.findall(number, text), float) for text in (made, shown))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.11)
+
+
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_guide_shows_what_the_program_draws(name, tmp_path, request):
     path = PICTURES / name if request.config.getoption("--rewrite-golden") else tmp_path / name
     pictures.write(DRAWN[name](), str(path))
-    assert path.read_text("utf-8") == (PICTURES / name).read_text("utf-8")
+    check_drawn(path, name)
     for guide in ("family.md", "family.zh.md"):
         assert f"(pictures/{name})" in (ROOT / "docs" / guide).read_text("utf-8")
 
@@ -486,10 +495,10 @@ def test_pictures_are_refused_where_there_is_nothing_to_draw(nbspam, tmp_path):
     assert nbspam("table", "train", MELONS, *how)[0] == 0
     info = "table", "info", "-m", tmp_path / "m", "--plot"
     assert nbspam(*info, tmp_path / "t.svg")[0] == 0
-    assert (tmp_path / "t.svg").read_bytes() == (PICTURES / "tan.svg").read_bytes()
+    check_drawn(tmp_path / "t.svg", "tan.svg")
     assert complains(nbspam(*info, tmp_path / "t.gif"), 2, "neither .png nor .svg")
     assert complains(nbspam(*info, tmp_path / "no" / "t.svg"), 2, "no folder")
     drop = [word for name in NAMES for word in ("--drop", name)]
     cluster = "table", "cluster", MELONS, "-k", "2", *drop, "--plot", tmp_path / "c.svg"
     assert nbspam(*cluster)[0] == 0
-    assert (tmp_path / "c.svg").read_bytes() == (PICTURES / "mixture.svg").read_bytes()
+    check_drawn(tmp_path / "c.svg", "mixture.svg")
