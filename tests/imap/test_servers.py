@@ -137,15 +137,14 @@ def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(
     proxy = Proxy(server.port)
     supply = boxes(server, trained_well, tmp_path)
     for number in range(0, 40, 2) if where == "cut_line" else range(20, 9000, 431):
-        plain = next(supply)
-        box = ByProxy(server, plain.model, proxy)
-        fill(plain)
+        box = ByProxy(server, next(supply).model, proxy)
+        fill(box)
         before = sum(box.learned())
         proxy.n_lines = proxy.n_bytes = 0
         setattr(proxy, where, number)
         learned = box.sort_on()
         setattr(proxy, where, None)
-        assert_sorted(plain, learned, before)
+        assert_sorted(box, learned, before)
     proxy.close()
 
 
@@ -182,10 +181,10 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     proxy, supply = Proxy(server.port), boxes(server, trained_well, tmp_path)
     n_killed = 0
     for number in range(16):
-        box = next(supply)
+        box = ByProxy(server, next(supply).model, proxy)
         fill(box)
         before = sum(box.learned())
-        words, env = command(box, "sort", server.url(port=proxy.port))
+        words, env = command(box, "sort", box.url())
         proxy.n_lines = 0
         process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         # From the first command on: starting takes longer than all of the work.
