@@ -78,9 +78,9 @@ def surveyed(session: AccountSession, spam_folder: str | None = None) -> Account
     uses: dict[str, str | None] = {each.use: each.name for each in folders}
     uses["inbox"] = session.url.folder or INBOX
     uses["junk"] = session.junk_folder(folders, spam_folder)
-    found = []
+    found: list[SurveyedFolder] = []
     for use in ("inbox", "junk", "archive", "sent"):
-        if (name := uses.get(use)) is not None:
+        if (name := uses.get(use)) and name not in (each.name for each in found):
             n_messages = session.open(name).n_messages
             n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
             found.append(SurveyedFolder(use, name, n_messages, n_unread))
