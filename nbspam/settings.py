@@ -35,7 +35,7 @@ class TokenSettings(NamedTuple):
 
     punctuation: str = "$'-_!"  # ASCII characters allowed in words beside letters and digits
     min_length: int = 1  # characters
-    max_length: int = 40  # bytes
+    max_length: int = 40  # bytes; three times as many where letters take three, as in Tamil
     pairs: bool = False  # add every pair of neighbouring words of a field
     raw: bool = False  # cut the text as it is, without normalisation
     characters: bool = False  # add runs of characters

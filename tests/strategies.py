@@ -18,7 +18,7 @@ TEXTS = st.one_of(
     st.text("aé中ßﬁ​ ", max_size=20),
     st.text("中国人𠀀ก\u0301 b。", max_size=30),  # scripts without spaces
     st.text(max_size=30),
-    st.text("xy", min_size=30, max_size=90),
+    st.text("xyக", min_size=10, max_size=90),
     st.text("a1-_2 ", min_size=8, max_size=40),  # letters apart, digits between them
     st.lists(st.sampled_from(["a-", "b_", "c", " ", "3", "é"]), max_size=20).map("".join),
 )

@@ -295,7 +295,7 @@ SETTINGS: Mapping[str, _Check] = {
 TOKENIZER: Mapping[str, _Check] = {
     "punctuation": lambda value: _is_text(value) and value.isascii(),
     "min_length": _whole(1, MAX_TOKEN),
-    "max_length": _whole(1, MAX_TOKEN),
+    "max_length": _whole(1, MAX_TOKEN // 3),
     "pairs": _is_flag,
     "raw": _is_flag,
     "characters": _is_flag,

@@ -80,6 +80,7 @@ def _following(values: Integers, beyond: int) -> Integers:
 # for all words of a buffer; both return the same number.
 
 WORD_BYTES = 8
+LEAD_OF_THREE = b"\xe0"  # the least first byte of letters that take three bytes or more
 _MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
 _FINISH = 0xC2B2AE3D27D4EB4F  # odd, from the 64-bit finaliser family
 _MODULO = (1 << 64) - 1
@@ -329,7 +330,8 @@ def has_characters(origin: str) -> bool:
 
 def _fits(word: bytes, settings: TokenSettings) -> bool:
     characters = len(word.decode("utf-8", "ignore"))
-    return settings.min_length <= characters and 0 < len(word) <= settings.max_length
+    longest = settings.max_length * (3 if word[:1] >= LEAD_OF_THREE else 1)
+    return settings.min_length <= characters and 0 < len(word) <= longest
 
 
 def token_of(spelling: bytes) -> Token:

@@ -21,6 +21,7 @@ from nbspam.tokens.definition import (
     IN_TEXT,
     IS_STRUCTURE,
     KIND_BITS,
+    LEAD_OF_THREE,
     MAX_RUN,
     N_KINDS,
     REST,
@@ -420,7 +421,11 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     length = edges[1::2] - edges[0::2]
     n_words = differences(start.searchsorted(layout.start))
     field_of = np.arange(len(n_words)).repeat(n_words)
-    keep = (length <= settings.max_length) & _IS_COUNTED[layout.origin].repeat(n_words)
+    keep = length <= settings.max_length
+    longer = positions_of(~keep)
+    is_wide = text.take(start.take(longer)) >= LEAD_OF_THREE[0]
+    keep[longer] = is_wide & (length.take(longer) <= 3 * settings.max_length)
+    keep &= _IS_COUNTED[layout.origin].repeat(n_words)
     if settings.min_length > 1:
         # Lengths in characters: bytes that continue a UTF-8 sequence are not counted.
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])

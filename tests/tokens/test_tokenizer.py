@@ -87,9 +87,10 @@ def test_keys_ascend_and_columns_ascend_within_a_document(messages, settings):
         ("FREE $99 Don't e-mail; now!", "free $99 don't e-mail now!", {}),
         ("ä ab 中国", "ab 中国", {"min_length": 2}),
         ("免费发票", "免费 费发 发票", {}),
+        (f"{'x' * 41} {'თ' * 40} {'თ' * 41}", "თ" * 40, {}),
     ],
 )
-def test_case_is_folded_punctuation_inside_words_kept_and_chinese_cut(text, tokens, settings):
+def test_text_is_cut_into_words_of_lower_case_that_are_not_too_long(text, tokens, settings):
     message = Message((Field("body", text.encode()),), ())
     found = definition.reference_tokens(message, TokenSettings(**settings))
     assert [str(token) for token in found] == tokens.split()
