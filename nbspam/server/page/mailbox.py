@@ -45,6 +45,7 @@ from nbspam.store.model import StoredModel
 
 MOST_SHOWN = 10_000  # messages of a mailbox that are shown
 PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
+_TICK = 2.0  # seconds in which two changes of a file may have the same time, on any file system
 _SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
 _PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
 
@@ -88,8 +89,8 @@ class ReviewMailbox:
         self._check()
         self._below = os.path.join(path, "")  # the prefix of all paths in it
         self._paths: dict[str, str] = {}  # where the newest were, by key
-        # The file of an mbox, and the newest messages, at the last look.
-        self._last: tuple[Stamp | None, list[MailboxLetter]] = (None, [])
+        # The stamps of the mailbox, and its newest messages, at the last look.
+        self._last: tuple[tuple[Stamp | None, ...], list[MailboxLetter]] = ((), [])
 
     def _check(self) -> None:
         """Raise InputError if there is no mailbox any more."""
@@ -130,11 +131,21 @@ class ReviewMailbox:
 
     def newest(self) -> list[MailboxLetter]:
         """Return the newest messages, newest first; raises InputError."""
-        stamp = stamp_of(self.path) if os.path.isfile(self.path) else None
-        if stamp is None or stamp != self._last[0]:
+        stamps = self._stamps()
+        if not stamps or stamps != self._last[0]:
             # Stamped before the look: messages written during it show at the next one.
-            self._last = stamp, self._look()
+            self._last = stamps, self._look()
         return self._last[1]
+
+    def _stamps(self) -> tuple[Stamp | None, ...]:
+        """Return stamps that change with the mailbox; none if another change might not show."""
+        paths = [self.path] if os.path.isfile(self.path) else []
+        if is_maildir(self.path):
+            below = [os.path.join(self.path, folder) for folder in self.folders]
+            paths = [os.path.join(folder, part) for folder in below for part in MAILDIR_PARTS]
+        stamps = tuple(map(stamp_of, paths))
+        last = max((stamp[3] for stamp in stamps if stamp is not None), default=0)
+        return stamps if last / 1e9 < time() - _TICK else ()
 
     def _look(self) -> list[MailboxLetter]:
         newest = heapq.nlargest(MOST_SHOWN, self._dated())
@@ -149,16 +160,11 @@ class ReviewMailbox:
 
     def _dated(self) -> Iterator[tuple[float, int, str, str | None]]:
         """Yield when each message arrived, its place, its key, and its file if alone there."""
-        # The files of a Maildir are renamed, but never written again.
-        known = {each.key: each.arrived for each in self._last[1]} if is_maildir(self.path) else {}
         for place, (key, file, data) in enumerate(self._found()):
-            arrived = known.get(key)
-            if arrived is None:
-                with suppress(OSError):  # not there any more
-                    status = os.stat(file, follow_symlinks=file == self.path)
-                    arrived = status.st_mtime if stat.S_ISREG(status.st_mode) else None
-            if arrived is not None:
-                yield arrived, place, key, file if data is None else None
+            with suppress(OSError):  # not there any more
+                status = os.stat(file, follow_symlinks=file == self.path)
+                if stat.S_ISREG(status.st_mode):
+                    yield status.st_mtime, place, key, file if data is None else None
 
     def folder_of(self, key: str) -> str:
         """Return the folder where a message was at the last look, "" if it was in none."""

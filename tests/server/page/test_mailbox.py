@@ -115,19 +115,27 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     assert numbers_of(box_of(root)) == [6, 4, 2, 1]
 
 
-def test_an_mbox_that_has_changed_is_looked_through_again_and_messages_stay_the_same(
-    tmp_path, monkeypatch
-):
-    box = box_of(mbox(tmp_path / "box", [1, 2, 3]))
+@pytest.mark.parametrize("make", [maildir, mbox])
+def test_a_mailbox_is_looked_through_again_once_it_has_changed(make, tmp_path, monkeypatch):
+    root = make(tmp_path / "box", [1, 2, 3])
+    box = box_of(root)
     looks = counted(monkeypatch, box)
-    before = box.newest()[0].key
-    assert box.newest()[0].key == before
-    assert len(looks) == 1
+    before = [box.newest()[0].key, box.newest()[0].key]
+    assert len(looks) == 2  # a change within the tick of a clock would not show
+    for path in (root / "new", root / "cur") if make is maildir else (root,):
+        os.utime(path, (1000, 1000))
+    assert [box.newest()[0].key, box.newest()[0].key] == before
+    assert len(looks) == 3
 
-    mbox(tmp_path / "box", [2, 3, 4])
+    if make is maildir:
+        (root / "new" / key_of(1)).unlink()
+    make(root, [2, 3, 4])
     assert numbers_of(box) == [4, 3, 2]
-    assert box.newest()[1].key == before
-    assert dict(box.read({before})) == {before: written(3)}
+    assert box.newest()[1].key == before[0]
+    assert dict(box.read({before[0]})) == {before[0]: written(3)}
+    if make is maildir:
+        maildir(root / ".Spam", [5], "cur")
+        assert numbers_of(box) == [5, 4, 3, 2]
 
 
 def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
