@@ -84,10 +84,7 @@ class AccountToSort(NamedTuple):
     rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
 
     def sort_once(self, session: AccountSession, day: int) -> SortingReport:
-        """Look at the account once, by a session; raises NbspamError.
-
-        day: today, in days since 1970-01-01.
-        """
+        """Look at the account once, by a session; raises NbspamError."""
         writes = not self.choices.dry_run
         with closing(AccountMemory(self.model_path, self.url.account, writes)) as memory:
             return AccountSorter(self, session, memory, day).sort()
@@ -145,7 +142,12 @@ class AccountSorter:
             self._learn()
             if self._copied and not self.choices.dry_run:
                 self._open(self.inbox)
-                self.session.remove([each.uid for each in self._copied])
+                try:
+                    self.session.remove([each.uid for each in self._copied])
+                except AccountRefusedError as error:
+                    self._skip(self._copied, error)
+                    copied = {each.digest for each in self._copied}
+                    agreed = [e for e in agreed if e.digest not in copied]
             self._judge()
             self._open(self.inbox)
             # Messages that need nothing are noted last: until here, a look can be repeated.
@@ -268,8 +270,6 @@ class AccountSorter:
                 either = [part for word in others for part in ("OR", "KEYWORD", word)]
                 for uid in self.session.uids(*either, "KEYWORD", first):
                     now[uid] = "" if uid in now else name
-        if not before and not now:
-            return
         uids, digests = (np.fromiter(each, np.int64, len(each)) for each in (now, before))
         for uid, digest in known[
             np.isin(known[:, 0], uids) | np.isin(known[:, 1], digests)
@@ -309,9 +309,8 @@ class AccountSorter:
     def _look_elsewhere(self) -> None:
         """Find messages that the user has moved from the junk folder to one of the others."""
         gone = {digest for folder, _, digest in self._gone if folder == self.spam}
-        gone -= self._places_of.keys()
-        left = self.memory.left(gone)
-        gone = {digest for digest in gone if digest in left and left[digest].place == "spam"}
+        left = self.memory.left(gone - self._places_of.keys())
+        gone = {digest for digest, was in left.items() if was.place == "spam"}
         before = self.memory.following()
         if before and not gone:
             return
@@ -374,7 +373,6 @@ class AccountSorter:
             outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
-        self._open(self.inbox)
         return taught
 
     # ---- judging ----
@@ -402,10 +400,9 @@ class AccountSorter:
 
     def _act(self, label: str, judged: list[tuple[PlacedMessage, Verdict]]) -> None:
         """Move or mark messages of one verdict, and note it before and after."""
-        tags = label == "spam" and (self.choices.tags or not self.session.can_move)
-        folder = {"spam": self.spam, "unsure": self.unsure}.get(label)
-        if not self.session.can_move and label != "spam":
-            folder = None
+        can_move = self.session.can_move
+        tags = label == "spam" and (self.choices.tags or not can_move)
+        folder = {"spam": self.spam, "unsure": self.unsure if can_move else None}.get(label)
         stays = self.report.lack is not None or (folder is None and not tags)
         target = None if stays else JUNK if tags else folder
         done = [SortedMessage(self._name(e), v.label, v.probability, target) for e, v in judged]
@@ -413,7 +410,7 @@ class AccountSorter:
             try:
                 self._carry([each for each, _ in judged], target, tags)
             except AccountRefusedError as error:
-                self.report.skipped += [Skipped(each.name, str(error)) for each in done]
+                self._skip([each for each, _ in judged], error)
                 return
         self.report.judged += done
         place = label if target is not None and not tags else "ham"
@@ -474,9 +471,8 @@ class AccountSorter:
 
         If two devices move a message at the same time, each copies it.  The first copy stays.
         """
-        first: dict[tuple[str, int], int] = {}
-        for each in sorted(others, key=attrgetter("uid")):
-            first.setdefault((each.folder, each.digest), each.uid)
+        ordered = sorted(others, key=attrgetter("uid"), reverse=True)
+        first = {(each.folder, each.digest): each.uid for each in ordered}
         for each in copies:
             uid = first.get((each.folder, each.digest), each.uid)
             if uid < each.uid:
@@ -518,6 +514,9 @@ class AccountSorter:
                         yield by_uid[uid], verdict, data
 
     # ---- for learning and judging ----
+
+    def _skip(self, messages: list[PlacedMessage], error: AccountRefusedError) -> None:
+        self.report.skipped += [Skipped(self._name(each), str(error)) for each in messages]
 
     def _open(self, folder: str) -> None:
         if self.session.folder is None or self.session.folder.name != folder:

@@ -381,6 +381,19 @@ def test_a_full_account_is_one_line_and_the_rest_goes_on(box, nbspam):
     assert box.sort().judged == [("spam", "Junk")]
 
 
+@pytest.mark.parametrize("command", ["UID STORE", "UID EXPUNGE"])
+def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(command, box):
+    box.server.after = able_to("UIDPLUS")
+    box.server.answers[command] = b"TAG NO [NOPERM] you may not\r\n"
+    for n in range(3):
+        box.put("INBOX", S[n], H[n])
+        report = box.sort()
+        assert (report.judged, len(report.skipped)) == ([("ham", None)], n + 1)
+        assert box.where()["Junk"] == S[: n + 1]
+    box.server.answers.clear()
+    assert (box.sort().skipped, box.where()["INBOX"]) == ([], H[:3])
+
+
 def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
     box.put("INBOX", *S[:4], *H[:4])
     real = account.AccountSorter._carry
