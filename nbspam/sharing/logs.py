@@ -19,6 +19,7 @@ from nbspam.errors import SharedLogError, UsageError
 
 _PATIENCE = 10.0  # seconds for an answer of the log's server
 _SHIFT = 64  # bits of a stream's counter within a millisecond
+_NUMBERS = 1 << 31  # of records in a table; a position is seconds * _NUMBERS + number
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _AGAIN = "lessons wait until it is back"
 
@@ -217,10 +218,11 @@ def _position_at(name: bytes) -> int:
 
 
 class PostgresLog(SharedLog):
-    """A table TABLE; TABLE_log has its identifier and sequence, and TABLE_hosts the hosts.
+    """A table TABLE; TABLE_log has its identifier and last position, and TABLE_hosts the hosts.
 
-    The sequence is a row that an append locks: so records become visible in their order, which
-    numbers of a SEQUENCE do not.
+    An append locks the row of TABLE_log: so records become visible in their order, which numbers
+    of a SEQUENCE do not.  A position has the time above the record's number: a server that lost
+    its last records gives none of their positions again.
     """
 
     def __init__(self, parts: SplitResult, password: str | None) -> None:
@@ -283,18 +285,17 @@ class PostgresLog(SharedLog):
         """Append records in this order, all or none of them."""
         table = self._table
         with self._asked() as connection, connection.transaction():
-            # Foreign rows only make the sequence longer.
-            connection.execute(f"SELECT 1 FROM {table}_log FOR UPDATE")
-            updated = connection.execute(
-                f"UPDATE {table}_log SET last = greatest(last, coalesce("
-                f"(SELECT max(position) FROM {table}), 0)) + %s RETURNING last",
-                [len(records)],
+            found = connection.execute(  # foreign rows only make the log longer
+                f"SELECT greatest(last, (SELECT max(position) FROM {table})),"
+                f" extract(epoch FROM clock_timestamp())::bigint FROM {table}_log FOR UPDATE"
             )
-            (last,) = self._row(updated)
+            last, seconds = self._row(found)
+            last = max(last, seconds * _NUMBERS + last % _NUMBERS)
+            connection.execute(f"UPDATE {table}_log SET last = %s", [last + len(records)])
             connection.execute(
                 f"INSERT INTO {table} SELECT %s + number, record"
                 " FROM unnest(%b::bytea[]) WITH ORDINALITY AS rows (record, number)",
-                [last - len(records), list(records)],
+                [last, list(records)],
             )
             connection.execute(f"NOTIFY {table}")
 
@@ -326,7 +327,8 @@ class PostgresLog(SharedLog):
         trimmed = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
         with self._asked() as connection:
             found = connection.execute(f"SELECT id, last, {trimmed} FROM {self._table}_log")
-        return LogEnd(*self._row(found))
+        identity, last, trimmed = self._row(found)
+        return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS)
 
     def _row(self, found: Any) -> tuple[Any, ...]:
         """Return the only row of TABLE_log; raises SharedLogError if it was removed."""

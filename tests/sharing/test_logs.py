@@ -98,6 +98,26 @@ def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
     log.close()
 
 
+@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+def test_no_position_is_given_again_after_the_last_records_were_lost(server, tmp_path):
+    import psycopg
+
+    one, two = (Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(2))
+    for host, n in ((one, 0), (one, 1), (two, 2), (two, 3)):
+        host.teach(message(n), "ham")
+        host.sharer.send()
+        if n == 1:  # ten seconds later, a standby takes over that lacks the last record
+            with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
+                other.execute("UPDATE lessons SET position = position - (10::bigint << 31)")
+                one.sharer.exchange()
+                other.execute("DELETE FROM lessons WHERE position & 1 = 0")
+                other.execute("UPDATE lessons_log SET last = (SELECT position FROM lessons)")
+    one.sharer.exchange()
+
+    assert sorted(one.opened("").told().values()) == 4 * ["ham"]
+    assert one.log.end()[1:] == (3, 0)
+
+
 @pytest.mark.parametrize("name", ["lessons", "lessons_hosts"])
 def test_a_table_or_stream_that_was_dropped_is_made_again(server, tmp_path, name):
     hosts = [Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(2)]
