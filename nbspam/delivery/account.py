@@ -119,6 +119,7 @@ class AccountSorter:
         self._gone: list[tuple[str, int, int]] = []  # folder, UID and digest
         self._present: list[tuple[str, NDArray[np.int64]]] = []  # places, and the digests there
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
+        self._said: dict[int, str] = {}  # by digest; "": its copies have both keywords
         self._lessons: list[tuple[PlacedMessage, str]] = []
         self._put_there: list[PlacedMessage] = []
         self._new: list[PlacedMessage] = []
@@ -131,6 +132,8 @@ class AccountSorter:
             self._find_folders()
             for folder in self._places:
                 self._look(folder)
+            # The keyword of one copy is that of all: another one may have come later.
+            self._found = [e._replace(keyword=self._said.get(e.digest, "")) for e in self._found]
             left = self.memory.left({each.digest for each in self._found})
             self._places_of = self._places_now({*left, *(digest for *_, digest in self._gone)})
             agreed = [e for e in self._found if self._consider(e, left.get(e.digest))]
@@ -153,9 +156,8 @@ class AccountSorter:
             # Messages that need nothing are noted last: until here, a look can be repeated.
             for folder, group in groupby(self._gone, lambda gone: gone[0]):
                 self.memory.forget(folder, [uid for _, uid, _ in group])
-            unjudged = LeftMessage("")
             self._settle(
-                (e, left.get(e.digest, unjudged)._replace(place=e.place, keyword=e.keyword))
+                (e, left.get(e.digest, LeftMessage(""))._replace(place=e.place, keyword=e.keyword))
                 for e in agreed
             )
             for settled in self._settled:
@@ -252,6 +254,7 @@ class AccountSorter:
     ) -> Iterator[PlacedMessage]:
         for head, digest in with_digests(self.session, uids):
             keyword, is_read = keyword_of(head.flags), _SEEN in head.flags
+            self._hear(digest, keyword)
             yield PlacedMessage(
                 opened.name, opened.validity, head.uid, digest, place, keyword, is_read
             )
@@ -275,10 +278,15 @@ class AccountSorter:
             np.isin(known[:, 0], uids) | np.isin(known[:, 1], digests)
         ].tolist():
             keyword = now.get(uid, "")
+            self._hear(digest, keyword)
             if keyword != before.get(digest, ""):
                 yield PlacedMessage(
                     opened.name, opened.validity, uid, digest, place, keyword, is_read=True
                 )
+
+    def _hear(self, digest: int, keyword: str) -> None:
+        if keyword:
+            self._said[digest] = keyword if self._said.get(digest, keyword) == keyword else ""
 
     def _consider(self, each: PlacedMessage, left: LeftMessage | None) -> bool:
         """Put a message on the list of what it needs; return whether it needs nothing."""
@@ -520,8 +528,7 @@ class AccountSorter:
 
     def _open(self, folder: str) -> None:
         if self.session.folder is None or self.session.folder.name != folder:
-            writes = folder == self.inbox and not self.choices.dry_run
-            self.session.open(folder, writes=writes)
+            self.session.open(folder, writes=folder == self.inbox and not self.choices.dry_run)
 
     def _settle(self, messages: Iterable[tuple[PlacedMessage, LeftMessage]]) -> None:
         """Note messages that stay where they are: how they were left, and their UIDs."""

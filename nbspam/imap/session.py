@@ -11,7 +11,7 @@ import ssl
 import time
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
@@ -78,7 +78,7 @@ class FetchedBatch(NamedTuple):
     is_cut: bool  # a single message, of which only the beginning was read
 
 
-class AccountSession:
+class AccountSession(AbstractContextManager["AccountSession"]):
     """A connection to an account; a context that ends it.
 
     Every method raises AccountRefusedError, LostError and, for faults that the user must fix,
@@ -111,9 +111,6 @@ class AccountSession:
             raise
         self.folder: OpenFolder | None = None
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
-
-    def __enter__(self) -> "AccountSession":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

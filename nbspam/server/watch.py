@@ -86,20 +86,17 @@ class AccountWatcher(threading.Thread):
                     if not self._is_asked_to_end:
                         self._log.noted(str(error), account=self.name)
                         self._tally.add("trouble failed")
-                    self._pause_before_connecting()
+                    # Longer each time, and not all clients at once.
+                    self._woken.settimeout(self._pause * random.uniform(0.7, 1.3))
+                    with suppress(TimeoutError):
+                        self._woken.recv(1)
+                    self._pause = min(2 * self._pause, _PAUSES[1])
         except BaseException as error:  # a bug: `watch` raises it
             self.error = error
         finally:
             self._wake.close()
             self._woken.close()
             self._on_end()
-
-    def _pause_before_connecting(self) -> None:
-        """Wait, longer each time, unless it is asked to end."""
-        self._woken.settimeout(self._pause * random.uniform(0.7, 1.3))  # not all clients at once
-        with suppress(TimeoutError):
-            self._woken.recv(1)
-        self._pause = min(2 * self._pause, _PAUSES[1])
 
     def _stay(self, session: AccountSession) -> None:
         """Sort whenever something has changed, over one connection."""

@@ -144,6 +144,16 @@ def test_a_tag_is_set_instead_of_moving_and_taking_it_away_teaches(box):
     assert box.sort(tags=True).learned == []
 
 
+@pytest.mark.parametrize(("data", "learned"), [(S[0], []), (H[0], ["spam"])])
+def test_of_two_copies_the_one_with_a_keyword_speaks(data, learned, box):
+    box.put("INBOX", data)
+    box.sort(tags=True)
+    box.put("INBOX", data)
+    assert [box.sort(tags=True).learned for _ in range(3)] == [[], [], []]
+    box.flag(data, "INBOX", "$Junk")
+    assert [box.sort(tags=True).learned for _ in range(3)] == [learned, [], []]
+
+
 def able_to(abilities):
     """Return what the server says it can, with no ways to move but these."""
     return " ".join([*(w for w in AFTER.split() if w not in ("MOVE", "UIDPLUS")), abilities])
