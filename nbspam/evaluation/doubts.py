@@ -29,6 +29,8 @@ _FOLDS = 5
 SCALES = 2.0 ** np.linspace(-4, 2, 25)  # factors of log-odds that are tried
 # Labels that are added to the seen ones: people misfile three in a hundred or more.
 N_WRONG, N_RIGHT = 1.5, 48.5
+# Share of wrong labels, at most: if more seem wrong, as of empty texts, the texts do not tell.
+MOST_WRONG = 0.25
 SPREAD = 0.5  # octaves by which factors usually differ from 1
 _STEPS = 60  # of EM, for each factor
 
@@ -178,7 +180,7 @@ def noise_of(joint: Floats, y: Integers) -> Noise:
         lead, share = leads(scale * joint, y), 0.05
         for _ in range(_STEPS):
             wrong = wrong_probability(lead, share, others)
-            share = (float(wrong.sum()) + N_WRONG) / (len(y) + N_WRONG + N_RIGHT)
+            share = min((float(wrong.sum()) + N_WRONG) / (len(y) + N_WRONG + N_RIGHT), MOST_WRONG)
         own = probability(-lead)
         likelihood = (1 - share) * own + share / others * (1 - own)
         total = np.log(likelihood).sum() + N_WRONG * np.log(share) + N_RIGHT * np.log1p(-share)

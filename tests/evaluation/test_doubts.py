@@ -200,9 +200,16 @@ def test_of_few_labels_no_other_noise_explains_them_and_what_is_assumed_better(s
         assumed -= (np.log2(scale) / doubts.SPREAD) ** 2 / 2
         return np.log((1 - share) * own + share / 2 * (1 - own)).sum(axis=0) + assumed
 
-    shares, noise = np.linspace(0.001, 0.9, 200), noise_of(joint, y)
+    shares, noise = np.linspace(0.001, doubts.MOST_WRONG, 200), noise_of(joint, y)
     best = max(explained(scale, shares).max() for scale in doubts.SCALES)
     assert explained(noise.scale, np.array([noise.share])) > best - 0.01
+
+
+def test_where_four_labels_in_ten_seem_wrong_none_is():
+    """So judges a model of 3,000 empty texts, of which 1,200 are of the second class."""
+    joint, y = np.log(np.tile([0.995, 0.005], (3000, 1))), np.repeat([0, 1], [1800, 1200])
+    noise = noise_of(joint, y)
+    assert wrong_probability(leads(noise.scale * joint, y), noise.share, 1).max() < 0.5
 
 
 def test_a_lead_is_the_log_odds_of_all_other_labels_together():
