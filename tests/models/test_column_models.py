@@ -318,7 +318,10 @@ MANY = sparse.csr_array((2, 10_000))
             for Class in (SPODE, AODE, A2DE, AKDE)
             for prior in ("uniform", [0.9, 0.1])
         ),
-        *((Class(), MANY, r"need .* GiB.*1 GiB allowed.*fewer features") for Class in PAIR_MODELS),
+        *(
+            (Class(), MANY, r"need .* GiB.*1 GiB allowed.*fewer features")
+            for Class in (*PAIR_MODELS, BayesianNetwork)
+        ),
     ],
 )
 def test_parameters_of_one_model_and_too_many_columns_are_refused(model, X, words):

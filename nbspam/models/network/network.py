@@ -23,7 +23,6 @@ from nbspam.models.network.structure import (
     ancestors,
     arrows_of,
     check_family,
-    empty_start,
     family_counts,
     hill_climb,
     naive_start,
@@ -31,6 +30,7 @@ from nbspam.models.network.structure import (
     topological_order,
     tree_start,
 )
+from nbspam.models.pairs import refuse_large
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array, Statistics
@@ -397,17 +397,18 @@ class BayesianNetwork(RowsModel):
         if self.class_parents:
             self._check_no_prior("class_parents is true")
         n_nodes, target, scores = len(self.cardinality), self.n_features_in_, self.scores()
+        climbs = self.structure is None if self.climb is None else self.climb
+        if climbs:  # a search keeps the cost of every arrow, which takes as much as 32 numbers
+            refuse_large(self._at("fit"), (n_nodes, n_nodes, 32), f"arrows of {n_nodes:,} nodes")
         if self.structure is not None:
             graph = self._given_graph(self.structure)
-        elif self.start == "tree" and self.class_parents:
-            graph = tree_start(scores)
-        elif self.start == "tree" and self.max_parents != 1:
-            graph = tree_start(scores, target)
+        elif self.start == "tree" and (self.class_parents or self.max_parents != 1):
+            graph = tree_start(scores, None if self.class_parents else target)
         elif self.start == "empty":
-            graph = empty_start(n_nodes)
+            graph = ((),) * n_nodes
         else:
             graph = naive_start(n_nodes, target)
-        if self.climb is False or (self.climb is None and self.structure is not None):
+        if not climbs:
             return graph
         roots = () if self.class_parents or graph[-1] else (target,)
         return hill_climb(scores, graph, self.max_parents, roots)

@@ -391,11 +391,6 @@ def _reach(arrows: Booleans) -> Booleans:
 # --- starts ------------------------------------------------------------------------------
 
 
-def empty_start(n_nodes: int) -> Parents:
-    """Return the graph without arrows."""
-    return ((),) * n_nodes
-
-
 def naive_start(n_nodes: int, target: int) -> Parents:
     """Return naive Bayes as a graph: the target is the only parent of every other node."""
     return tuple(() if i == target else (target,) for i in range(n_nodes))
