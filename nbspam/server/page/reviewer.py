@@ -168,8 +168,9 @@ class Reviewer:
 
     async def course(self, user: str) -> Course:
         """Return the model's course on a user's mail; raises NbspamError."""
-        box = await self.run(self._box, user)
-        return await self.run(course, box.database, date.today())
+        # In another thread: this one may wait for a mail server.
+        box = await asyncio.to_thread(self.mailboxes.box, user)
+        return await asyncio.to_thread(course, box.database, date.today())
 
     async def doubts(self, user: str) -> DoubtSearch:
         """Return a user's doubtful messages as far as known; raises NbspamError and OSError.

@@ -206,8 +206,8 @@ def forbidden(request: Request, why: str) -> Response:
 
 
 async def page_shown(request: Request, write: Callable[..., str], *values: object) -> Response:
-    """Return a page, which the reviewer's thread writes: a long one takes a while."""
-    return html_page(await reviewer_of(request).run(write, bar_of(request), *values))
+    """Return a page, which a thread writes: a long one takes a while."""
+    return html_page(await asyncio.to_thread(write, bar_of(request), *values))
 
 
 # ---- what went wrong ----

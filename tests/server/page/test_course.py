@@ -2,6 +2,7 @@
 
 import time
 from datetime import date, datetime, timedelta
+from threading import Event
 
 import pytest
 
@@ -10,6 +11,7 @@ from markup import Page, rows_of
 from nbspam.server.page import database as stored
 from nbspam.server.page.course import DAYS, LATELY, Course, Period, Range, course
 from nbspam.server.page.database import SeenMessage
+from serving import PATIENCE
 
 TODAY = date(2026, 3, 30)
 
@@ -222,6 +224,15 @@ def test_before_there_is_mail_the_page_says_what_to_do(page, box):
     assert found.within("h1") == ["How the model is doing"]
     assert "There is nothing to show yet" in found.text
     assert "svg" not in found.tags
+
+
+def test_the_course_is_shown_while_a_mail_server_is_silent(page, reviewer, box):
+    put(box, 1)
+    silent = Event()
+    waiting = reviewer._thread.submit(silent.wait, PATIENCE)
+    page.shown("/course")
+    assert not waiting.done()
+    silent.set()
 
 
 def test_ten_seconds_tell_how_many_how_wrong_and_whether_it_gets_better(page, box, database):
