@@ -191,12 +191,15 @@ def asked_to_log_in(request: Request, why: str) -> Response:
     wanted = request.state.form.get("next", "")
     if request.method == "GET" and "token" not in request.query_params:
         wanted = str(request.url.replace(scheme="", netloc=""))
+    elif request.url.path != "/login":
+        wanted = address_after(request.state.form, "").partition("#")[0]
     return html_page(pages.filled("login.html", why=why, wanted=wanted), HTTPStatus.FORBIDDEN)
 
 
 def page_of_trouble(request: Request, status: HTTPStatus, why: str) -> Response:
-    """Return a page that says why there is nothing to show, and leads back."""
-    return html_page(pages.filled("trouble.html", bar=bar_of(request), why=why), status)
+    """Return a page that says what went wrong, and leads back."""
+    values = {"bar": bar_of(request), "why": why, "is_get": request.method == "GET"}
+    return html_page(pages.filled("trouble.html", **values), status)
 
 
 def forbidden(request: Request, why: str) -> Response:
@@ -231,7 +234,7 @@ _NO_LESSON = (
 
 
 async def trouble(request: Request, error: Exception) -> Response:
-    """Say why there is nothing to show, with a link back."""
+    """Say what went wrong, with a link back."""
     if isinstance(error, RemovedError):
         return asked_to_log_in(request, "You have neither a mailbox nor a model here any more.")
     if isinstance(error, NoMailError):

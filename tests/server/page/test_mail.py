@@ -1,6 +1,7 @@
 """The page's mail: addresses, lists, messages, lessons, and forms that are none of ours."""
 
 import re
+from html import unescape
 from urllib.parse import parse_qsl
 
 import pytest
@@ -257,12 +258,17 @@ def test_a_lesson_leads_to_a_page_of_ours_and_nowhere_else(page, box, form, lead
     assert answer.status_code == 303
     assert answer.headers["location"].startswith(leads)
     assert "set-cookie" not in answer.headers
+    page.cookies.clear()  # the session has ended
+    late = page.post("/tell", data={"ham": key_of(1), **form})
+    (wanted,) = re.findall('name="next" value="([^"]*)"', late.text)
+    assert unescape(wanted) == leads.partition("#")[0]
 
 
 def test_a_lesson_that_cannot_be_learned_or_not_be_moved_is_told(page, box):
     put(box, 2, written(2, "failure"))
     answer = page.tell(spam=key_of(2))
     assert answer.status_code == 500
+    assert Page(answer.text).within("h1") == ["That did not work"]
     assert "This failed: [Errno 28] No space left on device" in Page(answer.text).text
     assert page.desk.tally.total("trouble failed") == 1
 
