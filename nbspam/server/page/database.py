@@ -20,6 +20,7 @@ from nbspam.verdicts import Evidence
 N_REASONS = 3  # tokens that are shown in a list of messages
 _GROWN = 1.1  # times as much learned as before: verdicts are new, ever more rarely
 _WAIT = 10.0  # seconds for another worker that writes
+_DISK_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _VERSION = 1
 _TABLES = f"""
 CREATE TABLE seen (
@@ -124,19 +125,21 @@ class Database:
             with contextlib.closing(self._connected()) as connection, connection:
                 yield connection
         except (sqlite3.Error, OSError) as error:
+            why, advice = str(error), "free it, or remove it"
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS:
+                why, advice = "the disk is full, or it fails", "free some space"
             raise ModelFileError(
-                f"{self.path}: {error}; --web keeps its notes there; free it, or remove it"
+                f"{self.path}: {why}; --web keeps its notes there; {advice}"
             ) from error
 
     def _connected(self) -> sqlite3.Connection:
         try:
             os.close(open_own(self.path, self.model))  # SQLite would follow a link
             return self._prepared()
-        except FileNotFoundError:
+        except sqlite3.OperationalError:  # locked, or the disk is full
+            raise
+        except (FileNotFoundError, sqlite3.DatabaseError):
             pass
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):  # locked, or the disk is full
-                raise
         with locked(self.model):
             return self._begun()
 
@@ -222,21 +225,19 @@ class Database:
         return next(iter(self._rows("seen.key = ?", key)), None)
 
     def _rows(self, where: str, *values: Any) -> list[SeenMessage]:
-        with self._opened() as connection:
-            found = connection.execute(
-                "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
-                " reasons, judged, learned, is_known, told.label, id"
-                f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
-                values,
-            )
-            return [_seen(row) for row in found]
+        found = self.run(
+            "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
+            " reasons, judged, learned, is_known, told.label, id"
+            f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
+            *values,
+        )
+        return [_seen(row) for row in found]
 
     def count(self, wanted: MessageFilter) -> int:
         """Return the number of wanted messages."""
         where, values = _condition(wanted)
-        with self._opened() as connection:
-            (number,) = connection.execute(f"SELECT count(*) FROM seen WHERE {where}", values)
-            return int(number[0])
+        ((number,),) = self.run(f"SELECT count(*) FROM seen WHERE {where}", *values)
+        return int(number)
 
     # ---- people's labels ----
 
@@ -251,35 +252,31 @@ class Database:
             )
             return int(cursor.lastrowid or 0)
 
-    def last_told(self) -> PersonLabel | None:
-        """Return the last label that is not undone."""
-        return self._told("SELECT max(id) FROM told WHERE undone IS NULL")
+    def last_told(self, key: str | None = None) -> PersonLabel | None:
+        """Return the last label that is not undone, of one message or of all."""
+        where = "undone IS NULL AND key = ifnull(?, key)"
+        return self._told(f"SELECT max(id) FROM told WHERE {where}", key)
 
     def told(self, number: int) -> PersonLabel | None:
         """Return a label; None if it is undone, or its message got another one later."""
         return self._told(
             "SELECT max(id) FROM told WHERE undone IS NULL"
-            " AND key = (SELECT key FROM told WHERE id = ?) HAVING max(id) = ?",
-            number,
+            " AND key = (SELECT key FROM told WHERE id = ?1) HAVING max(id) = ?1",
             number,
         )
 
-    def _told(self, which: str, *values: int) -> PersonLabel | None:
-        with self._opened() as connection:
-            row = connection.execute(
-                f"SELECT id, at, key, label, before, folder FROM told WHERE id = ({which})", values
-            ).fetchone()
-            return None if row is None else PersonLabel(*row)
+    def _told(self, which: str, value: int | str | None) -> PersonLabel | None:
+        rows = self.run(
+            f"SELECT id, at, key, label, before, folder FROM told WHERE id = ({which})", value
+        )
+        return next(map(PersonLabel._make, rows), None)
 
     def undo(self, number: int, at: float) -> None:
         """Note that a label is undone."""
-        with self._opened() as connection:
-            connection.execute(
-                "UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", (at, number)
-            )
+        self.run("UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", at, number)
 
     def run(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows of a statement about tables that another module uses."""
+        """Return the rows of a statement."""
         with self._opened() as connection:
             return connection.execute(statement, values).fetchall()
 
@@ -290,18 +287,17 @@ class Database:
 
         Messages that have left the mailbox are among them; unjudged messages are not.
         """
-        with self._opened() as connection:
-            # SQLite takes the other columns of a group from the row of its maximum.
-            found = connection.execute(
-                "SELECT arrived, seen.label, probability, last.label, at,"
-                " is_known OR before IS NOT NULL FROM seen"
-                " LEFT JOIN (SELECT key, label, at, max(id), (SELECT before FROM told AS first"
-                " WHERE key = told.key ORDER BY id LIMIT 1) AS before FROM told"
-                " WHERE undone IS NULL GROUP BY key) AS last ON last.key = seen.key"
-                " WHERE seen.label IN ('ham', 'unsure', 'spam') AND (arrived >= ? OR at >= ?)",
-                (since, since),
-            )
-            return list(map(RememberedVerdict._make, found))
+        # SQLite takes the other columns of a group from the row of its maximum.
+        found = self.run(
+            "SELECT arrived, seen.label, probability, last.label, at,"
+            " is_known OR before IS NOT NULL FROM seen"
+            " LEFT JOIN (SELECT key, label, at, max(id), (SELECT before FROM told AS first"
+            " WHERE key = told.key ORDER BY id LIMIT 1) AS before FROM told"
+            " WHERE undone IS NULL GROUP BY key) AS last ON last.key = seen.key"
+            " WHERE seen.label IN ('ham', 'unsure', 'spam') AND (arrived >= ?1 OR at >= ?1)",
+            since,
+        )
+        return list(map(RememberedVerdict._make, found))
 
 
 def class_before(label: str, outcome: Outcome) -> str | None:

@@ -156,13 +156,14 @@ class Reviewer:
         if data is None:
             return None
         seen = await self.run(box.database.find, key)
-        explanation = None
-        try:
+        judgement = None
+        with contextlib.suppress(NbspamError):
             judgement = await self._judge.judge(self._cut(data), True, box.user)
-            explanation = judgement.explanation
-            seen = seen or _seen(MailboxLetter(key, nan, 0), data, judgement)
-        except NbspamError:
-            seen = seen or _seen(MailboxLetter(key, nan, 0), data, None)
+        if seen is None:  # it is none of the newest
+            seen = _seen(MailboxLetter(key, nan, 0), data, judgement)
+            if (last := await self.run(box.database.last_told, key)) is not None:
+                seen = seen._replace(told=last.label, told_number=last.number)
+        explanation = None if judgement is None else judgement.explanation
         folder, sender = box.folder_of(key), await self.run(box.sender_of, data)
         return MessageReading(seen, data, explanation, folder, *sender)
 
@@ -177,12 +178,10 @@ class Reviewer:
 
         If mail or lessons have come since the last search, this begins another one.
         """
-        return await self.run(self._doubts, await self.run(self._box, user))
-
-    def _doubts(self, box: ReviewMailbox) -> DoubtSearch:
-        found = last_search(box, time())
+        box = await self.run(self._box, user)
+        found = await self.run(last_search, box, time())
         if found.is_due:
-            self._doubting.begin(box)
+            await self.run(self._doubting.begin, box)
         return found
 
     # ---- judging ----
@@ -353,8 +352,8 @@ def _seen(letter: MailboxLetter, data: bytes, judgement: Judgement | None) -> Se
 
 def _note_told(box: ReviewMailbox, moves: bool, key: str, label: str, outcome: Outcome) -> None:
     """Note a label, unless it is the last one already: a form that was sent twice."""
-    seen = box.database.find(key)
-    if outcome.already_known and seen is not None and seen.told == label:
+    last = box.database.last_told(key)
+    if outcome.already_known and last is not None and last.label == label:
         return
     folder = box.leaves(key, label) if moves else None
     box.database.tell(key, label, class_before(label, outcome), time(), folder)

@@ -197,7 +197,7 @@ def asked_to_log_in(request: Request, why: str) -> Response:
 
 
 def page_of_trouble(request: Request, status: HTTPStatus, why: str) -> Response:
-    """Return a page that says what went wrong, and leads back."""
+    """Return the page of a problem, with a link back."""
     values = {"bar": bar_of(request), "why": why, "is_get": request.method == "GET"}
     return html_page(pages.filled("trouble.html", **values), status)
 
@@ -234,7 +234,7 @@ _NO_LESSON = (
 
 
 async def trouble(request: Request, error: Exception) -> Response:
-    """Say what went wrong, with a link back."""
+    """Return the page that names the error, with a link back."""
     if isinstance(error, RemovedError):
         return asked_to_log_in(request, "You have neither a mailbox nor a model here any more.")
     if isinstance(error, NoMailError):

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nbspam.errors import ModelFileError
+from nbspam.server.page import database as stored
 from nbspam.server.page.database import Database, MessageFilter, SeenMessage
 from support import ROOT
 
@@ -186,6 +187,19 @@ def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):
     with pytest.raises(ModelFileError, match=r"m.review: a symbolic link"):
         database.note([seen("a")])
     assert (tmp_path / "theirs").read_bytes() == b""
+
+
+def test_a_full_disk_is_told(tmp_path, database, monkeypatch):
+    database.note([seen("a")])
+
+    def full(path, connect=stored._connection):
+        connection = connect(path)
+        connection.execute("PRAGMA max_page_count = 1")
+        return connection
+
+    monkeypatch.setattr(stored, "_connection", full)
+    with pytest.raises(ModelFileError, match=r"m.review: the disk is full, or it fails; --web"):
+        database.note([seen(str(n)) for n in range(1000)])
 
 
 def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, monkeypatch):

@@ -264,6 +264,14 @@ def test_a_lesson_leads_to_a_page_of_ours_and_nowhere_else(page, box, form, lead
     assert unescape(wanted) == leads.partition("#")[0]
 
 
+def test_a_message_that_is_none_of_the_newest_shows_what_was_said(page, box, monkeypatch):
+    monkeypatch.setattr("nbspam.server.page.mailbox.MOST_SHOWN", 1)
+    put(box, 1)
+    put(box, 2)
+    answer = page.tell(spam=key_of(1), page=key_of(1))
+    assert "you said spam" in page.shown(answer.headers["location"]).text
+
+
 def test_a_lesson_that_cannot_be_learned_or_not_be_moved_is_told(page, box):
     put(box, 2, written(2, "failure"))
     answer = page.tell(spam=key_of(2))
