@@ -66,7 +66,7 @@ class MemoryLog(SharedLog):
         self.reports[host] = facts
 
     def hosts(self):
-        return self.reports
+        return {name: facts for name, facts in self.reports.items() if facts}
 
     def close(self):
         pass

@@ -7,8 +7,8 @@ readers notice that it was replaced, and facts about its hosts.  It knows nothin
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from socket import AF_INET, SHUT_RDWR, SOCK_STREAM, fromfd
 from threading import Timer
 from typing import Any, NamedTuple
@@ -65,7 +65,7 @@ class SharedLog(ABC):
 
     @abstractmethod
     def report(self, host: str, facts: dict[str, Any]) -> None:
-        """Keep the facts that a host reports, in place of its earlier ones."""
+        """Keep the facts that a host reports, in place of its earlier ones; none: forget it."""
 
     @abstractmethod
     def hosts(self) -> dict[str, dict[str, Any]]:
@@ -104,13 +104,14 @@ def _address(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}{query}"
 
 
-def _facts(text: str | bytes) -> dict[str, Any]:
-    """Return a host's report, without facts if they are not a host's."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _reports(texts: Iterable[tuple[str, str | bytes]]) -> dict[str, dict[str, Any]]:
+    """Return hosts' reports, without empty ones and what is none."""
+    found = {}
+    for host, text in texts:
+        with suppress(ValueError, RecursionError):
+            if isinstance(facts := json.loads(text), dict) and facts:
+                found[host] = facts
+    return found
 
 
 class RedisLog(SharedLog):
@@ -163,7 +164,11 @@ class RedisLog(SharedLog):
         """Return the next records; foreign entries become empty records."""
         with self._asked() as server:
             found = server.xrange(self._key, min=f"({_stream_id(after)}", count=limit)
-        return [(_position_at(name), fields.get(b"lesson", b"")) for name, fields in found]
+        return [
+            (int(milliseconds) << _SHIFT | int(number), fields.get(b"lesson", b""))
+            for name, fields in found
+            for milliseconds, number in [name.split(b"-")]
+        ]
 
     def wait(self, after: int, timeout: float) -> None:
         """Block until there is a record."""
@@ -201,7 +206,7 @@ class RedisLog(SharedLog):
         """Return the reports of hosts."""
         with self._asked() as server:
             found = server.hgetall(f"{self._key}:hosts")
-        return {name.decode("utf-8", "replace"): _facts(text) for name, text in found.items()}
+        return _reports((name.decode("utf-8", "replace"), text) for name, text in found.items())
 
     def close(self) -> None:
         """Close the connection."""
@@ -210,11 +215,6 @@ class RedisLog(SharedLog):
 
 def _stream_id(position: int) -> str:
     return f"{position >> _SHIFT}-{position & ((1 << _SHIFT) - 1)}"
-
-
-def _position_at(name: bytes) -> int:
-    milliseconds, _, number = name.partition(b"-")
-    return int(milliseconds) << _SHIFT | int(number)
 
 
 class PostgresLog(SharedLog):
@@ -257,15 +257,14 @@ class PostgresLog(SharedLog):
             raise _lost(self.name, error) from error
 
     def _connect(self) -> None:
-        more = {} if self._password is None else {"password": self._password}
         connection = self._psycopg.connect(
             self._address,
+            password=self._password,
             autocommit=True,
             connect_timeout=int(_PATIENCE),
             options=f"-c statement_timeout={int(1000 * _PATIENCE)}",
             keepalives_idle=15,
             tcp_user_timeout=int(1000 * _PATIENCE),
-            **more,
         )
         self._open, table = connection, self._table
         with connection.transaction():  # several hosts may begin at once
@@ -311,11 +310,9 @@ class PostgresLog(SharedLog):
 
     def wait(self, after: int, timeout: float) -> None:
         """Wait for a notice, unless a record is there."""
-        with self._asked() as connection:
-            there = f"SELECT 1 FROM {self._table} WHERE position > %s LIMIT 1"
-            if connection.execute(there, [after]).fetchone() is None:
-                for _ in connection.notifies(timeout=timeout, stop_after=1):
-                    pass
+        if not self.read(after, 1):
+            with self._asked() as connection:
+                list(connection.notifies(timeout=timeout, stop_after=1))
 
     def trim(self, position: int) -> None:
         """Remove the records up to a position."""
@@ -350,7 +347,7 @@ class PostgresLog(SharedLog):
         """Return the reports of hosts."""
         with self._asked() as connection:
             found = connection.execute(f"SELECT host, facts FROM {self._table}_hosts").fetchall()
-        return {host: _facts(text or "") for host, text in found}
+        return _reports((host, text or "") for host, text in found)
 
     def close(self) -> None:
         """Close the connection; the next call opens another one."""

@@ -193,6 +193,7 @@ class Sharer:
                 noted += self._learn(user, lessons, place.log)
             self.outbox.note_read(place, seen, noted)
             if isinstance(refusal, _CopiedOutboxError):
+                self.log.report(self._name(self.outbox.origin), {})
                 self.outbox.change_origin()
         if refusal is not None:
             raise refusal
