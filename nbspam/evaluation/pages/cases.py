@@ -47,6 +47,8 @@ _LEVELS = (0.12, 0.3, 0.6)  # parts of the strongest word's evidence
 _BLANKS = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n\s*\n\s*")
 _RUN = re.compile(r"\S{1,400}")
+# Mail programs show none of these within a line, and none changes how other text is shown.
+_UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\ufeff"))
 
 
 class Piece(NamedTuple):
@@ -138,7 +140,8 @@ def _passage(
         piece = text[start:end]
         is_first = abs(level) == len(_LEVELS) and piece.lower() not in met
         met.add(piece.lower())
-        pieces.append(Piece(piece, level, float(sums[start]) if is_first else None))
+        first = float(sums[start]) if is_first else None
+        pieces.append(Piece(piece.translate(_UNSEEN), level, first))
         start = end
     return Passage(_SHOWN[origin], tuple(pieces))
 

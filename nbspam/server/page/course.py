@@ -215,8 +215,5 @@ def _of_days(course: Course, rows: list[tuple[int, int, int]], label: str) -> st
 def _calibration(course: Course) -> str | None:
     if not course.ranges:
         return None
-    n, mean, share = (
-        np.array([getattr(each, name) for each in course.ranges])
-        for name in ("n", "mean", "share")
-    )
-    return reliability_figure(ReliabilityBins(n, mean, share), "spam")
+    rows = [(each.n, each.mean, each.share) for each in course.ranges]
+    return reliability_figure(ReliabilityBins(*map(np.array, zip(*rows, strict=True))), "spam")

@@ -205,14 +205,10 @@ class ReviewMailbox:
 
     def _contents(self, file: str) -> bytes | None:
         """Return the message that is alone in a file; None if it cannot be read any more."""
-        try:
-            with (
-                files.Blaming(file),
-                files.open_inside(self.path, file.removeprefix(self._below)) as stream,
-            ):
-                return files.read_raw_message(stream)
-        except InputError:
-            return None
+        below = file.removeprefix(self._below)
+        with suppress(InputError), files.Blaming(file), files.open_inside(self.path, below) as f:
+            return files.read_raw_message(f)
+        return None
 
     def _found(self) -> Iterator[_FoundMessage]:
         """Yield all messages that are mail."""
@@ -262,12 +258,10 @@ class ReviewMailbox:
 
     def own_model(self) -> StoredModel | None:
         """Return the user's own model; None if there is none, or it cannot be read."""
-        if not self.user or not os.path.exists(self.model):
-            return None
-        try:
-            return StoredModel(self.model)
-        except NbspamError:  # of which the judge tells
-            return None
+        with suppress(NbspamError):  # of which the judge tells
+            if self.user and os.path.exists(self.model):
+                return StoredModel(self.model)
+        return None
 
     def written(self, now: float, site: float) -> float:
         """Return when the models that judge its messages were written last; 0 if never.

@@ -342,9 +342,7 @@ async def taught(request: Request, began: float) -> Response:
     elif pages.SHORT_NUMBER.fullmatch(form.get("undo", "")):
         lesson = await reviewer.undo(user, int(form["undo"]))
     else:
-        raise HTTPException(
-            HTTPStatus.BAD_REQUEST, "This form says neither spam nor ham nor undo."
-        )
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "This form says neither spam, ham nor undo.")
     if lesson is None:
         raise HTTPException(HTTPStatus.NOT_FOUND, _NO_MESSAGE if label else _NO_LESSON)
     desk_of(request).note_lesson(user, lesson.label, lesson.outcome, monotonic() - began)

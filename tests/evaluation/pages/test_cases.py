@@ -257,6 +257,11 @@ def test_text_is_shown_in_the_order_in_which_it_is_written():
     found = cases.marked(Item("m", None, b"\n" + text.encode()), MAIL, evidence(cheap=2.0))
     assert whole(found) == text
 
+    soft = text.replace("cheap", "che\u00adap").replace("lunch", "\ufefflun\u200bch")
+    data = f"Content-Type: text/plain; charset=utf-8\n\n{soft}".encode()
+    found = cases.marked(Item("m", None, data), MAIL, evidence(cheap=2.0))
+    assert (whole(found), levels(found)) == (text, [("cheap.", 3)])
+
 
 def test_what_readers_do_not_see_is_named_so():
     html = b"Content-Type: text/html\n\n<p>seen</p><p style='display:none'>unseen words</p>"
