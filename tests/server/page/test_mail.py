@@ -74,13 +74,10 @@ def three(box):
 
 @pytest.mark.usefixtures("three")
 def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
+    verdicts = {3: "unsure (14.5 % spam)", 2: "spam (90 % spam)", 1: "ham (15.3 % spam)"}
     assert page.rows() == [
         f"number {n} {n}@a.example in INBOX 1970-01-01 00:16 {verdict} pi\\x1bll +2.5 Spam Ham"
-        for n, verdict in (
-            (3, "unsure (14.5 % spam)"),
-            (2, "spam (90 % spam)"),
-            (1, "ham (15.3 % spam)"),
-        )
+        for n, verdict in verdicts.items()
     ]
     assert page.shown().within("h1") == ["Mail"]
     assert "3 of 3 messages." in page.shown().text
@@ -122,9 +119,7 @@ def test_the_list_is_searched_and_ordered(page, query, numbers):
         (2, "?words=none", "Nothing matches so far."),
     ],
 )  # fmt: skip
-def test_the_list_says_how_many_messages_wait_for_a_verdict(
-    page, box, monkeypatch, n_new, query, words
-):
+def test_the_list_says_how_many_messages_wait(page, box, monkeypatch, n_new, query, words):
     monkeypatch.setattr("nbspam.server.page.reviewer._AT_ONCE", 3)
     for number in range(3 + n_new):
         put(box, number)

@@ -94,10 +94,7 @@ def test_a_message_that_was_read_or_moved_is_the_same(tmp_path):
 
     maildir(root / ".Spam", [])  # after the look
     os.rename(root / "new" / key_of(1), root / ".Spam/cur" / f"{key_of(1)}:2,S")
-    assert dict(box.read([each.key for each in before])) == {
-        key_of(2): written(2),
-        key_of(1): written(1),
-    }
+    assert dict(box.read([each.key for each in before])) == {key_of(n): written(n) for n in (1, 2)}
 
 
 def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
@@ -261,9 +258,8 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, 
                 os.unlink(file)
             yield key, file, data
 
-    with monkeypatch.context() as patch:
-        patch.setattr(box, "_found", vanishing)
-        assert [letter.key for letter in box.newest()] == [key_of(2)]
+    monkeypatch.setattr(box, "_found", vanishing)
+    assert [letter.key for letter in box.newest()] == [key_of(2)]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")

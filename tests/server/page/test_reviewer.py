@@ -82,9 +82,7 @@ async def test_a_newer_model_judges_again_but_not_what_a_person_has_told(at, rev
     assert judged_by(at) == [written(2)]
 
 
-async def test_a_model_of_tomorrow_or_none_does_not_judge_again_for_ever(
-    at, reviewer, box, tmp_path
-):
+async def test_a_model_of_tomorrow_or_none_judges_once(at, reviewer, box, tmp_path):
     put(box, 1)
     at.judge.model_time = time.time() + 86_400  # the clock was set back
     await look(reviewer)
@@ -184,9 +182,7 @@ async def test_a_lesson_is_learned_noted_and_undone(at, reviewer, box):
 
 
 @pytest.mark.parametrize(("before", "n_lessons"), [("ham", 2), ("spam", 1)])
-async def test_undoing_goes_back_to_what_was_taught_by_another_way(
-    at, reviewer, box, before, n_lessons
-):
+async def test_undoing_restores_what_another_way_taught(at, reviewer, box, before, n_lessons):
     put(box, 1)
     at.teacher.known[written(1)] = before
     await tell(reviewer, "spam")
@@ -235,9 +231,7 @@ def places(box):
     return sorted(str(path.relative_to(box)) for path in box.rglob("*.M1.host*"))
 
 
-async def test_what_is_told_moves_after_it_is_learned_and_noted(
-    moving, box, database, monkeypatch
-):
+async def test_mail_moves_after_it_is_learned_and_noted(moving, box, database, monkeypatch):
     steps, carry = [], ReviewMailbox._move
 
     def carrying(self, key, folder):
@@ -264,9 +258,7 @@ async def test_what_is_told_moves_after_it_is_learned_and_noted(
     ]
 
 
-async def test_nothing_moves_if_it_is_not_wanted_or_the_mailbox_is_no_maildir(
-    at, moving, box, tmp_path
-):
+async def test_nothing_moves_unless_wanted_and_in_a_maildir(at, moving, box, tmp_path):
     await tell(at.reviewer, "spam")
     assert (await look(at.reviewer)).last.folder is None
     assert places(box) == INBOX
@@ -280,17 +272,14 @@ async def test_nothing_moves_if_it_is_not_wanted_or_the_mailbox_is_no_maildir(
     assert places(box) == ["1.M1.host"]
 
 
-async def test_a_lesson_counts_if_its_message_cannot_be_moved_and_a_second_click_moves_it(
-    moving, box, monkeypatch, capfd
-):
+async def test_a_second_click_moves_what_could_not_be_moved(moving, box, monkeypatch, capfd):
     reviewer, known = moving.reviewer, moving.teacher.known
     await look(reviewer)
     with monkeypatch.context() as patch:
         patch.setattr("nbspam.server.page.mailbox.write_note", refused)
         lesson = await tell(reviewer, "spam")
-    assert lesson.unmoved == (
-        "x: No space left on device; nothing is lost, free some space, then try again"
-    )
+    why = "x: No space left on device; nothing is lost, free some space, then try again"
+    assert lesson.unmoved == why
     assert (known, places(box)) == ({written(1): "spam"}, INBOX)
     assert (await tell(reviewer, "spam")).unmoved is None
     assert places(box) == SPAM
