@@ -408,8 +408,10 @@ def test_a_report_by_an_engine_is_the_same_page(engine, way, request, mails, nbs
     else:
         pytest.importorskip({"loky": "joblib"}.get(engine, engine), reason=f"no {engine} here")
     words = ["eval", mails, way, {"--cv": 3, "--test": MAILS}[way], "--report"]
-    assert nbspam(*words, tmp_path / "here.html")[0] == 0
-    nbspam.out(*words, tmp_path / "there.html", "--engine", engine, "--jobs", 2)
+    status, _, warnings = nbspam(*words, tmp_path / "here.html")
+    there = nbspam(*words, tmp_path / "there.html", "--engine", engine, "--jobs", 2)
+    assert (status, warnings) == (there[0], there[2])
+    assert (status, "of these 536 messages" in warnings) == (0, way == "--test")
     page = (tmp_path / "here.html").read_bytes()
     assert b"The share of wrong answers by the number of messages learned" in page
     assert page.count(b'aria-label="Evidence"') > 10
