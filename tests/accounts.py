@@ -54,11 +54,9 @@ class Box:
 
     def sort_on(self, **choices):
         """Sort until no connection is lost; return the labels that were learned."""
-        learned = []
         for _ in range(5):
             try:
-                learned += self.sort(**choices).learned
-                return learned
+                return self.sort(**choices).learned
             except LostError:
                 pass
         raise AssertionError("lost again and again")
@@ -73,9 +71,6 @@ class Box:
 
     def label_of(self, data):
         return StoredModel(str(self.model)).filed(data.replace(b"\n", b"\r\n")).label
-
-
-# ---- faults: lost 0, doubled 0, marked read 0, lessons lost 0, learned twice 0 ----
 
 
 def fill(box):

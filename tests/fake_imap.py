@@ -159,8 +159,7 @@ class _Handler(socketserver.StreamRequestHandler):
         if number in server.cut_before:
             raise CutError
         said = server.answers.get(command)
-        if said is not None:
-            said = said.pop(0) if isinstance(said, list) and said else said
+        said = said.pop(0) if isinstance(said, list) and said else said
         if said:
             self.send(said.replace(b"TAG", tag.encode()) if isinstance(said, bytes) else b"")
             return
@@ -196,6 +195,8 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def do_noop(self, _):
         return b""
+
+    do_subscribe = do_noop
 
     def do_logout(self, _):
         return b"* BYE bye\r\n"
@@ -253,9 +254,6 @@ class _Handler(socketserver.StreamRequestHandler):
     def do_create(self, words):
         name = re.search(r'"(.*)"', words)[1]
         self.server.folders[name] = FakeFolder(20 + len(self.server.folders))
-
-    def do_subscribe(self, _):
-        return b""
 
     def do_select(self, words, mode="READ-WRITE"):
         place = self.place(words)

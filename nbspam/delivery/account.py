@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import groupby, islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -116,7 +116,7 @@ class AccountSorter:
         # Folder, UIDVALIDITY, and (n, 2) UIDs and digests of messages that are new here and need
         # nothing.  They may be all messages of an account, so none is an object.
         self._settled: list[tuple[str, int, NDArray[np.int64]]] = []
-        self._gone: list[tuple[str, int, int]] = []  # folder, UID and digest
+        self._gone: list[tuple[str, int, int, int]] = []  # folder, UIDVALIDITY, UID, digest
         self._present: list[tuple[str, NDArray[np.int64]]] = []  # places, and the digests there
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
         self._said: dict[int, str] = {}  # by digest; "": its copies have both keywords
@@ -154,8 +154,8 @@ class AccountSorter:
             self._judge()
             self._open(self.inbox)
             # Messages that need nothing are noted last: until here, a look can be repeated.
-            for folder, group in groupby(self._gone, lambda gone: gone[0]):
-                self.memory.forget(folder, [uid for _, uid, _ in group])
+            for (folder, validity), group in groupby(self._gone, itemgetter(0, 1)):
+                self.memory.note(folder, validity, (), [uid for *_, uid, _ in group])
             self._settle(
                 (e, left.get(e.digest, LeftMessage(""))._replace(place=e.place, keyword=e.keyword))
                 for e in agreed
@@ -207,7 +207,7 @@ class AccountSorter:
         known = self.memory.known(folder, opened.validity)
         present = np.array(session.uids(), np.int64)
         is_there = np.isin(known[:, 0], present)
-        self._gone += [(folder, uid, digest) for uid, digest in known[~is_there].tolist()]
+        self._gone += [(folder, opened.validity, *row) for row in known[~is_there].tolist()]
         known = known[is_there]
         found = list(self._marked(opened, known, place))
         new = array("q", present[~np.isin(present, known[:, 0])].tobytes())
@@ -316,7 +316,7 @@ class AccountSorter:
 
     def _look_elsewhere(self) -> None:
         """Find messages that the user has moved from the junk folder to one of the others."""
-        gone = {digest for folder, _, digest in self._gone if folder == self.spam}
+        gone = {digest for folder, *_, digest in self._gone if folder == self.spam}
         left = self.memory.left(gone - self._places_of.keys())
         gone = {digest for digest, was in left.items() if was.place == "spam"}
         before = self.memory.following()
@@ -534,9 +534,8 @@ class AccountSorter:
         """Note messages that stay where they are: how they were left, and their UIDs."""
         messages = list(messages)
         self.memory.leave([(each.digest, left) for each, left in messages], self._day)
-        seen = (each for each, _ in messages if each.folder in self._places)
-        ordered = sorted(seen, key=attrgetter("folder"))
-        for (folder, validity), group in groupby(ordered, attrgetter("folder", "validity")):
+        seen = [each for each, _ in messages if each.folder in self._places]
+        for (folder, validity), group in groupby(sorted(seen), attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 
     def _note_settled(self, folder: str, validity: int, messages: NDArray[np.int64]) -> None:
@@ -549,8 +548,7 @@ class AccountSorter:
             self.memory.note(folder, validity, some.tolist())
 
     def _name(self, each: PlacedMessage) -> str:
-        url = self.account.url.of_folder(each.folder)
-        return str(url.of_message(each.validity, each.uid))
+        return str(self.account.url.of_folder(each.folder).of_message(each.validity, each.uid))
 
 
 def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:

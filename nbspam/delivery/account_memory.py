@@ -157,33 +157,35 @@ class AccountMemory:
     def known(self, folder: str, validity: int) -> NDArray[np.int64]:
         """Return UIDs and digests of a folder's messages, (n_messages, 2), in order of UIDs.
 
-        There are none if the folder was numbered again.
+        UIDs are 0 if the folder was numbered again.
         """
         with self._careful():
             rows = self._connection.execute(
-                "SELECT uid, digest FROM uids WHERE account = ? AND folder = ? AND validity = ?"
-                " AND validity != 0 ORDER BY uid",
-                (self.account, folder, validity),
+                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
+                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
+                (validity, self.account, folder),
             )
             return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
-    def note(self, folder: str, validity: int, found: Iterable[tuple[int, int]]) -> None:
-        """Note UIDs and digests of messages in a folder, as it is numbered now."""
+    def note(
+        self,
+        folder: str,
+        validity: int,
+        found: Iterable[tuple[int, int]],
+        gone: Iterable[int] = (),
+    ) -> None:
+        """Note UIDs and digests of messages in a folder, and forget UIDs that are gone."""
         rows = [(self.account, folder, validity, uid, digest) for uid, digest in found]
         with self._writing() as connection:
             connection.execute(
                 "DELETE FROM uids WHERE account = ? AND folder = ? AND validity != ?",
                 (self.account, folder, validity),
             )
-            connection.executemany("INSERT OR REPLACE INTO uids VALUES (?, ?, ?, ?, ?)", rows)
-
-    def forget(self, folder: str, uids: Iterable[int]) -> None:
-        """Forget UIDs that are not in a folder any more."""
-        rows = [(self.account, folder, uid) for uid in uids]
-        with self._writing() as connection:
             connection.executemany(
-                "DELETE FROM uids WHERE account = ? AND folder = ? AND uid = ?", rows
+                "DELETE FROM uids WHERE account = ? AND folder = ? AND uid = ?",
+                [(self.account, folder, uid) for uid in gone],
             )
+            connection.executemany("INSERT OR REPLACE INTO uids VALUES (?, ?, ?, ?, ?)", rows)
 
     # ---- messages ----
 

@@ -11,9 +11,7 @@ from nbspam.imap import session
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 
-COMMANDS = """
-TRAIN UPDATE UNLEARN CLASSIFY PREDICT EVAL EXPLAIN RELABEL DOUBTS SORT SETUP
-"""
+COMMANDS = "TRAIN UPDATE UNLEARN CLASSIFY PREDICT EVAL EXPLAIN RELABEL DOUBTS SORT SETUP"
 
 
 @pytest.fixture

@@ -236,6 +236,17 @@ def test_messages_are_known_again_when_a_folder_is_numbered_again_or_renamed(box
     assert [box.sort().judged for _ in range(2)] == [[], []]
 
 
+def test_a_move_before_the_junk_folder_is_made_again_is_a_lesson(box):
+    box.put("Archive", H[5], flags="\\Seen")
+    box.put("INBOX", *S[:2])
+    box.sort()
+    box.move(S[0], "Junk", "Archive")
+    box.server.folders["Junk"] = FakeFolder(99, "\\Junk")
+    assert box.sort().learned == ["ham"]
+    box.server.asked.clear()
+    assert (box.sort().learned, [e for e in box.server.asked if "STATUS" in e]) == ([], [])
+
+
 def test_two_servers_of_one_host_are_two_accounts(box):
     with fake_server() as other:
         for each in (box, Box(other, box.model)):
@@ -352,7 +363,7 @@ def test_of_two_devices_that_move_a_message_at_once_the_first_copy_stays(
     assert (junk.count(S[0]), junk.count(S[1]), box.where()["INBOX"]) == (n_left, 1, [])
 
 
-@pytest.mark.parametrize("name", ["note", "leave", "forget", "keep_following"])
+@pytest.mark.parametrize("name", ["note", "leave", "keep_following"])
 @pytest.mark.parametrize("is_after", [False, True])
 def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     name, is_after, server, trained_well, tmp_path, quick_disk, monkeypatch
