@@ -314,7 +314,7 @@ def explanation_lines(
     if explanation.kept < 1:
         yield (
             "unlike the mail that was learned (headers, links, markup):"
-            f" evidence counts {explanation.kept:.0%}"
+            f" evidence counts {100 * explanation.kept:.0f} %"
         )
     if explanation.by_beginning:
         yield "judged by its beginning: quoted words, or words far below, would lower its score"

@@ -300,7 +300,7 @@ def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:
     accuracy = trial.accuracy_of_unknown
     if accuracy is None:
         return f"{knows}, so this says nothing of others; {better}"
-    return f"{knows}; of the others it gets {accuracy:.2%} right; {better}"
+    return f"{knows}; of the others it gets {100 * accuracy:.2f} % right; {better}"
 
 
 def _trial_of_items(

@@ -436,7 +436,7 @@ def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
         yield from _fact("parent", structure["parent"] + how)
         if chosen:
             yield ""
-            head = ["parent", "errors", "log loss"]
+            head = ["parent", "errors", "log loss (nats)"]
             rows = ([c["column"], str(c["errors"]), f"{c['log_loss']:.4f}"] for c in chosen)
             yield from _table([head, *rows])
     if "criterion" in structure:

@@ -206,7 +206,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
         **inputs.columns_read_json(report.classifier.settings.columns),
         "skipped": output.skipped_json(report.skipped),
     }
-    tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
+    tried = ", ".join(f"{w:g}: {100 * a:.1f} %" for w, a in report.accuracy.items())
     chosen = f" (held-out accuracy by weight {tried})" if tried else ""
     if not as_json:
         show_rounds(steps)

@@ -157,7 +157,7 @@ def _measures(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
     numbers["cost"] = _of_folds(np.sum, trial.cost, folds)
     if score is not None:
         numbers["(1-AUC) %"] = np.array([100 * (1 - auc(y[of], score[of])) for of in folds])
-    numbers["log loss"] = _of_folds(np.mean, log_losses(y, probability), folds)
+    numbers["log loss (nats)"] = _of_folds(np.mean, log_losses(y, probability), folds)
     numbers["Brier score"] = _of_folds(np.mean, brier_losses(y, probability), folds)
     return numbers
 

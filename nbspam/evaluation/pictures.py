@@ -103,7 +103,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
 
     what: the judged sources, for the title.
     """
-    n_right = int(np.trace(views.confusion))
+    n_right, n_docs = int(np.trace(views.confusion)), views.n_docs
     first, second = (shortened(printable(name), _NAMES) for name in views.histogram.names)
     panels = [
         ("Calibration (lines: 95 % interval)", figures.calibration_figure(views)),
@@ -120,7 +120,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
         panels.append(("Learning (band: 95 % interval)", learning))
     lines = [
         printable(shortened_text(what, _TITLE)),
-        f"{n_right:,} of {views.n_docs:,} {views.noun} right ({n_right / views.n_docs:.2%})",
+        f"{n_right:,} of {n_docs:,} {views.noun} right ({100 * n_right / n_docs:.2f} %)",
     ]
     elements = [text_at(_GAP, _GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
     top = 3 * _GAP

@@ -73,7 +73,7 @@ MEASURES = (
     Measure("lam %", "lam", _percent),
     Measure("AUC", "auc"),
     Measure("(1-AUC) %", "auc", lambda auc: 100 * (1 - auc)),
-    Measure(f"fn % at fp {HM:.1%}", "sm_at_hm", _percent),
+    Measure(f"fn % at fp {100 * HM:g} %", "sm_at_hm", _percent),
     Measure("log loss (nats)", "log_loss"),
     Measure("Brier score", "brier"),
     Measure("calibration error", "calibration_error"),
@@ -208,7 +208,7 @@ def _errors_text(evaluation: Evaluation, of_mail: bool) -> str:
     """Return how many documents got the right and the wrong class, and which way round."""
     n_docs = evaluation.n_docs
     n_right = n_docs - evaluation.errors - evaluation.undecided
-    text = f"{n_right:,} of {n_docs:,} right ({n_right / n_docs:.2%})"
+    text = f"{n_right:,} of {n_docs:,} right ({100 * n_right / n_docs:.2f} %)"
     text += f", {evaluation.errors:,} wrong"
     text += f", {evaluation.undecided:,} unsure\n" if evaluation.undecided else "\n"
     if of_mail:

@@ -187,7 +187,7 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
     assert 0 < wrong == answer["errors"] - judged(*costly)["errors"]
     known, others = nbspam("eval", mails, *costly)[2].split("; ")[:2]
     assert known == f"nbspam: the model has learned {n} of these {answer['n_docs']} messages"
-    assert others == f"of the others it gets {answer['accuracy_of_unknown']:.2%} right"
+    assert others == f"of the others it gets {100 * answer['accuracy_of_unknown']:.2f} % right"
     assert judged("--cv", 2)["known"] is None
     assert judged("--test", some)["known"] == n
 

@@ -56,7 +56,7 @@ def test_to_swap_the_two_swaps_won_and_lost_and_the_same_trial_ties_everywhere()
     for a, b in zip(there.differences, back.differences, strict=True):
         assert a == (b.name, b.second, b.first, b.lost, b.tied, b.won)
     assert there.p_value == back.p_value
-    assert by_name(there)["log loss"].lost > 0
+    assert by_name(there)["log loss (nats)"].lost > 0
 
     trial = random_trial(2)
     comparison = compare(trial, trial)

@@ -140,7 +140,7 @@ def test_text_shows_only_what_applies():
 
     run = evaluate([0, 0, 1, 1], [0, 2, 2, 0], ["ham", "spam"], other_answers=["unsure"])
     text = evaluation_text(run)
-    assert text.startswith("1 of 4 right (25.00%), 1 wrong, 2 unsure\n")
+    assert text.startswith("1 of 4 right (25.00 %), 1 wrong, 2 unsure\n")
     two = "\n1 false positives (ham called spam), 0 false negatives (spam called ham)\n"
     assert two in evaluation_text(filter_run())
     assert "ham                   1     0       1\nspam                  1     0       1\n" in text

@@ -236,18 +236,18 @@ def guesses(found: Answered) -> list[str]:
     if certain:
         return certain
     if found.probability < _CLOSE:
-        return [f"A close call: the answer had a probability of only {found.probability:.0%}."]
+        return [f"A close call: the answer had a probability of only {found.probability:.2f}."]
     whole = sum(abs(each.contribution) for each in found.evidence)
     if not isfinite(whole) or not whole:
         return ["Nothing stands out."]
-    own = sum(max(each.contribution, 0.0) for each in found.evidence)
-    return [f"Nothing stands out: {own / whole:.0%} of its evidence speaks for {found.answer}."]
+    own = sum(100 * max(each.contribution, 0.0) for each in found.evidence)
+    return [f"Nothing stands out: {own / whole:.0f} % of its evidence speaks for {found.answer}."]
 
 
 def _of_label(found: Answered) -> Iterator[str]:
     """Yield guesses from the answers to other messages."""
     if found.misfiled > 0.5:
-        said = f"All the others contradict its label ({found.misfiled:.0%} sure)."
+        said = f"All the others contradict its label ({100 * found.misfiled:.0f} % sure)."
         yield f"Filed wrongly? {said}"
     if found.confused is not None:
         part, whole = found.confused

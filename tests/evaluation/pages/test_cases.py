@@ -61,7 +61,7 @@ def test_a_wrong_answer_has_two_guesses_at_most_and_a_right_one_none():
     said = explanation(("a", 3.0, "text"), ("b", -2.5, "text"))
     case = cases.case_of(said, Item("m", None, b"\nhi there"), MAIL, "ham", misfiled=0.91)
     assert case.guesses == (
-        "Filed wrongly? All the others contradict its label (91% sure).",
+        "Filed wrongly? All the others contradict its label (91 % sure).",
         "Too short: it has only 2 different words.",
     )
 
@@ -71,7 +71,7 @@ def test_models_of_chosen_tokens_know_few_words_and_are_not_blamed():
     said = known(("word1", 0.6, "text"))
     assert "never seen" in cases.case_of(explanation(said[-1]), LONG, MAIL, "ham").guesses[0]
     case = cases.case_of(explanation(*said), LONG, settings, "ham")
-    assert case.guesses == ("Nothing stands out: 100% of its evidence speaks for spam.",)
+    assert case.guesses == ("Nothing stands out: 100 % of its evidence speaks for spam.",)
     text = Item("m", None, b"hi there", is_text=True)  # texts are not blamed for being short
     case = cases.case_of(explanation(*known()), text, PRESETS["text"], "ham")
     assert "Too short" not in " ".join(case.guesses)
@@ -102,7 +102,7 @@ def words(n, n_known, is_cut=False, problem=""):
     return cases.Marked("", (), 0, is_cut, n, n_known, problem)
 
 
-NOTHING = "Nothing stands out: 100% of its evidence speaks for spam."
+NOTHING = "Nothing stands out: 100 % of its evidence speaks for spam."
 CONFUSED = "Two classes that are often confused: 7 of 90 ham were called spam."
 CUTOFF = "The cutoff decided: spam was likelier than ham, but not by as much as the costs demand."
 
@@ -110,12 +110,12 @@ CUTOFF = "The cutoff decided: spam was likelier than ham, but not by as much as 
 @pytest.mark.parametrize(
     ("expected", "more"),
     [
-        ("Filed wrongly? All the others contradict its label (51% sure).", {"misfiled": 0.51}),
+        ("Filed wrongly? All the others contradict its label (51 % sure).", {"misfiled": 0.51}),
         (CONFUSED, {"confused": (7, 90)}),
         (CUTOFF, {"label": "ham", "probability": 0.4}),
         ("Too short: it has only 2 different words.", {"text": words(2, 2)}),
         ("Words never seen before: 39 of its 40 different words.", {"text": words(40, 1)}),
-        ("A close call: the answer had a probability of only 68%.", {"probability": 0.68}),
+        ("A close call: the answer had a probability of only 0.68.", {"probability": 0.68}),
         (NOTHING, {}),
         (NOTHING, {"misfiled": 0.5}),
         (NOTHING, {"text": words(40, 20)}),
@@ -147,7 +147,7 @@ def test_the_head_and_hidden_words_are_named_if_they_decided(label):
 def test_evidence_for_both_classes_is_mixed():
     against = tuple((f"other{n}", -0.1, "text") for n in range(30))
     assert said_of(*MANY, *against) == ["Mixed evidence: 4.0 nats for spam, 3.0 for ham."]
-    assert said_of(*MANY, *against[:26])[0].startswith("Nothing stands out: 61% of")
+    assert said_of(*MANY, *against[:26])[0].startswith("Nothing stands out: 61 % of")
     decided = said_of(*MANY, *(2 * against), constant=5.0)
     assert decided == ["Mixed evidence: 4.0 nats for spam, 6.0 for ham; the constant decided."]
     balanced = [(f"{n}", sign / 8, "text") for n in range(32) for sign in (1, -1)]
