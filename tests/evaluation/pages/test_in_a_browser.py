@@ -170,3 +170,12 @@ def test_a_mistake_opens_by_the_keyboard_and_all_are_on_paper(report):
     report.emulate_media(media="print")
     assert report.evaluate(closed) > 0
     assert report.evaluate(height) == report.evaluate(closed)
+
+
+def test_a_matrix_of_thirty_classes_fits_on_paper(report):
+    report.emulate_media(media="print")
+    report.set_viewport_size({"width": 700, "height": 800})
+    row = f"<tr>{'<th class=n>12</th>' * 31}</tr>"
+    fill = "row => document.querySelector('main').innerHTML = `<table class=matrix>${row}</table>`"
+    report.evaluate(fill, row)
+    assert overflow(report) <= 0
