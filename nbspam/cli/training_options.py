@@ -207,7 +207,8 @@ rounds_options = (
         "--epsilon",
         type=options.FiniteRange(min=0, min_open=True),
         metavar="X",
-        help="Stop EM when no probability changes by X.  [default: .0001, or when Q gains little]",
+        help="Stop EM when no probability changes by X.  With texts, only those of tokens count."
+        "  [default: .0001, or when Q gains little]",
     ),
 )
 

@@ -249,7 +249,7 @@ class UnlabelledDocuments:
         return type(self.like).from_counts(class_count, feature_count, self.classes, **parameters)
 
     def change(self, new: LinearModel, old: LinearModel) -> float:
-        """Return the largest change of any probability."""
+        """Return the largest change of a token's probability in a class."""
         return float(np.abs(np.exp(new.feature_log_prob_) - np.exp(old.feature_log_prob_)).max())
 
     def _of_known(self, model: LinearModel) -> float:
