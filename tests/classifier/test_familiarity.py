@@ -200,7 +200,7 @@ def test_an_explanation_says_that_a_message_is_unlike_and_adds_up(nbspam, model,
     assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)
     assert values["posterior"]["spam"] == pytest.approx(1 / (1 + exp(-values["score"])))
     assert 0 < values["kept"] < 1
-    assert f"counts {values['kept']:.0%}" in said
+    assert f"counts {100 * values['kept']:.0f} %" in said
     assert json_lines(nbspam("explain", "--json", stdin=SPAM)[1])[0]["kept"] == 1
 
 
