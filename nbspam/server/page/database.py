@@ -261,13 +261,14 @@ class Database:
         """Return a label; None if it is undone, or its message got another one later."""
         return self._told(
             "SELECT max(id) FROM told WHERE undone IS NULL"
-            " AND key = (SELECT key FROM told WHERE id = ?1) HAVING max(id) = ?1",
+            " AND key = (SELECT key FROM told WHERE id = ?) HAVING max(id) = ?",
+            number,
             number,
         )
 
-    def _told(self, which: str, value: int | str | None) -> PersonLabel | None:
+    def _told(self, which: str, *values: int | str | None) -> PersonLabel | None:
         rows = self.run(
-            f"SELECT id, at, key, label, before, folder FROM told WHERE id = ({which})", value
+            f"SELECT id, at, key, label, before, folder FROM told WHERE id = ({which})", *values
         )
         return next(map(PersonLabel._make, rows), None)
 
@@ -294,7 +295,8 @@ class Database:
             " LEFT JOIN (SELECT key, label, at, max(id), (SELECT before FROM told AS first"
             " WHERE key = told.key ORDER BY id LIMIT 1) AS before FROM told"
             " WHERE undone IS NULL GROUP BY key) AS last ON last.key = seen.key"
-            " WHERE seen.label IN ('ham', 'unsure', 'spam') AND (arrived >= ?1 OR at >= ?1)",
+            " WHERE seen.label IN ('ham', 'unsure', 'spam') AND (arrived >= ? OR at >= ?)",
+            since,
             since,
         )
         return list(map(RememberedVerdict._make, found))
