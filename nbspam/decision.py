@@ -108,6 +108,15 @@ def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> Integers:
     return np.asarray((risk <= least + 1e-9 * np.abs(least)).argmax(axis=1))
 
 
+def two_likeliest(joint: Floats) -> tuple[int, int]:
+    """Return the likeliest class and the next; of equal ones the first, as in `bayes_actions`.
+
+    joint: (n_classes,) log P(class, document), nats.
+    """
+    first, second = np.argsort(-joint.round(9), kind="stable")[:2].tolist()
+    return first, second
+
+
 def zero_one_loss(n_classes: int) -> Floats:
     """Return the loss matrix that counts mistakes: the best action is the likeliest class."""
     return 1.0 - np.eye(n_classes)

@@ -15,7 +15,14 @@ from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.combine import Combination
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
 from nbspam.counts.table import CountTable, table_from_state, table_to_state
-from nbspam.decision import HAM_AND_SPAM, UNDECIDED, Cutoffs, Rule, default_rule
+from nbspam.decision import (
+    HAM_AND_SPAM,
+    UNDECIDED,
+    Cutoffs,
+    Rule,
+    default_rule,
+    two_likeliest,
+)
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
@@ -185,7 +192,7 @@ class Classifier(AnyClassifier):
             kept = self.fit.kept(weighed)
             by_beginning = self.fit.deciding_beginning(weighed) is not None
         else:
-            towards, against = np.argsort(-joint.round(9), kind="stable")[:2].tolist()
+            towards, against = two_likeliest(joint)
         tokens, constant = self.reasons(document, towards, against)
         shift = np.broadcast_to(self.shift, joint.shape)
         return Explanation(

@@ -13,7 +13,7 @@ from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.table import CountTable, pruned_table, table_from_state, table_to_state
-from nbspam.decision import Rule
+from nbspam.decision import Rule, two_likeliest
 from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
 from nbspam.models import model_state, new_column_model, restored
@@ -96,7 +96,7 @@ class FeatureClassifier(AnyClassifier):
         message = message_of_item(given, self.settings)
         present = self.presence([message])[0]
         joint = self.model.joint_log_proba_or_prior(present[None])[0] + self.shift
-        towards, against = np.argsort(-joint.round(9), kind="stable")[:2].tolist()
+        towards, against = two_likeliest(joint)
         tokens, constant = self.reasons(present, towards, against)
         return Explanation(
             self.verdict(given.name, joint, rule),

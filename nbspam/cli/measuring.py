@@ -280,16 +280,14 @@ def _memory_of(model_path: str, classifier: "AnyClassifier") -> "Callable[[Item]
 
     if not isinstance(classifier, Classifier):
         return None
-    from nbspam.mail.digest import digest_of
+    from nbspam.evaluation.judging import knowing
     from nbspam.store.journal import read_model
     from nbspam.store.model import StoredModel
 
     just_read = read_model(model_path)
     if not just_read[0].state.get("memory"):
         return None
-    model = StoredModel(model_path, just_read)
-    is_text = classifier.settings.reading != "mail"
-    return lambda item: model.has(digest_of(item.read(), item.is_text or is_text))
+    return knowing(StoredModel(model_path, just_read).has, classifier.settings)
 
 
 def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:

@@ -403,6 +403,12 @@ class _JudgedInput(NamedTuple):
     is_known: bool  # the model had learned it
 
 
+def knowing(has: Callable[[int], bool], settings: Settings) -> Callable[[Item], bool]:
+    """Return a function that tells whether an item was learned; has: tells it of a digest."""
+    is_text = settings.reading != "mail"
+    return lambda item: has(digest_of(item.read(), item.is_text or is_text))
+
+
 def judge_classifier(
     classifier: AnyClassifier,
     inputs: Iterable[Any],
@@ -478,14 +484,10 @@ def judge_split(
     """
     learned = learn_items(items, settings, jobs)
     smaller = smaller_models(learned.classifier) if with_smaller else ()
-    memory, is_text = getattr(learned.classifier, "memory", None), settings.reading != "mail"
+    memory = getattr(learned.classifier, "memory", None)
     digests = set(memory.ledger.digests.tolist()) if memory else set()
-
-    def knows(item: Item) -> bool:
-        return digest_of(item.read(), item.is_text or is_text) in digests
-
-    known_by = knows if memory else None
-    trial = judge_classifier(learned.classifier, test_items, jobs, smaller, witness, known_by)
+    knows = knowing(digests.__contains__, settings) if memory else None
+    trial = judge_classifier(learned.classifier, test_items, jobs, smaller, witness, knows)
     return replace(trial, skipped=learned.skipped + trial.skipped)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from nbspam import verdicts
 from nbspam.arrays import Floats
-from nbspam.decision import Rule
+from nbspam.decision import Rule, two_likeliest
 from nbspam.errors import InputError, UsageError
 from nbspam.models import model_state, restored
 from nbspam.models.columns import count_cells
@@ -95,7 +95,7 @@ class TableClassifier(verdicts.AnyClassifier):
             )
         X = coded([given], self.schema).X[0]
         joint = self.joint_by_steps(X)
-        towards, against = np.argsort(-joint[-1].round(9), kind="stable")[:2].tolist()
+        towards, against = two_likeliest(joint[-1])
         evidence, constant = self._weighed(X, joint, towards, against)
         return verdicts.Explanation(
             self.verdict(given.name, self.joint_of(X), rule),
