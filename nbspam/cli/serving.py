@@ -19,7 +19,7 @@ from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.frame import Call, Command, is_quiet, titled
 from nbspam.cli.output import at_terminal, warn
-from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
+from nbspam.errors import ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
@@ -463,6 +463,7 @@ def _print_held(
     messages: "Sequence[HeldMessage]", model: "StoredModel", users: str | None, as_json: bool
 ) -> None:
     """Print a line for each message, with the verdict that the server would give now."""
+    from nbspam.delivery.postfix import MessageGoneError
     from nbspam.mail.correspondence import heading
     from nbspam.server.choices import SERVER_LIMITS
     from nbspam.server.judge import UserCounts, judge_each
@@ -476,10 +477,8 @@ def _print_held(
         for each in messages:
             try:
                 data, user = each.read(), _user_of(each, users)
-            except InputError as error:
-                if "No such file" not in str(error):
-                    raise
-                continue  # delivered or deleted since the queue was listed
+            except MessageGoneError:
+                continue
             read.append((each, heading(data).subject))
             yield data, user
 

@@ -19,6 +19,10 @@ _QUEUE = "hold"
 _IDENTIFIER = re.compile("[0-9A-Za-z]+")
 
 
+class MessageGoneError(InputError):
+    """A message was delivered or deleted since the queue was listed."""
+
+
 class HeldMessage(NamedTuple):
     """A message that Postfix holds."""
 
@@ -101,4 +105,5 @@ def _check(program: str, is_failed: bool, said: bytes) -> None:
     if is_failed:
         lines = said.decode("utf-8", "replace").splitlines() or ["the message is gone"]
         reason = re.sub(r"^\S+: (fatal: |warning: )?", "", lines[-1])
-        raise InputError(f"{program}: {reason}; run it as root, or look whether Postfix runs")
+        kind = MessageGoneError if "No such file" in reason else InputError
+        raise kind(f"{program}: {reason}; run it as root, or look whether Postfix runs")
