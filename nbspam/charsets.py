@@ -191,6 +191,7 @@ def to_utf8(
 
 def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
     """Return text that has a few errors in its declared charset; guess if it has many."""
+    # Text of ISO-2022 is ASCII, so it would pass for UTF-8.
     if ESCAPE not in data and (known := _mostly_utf8(data)) is not None:
         return known
     text = _decoded(data, codec)

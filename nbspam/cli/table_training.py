@@ -249,9 +249,9 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     kept = output.save_model(classifier, output_path)
     n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)
     read = output.total_text(sum(n_rows.values()), classifier.noun, n_rows)
-    lines = f"added {merged.n_added} models: {read}", f"learned {classifier.schema.target}"
     facts = {"model": output_path, "kept": kept, "read": n_rows}
-    output.echo_result(as_json, facts, lines[0], f"{lines[1]}; model in {output_path}")
+    learned = f"learned {classifier.schema.target}; model in {output_path}"
+    output.echo_result(as_json, facts, f"added {merged.n_added} models: {read}", learned)
 
 
 # --- clusters --------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ tokens look at the same documents several times.  The counts of any subset of th
 equal training on that subset.
 """
 
-import csv
-from codecs import getwriter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -102,6 +100,9 @@ def csr(documents: Documents, values: Any = None) -> Any:
 
 def save_csv(stream: BinaryIO, X: Any, tokens: Sequence[str], labels: Sequence[str]) -> None:
     """Write a CSR matrix of counts as a table, whose last column is `label`."""
+    import csv
+    from codecs import getwriter
+
     table = csv.writer(getwriter("utf-8")(stream), lineterminator="\n")
     table.writerow([*tokens, "(label)" if "label" in tokens else "label"])
     for row, label in enumerate(labels):

@@ -84,7 +84,7 @@ class AccountToSort(NamedTuple):
     rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
 
     def sort_once(self, session: AccountSession, day: int) -> SortingReport:
-        """Look at the account once, by a session; raises NbspamError."""
+        """Look at the account once, by a session; day: since 1970-01-01; raises NbspamError."""
         writes = not self.choices.dry_run
         with closing(AccountMemory(self.model_path, self.url.account, writes)) as memory:
             return AccountSorter(self, session, memory, day).sort()
@@ -140,7 +140,7 @@ class AccountSorter:
             if not self.choices.dry_run:
                 moving = {digest for digest, was in left.items() if was.place == MOVING}
                 moved = [e for e in agreed if e.place != "ham" and e.digest in moving]
-                self._drop_doubles(moved, moved)
+                self._drop_doubles(moved, moved)  # of a run that ended before it looked for them
             self._look_elsewhere()
             self._learn()
             if self._copied and not self.choices.dry_run:

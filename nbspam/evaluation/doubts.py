@@ -29,7 +29,7 @@ _FOLDS = 5
 SCALES = 2.0 ** np.linspace(-4, 2, 25)  # factors of log-odds that are tried
 # Labels that are added to the seen ones: people misfile three in a hundred or more.
 N_WRONG, N_RIGHT = 1.5, 48.5
-# Share of wrong labels, at most: if more seem wrong, as of empty texts, the texts do not tell.
+# Share of wrong labels, at most: if more seem wrong, as of empty texts, texts tell none (E-338).
 MOST_WRONG = 0.25
 SPREAD = 0.5  # octaves by which factors usually differ from 1
 _STEPS = 60  # of EM, for each factor
