@@ -82,10 +82,10 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     """A connection to an account; a context that ends it.
 
     Every method raises AccountRefusedError, LostError and, for faults that the user must fix,
-    InputError and UsageError.
+    InputError and UsageError.  patience: seconds that the server may be silent; None: a minute.
     """
 
-    def __init__(self, url: ImapUrl, book: AccessBook) -> None:
+    def __init__(self, url: ImapUrl, book: AccessBook, patience: float | None = None) -> None:
         try:
             from nbspam.imap import wire
         except ImportError as error:
@@ -98,7 +98,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         # Made only where it is needed: reading the system's certificates takes a while.
         context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
         with asking(self.url, "connect", is_first=True):
-            self._client = wire.connected(url.host, url.port, context if url.is_tls else None)
+            tls = context if url.is_tls else None
+            self._client = wire.connected(url.host, url.port, tls, patience)
         try:
             self._secure(context)
             self._log_in(secret)

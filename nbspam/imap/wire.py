@@ -11,7 +11,7 @@ import ssl
 import time
 from typing import Any, cast
 
-from imapclient import IMAPClient
+from imapclient import IMAPClient, SocketTimeout
 
 from nbspam.imap.troubles import CLOSED, NOTHING_SAID
 
@@ -31,16 +31,19 @@ logging.getLogger("imapclient").addHandler(logging.NullHandler())
 class Wire(imaplib.IMAP4):
     """A connection, whose every answer is bounded in bytes, lines and seconds.
 
-    context: of TLS from the first byte on; None: without, until STARTTLS.
+    context: of TLS from the first byte on; None: without, until STARTTLS.  patience: with a
+    server that does not connect, and with one that is silent.
     """
 
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        self._context = context
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, patience: SocketTimeout
+    ) -> None:
+        self._context, self._patience = context, patience
         self._buffer = bytearray()
         self._read_from: socket.socket | None = None
         self.n_read = 0  # bytes since the beginning
         self.begin_answer()
-        super().__init__(host, port, CONNECT_SECONDS)
+        super().__init__(host, port, patience.connect)
 
     def begin_answer(self) -> None:
         """Begin to count the bytes, lines and seconds of an answer."""
@@ -60,7 +63,7 @@ class Wire(imaplib.IMAP4):
             except BaseException:
                 made.close()
                 raise
-        made.settimeout(SILENCE_SECONDS)
+        made.settimeout(self._patience.read)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, number in _PROBES.items():
@@ -131,10 +134,7 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
     """IMAPClient over a `Wire`."""
 
     def _create_IMAP4(self) -> Wire:  # noqa: N802  its name
-        return Wire(self.host, self.port, self.ssl_context if self.ssl else None)
-
-    def _set_read_timeout(self) -> None:
-        self.socket().settimeout(SILENCE_SECONDS)
+        return Wire(self.host, self.port, self.ssl_context if self.ssl else None, self._timeout)
 
     @property
     def wire(self) -> Wire:
@@ -142,12 +142,17 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
         return cast("Wire", self._imap)
 
 
-def connected(host: str, port: int, context: ssl.SSLContext | None) -> WireClient:
+def connected(
+    host: str, port: int, context: ssl.SSLContext | None, patience: float | None
+) -> WireClient:
     """Return a connected client; raises OSError and imaplib's errors.
 
-    context: of TLS from the first byte on; None: without.
+    context: of TLS from the first byte on; None: without.  patience: seconds that it may be
+    silent, None for as long as a program in the background can wait.
     """
-    client = WireClient(host, port, ssl=context is not None, ssl_context=context)
+    silence = patience or SILENCE_SECONDS
+    timeout = SocketTimeout(min(CONNECT_SECONDS, silence), silence)
+    client = WireClient(host, port, ssl=context is not None, ssl_context=context, timeout=timeout)
     client.normalise_times = False  # local times without a zone could be out of range
     client.wire.debug = 0  # else every line is formatted for a log
     return client

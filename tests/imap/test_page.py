@@ -134,6 +134,13 @@ def test_a_connection_that_was_lost_is_made_again(account, mailbox):
     assert keys(mailbox) == found
 
 
+def test_a_silent_server_keeps_visitors_for_seconds_only(account, mailbox, monkeypatch):
+    monkeypatch.setattr(module, "_SILENCE", 0.1)
+    account.server.answers["EXAMINE"] = b"* OK wait\r\n"
+    with pytest.raises(LostError, match="nothing is said"):
+        mailbox.newest()
+
+
 # ---- moving ----
 
 

@@ -25,6 +25,7 @@ from nbspam.sources.files import MAX_MESSAGE, is_account
 _MOST_IN_FOLDER = 1000  # messages that are shown
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # messages that are fetched at a time
 _KEPT_BYTES = 32 << 20  # of messages that were read last
+_SILENCE = 10.0  # seconds: while a server is silent, all visitors of the worker wait
 
 Result = TypeVar("Result")
 
@@ -117,7 +118,7 @@ class AccountMailbox(ReviewMailbox):
             is_old = self._session is not None
             try:
                 if self._session is None:
-                    self._session = AccountSession(self._url, self.book)
+                    self._session = AccountSession(self._url, self.book, _SILENCE)
                     named = self.book.access_to(self._url).spam_folder
                     self._junk = self._session.junk_folder(self._session.folders(), named)
                 return question(self._session)
