@@ -8,7 +8,8 @@ import os
 import re
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.frame import Call, Command, is_quiet, titled
 from nbspam.cli.output import at_terminal, warn
-from nbspam.errors import ModelFileError, NbspamError, UsageError
+from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from nbspam.server.choices import Listeners, ServerChoices, ShareChoices
     from nbspam.server.supervisor import Reread, Sockets
     from nbspam.store.model import StoredModel
+    from nbspam.verdicts import Skipped
 
 PASS, TEMPFAIL = "pass", "tempfail"
 
@@ -379,7 +381,8 @@ def held_command(
     nbspam serve --quarantine-above lets Postfix hold probable spam.  This command prints a line
     for each held message: the label and its probability by the current model, the ID in the queue,
     sender and first recipient of the envelope, and the subject.  With --ham or --spam, the
-    messages of these IDs are learned, and then delivered or deleted.
+    messages of these IDs are learned, and then delivered or deleted; those that are gone are
+    named, and the exit status is 1.
 
     With --users, a message to one recipient teaches that user's model, and a message to several
     the site's: the model that judged it.
@@ -392,10 +395,14 @@ def held_command(
     """
     from nbspam.cli.learning import stored_model
     from nbspam.delivery.postfix import held_messages
+    from nbspam.verdicts import Skipped
 
     if label is not None and not identifiers:
         raise UsageError(f"--{label}: no ID; name messages as nbspam held prints them")
     messages = held_messages(identifiers)
+    why = "not a message that Postfix holds; nbspam held lists them"
+    missing = set(identifiers) - {each.identifier for each in messages}
+    gone = tuple(Skipped(name, why) for name in sorted(missing))
     model = stored_model(model_path)
     if users is not None:
         from nbspam.server.judge import check_folder, check_site
@@ -404,14 +411,12 @@ def held_command(
         check_site(model)
     if label is None:
         _print_held(messages, model, users, as_json)
-        return 0
+        output.report_skipped(gone)
+        return 1 if gone else 0
     outcome = _teach(messages, label, model, users, sharing)
-    for each in messages:
-        if label == "ham":
-            each.release()
-        else:
-            each.delete()
-    done = f"{'delivered' if label == 'ham' else 'deleted'} {len(messages):,}"
+    left = tuple(_let_go(messages, label))
+    done = f"{'delivered' if label == 'ham' else 'deleted'} {len(messages) - len(left):,}"
+    outcome = replace(outcome, skipped=outcome.skipped + gone + left)
     return output.report_outcome(outcome, model_path, as_json, besides=done)
 
 
@@ -438,17 +443,21 @@ def _teach(
 ) -> "Outcome":
     """Learn the messages, each by the model that judged it; raises NbspamError."""
     from nbspam.counts.counting import Outcome
+    from nbspam.delivery.postfix import MessageGoneError
     from nbspam.server.lessons import TaughtModels
     from nbspam.sources.items import Item
 
     mail: dict[str, list[HeldMessage]] = {}
     for each in messages:
-        mail.setdefault(_user_of(each, users), []).append(each)
+        with suppress(MessageGoneError):  # its delivery says so
+            mail.setdefault(_user_of(each, users), []).append(each)
     opened = TaughtModels(model.path, users, is_server=False)
     of_users = {user: opened(user) for user in mail if user}
 
     def items(user: str) -> Iterator[Item]:
-        return (Item(each.identifier, label, each.read(), told=True) for each in mail[user])
+        for each in mail[user]:
+            with suppress(MessageGoneError):
+                yield Item(each.identifier, label, each.read(), told=True)
 
     def learn() -> Outcome:
         learned, day = {"": model, **of_users}, today()
@@ -457,6 +466,17 @@ def _teach(
 
     outcome: Outcome = exchanging.with_sharing(sharing, model, learn, of_users)
     return outcome
+
+
+def _let_go(messages: "Sequence[HeldMessage]", label: str) -> "Iterator[Skipped]":
+    """Deliver ham and delete spam; yield the messages that somebody else has taken."""
+    from nbspam.verdicts import Skipped
+
+    for each in messages:
+        try:
+            each.release() if label == "ham" else each.delete()
+        except InputError as error:
+            yield Skipped(each.identifier, str(error))
 
 
 def _print_held(

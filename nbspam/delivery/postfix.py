@@ -70,10 +70,7 @@ class HeldMessage(NamedTuple):
 
 
 def held_messages(identifiers: Sequence[str] = ()) -> list[HeldMessage]:
-    """Return the messages that Postfix holds, or the named ones.
-
-    Raises InputError if the queue cannot be read, or a named message is missing.
-    """
+    """Return the messages that Postfix holds, or the named ones of them; raises InputError."""
     held = {}
     for line in _run("postqueue", "-j").stdout.splitlines():
         row = json.loads(line.decode("utf-8", "replace"))
@@ -81,10 +78,7 @@ def held_messages(identifiers: Sequence[str] = ()) -> list[HeldMessage]:
         if row["queue_name"] == _QUEUE and _IDENTIFIER.fullmatch(name):
             recipients = tuple(each["address"] for each in row["recipients"])
             held[name] = HeldMessage(name, row["sender"], recipients)
-    for name in identifiers:
-        if name not in held:
-            raise InputError(f"{name}: not a message that Postfix holds; nbspam held lists them")
-    return [held[name] for name in dict.fromkeys(identifiers or held)]
+    return [held[name] for name in dict.fromkeys(identifiers or held) if name in held]
 
 
 def _command(program: str, *words: str) -> list[str]:

@@ -21,16 +21,19 @@ class Held(NamedTuple):
     sender: str = "x@example.com"
 
     def read(self):
+        self.named_recipients()
         return f"Message-ID: <{self.identifier}@example.com>\n".encode() + SPAM
 
     def named_recipients(self):
+        if not self.recipients:
+            raise postfix.MessageGoneError("postcat: the message is gone")
         return list(self.recipients)
 
     def release(self):
-        self.done.append(f"released {self.identifier}")
+        self.done.append(f"released {self.named_recipients() and self.identifier}")
 
     def delete(self):
-        self.done.append(f"deleted {self.identifier}")
+        self.done.append(f"deleted {self.named_recipients() and self.identifier}")
 
 
 @pytest.fixture
@@ -81,6 +84,20 @@ def test_without_users_every_lesson_is_the_sites(nbspam, trained, hold):
     assert nbspam("held", "-m", trained, "--spam", 0, 1)[:2] == (0, "deleted 2\nlearned 2\n")
     assert done == ["deleted 0", "deleted 1"]
     assert StoredModel(str(trained)).filed(HAM).label is None
+
+
+@pytest.mark.parametrize("option", [(), ("--users",)])
+def test_messages_that_are_gone_are_named_and_the_others_are_done(
+    nbspam, trained, hold, tmp_path, option
+):
+    done = hold((), ("bob@example.org",))  # the first has gone since it was listed
+    users = [*option, tmp_path][: 2 * len(option)]
+    status, out, err = nbspam("held", "-m", trained, *users, "--ham", 7, 0, 1)
+    assert (status, out) == (1, "delivered 1\nlearned 1, skipped 2\n")
+    why = "not a message that Postfix holds; nbspam held lists them"
+    gone = f"nbspam: skipped 7: {why}\nnbspam: skipped 0: postcat: the message is gone\n"
+    assert err.startswith(gone)
+    assert done == ["released 1"]
 
 
 def test_what_is_wrong_is_said_and_nothing_is_delivered(nbspam, trained, hold, tmp_path):
