@@ -26,13 +26,18 @@ def printable(text: str) -> str:
 
     Unprintable is what `str.isprintable` says: control and format characters,
     bidirectional overrides, lone surrogates, line separators, unassigned code points.
-    A joiner stays where words need it: behind letters from Arabic on, and emoji.
+    A joiner stays where words need it: behind letters from Arabic on, and emoji; a mark of
+    direction, in text with letters from right to left.
     """
     if text.isprintable():
         return text
+    is_mixed = any("\u0590" < c < "\u0900" and c.isprintable() for c in text)
+    marks = "\u061c\u200e\u200f" if is_mixed else ""
     return "".join(
         c
-        if c.isprintable() or (c in "\u200c\u200d" and before > "\u0600" and before.isprintable())
+        if c.isprintable()
+        or c in marks
+        or (c in "\u200c\u200d" and before > "\u0600" and before.isprintable())
         else c.encode("unicode_escape").decode("ascii")
         for before, c in pairwise(f" {text}")
     )

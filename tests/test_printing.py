@@ -17,15 +17,17 @@ from nbspam import printing
 def test_printable_leaves_nothing_that_acts_on_a_terminal(text):
     shown = printing.printable(text)
     acting = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    assert {c for c in shown if unicodedata.category(c) in acting} <= {"\u200c", "\u200d"}
+    harmless = {*"\u200c\u200d\u061c\u200e\u200f"}
+    assert {c for c in shown if unicodedata.category(c) in acting} <= harmless
     assert printing.printable(shown) == shown
     shown.encode()
 
 
 def test_printable_escapes_what_it_replaces_and_nothing_else():
     assert printing.printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
-    for text in ("Grüße, 好瓜 \\n 🙂", "می\u200cخواهم", "क्\u200dष", "👩\u200d👧", "❤️\u200d🔥"):
+    for text in ("Grüße, 好 \\n 🙂", "می\u200cخواهم", "क्\u200dष", "❤️\u200d🔥", "\u200fאב!\u200f"):
         assert printing.printable(text) == text
+    assert printing.printable("a\u200fb\u061c\u200e") == r"a\u200fb\u061c\u200e"
     assert printing.printable("vi\u200cagra ی\u200c\u200c") == "vi\\u200cagra ی\u200c\\u200c"
 
     raw = io.BytesIO()

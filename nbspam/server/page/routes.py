@@ -197,8 +197,10 @@ def asked_to_log_in(request: Request, why: str) -> Response:
 
 
 def page_of_trouble(request: Request, status: HTTPStatus, why: str) -> Response:
-    """Return the page of a problem, with a link back."""
-    values = {"bar": bar_of(request), "why": why, "is_get": request.method == "GET"}
+    """Return the page of a problem, with a link back to the list where one was."""
+    is_get = request.method == "GET"
+    view = view_of(request.query_params) if is_get else origin_of(request.state.form)
+    values = {"bar": bar_of(request), "why": why, "is_get": is_get, "view": view}
     return html_page(pages.filled("trouble.html", **values), status)
 
 

@@ -166,9 +166,10 @@ def test_one_message_is_shown_with_its_evidence_and_as_text_only(page, box):
 
 def test_a_message_that_has_gone_leads_back(page, box):
     put(box, 1)
-    answer = page.get("/message?key=gone")
+    answer = page.get("/message?key=gone&words=a")
 
     assert answer.status_code == 404
+    assert 'href="/?words=a">Back' in answer.text
     assert GONE in Page(answer.text).text
     assert "Back to the mail" in Page(answer.text).within("a")
 
@@ -213,7 +214,7 @@ def test_a_click_teaches_and_undo_takes_it_back_and_says_so(page, box):
     between = page.get("/").text
     undone = page.tell(undo="1")
     after, later = page.shown().text, page.shown().text
-    again = page.tell(undo="1")
+    again = page.tell(undo="1", back="doubtful=1")
 
     place = told.headers["location"].partition("#")[2]
     assert (told.status_code, told.headers["location"]) == (303, f"/#{place}")
@@ -227,7 +228,7 @@ def test_a_click_teaches_and_undo_takes_it_back_and_says_so(page, box):
     assert not any(words in later for words in ("Taken back", "you said", "Learned"))
     assert again.status_code == 404
     assert "There is nothing to take back: that was done before" in Page(again.text).text
-    assert "Back to the mail" in Page(again.text).within("a")
+    assert "Back to the doubtful messages" in Page(again.text).within("a")
     assert page.desk.teacher.known == {}
     assert page.desk.tally.total("lesson learned") == 1
     assert page.desk.tally.total("lesson unlearned") == 1
