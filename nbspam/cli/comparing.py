@@ -246,10 +246,10 @@ def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
 
 def _comparison_text(head: list[str], comparison: "Comparison", compared: "Compared") -> str:
     """Return a comparison as text; head: its first lines."""
-    from nbspam.evaluation.report import error_names, short
+    from nbspam.evaluation.report import compared_names, short
     from nbspam.printing import display_width, left
 
-    names = error_names(compared.classes, compared.noun)
+    names = compared_names(compared.classes, compared.noun)
     width = max([18, *map(display_width, names.values())])
     lines = [
         *head,

@@ -32,7 +32,7 @@ from nbspam.workers import Workers
 class Difference(NamedTuple):
     """One measure of both trials, and in how many folds the second is better."""
 
-    name: str
+    name: str  # a key of the JSON output
     first: float  # over all documents
     second: float
     won: int  # folds in which the second is better
@@ -149,16 +149,16 @@ def _measures(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
     n_classes, y, probability, score = len(trial.classes), trial.y, trial.probability, trial.score
     counted = {"errors": (answers != y) & (answers < n_classes)}
     if n_classes == 2:
-        counted["false positives"] = (answers == 1) & (y == 0)
-        counted["false negatives"] = (answers == 0) & (y == 1)
+        counted["false_positives"] = (answers == 1) & (y == 0)
+        counted["false_negatives"] = (answers == 0) & (y == 1)
     if len(names) > n_classes:
         counted["undecided"] = answers >= n_classes
     numbers = {name: _of_folds(np.sum, each, folds) for name, each in counted.items()}
     numbers["cost"] = _of_folds(np.sum, trial.cost, folds)
     if score is not None:
-        numbers["(1-AUC) %"] = np.array([100 * (1 - auc(y[of], score[of])) for of in folds])
-    numbers["log loss (nats)"] = _of_folds(np.mean, log_losses(y, probability), folds)
-    numbers["Brier score"] = _of_folds(np.mean, brier_losses(y, probability), folds)
+        numbers["auc_loss"] = np.array([100 * (1 - auc(y[of], score[of])) for of in folds])
+    numbers["log_loss"] = _of_folds(np.mean, log_losses(y, probability), folds)
+    numbers["brier"] = _of_folds(np.mean, brier_losses(y, probability), folds)
     return numbers
 
 

@@ -103,15 +103,20 @@ def is_mail(classes: tuple[str, ...], noun: str) -> bool:
     return classes == ("ham", "spam") and noun != "rows"
 
 
-def error_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
-    """Return the names of both errors of two classes; empty for mail and for more classes."""
-    if len(classes) != 2 or is_mail(classes, noun):
-        return {}
-    first, second = (shortened(printable(name), 7) for name in classes)
-    return {
-        "false positives": f"{first} called {second}",
-        "false negatives": f"{second} called {first}",
+def compared_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
+    """Return names of the measures that are compared, for people; the other keys are names."""
+    names = {
+        "false_positives": "false positives",
+        "false_negatives": "false negatives",
+        "auc_loss": "(1-AUC) %",
+        "log_loss": "log loss (nats)",
+        "brier": "Brier score",
     }
+    if len(classes) == 2 and not is_mail(classes, noun):
+        first, second = (shortened(printable(name), 7) for name in classes)
+        names["false_positives"] = f"{first} called {second}"
+        names["false_negatives"] = f"{second} called {first}"
+    return names
 
 
 def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:

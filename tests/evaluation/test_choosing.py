@@ -34,8 +34,8 @@ def test_a_comparison_by_hand():
 
     assert (comparison.n_docs, comparison.n_folds) == (6, 3)
     assert differences["errors"][1:] == (2, 1, 1, 2, 0)
-    assert differences["false positives"][1:] == (1, 0, 1, 2, 0)
-    assert differences["false negatives"][1:] == (1, 1, 1, 1, 1)
+    assert differences["false_positives"][1:] == (1, 0, 1, 2, 0)
+    assert differences["false_negatives"][1:] == (1, 1, 1, 1, 1)
     assert differences["cost"][1:] == (3, 1, 2, 1, 0)
     assert (comparison.only_first_right, comparison.only_second_right) == (1, 2)
     assert comparison.p_value == 1.0
@@ -56,7 +56,7 @@ def test_to_swap_the_two_swaps_won_and_lost_and_the_same_trial_ties_everywhere()
     for a, b in zip(there.differences, back.differences, strict=True):
         assert a == (b.name, b.second, b.first, b.lost, b.tied, b.won)
     assert there.p_value == back.p_value
-    assert by_name(there)["log loss (nats)"].lost > 0
+    assert by_name(there)["log_loss"].lost > 0
 
     trial = random_trial(2)
     comparison = compare(trial, trial)
@@ -104,7 +104,9 @@ def test_compare_prices_both_alike_and_says_what_they_are(nbspam, folder):
     ways = ("--no-pairs", "--min-df", 2, "--cv", 2, "--against", "--model multinomial")
     costs = ("--fp-cost", 9, "--unsure-cost", ".5")
     out = nbspam.out("compare", folder, *ways, *costs, "--json")
-    assert "undecided" in [each["name"] for each in json.loads(out)["differences"]]
+    names = [each["name"] for each in json.loads(out)["differences"]]
+    counted = ["errors", "false_positives", "false_negatives", "undecided", "cost"]
+    assert names == [*counted, "auc_loss", "log_loss", "brier"]
     said = "A  --no-pairs --min-df 2\nB  --model multinomial\n4 messages, 2 folds\n"
     out = nbspam("compare", folder, *ways)[1]
     assert out.startswith(said)

@@ -19,7 +19,7 @@ from nbspam.evaluation.figures import Views, views_of, wilson_interval
 from nbspam.evaluation.metrics import confusions
 from nbspam.evaluation.pages.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.pages.rendering import render
-from nbspam.evaluation.report import error_names, is_mail, trial_text
+from nbspam.evaluation.report import compared_names, is_mail, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Settings
 from nbspam.sources.arrival import ORDERS
@@ -332,7 +332,7 @@ def compared_page(
         order=ORDERS[compared.order] if compared.order else None,
         runs=runs,
         pairs=list(zip(runs[1:], compared.comparisons, strict=True)),
-        names=error_names(compared.classes, compared.noun),
+        names=compared_names(compared.classes, compared.noun),
         det_curve=figures.det_figure(det_curves, runs[0].views) if det_curves else None,
         is_stated=per_week is not None,
         n_splits=len(splits),

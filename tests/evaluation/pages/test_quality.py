@@ -18,7 +18,7 @@ from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.evaluation.pages import quality
 from nbspam.evaluation.pages.rendering import cutoff, nats, rate, shown
-from nbspam.evaluation.report import short, trial_text
+from nbspam.evaluation.report import compared_names, short, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items
@@ -324,10 +324,11 @@ def test_every_run_has_a_column(compared, html):
 
 
 def test_differences_are_those_of_the_text(compared, html):
+    names = compared_names(compared.classes, compared.noun)
     for letter, comparison in zip("BC", compared.comparisons, strict=True):
         _, *rows = rows_of(html, f"{letter} against A")
         expected = [
-            [d.name, short(d.first), short(d.second), *map(str, (d.won, d.tied, d.lost))]
+            [names.get(d.name, d.name), *map(short, d[1:3]), *map(str, d[3:])]
             for d in comparison.differences
         ]
         assert rows == expected
