@@ -106,11 +106,10 @@ def user_folder(on_windows: str, on_unix: str, default: str) -> str:
     on_windows, on_unix: environment variables that name the folder above.  default: that of
     Unix without the variable.
     """
-    if sys.platform == "darwin":
-        base = "~/Library/Application Support"
-    elif sys.platform == "win32":
+    if sys.platform == "win32":
         base = os.environ.get(on_windows) or "~"
     else:
+        default = "~/Library/Application Support" if sys.platform == "darwin" else default
         base = os.environ.get(on_unix) or default
     return os.path.join(os.path.expanduser(base), "nbspam")
 
