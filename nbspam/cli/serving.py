@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -273,6 +274,8 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
     _check_page(values, book)
     if values["report_teaches"] and not values["allow_tell"]:
         raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
+    if values["peer_users"] and not hasattr(socket, "SO_PEERCRED"):
+        raise UsageError("--peer-users: this system does not say who connects; leave it out")
     tag, password_file = values["subject_tag"], values["password_file"]
     if tag is not None:
         checked_tag(tag)

@@ -115,7 +115,10 @@ def _at_path(path: str, rights: SocketRights) -> socket.socket:
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISSOCK(os.lstat(path).st_mode):
                 raise OSError("there is a file or folder that is no socket")
-            if not _is_answered(path):
+            try:
+                with socket.socket(socket.AF_UNIX) as probe:
+                    probe.connect(path)
+            except ConnectionRefusedError:
                 os.unlink(path)
         before = os.umask(0o777 & ~rights.mode)
         try:
@@ -134,16 +137,6 @@ def _at_path(path: str, rights: SocketRights) -> socket.socket:
     return found
 
 
-def _is_answered(path: str) -> bool:
-    """Return whether somebody listens on a socket's file."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            return False
-        return True
-
-
 def handed_over() -> dict[tuple[str, str], socket.socket]:
     """Return the sockets that systemd hands over, by name (FileDescriptorName=) and number."""
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
@@ -159,9 +152,9 @@ def handed_over() -> dict[tuple[str, str], socket.socket]:
 def connected_user(client: socket.socket) -> str | None:
     """Return the name of the user at the other end of a socket at a path, None for root.
 
-    None, too, where the system does not say; root and mail systems name others' users.
+    None, too, for a port; root and mail systems name others' users.
     """
-    if client.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+    if client.family != socket.AF_UNIX:
         return None
     _, uid, _ = _CREDENTIALS.unpack(
         client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

@@ -314,7 +314,8 @@ def no_server(monkeypatch):
     monkeypatch.setattr(supervisor.Supervisor, "run", raising(AssertionError("it serves")))
 
 
-def test_wrong_options_are_refused(nbspam, trained, tmp_path):
+def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
+    monkeypatch.delattr(socket, "SO_PEERCRED", raising=False)  # as on macOS
     password = tmp_path / "password"
     password.write_text("\nsecret\n")
     no_users = "--review none: No such file or directory; with --users, give the folder of mail"
@@ -340,6 +341,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path):
         ),
         ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
         ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
+        ("--spamd 0 --peer-users", 2, "--peer-users: this system does not say who connects; l"),
         ("--spamd 0 --review box", 2, "--review box: shown on a page; give --web"),
         ("--web 0 --review none", 1, "--review none: no such mailbox; give a Maildir"),
         ("--web 0 --users u --review none", 1, no_users),
