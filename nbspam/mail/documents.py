@@ -150,9 +150,9 @@ def answer_requests() -> None:
     with suppress(ImportError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))  # last: macOS refuses it
     while len(head := requests.read(_REQUEST.size)) == _REQUEST.size:
         name, seconds, size = _REQUEST.unpack(head)
         _answer(answers, name.rstrip(b"\0").decode(), requests.read(size), seconds)

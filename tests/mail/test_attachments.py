@@ -4,6 +4,7 @@ import base64
 import io
 import lzma
 import os
+import resource
 import struct
 import zlib
 from importlib.util import find_spec
@@ -20,12 +21,12 @@ from nbspam.mail.attachments import (
     look_at_file,
     read_archive,
 )
-from nbspam.mail.documents import DocumentReader, read_document
+from nbspam.mail.documents import DocumentReader, answer_requests, read_document
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_text, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
-from support import packed
+from support import in_child, packed
 
 SPAM = "cheap pills without prescription"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
@@ -266,9 +267,8 @@ def test_documents_are_read_in_a_process_that_may_be_lost(reader):
 
 
 def test_documents_are_read_while_a_thousand_files_are_open(reader):
-    resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, limits[1]))
     try:
         opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
         found = reader.read([AttachedDocument("rtf", b"{\\rtf1 hello}")], 2.0)
@@ -277,6 +277,21 @@ def test_documents_are_read_while_a_thousand_files_are_open(reader):
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert found.texts == [b"hello"]
+
+
+def test_where_memory_has_no_limit_a_document_still_cannot_write_files(monkeypatch):
+    def refused(which, limits, limit=resource.setrlimit):
+        if which == resource.RLIMIT_AS:
+            raise ValueError("current limit exceeds maximum limit")
+        limit(which, limits)
+
+    def read():
+        answer_requests()
+        assert resource.getrlimit(resource.RLIMIT_FSIZE) == (0, 0)
+
+    monkeypatch.setattr(resource, "setrlimit", refused)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert in_child(read) == 0
 
 
 @pytest.mark.slow
