@@ -266,8 +266,8 @@ def test_the_owner_goes_on_where_root_has_written(nbspam, trained, source):
 
 def become(user, group):
     os.setgroups([])
-    os.setresgid(group, group, group)
-    os.setresuid(user, user, user)
+    os.setgid(group)
+    os.setuid(user)
 
 
 def check_that_both_learn(path):
