@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Keys
+from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
@@ -318,7 +318,7 @@ def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier
         since = memory.decayed or int(memory.ledger.days.min(initial=day))
         factor = 0.5 ** (max(day - since, 0) / rule.half_life)
         table = faded(table, factor, classifier.settings.weighting, day)
-        part = part._replace(decayed=day)
+        part = part._replace(decayed=max(since, day))  # a clock may be set back
     if rule.min_df is not None or rule.older_than is not None:
         table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
     sampling = assembly.sampled_parts([part], classifier.settings, memory.progress)
@@ -347,7 +347,9 @@ def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTa
     that each take less than half of it.  The chance is a hash of the token and the day.  Tokens
     whose document frequency becomes 0 are dropped.  A class with messages keeps one.
     """
-    chance = _chances(table.vocabulary.keys, day)
+    mixed = (table.vocabulary.keys ^ np.uint64(day)) * _ODD  # keys are hashes already
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD
+    chance = (mixed >> np.uint64(11)) * 2.0**-53  # 0 to below 1
     old = table.document_frequency
     frequency = np.floor(old * factor + chance).astype(np.int64)
     class_count = np.rint(table.class_count * factor)
@@ -366,17 +368,6 @@ def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTa
         loss=None if table.loss is None else table.loss.faded(factor),
     )
     return without_empty(faint)
-
-
-def _chances(keys: Keys, day: int) -> Floats:
-    """Return a number from 0 to below 1 for each key, (n_keys,), that looks random.
-
-    Keys are hashes already; multiplying by a large odd number and shifting mixes them with the
-    day.
-    """
-    mixed = (keys ^ np.uint64(day)) * _ODD
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD
-    return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
 
 
 def told_at(path: str) -> dict[int, str]:
