@@ -83,17 +83,22 @@ class AccountToSort(NamedTuple):
     choices: AccountChoices
     rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
 
-    def sort_once(self, session: AccountSession, day: int) -> SortingReport:
-        """Look at the account once, by a session; day: since 1970-01-01; raises NbspamError."""
+    def sort_once(self, session: AccountSession, day: int, report: SortingReport) -> None:
+        """Look at the account once, by a session; raises NbspamError.
+
+        day: since 1970-01-01.  report: takes what is done, also before a connection is lost.
+        """
         writes = not self.choices.dry_run
         with closing(AccountMemory(self.model_path, self.url.account, writes)) as memory:
-            return AccountSorter(self, session, memory, day).sort()
+            AccountSorter(self, session, memory, day, report).sort()
 
 
 def sort_account(account: AccountToSort, day: int) -> SortingReport:
     """Look at an account once; raises NbspamError."""
+    report = SortingReport()
     with AccountSession(account.url, account.book) as session:
-        return account.sort_once(session, day)
+        account.sort_once(session, day, report)
+    return report
 
 
 class AccountSorter:
@@ -103,12 +108,16 @@ class AccountSorter:
     """
 
     def __init__(
-        self, account: AccountToSort, session: AccountSession, memory: AccountMemory, day: int
+        self,
+        account: AccountToSort,
+        session: AccountSession,
+        memory: AccountMemory,
+        day: int,
+        report: SortingReport,
     ) -> None:
         self.account, self.choices = account, account.choices
         self.session, self.memory = session, memory
-        self._day = day
-        self.report = SortingReport()
+        self._day, self.report = day, report
         self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._following: dict[str, int] = {}  # UIDNEXT of them; after moves, as this look made it
@@ -126,7 +135,7 @@ class AccountSorter:
         self._copied: list[PlacedMessage] = []  # to be removed: an earlier look has copied them
         self._numbers: dict[str, tuple[int, int]] | None = None  # of other folders
 
-    def sort(self) -> SortingReport:
+    def sort(self) -> None:
         """Learn the user's lessons, then judge and move new mail; raises NbspamError."""
         with self.memory.alone():
             self._find_folders()
@@ -165,7 +174,6 @@ class AccountSorter:
             if self._numbers is not None:
                 self.memory.keep_following(self._numbers)
             self.memory.forget_gone(self._day)
-        return self.report
 
     # ---- looking ----
 

@@ -101,10 +101,12 @@ class AccountWatcher(threading.Thread):
     def _stay(self, session: AccountSession) -> None:
         """Sort whenever something has changed, over one connection."""
         while not self._is_asked_to_end:
-            start = time.perf_counter()
-            report = self._account.sort_once(session, today())
+            start, report = time.perf_counter(), SortingReport()
+            try:
+                self._account.sort_once(session, today(), report)
+            finally:
+                self._log_report(report, time.perf_counter() - start)
             self._goes_on, self._pause = True, _PAUSES[0]
-            self._log_report(report, time.perf_counter() - start)
             has_idle = "IDLE" in session.abilities
             session.wait(_IDLE_SECONDS if has_idle else _POLL_SECONDS, self._woken)
 

@@ -18,7 +18,7 @@ from accounts import DAY, Box, H, S, assert_sorted, fill, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_memory, account_setup
-from nbspam.errors import InputError
+from nbspam.errors import InputError, LostError
 from nbspam.imap import session
 from nbspam.imap.accounts import AccountSecret
 from nbspam.mail.address_lists import change_lists, sender_of
@@ -529,6 +529,18 @@ def test_mail_that_comes_during_a_look_is_sorted_at_once(step, box, monkeypatch)
     monkeypatch.setattr(account.AccountSorter, step, call)
     assert len(watched(3, box.account())[1]) == 3
     assert sorted(box.where()["Junk"]) == sorted([*S[:3], H[0]])
+
+
+def test_verdicts_of_a_look_whose_connection_is_lost_are_logged(box, monkeypatch):
+    def lost(*_):
+        monkeypatch.undo()
+        box.put("INBOX", S[0])
+        raise LostError("lost")
+
+    monkeypatch.setattr(watch, "_PAUSES", (0.001, 0.001))
+    monkeypatch.setattr(account.AccountMemory, "forget_gone", lost)  # the last step
+    box.put("INBOX", H[0])
+    assert watched(1, box.account())[1][0]["verdict"] == "ham"
 
 
 def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, monkeypatch):
