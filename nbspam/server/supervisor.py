@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
 
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.choices import (
@@ -40,7 +39,7 @@ _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: the least time between two starts of a worker
 _MORE = 5.0  # seconds that workers get beyond their own time for ending
 _FIT_SHARE = 0.2  # of a core that fits take, at most
-_FIT_AGAIN = 10.0  # seconds, after which a fit that failed is tried again
+_AGAIN = 10.0  # seconds, after which what failed is tried again: a fit, or starting a process
 _NICE = 10  # of that process: lessons and verdicts come first
 _STUCK = 120.0  # seconds without a sign of life, after which a worker is ended
 _NOT_FITTED = "the model is not fitted now, and judges on as it was"
@@ -104,16 +103,17 @@ class Supervisor:
         notify("STOPPING=1")
 
     def start(self, row: int | None = None) -> None:
-        """Start a worker."""
+        """Start a worker, later if the system allows no process now."""
         taken = {each.row for each in (*self.workers.values(), *self.leaving.values())}
         taken |= self.waiting.keys()
         if row is None:
             row = next(r for r in range(1, self.rows + 1) if r not in taken)
-        pid = fork()
-        if pid == 0:
-            work = partial(run_worker, self.service, self.model, row, self.pid)
-            _be_child(self.service.log, "a worker ends", work)
-        self.workers[pid] = SupervisedWorker(pid, row, time.monotonic())
+        work = partial(run_worker, self.service, self.model, row, self.pid)
+        pid, now = _child(self.service.log, "a worker fails", work), time.monotonic()
+        if pid is None:
+            self.waiting[row] = now + _AGAIN
+        else:
+            self.workers[pid] = SupervisedWorker(pid, row, now)
 
     def fit(self, now: float) -> None:
         """Have a process fit the model, if that is due, beside which workers learn on.
@@ -122,16 +122,12 @@ class Supervisor:
         """
         if self.fitter or now < self.fits_at or not self.service.tally.total("due"):
             return
-        try:
-            pid = fork()
-        except OSError as error:  # no memory, or too many processes
-            self.service.log.failed(_NOT_FITTED, error)
+        pid = _child(self.service.log, _NOT_FITTED, partial(fit_model, self.service))
+        if pid is None:
             self.service.tally.add("trouble model")
-            self.fits_at = now + _FIT_AGAIN
-            return
-        if pid == 0:
-            _be_child(self.service.log, _NOT_FITTED, partial(fit_model, self.service))
-        self.fitter = pid, now, _seconds_of_ended()
+            self.fits_at = now + _AGAIN
+        else:
+            self.fitter = pid, now, _seconds_of_ended()
 
     def note_fit(self, status: int, began: float, before: float, now: float) -> None:
         """Note how the process that fits the model has ended, and when the next one may begin."""
@@ -140,7 +136,7 @@ class Supervisor:
         self.fits_at = now + took * (1 / _FIT_SHARE - 1)
         if status == 0 or self.stops_by is not None:
             return
-        self.fits_at = max(self.fits_at, now + _FIT_AGAIN)
+        self.fits_at = max(self.fits_at, now + _AGAIN)
         self.service.tally.add("trouble model")
         if os.WIFSIGNALED(status):  # else it has told why
             self.service.log.noted(f"{_NOT_FITTED}: {_cause(status, False)[1]}")
@@ -249,8 +245,15 @@ class Supervisor:
             os.kill(pid, signal.SIGKILL)
 
 
-def _be_child(log: Log, fails: str, work: Callable[[], int]) -> NoReturn:
-    """Do the work of a process that was just forked, and end with the status that it returns."""
+def _child(log: Log, fails: str, work: Callable[[], int]) -> int | None:
+    """Start a process that ends with the status of its work; None, and a line, if that fails."""
+    try:
+        pid = fork()
+    except OSError as error:  # no memory, or too many processes
+        log.failed(fails, error)
+        return None
+    if pid:
+        return pid
     status = 1
     try:
         signal.setitimer(signal.ITIMER_REAL, 0)
