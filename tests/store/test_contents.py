@@ -174,6 +174,7 @@ REFUSED = {
         ("columns/0/cuts", [1.0], "columns: both levels and cuts"),
         ("columns/0/name", 3, "columns"),
         ("target", None, "target"),
+        ("learnt/more_", 1, "learnt: more_"),
         ("learnt/mean_", one((0, 0), np.inf), "mean_: out of range"),
         ("learnt/deviation_", one((0, 0), -1), "deviation_: out of range"),
         ("parameters/dirichlet", [None], "parameters: dirichlet"),
