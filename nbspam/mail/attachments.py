@@ -8,6 +8,7 @@ the names of their files: nothing is unpacked.
 import lzma
 import re
 import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -39,7 +40,6 @@ class Archive(NamedTuple):
     """The files in an archive."""
 
     names: list[bytes]  # in UTF-8, or in a charset that is not declared
-    sizes: list[int]  # bytes, unpacked; of as many files as tell it
     is_encrypted: bool
 
 
@@ -93,12 +93,7 @@ _SAME = {
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
 }
 _KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso"))
-_OFFICE = (
-    (b"word/", "docx"),
-    (b"xl/", "xlsx"),
-    (b"ppt/", "pptx"),
-    (b"content.xml", "odf"),
-)
+_OFFICE = {b"word": "docx", b"xl": "xlsx", b"ppt": "pptx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
 DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", *IMAGES))
 _EXTENSION = re.compile(rb"\.([A-Za-z0-9]{1,8})\s*\Z")
@@ -159,19 +154,14 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
         facts.append("reversed-name")
     if size > MAX_FILE:
         facts.append("too-large")
-    for where, signs in (("pdf", _IN_PDF), ("ole", _IN_OLE)):
-        if found == where:
-            facts += {fact for sign, fact in signs.items() if sign in data}
+    signs = {"pdf": _IN_PDF, "ole": _IN_OLE}.get(found, {})
+    facts += {fact for sign, fact in signs.items() if sign in data}
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
     archive = read_archive(data)
     if archive is not None:
-        documents = (
-            kind
-            for start, kind in _OFFICE
-            if any(name.startswith(start) for name in archive.names)
-        )
-        found = next(documents, found)
+        roots = {name.partition(b"/")[0] for name in archive.names}
+        found = next((office for root, office in _OFFICE.items() if root in roots), found)
         facts += _facts_of_archive(archive, found)
     if found in ("", "svg") and b"<" in data[:1024]:
         small = data.lower()
@@ -186,6 +176,8 @@ def _type_of_bytes(data: bytes) -> str:
         return "webp"
     if data.startswith(_DISK_IMAGE, _DISK_IMAGE_AT):
         return "iso"
+    if data.startswith(b"<?xml") and b"<svg" in data[:1024]:
+        return "svg"
     start = data[: _LONGEST + 2].lstrip()
     return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
 
@@ -261,20 +253,28 @@ def _measures_of_jpeg(data: bytes) -> tuple[int, int] | None:
 # reading early; it never raises, and takes linear time.
 
 
+_Entry = tuple[bytes | None, bool]  # the name of a file, if it is known; whether it is encrypted
+
+
 def read_archive(data: bytes) -> Archive | None:
     """Return the files in an archive; None if the data are no archive."""
-    for start, read in (
-        (b"PK\3\4", _read_zip),
-        (b"Rar!\x1a\7\0", _read_rar4),
-        (b"Rar!\x1a\7\1\0", _read_rar5),
-        (b"7z\xbc\xaf\x27\x1c", _read_7z),
+    for start, entries in (
+        (b"PK\3\4", _zip_entries),
+        (b"Rar!\x1a\7\0", _rar4_entries),
+        (b"Rar!\x1a\7\1\0", _rar5_entries),
+        (b"7z\xbc\xaf\x27\x1c", _7z_entries),
     ):
         if data.startswith(start):
-            archive = Archive([], [], False)
-            try:
-                return read(data, archive)
-            except (struct.error, IndexError, lzma.LZMAError, ValueError, OverflowError):
-                return archive  # the data end
+            names: list[bytes] = []
+            is_encrypted = False
+            # Errors mean that the data end.
+            with suppress(struct.error, IndexError, lzma.LZMAError, ValueError, OverflowError):
+                for name, is_closed in entries(data):
+                    is_encrypted = is_encrypted or is_closed
+                    names += [] if name is None else [name]
+                    if len(names) >= MAX_MEMBERS:
+                        break
+            return Archive(names, is_encrypted)
     return None
 
 
@@ -283,38 +283,32 @@ def read_archive(data: bytes) -> Archive | None:
 _ZIP_ENTRY = re.compile(b"PK\3\4")
 
 
-def _read_zip(data: bytes, archive: Archive) -> Archive:
+def _zip_entries(data: bytes) -> Iterator[_Entry]:
     # By the headers before the files, because the directory at the end may be cut off.
     for match in _ZIP_ENTRY.finditer(data):
-        if match.start() + 30 > len(data) or len(archive.names) >= MAX_MEMBERS:
-            break
-        flags, size, length = struct.unpack_from("<2xH14xIH", data, match.start() + 4)
-        archive.names.append(data[match.start() + 30 : match.start() + 30 + length][:255])
-        archive.sizes.append(size)
-        archive = archive._replace(is_encrypted=archive.is_encrypted or bool(flags & 1))
-    return archive
+        flags, length = struct.unpack_from("<2xH18xH2x", data, match.start() + 4)
+        start = match.start() + 30
+        yield data[start : start + min(length, 255)], bool(flags & 1)
 
 
 # --- RAR -------------------------------------------------------------------------------------
 
 
-def _read_rar4(data: bytes, archive: Archive) -> Archive:
+def _rar4_entries(data: bytes) -> Iterator[_Entry]:
     place = 7
-    while place + 7 <= len(data) and len(archive.names) < MAX_MEMBERS:
+    while place + 7 <= len(data):
         kind, flags, size = struct.unpack_from("<2xBHH", data, place)
         more = (
             struct.unpack_from("<I", data, place + 7)[0] if flags & 0x8000 or kind == 0x74 else 0
         )
         if kind == 0x73 and flags & 0x80:  # the headers are encrypted
-            return archive._replace(is_encrypted=True)
+            yield None, True
+            return
         if kind == 0x74:
-            unpacked, length = struct.unpack_from("<4xI11xH", data, place + 7)
+            (length,) = struct.unpack_from("<19xH", data, place + 7)
             name = data[place + 32 + 8 * bool(flags & 0x100) :][:length]
-            archive.names.append(name.partition(b"\0")[0][:255])
-            archive.sizes.append(unpacked)
-            archive = archive._replace(is_encrypted=archive.is_encrypted or bool(flags & 4))
+            yield name.partition(b"\0")[0][:255], bool(flags & 4)
         place += max(size, 7) + more
-    return archive
 
 
 def _number(data: bytes, place: int) -> tuple[int, int]:
@@ -328,32 +322,30 @@ def _number(data: bytes, place: int) -> tuple[int, int]:
     return value, place
 
 
-def _read_rar5(data: bytes, archive: Archive) -> Archive:
+def _rar5_entries(data: bytes) -> Iterator[_Entry]:
     place = 8
-    while place + 7 <= len(data) and len(archive.names) < MAX_MEMBERS:
+    while place + 7 <= len(data):
         size, start = _number(data, place + 4)
         kind, at = _number(data, start)
         flags, at = _number(data, at)
         extra, at = _number(data, at) if flags & 1 else (0, at)
         more, at = _number(data, at) if flags & 2 else (0, at)
         if kind == 4:  # the headers are encrypted
-            return archive._replace(is_encrypted=True)
+            yield None, True
+            return
         if kind == 2:
             file_flags, at = _number(data, at)
-            unpacked, at = _number(data, at)
-            _, at = _number(data, at)
+            for _ in range(2):  # the size, unpacked, and attributes
+                _, at = _number(data, at)
             at += 4 * bool(file_flags & 2) + 4 * bool(file_flags & 4)
-            _, at = _number(data, at)
-            _, at = _number(data, at)
+            for _ in range(2):  # compression and system
+                _, at = _number(data, at)
             length, at = _number(data, at)
-            archive.names.append(data[at : at + min(length, 255)])
-            archive.sizes.append(unpacked)
             # The first record of the extra area says how the file is encrypted.
             end = start + size
             is_encrypted = extra > 1 and _number(data, _number(data, end - extra)[1])[0] == 1
-            archive = archive._replace(is_encrypted=archive.is_encrypted or is_encrypted)
+            yield data[at : at + min(length, 255)], is_encrypted
         place = start + max(size, 1) + more
-    return archive
 
 
 # --- 7z --------------------------------------------------------------------------------------
@@ -365,23 +357,20 @@ _NAMES_PROPERTY = re.compile(rb"\x11")
 _MAX_TRIES = 64
 
 
-def _read_7z(data: bytes, archive: Archive) -> Archive:
+def _7z_entries(data: bytes) -> Iterator[_Entry]:
     offset, size = struct.unpack_from("<QQ", data, 12)
     header = data[32 + offset : 32 + offset + min(size, _MAX_HEADER)]
-    is_encrypted = _AES in header
-    if header[:1] == b"\x17" and not is_encrypted:
+    if header[:1] == b"\x17" and _AES not in header:
         header = _unpacked_header(data, header)
-        is_encrypted = _AES in header
-    archive = archive._replace(is_encrypted=is_encrypted)
+    yield None, _AES in header
     # The property of the names: its length, a zero, and texts of UTF-16 that end in zeros.
     for match in list(_NAMES_PROPERTY.finditer(header, header.rfind(b"\x05\0")))[:_MAX_TRIES]:
         size, at = _number_7z(header, match.end())
         texts = header[at + 1 : at + size]
         if size % 2 and len(texts) == size - 1 >= 4 and header[at] == 0 and texts[-2:] == b"\0\0":
-            names = texts.decode("utf-16-le", "replace").split("\0")[:MAX_MEMBERS]
-            archive.names.extend(name[:255].encode() for name in names if name)
+            names = texts.decode("utf-16-le", "replace").split("\0")
+            yield from ((name[:255].encode(), False) for name in names if name)
             break
-    return archive
 
 
 def _unpacked_header(data: bytes, header: bytes) -> bytes:

@@ -189,7 +189,7 @@ def _next_start(text: bytes, start: int, stop: int) -> int:
 # --- parts -----------------------------------------------------------------------------------
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
-_AMP = b"text/x-amp-html"
+_AMP, _RTF = b"text/x-amp-html", b"text/rtf"
 _HTML_TYPES = (b"text/html", b"application/xhtml+xml", b"image/svg+xml", _AMP)
 _CARDS = (b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory")
 # Files that are text if they look like it only if their names say so, too.
@@ -392,7 +392,7 @@ class Parts:
         if kind.startswith(b"multipart/"):
             self.read_multipart(body, parameters, kind, part, encoding)
             return
-        is_text = kind.startswith((b"text/", b"message/")) or kind.find(b"/") < 0
+        is_text = kind != _RTF and (kind.startswith((b"text/", b"message/")) or b"/" not in kind)
         is_shown = not disposition.startswith(b"attachment")
         if not is_text or filename or not is_shown:
             self.look_at_file(kind, filename or b"", body, encoding)
@@ -422,16 +422,19 @@ class Parts:
             self.add_text(body, is_html, encoding, _charset(parameters), rank, part.branches)
 
     def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
-        """Return the MIME parts inside signed mail or winmail.dat; none of any other file."""
+        """Return the MIME parts inside signed mail, RTF or winmail.dat; none of any other file."""
         from nbspam.mail import wrappings  # late, as all that few messages need
 
         if kind in wrappings.SIGNED or filename.lower().endswith(b".p7m"):
             content = wrappings.cms_content(decode_transfer(body, encoding))
             return [with_line_feeds(content)] if content else []
-        if decode_transfer(body[:_SNIFFED], encoding).startswith(wrappings.TNEF):
+        start = decode_transfer(body[:_SNIFFED], encoding)
+        is_rtf = kind == _RTF and start.startswith(b"{\\rtf")
+        if is_rtf or start.startswith(wrappings.TNEF):
             if self.readings:
                 self.readings -= 1
-                return wrappings.tnef_parts(decode_transfer(body, encoding))
+                data = decode_transfer(body, encoding)
+                return [b"\n" + wrappings.rtf_text(data)] if is_rtf else wrappings.tnef_parts(data)
             self.defects.add("too-many-parts")
         return []
 
@@ -449,6 +452,7 @@ class Parts:
         if not self.limits.documents:
             return
         if file.names:
+            self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("attached", b"\n".join(file.names)))
         if file.kind in attachments.DOCUMENTS:
             self.documents.append(attachments.AttachedDocument(file.kind, data[:most]))
@@ -496,9 +500,8 @@ class Parts:
         if boundary := parameters.get("boundary"):
             bodies, goes_on = _bodies(body, boundary)
             if not bodies and encoding not in _PLAIN:  # against the standard, and decoded by some
-                bodies, goes_on = _bodies(
-                    with_line_feeds(decode_transfer(body, encoding)), boundary
-                )
+                decoded = with_line_feeds(decode_transfer(body, encoding))
+                bodies, goes_on = _bodies(decoded, boundary)
         if goes_on:
             self.defects.add("parts-after-end")
         if not bodies:

@@ -141,6 +141,8 @@ BINARY = b"application/octet-stream"
         (BINARY, b"a.eml", MAIL, True),
         (BINARY, b"a", b"MIME-Version: 1.0\n" + MAIL, True),
         (BINARY, b"a.htm", PAGE.decode().encode("utf-16"), True),
+        (b"text/rtf", b"a.rtf", b"{\\rtf1 {\\*\\x <}" + SPAM, True),
+        (b"text/rtf", b"a.rtf", SPAM, True),
         (BINARY, b"a.mht", b"Snapshot-Content-Location: a\n" + MAIL, True),
         (b"image/png", b"a.png", SPAM, False),
         (b"application/zip", b"a.zip", b"PK\3\4" + SPAM, False),
