@@ -39,11 +39,10 @@ _PROGRAM = "from nbspam.mail.documents import answer_requests; answer_requests()
 _MEMORY = 1 << 30  # bytes of address space
 _MAX_TEXT = 256 << 10  # bytes of text of one document
 _MAX_LINKS = 200
-_LINK = re.compile(r"[a-z]{3,9}://[^\s<>\"'()\[\]{}]{1,2000}", re.IGNORECASE)
 
 
 class DocumentTexts(NamedTuple):
-    """The texts of documents, their links, and facts about them."""
+    """The texts of documents, the links behind them, and facts about them."""
 
     texts: list[bytes]  # UTF-8
     links: list[bytes]
@@ -136,7 +135,7 @@ if hasattr(os, "register_at_fork"):  # a process of its own for each process
 
 
 class Document(NamedTuple):
-    """The text of a document, its links, and facts about it."""
+    """The text of a document, the links behind it, and facts about it."""
 
     text: str
     links: list[str]
@@ -159,7 +158,12 @@ def answer_requests() -> None:
 
 
 def _answer(answers: BinaryIO, kind: str, data: bytes, seconds: float) -> None:
-    _load(kind)  # its time is nobody's
+    if kind != "rtf":  # the time in which libraries are loaded is nobody's
+        import PIL.Image
+        import pypdfium2  # noqa: F401
+        import zxingcpp  # noqa: F401
+
+        PIL.Image.preinit()
     start = time.process_time()
     _set_timer(seconds)
     try:
@@ -180,16 +184,6 @@ def _set_timer(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)  # which ends the process
 
 
-def _load(kind: str) -> None:
-    if kind == "pdf":
-        import pypdfium2  # noqa: F401
-    if kind == "pdf" or kind in IMAGES:
-        import PIL.Image
-        import zxingcpp  # noqa: F401
-
-        PIL.Image.preinit()
-
-
 def read_document(kind: str, data: bytes) -> Document:
     """Return the text of a document; raises any error of its library."""
     if kind == "pdf":
@@ -197,43 +191,62 @@ def read_document(kind: str, data: bytes) -> Document:
     if kind in IMAGES:
         return _read_image(data)
     if kind == "rtf":
-        text = rtf_text(data).decode("utf-8", "replace")
-        return Document(text, _LINK.findall(text))
+        return Document(rtf_text(data).decode("utf-8", "replace"), [])
     return _read_office(data)
 
 
 # --- Office and OpenDocument -----------------------------------------------------------------
 
 _PARTS = re.compile(
-    r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml"
-    r"|xl/(?:sharedStrings|comments\d*|worksheets/sheet\d+)\.xml"
-    r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml|content\.xml|docProps/core\.xml"
-    r"|(?:word|xl|ppt)/(?:\w+/)?_rels/[\w.]+\.rels"
+    r"word/(?:document|header\d*|footer\d*|footnotes|endnotes)\.xml"
+    r"|xl/(?:sharedStrings|worksheets/sheet\d+|drawings/drawing\d+)\.xml"
+    r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"
+    r"|(?:word|xl|ppt)/(?:\w+/)?(?:\w*[cC]omment\w*\.xml|_rels/[\w.]+\.rels)"
+    r"|(?:docProps/core|content)\.xml"
 )
+_PICTURES = re.compile(r"(?:(?:word|xl|ppt)/media|Pictures)/\w+\.(?:png|jpe?g|gif|bmp)")
+_MAX_PICTURE = 256 << 10  # bytes: codes are small, and photographs take time
 _MAX_XML = 4 << 20  # bytes of all parts, unpacked
 _MAX_PARTS = 100
-_ENDS = re.compile(rb"</(?:w:p|a:p|text:p|text:h|si|is|dc:\w+|w:tc)>|<(?:w:tab|w:br|w:cr|a:br)\b")
+# Where words end, although no blank stands there.
+_ENDS = re.compile(
+    rb"</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
+    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|f|v)\b"
+)
 _TAG = re.compile(rb"<[^<>]*+>?")
-_CELL_VALUE = re.compile(rb"<[vf]>[^<]*+</[vf]>")
+# Numbers, formulas without texts, and the places of pictures.
+_NO_TEXT = re.compile(
+    rb"<v>[\d.E+-]*+</v>|<f\b[^<>]*+>[^<\"&]*+</f>|<cp:revision>\d*+</cp:revision>"
+    rb"|<(?:wp\w*|xdr|dcterms|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
+)
 _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')
 
 
 def _read_office(data: bytes) -> Document:
     texts, links = [], []
+    facts: set[str] = set()
     left = _MAX_XML
     with zipfile.ZipFile(io.BytesIO(data)) as file:
-        names = [each for each in file.infolist() if _PARTS.fullmatch(each.filename)]
-        for name in names[:_MAX_PARTS]:
+        for name in list(filter(_PARTS.fullmatch, file.namelist()))[:_MAX_PARTS]:
             with file.open(name) as part:
                 xml = part.read(left)
             left -= len(xml)
             links += [
                 html.unescape(link.decode("utf-8", "replace")) for link in _TARGET.findall(xml)
             ]
-            if not name.filename.endswith(".rels"):
-                text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _CELL_VALUE.sub(b"", xml)))
+            if not name.endswith(".rels"):
+                text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _NO_TEXT.sub(b"", xml)))
                 texts.append(html.unescape(text.decode("utf-8", "replace")))
-    return Document("\n".join(texts), links, ("attached-long",) if left <= 0 else ())
+        pictures = [each for each in file.infolist() if _PICTURES.fullmatch(each.filename)]
+        for picture in pictures[:_PAGES_WITH_CODES]:
+            if picture.file_size <= _MAX_PICTURE:
+                with suppress(Exception):  # whatever a library raises
+                    found = _read_image(file.read(picture))
+                    texts.append(found.text)
+                    facts.update(found.facts)
+    if left <= 0:
+        facts.add("attached-long")
+    return Document("\n".join(texts), links, tuple(facts))
 
 
 # --- PDF -------------------------------------------------------------------------------------
@@ -248,9 +261,11 @@ def _read_pdf(data: bytes) -> Document:
     import pypdfium2
 
     file = pypdfium2.PdfDocument(data)
+    n_pages = min(len(file), _MAX_PAGES)
     texts: list[str] = []
     links: list[str] = []
-    for number in range(min(len(file), _MAX_PAGES)):
+    facts = {f"pages-{n_pages}"}
+    for number in range(n_pages):
         page = file[number]
         text_page = page.get_textpage()
         texts.append(text_page.get_text_bounded() if text_page.count_chars() else "")
@@ -259,11 +274,10 @@ def _read_pdf(data: bytes) -> Document:
             scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
             found = _codes(page.render(scale=scale, grayscale=True).to_pil())
             texts.append(found.text)
-            links += found.links
+            facts.update(found.facts)
         text_page.close()
         page.close()
-    text = "\n".join(texts)
-    return Document(text, links + _LINK.findall(text), (f"pages-{min(len(file), _MAX_PAGES)}",))
+    return Document("\n".join(texts), links, tuple(facts))
 
 
 def _links_of_page(file: Any, page: Any) -> Iterator[str]:
@@ -309,5 +323,4 @@ def _codes(image: "Image") -> Document:
     import zxingcpp
 
     said = [code.text for code in zxingcpp.read_barcodes(image)]
-    links = [link for text in said for link in _LINK.findall(text)]
-    return Document("\n".join(said), links, ("code",) if said else ())
+    return Document("\n".join(said), [], ("code",) if said else ())

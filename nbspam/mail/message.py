@@ -223,6 +223,8 @@ class _MessageReader:
 
         read = READER.read(self.parts.documents, self.limits.documents / 1000)
         urls += read.links
+        for text in read.texts:
+            urls += _LINK.findall(text) or _BARE_LINK.findall(text)
         texts = shared(read.texts, [False] * len(read.texts), self.limits.text)
         fields = [Field("attached", text) for text in texts]
         return [*fields, Field("file", " ".join(sorted(read.facts)).encode())]
