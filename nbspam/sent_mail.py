@@ -94,10 +94,8 @@ class SentMail:
 
     def since(self, kind: int, text: bytes) -> int | None:
         """Return the second in which a fact was first true; 0: not known when; None: never."""
-        fact = np.uint64(sent_fact(kind, text))
-        place = int(self.facts.searchsorted(fact))
-        is_there = place < len(self.facts) and self.facts[place] == fact
-        return int(self.when[place]) if is_there else None
+        times = self.when[self._rows(kind, text)]
+        return int(times[0]) if len(times) else None
 
     def was_sent_to(self, message_id: bytes, address: bytes) -> bool:
         """Return whether the message of an id went to an address."""

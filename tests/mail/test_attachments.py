@@ -155,8 +155,10 @@ def seven_zip(name: str, compress: bool = False, coder: bytes = b"") -> bytes:
         (zipped("näme.exe").replace(b"\x14\0\0\x08", b"\x14\0\1\x08"), True),
         (rar5("näme.exe".encode()), False),
         (rar5("näme.exe".encode(), b"\x02\x01\0"), True),
+        (rar5("näme.exe".encode()) + b"CRC!\2\4\0", True),  # of headers
         (rar4("näme.exe".encode()), False),
         (rar4("näme.exe".encode(), 0x8004), True),
+        (rar4("näme.exe".encode()) + struct.pack("<2xBHH", 0x73, 0x80, 13), True),
         (seven_zip("näme.exe"), False),
         (seven_zip("näme.exe", compress=True), False),
         (seven_zip("näme.exe", coder=b"\x06\xf1\x07\x01"), True),
@@ -422,7 +424,7 @@ def attribute(tag: int, value: bytes) -> bytes:
 
 def properties(*values: tuple[int, int, bytes]) -> bytes:
     """Return MAPI properties, behind one with a name and one that is a number."""
-    named = pack("<HH16xII4xII4x", 0x1E, 0x8001, 1, 2, 1, 2)
+    named = pack("<HH16xII4xII4x", 0x1E, 0x8000, 1, 2, 1, 2)
     number = pack("<HHq", 0x40, 0x39, 7)
     found = [
         pack("<HHII", kind, tag, 1, len(value)) + value + bytes(-len(value) % 4)
@@ -501,7 +503,7 @@ def test_compressed_rtf_is_that_of_the_specification():
         decompressed(bytes.fromhex(simple)) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
     )
     assert decompressed(bytes.fromhex(crossing)) == b"{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}"
-    assert decompressed(b"") == decompressed(bytes.fromhex(simple)[:17]) == b""
+    assert not any(decompressed(bytes.fromhex(simple)[:size]) for size in (0, 16, 17))
 
 
 # --- invitations and cards -------------------------------------------------------------------

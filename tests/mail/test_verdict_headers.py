@@ -46,7 +46,7 @@ def others(data):
         (b"A: b", HEADER + b"\nA: b"),
         (b"From x@y Mon\nA: b\n\n", b"From x@y Mon\n" + HEADER + b"\nA: b\n\n"),
         (b">From x\r\nA: b\r\n", b">From x\r\n" + HEADER + b"\r\nA: b\r\n"),
-        (b"\nbody", HEADER + b"\n\nbody"),
+        (b"\nbo\rdy", HEADER + b"\n\nbo\rdy"),
         (b"\r\nbody", HEADER + b"\r\n\r\nbody"),
     ],
 )
