@@ -319,8 +319,22 @@ class AccountSorter:
             if each.place == "unsure":
                 return True
             self._lessons.append((each, each.place))
+        elif each.place == "ham" and self._came_again(each):
+            if each.is_read:
+                return True
+            self._new.append(each)
         # Else it also lies where it was left: it is being moved, and the next look knows more.
         return False
+
+    def _came_again(self, each: PlacedMessage) -> bool:
+        """Return whether a message was delivered again: a moved one equals its copy."""
+        found: set[bytes] = set()
+        for folder, validity, uid in [*self.memory.noted(each.digest), each[:3]]:
+            self._open(folder)
+            if self.session.folder is not None and self.session.folder.validity == validity:
+                for batch in self.session.messages([uid], MAX_MESSAGE):
+                    found.update(batch.data.values())
+        return len(found) > 1
 
     def _look_elsewhere(self) -> None:
         """Find messages that the user has moved from the junk folder to one of the others."""
@@ -440,7 +454,9 @@ class AccountSorter:
     def _carry(self, messages: list[PlacedMessage], target: str, tags: bool) -> None:
         """Move messages to a folder, or mark them, after noting that this may happen."""
         uids = [each.uid for each in messages]
-        self.memory.leave([(each.digest, LeftMessage(MOVING)) for each in messages], self._day)
+        # Of two deliveries, the one in the target would pass for the copy of the other.
+        first = [e.digest for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
+        self.memory.leave([(digest, LeftMessage(MOVING)) for digest in first], self._day)
         if tags:
             if not self.choices.tags:
                 self.report.notes.append(

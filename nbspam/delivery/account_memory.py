@@ -187,6 +187,14 @@ class AccountMemory:
             )
             connection.executemany("INSERT OR REPLACE INTO uids VALUES (?, ?, ?, ?, ?)", rows)
 
+    def noted(self, digest: int) -> list[tuple[str, int, int]]:
+        """Return folder, UIDVALIDITY and UID of the known messages of a digest."""
+        with self._careful():
+            return self._connection.execute(
+                "SELECT folder, validity, uid FROM uids WHERE account = ? AND digest = ?",
+                (self.account, digest),
+            ).fetchall()
+
     # ---- messages ----
 
     def left(self, digests: Collection[int]) -> dict[int, LeftMessage]:

@@ -154,6 +154,23 @@ def test_of_two_copies_the_one_with_a_keyword_speaks(data, learned, box):
     assert [box.sort(tags=True).learned for _ in range(3)] == [learned, [], []]
 
 
+@pytest.mark.parametrize("flags", ["", "\\Seen"])
+@pytest.mark.parametrize("cut", ["cut_before", "cut_after"])
+def test_spam_that_is_delivered_again_is_judged_and_no_lesson(flags, cut, box):
+    for number in range(20):
+        first = letter(spam, 100 + number)
+        again, place = first + b"by another way\n", "INBOX" if flags else "Junk"
+        box.put("INBOX", first)
+        box.sort()
+        box.put("INBOX", again, flags=flags)
+        getattr(box.server, cut).add(len(box.server.asked) + number)
+        assert box.sort_on() == []
+        getattr(box.server, cut).clear()
+        assert [box.where()[name].count(again) for name in (place, "Junk")] == [1, not flags]
+        box.server.delete(first, "Junk")  # which is no move to the inbox
+        assert (box.sort().learned, box.sort().judged) == ([], [])
+
+
 def able_to(abilities):
     """Return what the server says it can, with no ways to move but these."""
     return " ".join([*(w for w in AFTER.split() if w not in ("MOVE", "UIDPLUS")), abilities])
