@@ -71,7 +71,6 @@ def is_utf8(data: bytes) -> bool:
 
 
 def _marked(data: bytes) -> str:
-    """Return the charset whose byte order mark data begin with."""
     return next(codec for mark, codec in _MARKS.items() if data.startswith(mark))
 
 
@@ -244,7 +243,8 @@ def decoded_lines(
     if encoding is None and (encoding := _wide_encoding(first)) is not None:
         notice(f"read as {encoding.upper()}; --encoding NAME overrides")
     if encoding is not None:
-        yield from _decoded_stream(chain([first], _chunks(stream)), encoding, errors, most)
+        chunks = iter(partial(stream.read, _CHUNK), b"")
+        yield from _decoded_stream(chain([first], chunks), encoding, errors, most)
         return
     lines = chain([first.removeprefix(codecs.BOM_UTF8)], lines)
     for line in lines:
@@ -314,11 +314,6 @@ def _sample(lines: Iterator[bytes]) -> Iterator[bytes]:
         size += len(line)
         if size > _TABLE_SAMPLE:
             return
-
-
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
-        yield chunk
 
 
 def _decoded_stream(

@@ -254,7 +254,6 @@ def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
 
 
 def _logit(rate: Floats | float, least: float) -> Floats:
-    """Return log-odds of rates, shape of rate; rates are moved between `least` and 0.5."""
     inside = np.clip(rate, least, 0.5)
     return np.asarray(np.log(inside / (1 - inside)))
 

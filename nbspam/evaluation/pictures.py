@@ -158,7 +158,6 @@ def in_file(
 
 
 def _placed(picture: Markup, x: float, y: float) -> Markup:
-    """Return a picture as an element of a larger one."""
     place = f'<svg x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}"'
     return Markup(picture.replace("<svg", Markup(place), 1))
 

@@ -204,7 +204,6 @@ def is_light(colour: Colour) -> bool:
 
 
 def _luminance(colour: Colour) -> float:
-    """Return the relative luminance of a colour, from 0 to 1."""
     red, green, blue = (_LINEAR[round(c)] for c in colour[:3])
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -269,7 +269,6 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
 
 
 def _written(trees: list["LexborHTMLParser"]) -> bytes:
-    """Return the trees of a document as markup."""
     return b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
 
 

@@ -297,7 +297,6 @@ def class_information(own: Array, levels: Levels) -> Array:
 
 
 def _by_column(values: Array, levels: Levels) -> Array:
-    """Return the sums of (D, D) values over pairs of columns, (n_columns, n_columns)."""
     rows = np.add.reduceat(values, levels.start, axis=0)
     return np.asarray(np.add.reduceat(rows, levels.start, axis=1))
 

@@ -281,7 +281,6 @@ class SpamdConnection(connection.Connection):
         return data, whole
 
     def _write(self, pieces: list[bytes]) -> None:
-        """Answer, and close the connection."""
         self.transport.writelines(pieces)
         self.close()
 

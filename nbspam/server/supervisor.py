@@ -284,7 +284,6 @@ def fit_model(service: Service) -> int:
 
 
 def _seconds_of_ended() -> float:
-    """Return the processor time of all processes that have ended, seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

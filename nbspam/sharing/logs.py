@@ -25,7 +25,6 @@ _AGAIN = "lessons wait until it is back"
 
 
 def _lost(name: str, error: Exception) -> SharedLogError:
-    """Return our error for a library's error, in one line."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
     return SharedLogError(f"{name}: {reason}; {_AGAIN}")
 

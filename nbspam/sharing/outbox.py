@@ -301,5 +301,4 @@ class Outbox:
 
 
 def _signed(digest: int) -> int:
-    """Return a digest as an integer of SQLite, which has 63 bits and a sign."""
     return digest - 2**64 if digest >= 2**63 else digest

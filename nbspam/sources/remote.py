@@ -215,5 +215,4 @@ def _is_of_rights(error: Exception, status: object) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error's message, or its name if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

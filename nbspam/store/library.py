@@ -366,7 +366,6 @@ def _check_keywords(choices: Mapping[str, Any]) -> None:
 
 
 def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Take the choices of one type out of all choices, and return them."""
     return {name: choices.pop(name) for name in kind._fields if name in choices}
 
 

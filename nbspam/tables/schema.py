@@ -456,6 +456,5 @@ def _best_cut(values: Floats, before: Floats, start: int, end: int) -> int | Non
 
 
 def _entropy(counts: Floats) -> Floats:
-    """Return the entropy of each row of counts, bits."""
     share = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(-(share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=1))

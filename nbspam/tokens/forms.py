@@ -126,7 +126,6 @@ def _form_of(character: str) -> int:
 
 
 def _is_one(pattern: str, character: str) -> bool:
-    """Return whether a pattern of ranges has this character."""
     return bisect(_bounds(pattern), character) % 2 == 1
 
 
@@ -183,7 +182,6 @@ _IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)
 
 @cache
 def _table() -> CharacterTable:
-    """Return the table that all texts share."""
     return CharacterTable()
 
 

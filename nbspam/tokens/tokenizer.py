@@ -520,7 +520,6 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
 
 
 def _lengths(starts: Integers, end: int) -> Integers:
-    """Return the lengths of consecutive pieces, the last of which ends at `end`."""
     lengths: Integers = differences(np.concatenate([starts, [end]]))
     return lengths
 

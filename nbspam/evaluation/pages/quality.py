@@ -170,7 +170,6 @@ def drawn(views: Views) -> dict[str, object]:
 
 
 def _of(rate: Rate) -> int:
-    """Return a rate as a number of squares: at least one unless the rate is 0."""
     return max(round(rate.value), int(rate.part > 0))
 
 

@@ -128,7 +128,6 @@ class AccountMailbox(ReviewMailbox):
                     raise
 
     def _places(self) -> dict[str, str]:
-        """Return the folders, and the names of `sort` for them."""
         return {self._inbox: "ham"} | ({} if self._junk is None else {self._junk: "spam"})
 
     def _folder_of(self, label: str) -> str | None:

@@ -329,7 +329,6 @@ class ReviewMailbox:
         return {"ham": MAILDIR_INBOX, "spam": spam_folder(self.path)}.get(label)
 
     def _places(self) -> dict[str, str]:
-        """Return the folders, and the names of `sort` for them."""
         return {MAILDIR_INBOX: "ham", spam_folder(self.path): "spam", UNSURE_FOLDER: "unsure"}
 
     def _move(self, key: str, folder: str) -> str | None:
