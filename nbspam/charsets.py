@@ -15,9 +15,9 @@ from typing import BinaryIO, NamedTuple
 from nbspam.errors import UsageError
 
 # Only these families are decoded.  Python knows other names that are dangerous here: idna and
-# punycode take quadratic time, unicode_escape is not a charset, utf-7 hides text.
+# punycode take quadratic time, unicode_escape is not a charset.
 _KNOWN = (
-    r"(us-?)?ascii|utf-?(8|16|32)(-?[bl]e)?|(cs)?(iso|8859)[-_a-z0-9]*|latin-?\d*|windows-?\d+j?"
+    r"(us-?)?ascii|utf-?(7|(8|16|32)(-?[bl]e)?)|(cs)?(iso|8859)[-_a-z0-9]*|latin-?\d*|windows-?\d+j?"
     r"|(cp|ibm)-?\d+|koi8[-_](r|u|t)|gb[-_k0-9]+|big5[-_a-z0-9]*|(cs)?euc[-_a-z]+|s(hift)?_?jis[-_a-z0-9]*"
     r"|ks_?c[-_0-9]+|tis-?620|hz(-gb-2312)?|mac[-_a-z]+|johab"
 )
@@ -34,12 +34,13 @@ _CODECS = {
         "big5hkscs": "big5 cn-big5",
         "iso2022_jp_ext": "iso-2022-jp csiso2022jp cp50220 cp50221 cp50222",
         "utf-16": "unicode ucs-2 iso-10646-ucs-2",
+        "utf-7": "unicode-1-1-utf-7",
     }.items()
 }
 _CODEC_OF = {name: codec for codec, names in _CODECS.items() for name in names}
 _ORDERED = re.compile(r"(iso-8859-[68])-[ei]")  # says in which order letters are shown, too
 # Charsets in which bytes below 128 are not always ASCII.
-_NOT_ASCII = ("utf-16", "utf16", "utf-32", "utf32", "iso-2022", "iso2022", "csiso2022", "hz")
+_NOT_ASCII = re.compile(r"utf-?(7|16|32)|(cs)?iso-?2022|hz")
 # Byte order marks, longer ones first.  Text in a single-byte charset may begin with them, too.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
@@ -99,7 +100,7 @@ def _declared(declared: str) -> _DeclaredCharset:
     name = declared[:_MAX_NAME].strip(" \"'").lower()
     known = _ORDERED.sub(r"\1", name.removeprefix("x-"))
     known = _CODEC_OF.get(known, known)
-    has_ascii = not known.startswith(_NOT_ASCII)
+    has_ascii = not _NOT_ASCII.match(known)
     if name in ("", "utf-8", "utf8"):
         return _DeclaredCharset(name, "utf-8", None, True, has_ascii)
     if re.fullmatch(_KNOWN, known) is not None:
@@ -177,6 +178,8 @@ def to_utf8(
         return data.removeprefix(codecs.BOM_UTF8), None
     if data.startswith(MARKED) and (not codec or codec.startswith("utf")):
         return _utf8(data.decode(_marked(data), "replace")), None
+    if codec == "utf-16" and data[::2].count(0) > data[1::2].count(0):  # no mark says so
+        codec, decode = "utf-16-be", codecs.utf_16_be_decode
     if decode is not None and codec != "ascii":
         try:
             return _utf8(decode(data)[0]), None
@@ -190,8 +193,8 @@ def to_utf8(
 
 def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
     """Return text that has a few errors in its declared charset; guess if it has many."""
-    # Text of ISO-2022 is ASCII, so it would pass for UTF-8.
-    if ESCAPE not in data and (known := _mostly_utf8(data)) is not None:
+    # Text of ISO-2022 and UTF-7 is ASCII, so it would pass for UTF-8.
+    if ESCAPE not in data and codec != "utf-7" and (known := _mostly_utf8(data)) is not None:
         return known
     text = _decoded(data, codec)
     return _utf8(text) if text.count("�") * 20 < len(text) else _guessed(data, guess)

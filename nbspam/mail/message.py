@@ -46,7 +46,10 @@ _UUENCODED = re.compile(
     rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
     re.MULTILINE,
 )
-_META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
+# No browser lets a page declare UTF-7, in which markup is hidden.
+_META_CHARSET = re.compile(
+    rb"<meta[^<>]{1,200}?charset=[\"']?(?![\w-]*utf-?7)([\w-]{1,40})", re.IGNORECASE
+)
 _META_REACH = 1024  # bytes in which HTML must declare its charset
 _FRAMED = re.compile(
     rb"<(?:i?frame|object|embed)\b[^<>]{0,500}?\bcid:([^\s\"'<>]{1,200})", re.IGNORECASE

@@ -27,10 +27,11 @@ WORDS = {
     "euc-kr": "안녕하세요",
     "koi8-r": "привет, мир",
     "tis-620": "สวัสดี",
+    "utf-7": "免费 + pills",
     "utf-16": "hello 你好",
     "utf-32": "hello 你好",
 }
-DANGEROUS = ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13"]
+DANGEROUS = ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "rot13"]
 BYTES_TO_BYTES = ["hex", "zip", "bz2", "uu", "quopri", "base64", "undefined", "mbcs"]
 
 
@@ -63,6 +64,8 @@ def test_a_rightly_declared_charset_is_used_however_it_is_spelt(charset):
         ("big5", "big5hkscs", "恒生銀行，唔該嘅"),
         ("unicode", "utf-16", "你好"),
         ("unicode", "utf-16-le", "你好"),
+        ("utf-16", "utf-16-be", "好 hello"),
+        ("unicode-1-1-UTF-7", "utf-7", "你好"),
         (None, "utf-16", "你好"),
         ("utf-8", "utf-16", "你好"),
         ("utf-8", "utf-8-sig", "你好"),
@@ -127,6 +130,7 @@ def test_neither_one_bad_byte_nor_a_mark_of_byte_order_spoils_what_is_declared()
     assert defect == "charset-wrong"
     signed = b"\x1b$B8+@Q=q-!$N7o\x1b(B"  # a circled 1, which the standard lacks
     assert to_utf8(signed, "iso-2022-jp") == ("見積書�の件".encode(), "charset-wrong")
+    assert to_utf8(b"1 + 1 is a part of this +AGE-", "utf-7")[0].endswith(b"a part of this a")
     assert to_utf8(b"\xff\xfebuy now", "windows-1252") == ("ÿþbuy now".encode(), None)
     marked = codecs.BOM_UTF8 + "café à la crème".encode("cp1252")
     assert to_utf8(marked, "utf-8") == ("café à la crème".encode(), "charset-wrong")

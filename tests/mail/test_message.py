@@ -289,6 +289,7 @@ RUSSIAN = "привет".encode("koi8-r")
             "привет",
         ),
         (b"text/html; charset=koi8-r", b"<meta charset=utf-8>" + RUSSIAN, "привет"),
+        (b"text/html", b"<meta charset='utf-7'>+AGE-", "+AGE-"),
         (b"text/html", b" " * 1024 + b"<meta charset=koi8-r>caf\xe9", "café"),
     ],
 )
