@@ -62,11 +62,9 @@ class Box:
         raise AssertionError("lost again and again")
 
     def learned(self):
-        """How many messages of ham and of spam the model has learned."""
         return load_tokens(str(self.model)).table.class_count.tolist()
 
     def where(self):
-        """The folders of every message."""
         return {name: self.server.bodies(name) for name in self.server.folders}
 
     def label_of(self, data):

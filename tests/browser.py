@@ -23,7 +23,6 @@ FLAGS = [
 
 
 def chromium():
-    """Return the path of Chromium, None if there is none."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 

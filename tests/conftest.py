@@ -84,7 +84,6 @@ class CommandLine:
 
 @pytest.fixture
 def nbspam(monkeypatch, capsys):
-    """Run a command line of `nbspam`."""
     return CommandLine(monkeypatch, capsys)
 
 
@@ -98,7 +97,6 @@ def config(tmp_path, monkeypatch):
 
 @pytest.fixture
 def table(monkeypatch, capsys):
-    """Run a command line of `nbspam table`."""
     return CommandLine(monkeypatch, capsys, "table")
 
 

@@ -36,14 +36,12 @@ class Maildir:
         return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
 
     def noted(self):
-        """The places in the note, by unique name."""
         return {base: left.place for base, left in read_note(str(self.root)).items()}
 
     def n_learned(self):
         return len(StoredModel(str(self.model)).whole().memory.ledger.digests)
 
     def learned(self):
-        """How many messages of ham and of spam the model has learned."""
         return load_tokens(str(self.model)).table.class_count.tolist()
 
     def teach(self, data, label):

@@ -206,7 +206,6 @@ class Client:
 
     @property
     def is_over(self):
-        """Whether the server has said all."""
         return self.wire.is_ended or self.wire.is_closed
 
 

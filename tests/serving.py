@@ -34,7 +34,6 @@ class Served:
 
     @property
     def pids(self):
-        """The supervisor's children."""
         return children(self.process.pid)
 
     def stop(self, sent=signal.SIGTERM):
@@ -53,7 +52,6 @@ class Served:
 
 
 def children(pid):
-    """Return the processes that a process has started."""
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
@@ -89,7 +87,6 @@ def is_refused(address):
 
 
 def rest_of(client):
-    """Return all bytes of a socket until its end."""
     return b"".join(iter(lambda: client.recv(1 << 16), b""))
 
 
@@ -119,15 +116,12 @@ class Browser:
         return self.ask("GET", first.partition(str(self.port))[2])
 
     def token(self):
-        """Return the token that the forms of the session contain."""
         return re.search(r'name="form" value="([^"]+)"', self.ask("GET", "/")[2])[1]
 
     def tell(self, **form):
-        """Send a form of the page; return the status."""
         return self.ask("POST", "/tell", {"form": self.token(), **form})[0]
 
     def lesson(self):
-        """Return the number of the lesson that can be taken back."""
         return re.search(r'name="undo" value="(\d+)"', self.ask("GET", "/")[2])[1]
 
 

@@ -42,12 +42,10 @@ def letter(n, label=None, words=b"cheap lunch", told=False, is_text=False, head=
 
 
 def half_spam(numbers):
-    """Return messages of these numbers; the odd ones are ham."""
     return [numbered(n, "ham" if n % 2 else "spam") for n in numbers]
 
 
 def trained(items, settings=PRESETS["mail"], day=DAY):
-    """Return the classifier of items."""
     return train_classifier(count_items(items, settings), settings, day)
 
 
@@ -57,7 +55,6 @@ def train_on(items, path, settings=PRESETS["mail"], day=DAY):
 
 
 def bytes_of(classifier, path):
-    """Return the bytes of a classifier's model file; path: where it is written."""
     save_classifier(str(path), classifier)
     return Path(path).read_bytes()
 

@@ -192,7 +192,6 @@ def write_misfiled(folder):
 
 
 def reviews(language):
-    """Return the embedded reviews in a language."""
     rows = (CORPORA / "reviews.tsv").read_text("utf-8").splitlines()
     return [row.partition("\t")[2] for row in rows if row.startswith(language)]
 
@@ -253,7 +252,6 @@ def check_shifted(classifier, one):
 
 
 def words_of(table):
-    """Return the tokens of a count table, in the order of its columns."""
     return [table.vocabulary.text(column) for column in range(len(table.vocabulary))]
 
 

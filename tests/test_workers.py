@@ -238,7 +238,6 @@ def messages():
 
 @pytest.fixture(scope="module")
 def alone(messages):
-    """What one process makes of the messages."""
     return exported(train(messages, day=DAY))
 
 

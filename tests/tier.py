@@ -20,7 +20,6 @@ LIMIT = 12  # median tests, which is about 30 ms
 
 
 def function_of(test):
-    """Return the name of a test without the parameters of its case."""
     return test.partition("[")[0]
 
 

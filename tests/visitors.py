@@ -39,7 +39,6 @@ class Visitor(TestClient):
 
     @property
     def form(self):
-        """The token that the forms of the session contain."""
         return json.loads(b64decode(self.session.partition(".")[0]))["form"]
 
     def tell(self, **form):
@@ -60,7 +59,6 @@ class Visitor(TestClient):
         return [Page(row).text.strip() for row in found]
 
     def forbidden(self):
-        """Return how many requests were refused."""
         return self.desk.tally.total("trouble forbidden")
 
 

@@ -480,7 +480,6 @@ def _positions(rate: Floats, least: float, size: int) -> list[int]:
 
 
 def _labels(least: float, size: int) -> dict[int, str]:
-    """Return the percentages shown along an axis, by position."""
     shown = [tick for tick in _TICKS if tick / 100 >= least]
     positions = _positions(np.array(shown) / 100, least, size)
     return {at: f"{tick:g}" for at, tick in zip(positions, shown, strict=True)}

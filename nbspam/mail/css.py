@@ -139,7 +139,6 @@ def read_legacy_colour(value: bytes) -> Colour | None:
 
 
 def _of_hex(digits: bytes) -> Colour:
-    """Return the colour of 3, 4, 6 or 8 hexadecimal digits."""
     if len(digits) < 6:
         digits = b"".join([digits[i : i + 1] * 2 for i in range(len(digits))])
     red, green, blue, *alpha = bytes.fromhex(digits.decode())
@@ -250,7 +249,6 @@ def without_comments(text: bytes) -> bytes:
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
-    """Return the character of an escape."""
     if match[1]:
         number = int(match[1], 16)
         return chr(number).lower().encode("utf-8", "replace") if number < 0x110000 else b"?"

@@ -344,7 +344,6 @@ class AODE(CountedWithParents, PairModel):
         return [int(column) for column in self.categories_[places]]
 
     def _are_parents(self) -> Any:
-        """Return a mask of the values that are parents, (D,)."""
         support = self.own_counts().sum(axis=0)
         return (support >= self.min_support) & self.encoding.levels.varies
 

@@ -295,7 +295,6 @@ def _has_same_tokens(one: LabelChange, other: LabelChange) -> bool:
 
 
 def _is_filed_alike(one: LabelChange, other: LabelChange) -> bool:
-    """Return whether two changes leave a message in the same place."""
     if one.after is None and other.after is None:
         return True
     return (one.after, one.told, one.day) == (other.after, other.told, other.day)

@@ -124,7 +124,6 @@ class Outbox:
             self._base.execute("COMMIT")
 
     def _fact(self, name: str) -> str:
-        """Return a fact; "" if it was never noted."""
         query = "SELECT value FROM fact WHERE name = ?"
         with self._used():
             found = self._base.execute(query, [name]).fetchone()

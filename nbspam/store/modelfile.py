@@ -510,7 +510,6 @@ def _map(path: str, copy: str | None) -> tuple[mmap.mmap, Stamp]:
 
 
 def _check_kind(path: str, status: os.stat_result) -> None:
-    """Raise ModelFileError unless a file is a regular one."""
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise ModelFileError(f"{path}: {kind}; give a model file with -m")

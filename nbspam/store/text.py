@@ -167,7 +167,6 @@ def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) 
 
 
 def _texts(table: CountTable) -> Iterator[bytes]:
-    """Yield the text of each token as UTF-8."""
     vocabulary = table.vocabulary.packed()
     blob = vocabulary.blob.tobytes()
     for start, end in pairwise(vocabulary.offsets.tolist()):

@@ -100,7 +100,6 @@ def _others_with(right: int, status: os.stat_result) -> str:
 
 
 def _can_enter(folder: str, who: str) -> bool:
-    """Return whether a group can get to the files in a folder."""
     folders = (Path(folder), *Path(folder).parents)
     return all(_others_with(stat.S_IXOTH, each.stat()) in (EVERYONE, who) for each in folders)
 

@@ -253,7 +253,6 @@ def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]
 
 
 def _are_numbers(values: Iterable[str], few: int = FEW_WHOLE) -> bool:
-    """Return whether cells are numbers, and not a few whole ones."""
     values = list(values)
     if not all(map(is_number_cell, values)):
         return False

@@ -457,7 +457,6 @@ def _bounded(words: _Words, layout: Layout, before: int) -> _Words:
 
 
 def _hash_words(layout: Layout, words: _Words) -> Keys:
-    """Return the hash of every word, salted by its field's origin, shape (n_words,)."""
     return hash_slices(
         layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
     )

@@ -44,7 +44,6 @@ def counted(documents):
 
 
 def log_odds_of(combination, table, documents):
-    """Return the log-odds of spam that a combination answers with."""
     joint = combination.joint(table, documents, PRESENCE)
     return joint[:, 1] - joint[:, 0]
 
@@ -77,7 +76,6 @@ BOUNDED = combine.limits_of(CountTable(HAM_OR_SPAM, *[None] * 4))
 
 
 def one_document(n):
-    """Return a document of n tokens."""
     return Documents(np.arange(n), np.array([0, n]), np.arange(n), None)
 
 

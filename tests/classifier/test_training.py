@@ -129,7 +129,6 @@ def changes_of(name, moves):
 
 
 def document_of(text, table):
-    """Return a text as a document over the columns of a table, counted or not."""
     return table.vocabulary.known(batch_of(text).documents)
 
 

@@ -44,7 +44,6 @@ def filter_run(**options):
 
 
 def text_of(confusion, names):
-    """Return the text of an evaluation that has nothing else."""
     report = classification_report(confusion, names)
     return evaluation_text(Evaluation(confusion, tuple(names), report))
 

@@ -15,7 +15,6 @@ from support import texts
 
 @pytest.fixture(scope="module")
 def few(mails):
-    """Every third message of the embedded mail."""
     return [item._replace(data=item.read()) for item in read_items([str(mails)])][::3]
 
 

@@ -44,7 +44,6 @@ def mailbox(account):
 
 
 def keys(mailbox):
-    """Return the keys of the messages by their bytes."""
     found = mailbox.read([letter.key for letter in mailbox.newest()])
     return {data.replace(b"\r\n", b"\n"): key for key, data in found}
 
@@ -54,7 +53,6 @@ def asked(server, words):
 
 
 def learn(account, data, label):
-    """Teach the model a label as a click does."""
     item = Item("-", label, data.replace(b"\n", b"\r\n"), told=True)
     StoredModel(str(account.model)).learn([item], day=20_000, classes=["ham", "spam"])
 

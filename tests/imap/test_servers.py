@@ -35,7 +35,6 @@ def server(request):
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """The kind of a server that a test runs for itself."""
     return request.param
 
 

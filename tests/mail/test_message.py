@@ -76,7 +76,6 @@ def part(text: bytes, encoding: bytes) -> bytes:
 
 
 def without_encoding(message: Message) -> list[tuple[str, bytes]]:
-    """Return the fields without the name of the transfer encoding."""
     return [field for field in by_header(message.fields) if field.origin != "mime"]
 
 

@@ -18,13 +18,11 @@ PASSWORD = "correct horse"
 
 
 def nbspam(*arguments, env=None, stdin=None):
-    """Return the status of a command and what it said."""
     status, out, err = run_nbspam(*arguments, stdin=stdin, env={**os.environ, **(env or {})})
     return status, out + err
 
 
 def waiting(model):
-    """Return the number of lessons that wait for a log."""
     with closing(Outbox(str(model))) as outbox:
         return outbox.size()
 

@@ -13,7 +13,6 @@ NAMES = ["ham/7/2.txt", "ham/10.txt", "ham/notes", "spam/0001.1999-12-14.x", "sp
 
 
 def items_of(names, series=None):
-    """Return items of these names, labelled by the folder."""
     return [Item(name, name.split("/")[0], b"", series=series) for name in names]
 
 

@@ -52,7 +52,6 @@ def write(path, content=b"Subject: x\n\ny\n"):
 
 
 def each(name, packed=bytes):
-    """Return a file a message, whose names are numbered from one."""
     return {name.format(n): packed(mail) for n, mail in enumerate(MAIL, 1)}
 
 

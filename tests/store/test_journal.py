@@ -97,7 +97,6 @@ def trained_bytes(tmp_path_factory):
 
 @pytest.fixture
 def model(trained_bytes, tmp_path):
-    """The path of a model, to be changed."""
     (tmp_path / "m.nbspam").write_bytes(trained_bytes)
     return str(tmp_path / "m.nbspam")
 
@@ -112,7 +111,6 @@ def changed(model):
 
 @pytest.fixture
 def journal(model):
-    """The path of the model's journal."""
     return Path(journal_path(model))
 
 

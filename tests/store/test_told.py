@@ -209,6 +209,5 @@ def test_a_person_who_contradicts_all_other_mail_is_believed(mails):
 
 
 def answered_right(classifier, items):
-    """Return which items are answered with their label, shape (n_items,)."""
     verdicts = classifier.classify(items)
     return np.array([v.label == i.label for v, i in zip(verdicts, items, strict=True)])

@@ -351,7 +351,6 @@ def whole(path):
 
 
 def table_of(given):
-    """Return the exact counts of items."""
     return trained(given, MAIL, day=9).table
 
 

@@ -75,7 +75,6 @@ class BrokenLawError(AssertionError):
 
 
 def require(holds, law):
-    """Raise BrokenLawError unless a law holds."""
     if not holds:
         raise BrokenLawError(law)
 
@@ -414,7 +413,6 @@ def counts_of(classifier):
 
 
 def embedded_mail():
-    """Return the labels and the messages of the embedded corpus."""
     paths = sorted((ROOT / "corpora" / "mail").rglob("*.eml"))
     return [(path.parent.name, path.read_bytes()) for path in paths]
 

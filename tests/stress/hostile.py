@@ -277,7 +277,6 @@ def parameter(rng: random.Random) -> bytes:
 
 
 def parameters(rng: random.Random) -> bytes:
-    """Return parameters, folded or not."""
     made = [parameter(rng) for _ in range(rng.choice((0, 0, 1, 1, 2, 5)))]
     return b"".join(rng.choice((b"; ", b";", b";\n ", b" ", b"; (c) ")) + each for each in made)
 
@@ -624,7 +623,6 @@ class Inputs:
         self.seed, self.mails = seed, mails
 
     def rng(self, number: int) -> random.Random:
-        """Return the random numbers of one input."""
         return random.Random(self.seed << 48 | number)
 
     def __call__(self, number: int) -> bytes:

@@ -31,7 +31,6 @@ NESTED = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for
 
 
 def mail(subject, body, name=HOSTILE):
-    """Return a message."""
     return f"From: {name}\nSubject: {subject}\n{body}".encode()
 
 
@@ -59,7 +58,6 @@ class Page:
         self.known = self.known._replace(form=form)
 
     def answer(self, request):
-        """Return all that a request is answered; both as Latin-1."""
         return serving.ask(self.port, request.encode("latin-1")).decode("latin-1")
 
 

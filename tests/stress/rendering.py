@@ -21,7 +21,6 @@ MOST_DIFFERENT = 1.0
 
 
 def words(text):
-    """Return the words of a text."""
     return text.split()
 
 

@@ -236,7 +236,6 @@ def _matrix(views: Views) -> list[tuple[str, list[tuple[int, int]]]]:
 
 
 def _confused(views: Views) -> list[tuple[int, str, str]]:
-    """Return the most frequent confusions: how often, the class and the answer."""
     return [
         (count, views.classes[truth], views.answers[answer])
         for count, truth, answer in confusions(views.confusion)[:_N_CONFUSIONS]

@@ -237,7 +237,6 @@ class AccountMailbox(ReviewMailbox):
 
 
 def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:
-    """Yield messages of the open folder with their keys."""
     assert session.folder is not None
     name, validity = session.folder.name, session.folder.validity
     for head, digest in with_digests(session, uids):

@@ -93,7 +93,6 @@ class ReviewMailbox:
         self._last: tuple[tuple[Stamp | None, ...], list[MailboxLetter]] = ((), [])
 
     def _check(self) -> None:
-        """Raise InputError if there is no mailbox any more."""
         if files.is_url(self.path) or not os.path.exists(self.path):
             raise InputError(
                 f"--review {self.path}: no such mailbox; give a Maildir, mbox, folder or account"
@@ -477,7 +476,6 @@ class Mailboxes:
                     yield Item(path, None, files.read_raw_message(stream))
 
     def _paths_of(self, name: str) -> tuple[str, str]:
-        """Return where a user's mailbox and model are, or would be; raises UserError."""
         assert self._users is not None
         folder = os.path.join(self._review, user_folder_name(name))
         return folder, model_in(self._users, name)

@@ -24,24 +24,20 @@ def at(tmp_path):
 
 @pytest.fixture
 def reviewer(at):
-    """The reviewer of that page."""
     return at.reviewer
 
 
 @pytest.fixture
 def database(tmp_path):
-    """The notes of that page."""
     return Database(str(tmp_path / "m"))
 
 
 @pytest.fixture
 def page(at):
-    """A visitor of that page."""
     return Visitor(at)
 
 
 @pytest.fixture
 def house(tmp_path):
-    """Visitors of the pages of users."""
     with furnished(tmp_path) as found:
         yield found

@@ -57,8 +57,6 @@ def environment(endpoint, tmp_path):
 
 @pytest.fixture
 def call(environment):
-    """Run nbspam as users do, in a process of its own: (status, output, errors)."""
-
     return lambda *words, **changes: run_nbspam(*words, env={**environment, **changes})
 
 
