@@ -585,3 +585,11 @@ def listed(names: Sequence[str]) -> str:
     """Return column names for an error message, shortened and at most 20."""
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return ", ".join(name[:LONGEST_NAME] for name in names[:20]) + more
+
+
+def cell_text(value: Any) -> str:
+    """Return a cell as a file would have it; empty if it is missing."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # whole numbers are floats in a column of which some are missing
+    text = "" if value is None else str(value)
+    return "" if text in ("nan", "NaT", "<NA>") else text

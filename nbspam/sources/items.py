@@ -457,9 +457,10 @@ def items_given(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[It
         )
     for number, each in enumerate(given):
         if isinstance(each, Item):
-            yield each
+            yield each if each.label is None else each._replace(label=str(each.label))
             continue
         data, label = each if isinstance(each, tuple) and len(each) == 2 else (each, None)
+        label = str(label) if isinstance(label, str) else files.cell_text(label) or None
         # One of many paths that is not there is an item that cannot be read.
         if isinstance(data, os.PathLike) and (os.path.exists(data) or files.is_url(path_of(data))):
             yield from read_items([path_of(data)], label=label, options=options)

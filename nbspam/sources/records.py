@@ -81,7 +81,7 @@ def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
         if isinstance(each, os.PathLike):
             yield from read_records([os.fsdecode(each)], names=names)
         elif isinstance(each, Mapping):
-            cells = {str(name): _cell(value) for name, value in each.items()}
+            cells = {str(name): files.cell_text(value) for name, value in each.items()}
             if cells and names and cells.keys().isdisjoint(names):
                 raise InputError(
                     f"#{number}: none of its columns ({files.listed(list(cells))}) is the model's;"
@@ -93,14 +93,6 @@ def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
                 f"{type(each).__name__}: not a row of a table; give a dict from columns to cells,"
                 " or a pathlib.Path of a table"
             )
-
-
-def _cell(value: Any) -> str:
-    """Return a cell as a file would have it; empty if it is missing."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # whole numbers are floats in a column of which some are missing
-    text = "" if value is None else str(value)
-    return "" if text in ("nan", "NaT", "<NA>") else text
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:

@@ -144,9 +144,8 @@ class Model:
         self, given: Any, to: str, jobs: int = 1, day: int | None = None, new_class: bool = False
     ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned as that."""
-        return self._learning().relabel(
-            items_given(given, self._reading), to, day=_day(day), jobs=jobs, new_class=new_class
-        )
+        items, day = items_given(given, self._reading), _day(day)
+        return self._learning().relabel(items, str(to), day=day, jobs=jobs, new_class=new_class)
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
         """Take messages out of the model, whatever class they were learned as.

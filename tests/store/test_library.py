@@ -151,11 +151,16 @@ def test_a_model_is_copied_and_pickled_a_stored_one_by_its_path(folder, tmp_path
 
 
 def test_texts_come_as_pairs_and_classes_are_whatever_their_labels_are():
-    model = nbspam.train(PAIRS)
-
-    assert model.classes == ("help", "sales")
+    texts, labels = zip(*PAIRS, strict=True)
+    model = nbspam.train(zip(texts, np.array(labels), strict=True))
     assert model.classify("what is the cost").label == "sales"
     assert model.classifier.settings.reading == "text"
+    again = [("what a bill", np.str_("sales")), nbspam.Item("#", np.str_("help"), b"a lamp", True)]
+    assert model.update([*again, ("no label", float("nan"))]).learned == 2
+    assert model.relabel(["a lamp"], to=np.str_("sales")).moved == 1
+    assert model.classes == ("help", "sales")
+    numbered = nbspam.train(zip(texts, np.array([1.0, 0.0] * 4), strict=True))
+    assert (numbered.classes, numbered.update([("a bill", 1)]).learned) == (("0", "1"), 1)
 
 
 def test_a_table_is_trained_by_its_target_and_judges_rows(tmp_path):
@@ -239,6 +244,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(["a,b\n1,2"], target="b"), UsageError, "not a row of a table"),
         (lambda: nbspam.train(ROWS, target="ply"), InputError, "rows: no column 'ply'; did you m"),
         (lambda: nbspam.train(np.array([1]), target=0), UsageError, "one row or column"),
+        (lambda: nbspam.train(Frame("sky", "sky"), target="y"), InputError, "called 'sky'; rena"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
         (lambda: nbspam.train(PAIRS, jobs=0), UsageError, "jobs: 0 is not a number of processes"),
@@ -322,11 +328,6 @@ def test_rows_without_any_column_of_the_model_are_refused():
         with pytest.raises(InputError, match=said):
             ask()
     assert model.classify({}).posterior == model.classify({"sky": None}).posterior
-
-
-def test_two_columns_of_a_frame_with_one_name_are_refused():
-    with pytest.raises(NbspamError, match="two columns are called 'sky'; rename one"):
-        nbspam.train(Frame("sky", "wind", "sky"), target="sky")
 
 
 def test_whole_numbers_are_the_same_categories_as_floats():
