@@ -57,7 +57,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
         raise DataError(f"{where}: Complex data not supported; give counts")
     if X.dtype.kind == "O" and hasattr(frame, "isna"):
         X = np.where(frame.isna(), np.nan, X)  # the missing value of pandas is no number
-    if X.dtype.kind not in "biuf":
+    if X.dtype.kind not in "biuf" or X.dtype.char in "eg":  # half and extended precision
         try:
             X = X.astype(np.float64)
         except ValueError as error:
@@ -86,7 +86,7 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
             f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
             f"got an array of shape {y.shape} instead"
         )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
+    if (~np.isfinite(y) if y.dtype.kind == "f" else y != y).any():
         raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise DataError(

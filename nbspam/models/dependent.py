@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -499,7 +500,7 @@ class AKDE(CountedWithParents, RowsModel):
 
     def _become(self, learnt: Any, n_features: int) -> Any:
         _check_min_support(self.min_support)
-        if self.order not in range(1, 1 << 31):
+        if not isinstance(self.order, Integral) or self.order < 1:
             raise DataError(f"order: {self.order!r} is not a whole number from 1 up; give one")
         n_varied = int((self.levels_ > 1).sum())
         n_sets = max(comb(n_varied, k) for k in range(min(self.order, n_varied) + 1))

@@ -241,12 +241,14 @@ def test_moments_keep_their_digits_far_from_zero():
     np.testing.assert_allclose(batched.var_, expected, rtol=1e-4)
 
 
-def test_numbers_of_less_precision_are_judged_alike():
-    X = np.array([[0.5, 1.0], [0.25, 2.0], [2.5, 1.0], [2.25, 3.0]])
-    model = GaussianNB().fit(X, [0, 0, 1, 1])
-    for precision in (np.float16, np.float32):
-        found = model.predict_proba(X.astype(precision))
-        assert found.tolist() == model.predict_proba(X).tolist()
+def test_numbers_of_any_precision_are_judged_alike():
+    X = np.array([[0, 1], [1, 2], [3, 1], [2, 0]])
+    for precision in (np.half, np.float32, np.longdouble):
+        for Class in GaussianNB, CategoricalNB:
+            expected = Class().fit(X, [0, 0, 1, 1]).predict_proba(X)
+            other = X.astype(precision)
+            found = Class().fit(other, [0, 0, 1, 1]).predict_proba(other)
+            assert (found.dtype, found.tolist()) == (float, expected.tolist())
 
 
 def test_constant_columns_give_finite_posteriors():

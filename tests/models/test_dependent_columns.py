@@ -151,8 +151,9 @@ def test_the_parents_of_akde_are_refused_if_they_are_too_many_or_none():
     many = np.arange(200).reshape(2, 100) % 2 ^ np.array([[0], [1]])
     with pytest.raises(DataError, match=r"order: 3 of 100 columns .* 161,700 ways, more than"):
         AKDE(levels=[2] * 100).fit(many, [0, 1])
-    with pytest.raises(DataError, match="order: 0 is not a whole number from 1 up"):
-        AKDE(order=0).fit([[0, 1]], [0])
+    for order in 0, None, 2.5:
+        with pytest.raises(DataError, match=f"order: {order} is not a whole number from 1 up"):
+            AKDE(order=order).fit([[0, 1]], [0])
     with pytest.raises(DataError, match="min_support: 0 is not a number above 0"):
         AKDE(min_support=0).fit([[0, 1]], [0])
 

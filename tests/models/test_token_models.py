@@ -334,6 +334,7 @@ WRONG_INPUT = {
     "target y is None": (GOOD, None),
     "one label for each of 2": (GOOD, [0]),
     "y contains NaN": (GOOD, [0.0, np.nan]),
+    "Input y contains": (GOOD, np.array([np.nan, 1], object)),
     "Unknown label type": (GOOD, [0.5, 1.0]),
 }
 
