@@ -238,9 +238,9 @@ class TableChoices(NamedTuple):
 
 
 def decisions_made(choices: SettingsChoices | TableChoices) -> dict[str, Any]:
-    """Return the decisions that were made, by name."""
-    values = choices._asdict().items()
-    return {name: value for name, value in values if value not in (None, ())}
+    """Return the decisions that were made, by name; those in numpy's types as plain values."""
+    values = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in choices._asdict().items()}
+    return {name: value for name, value in values.items() if value not in (None, ())}
 
 
 PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", "max_parents")

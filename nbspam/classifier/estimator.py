@@ -41,19 +41,19 @@ class TextClassifier(Scored):
         """Learn texts or messages with their labels, shape (n_docs,); raises NbspamError."""
         documents = _checked(X, "fit")
         labels = checked_labels(y, len(documents), "TextClassifier.fit")
-        self.classes_, index = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
+        classes, index = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
             raise DataError(
                 "TextClassifier.fit: fewer than two classes; give texts of two or more"
             )
         # Names in the order of the labels, so that columns of probabilities are, too.
-        names = [f"{k:06}" for k in range(len(self.classes_))]
+        names = [f"{k:06}" for k in range(len(classes))]
         items = [
             item_of(data, str(number), names[k])
             for number, (data, k) in enumerate(zip(documents, index.tolist(), strict=True))
         ]
         settings, stream = settings_for(items, SettingsChoices(**self.get_params()))
-        self.classifier_ = learn_items(stream, settings).classifier
+        self.classes_, self.classifier_ = classes, learn_items(stream, settings).classifier
         return self
 
     def predict_proba(self, X: Sequence[str | bytes]) -> Floats:

@@ -137,15 +137,15 @@ class Model:
 
         given: a path, or an iterable of the bytes of messages or Items.  Raises NbspamError.
         """
-        found = learned_sent_mail(items_given(given, self._reading))
-        return found is not None and self._learning().learn_sent_mail(found)
+        learning, found = self._learning(), learned_sent_mail(items_given(given, self._reading))
+        return found is not None and learning.learn_sent_mail(found)
 
     def relabel(
         self, given: Any, to: str, jobs: int = 1, day: int | None = None, new_class: bool = False
     ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned as that."""
-        items, day = items_given(given, self._reading), _day(day)
-        return self._learning().relabel(items, str(to), day=day, jobs=jobs, new_class=new_class)
+        learning, items = self._learning(), items_given(given, self._reading)
+        return learning.relabel(items, str(to), day=_day(day), jobs=jobs, new_class=new_class)
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
         """Take messages out of the model, whatever class they were learned as.
@@ -240,7 +240,7 @@ def train(
     named = None if target is None else str(target)
     columns = TableChoices(named, **_taken(choices, TableChoices))
     bounds = Bounds(**_taken(choices, Bounds))
-    if own := choices.get("dirichlet"):
+    if len(own := choices.get("dirichlet", ())):
         pairs = own.items() if isinstance(own, Mapping) else [(None, own)]
         choices["dirichlet"] = tuple((name, tuple(map(float, of))) for name, of in pairs)
     chosen = SettingsChoices(**choices)

@@ -106,7 +106,7 @@ def test_the_classes_of_texts_have_a_prior_with_a_parameter_each(nbspam, model, 
 @pytest.mark.parametrize("model", ["bernoulli", "multinomial", "complement", "tan"])
 def test_parameters_of_the_classes_are_counts_in_the_library_too(model):
     pairs = [(text, label) for label, text in SIX]
-    alike = nbspam.train(pairs, model=model, dirichlet=[1, 1])
+    alike = nbspam.train(pairs, model=model, dirichlet=np.ones(2))
     uneven = nbspam.train(pairs, model=model, dirichlet={None: (7, 1)})
 
     for text in ("apple", "cash plum", ""):

@@ -3,6 +3,7 @@
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -113,8 +114,9 @@ def test_the_library_teaches_rows_in_memory_and_on_disk(model, halves):
     for each in (living_one, stored):
         assert each.update([*rows, {"size": "huge", "y": "b"}]).learned == 3
         assert each.unlearn(rows[:1]).unlearned == 1
-        with pytest.raises(UsageError, match="rows of a table are not remembered"):
-            each.relabel(rows, "b")
+        for verb, given in ((each.learn_sent_mail, ()), (partial(each.relabel, to="b"), rows)):
+            with pytest.raises(UsageError, match="rows of a table are not remembered"):
+                verb(given)
     answer = living_one.classify({"size": "huge"})
     assert stored.classify({"size": "huge"}) == answer
     assert other.classify({"size": "huge"}) == answer  # taught by another object
