@@ -12,7 +12,7 @@ import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn_items
-from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels
+from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels, logsumexp
 from nbspam.settings import SettingsChoices, settings_for
 from nbspam.sources.items import Item, item_of
 from nbspam.verdicts import Answer, posterior
@@ -43,9 +43,7 @@ class TextClassifier(Scored):
         labels = checked_labels(y, len(documents), "TextClassifier.fit")
         classes, index = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
-            raise DataError(
-                "TextClassifier.fit: fewer than two classes; give texts of two or more"
-            )
+            raise DataError("TextClassifier.fit: fewer than two classes; give two or more")
         # Names in the order of the labels, so that columns of probabilities are, too.
         names = [f"{k:06}" for k in range(len(classes))]
         items = [
@@ -58,19 +56,23 @@ class TextClassifier(Scored):
 
     def predict_proba(self, X: Sequence[str | bytes]) -> Floats:
         """Return P(class given text), shape (n_docs, n_classes)."""
-        if not hasattr(self, "classifier_"):
-            raise UnfittedError("TextClassifier.predict: not fitted yet; call fit first")
-        items = [item_of(data, str(n)) for n, data in enumerate(_checked(X, "predict"))]
-        rows = []
-        for answer in self.classifier_.answers(items):
-            assert isinstance(answer, Answer)  # data in memory can be read
-            rows.append(answer.joint)
-        return posterior(np.stack(rows)) if rows else np.zeros((0, len(self.classes_)))
+        return posterior(self._joint_log_proba(X))
 
     def predict_log_proba(self, X: Sequence[str | bytes]) -> Floats:
         """Return log P(class given text), nats, shape (n_docs, n_classes)."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+        joint = self._joint_log_proba(X)
+        joint = joint - joint.max(axis=1, keepdims=True)
+        return np.asarray(joint - logsumexp(joint))
+
+    def _joint_log_proba(self, X: Any) -> Floats:
+        if not hasattr(self, "classifier_"):
+            raise UnfittedError("TextClassifier.predict: not fitted yet; call fit first")
+        items = [item_of(data, str(n)) for n, data in enumerate(_checked(X, "predict"))]
+        rows = [np.zeros((0, len(self.classes_)))]
+        for answer in self.classifier_.answers(items):
+            assert isinstance(answer, Answer)  # data in memory can be read
+            rows.append(answer.joint[None])
+        return np.concatenate(rows)
 
     def predict(self, X: Sequence[str | bytes]) -> Any:
         """Return the most probable label of each text, shape (n_docs,)."""

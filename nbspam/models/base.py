@@ -161,7 +161,7 @@ class Scored:
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; they also apply to documents learnt before."""
+        """Set parameters; all models but TextClassifier apply them to earlier documents, too."""
         for name, value in parameters.items():
             if name not in self._parameters():
                 raise DataError(

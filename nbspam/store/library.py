@@ -164,8 +164,7 @@ class Model:
         A model from disk that is saved to its own path absorbs its journal, with other
         processes' lessons; saved elsewhere, it is copied.
         """
-        target = os.fsdecode(path)
-        stored = self._stored
+        target, stored = os.fsdecode(path), self._stored
         if (
             isinstance(stored, StoredModel)
             and stored.is_on_disk
@@ -305,9 +304,8 @@ def _trained_with(
     is_text, items = first_is_text(items_given(given))
     when = stopping(em.rounds, em.epsilon, BEFORE_OVERFITTING)
     settings = em_chosen(choices, is_text)
-    others = items_given(unlabelled)
     report = train_with_unlabelled(
-        items, others, settings, em.weight, em.hard, jobs, em.seed, stopping=when
+        items, items_given(unlabelled), settings, em.weight, em.hard, jobs, em.seed, stopping=when
     )
     return Model(report.classifier, None, tuple(report.skipped), report.fit.steps)
 
