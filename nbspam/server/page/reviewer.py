@@ -142,7 +142,7 @@ class Reviewer:
         new = [each for each in stale if each.key not in passing]
         await self._judge_all(box, new[:_AT_ONCE], now.n_learned)
         rest = new[_AT_ONCE:]
-        if rest and not passing:
+        if rest and box.user not in self._passing:  # another visitor may have begun it
             self._begin_pass(box, rest, now.n_learned)
         n_waiting = len(stale) - len(new) + len(rest)
         found = await self.run(_listed, box, wanted, start, number)

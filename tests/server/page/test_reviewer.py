@@ -70,6 +70,15 @@ async def test_the_newest_are_judged_before_the_list_and_the_others_after_it_onc
     assert judged_by(at) == [written(number) for number in range(9, -1, -1)]
 
 
+async def test_two_looks_at_once_begin_one_pass(reviewer, box, monkeypatch):
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    for number in range(9):
+        put(box, number)
+    await asyncio.gather(look(reviewer), look(reviewer))
+    assert len(reviewer._passes) == 1
+    await passed(reviewer)
+
+
 async def test_a_newer_model_judges_again_but_not_what_a_person_has_told(at, reviewer, box):
     put(box, 1)
     put(box, 2)
