@@ -114,10 +114,9 @@ class AccountWatcher(threading.Thread):
         """Write a line for each message that was judged or learned, and count it."""
         name, ms = self.name, milliseconds(seconds)
         for one in report.judged:
-            place, p = one.moved_to, one.probability
-            shown = None if p is None else round(p, 6)
+            p = None if one.probability is None else round(one.probability, 6)
             self._log.answered(
-                account=name, verdict=one.label, probability=shown, moved=place, ms=ms
+                account=name, verdict=one.label, probability=p, moved=one.moved_to, ms=ms
             )
             self._tally.add(one.label if one.label in VERDICTS else "unsure")
         for one in report.learned:
