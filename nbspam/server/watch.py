@@ -136,10 +136,7 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
     """
     tally, asked = AccountTally(), threading.Event()
     watchers: list[AccountWatcher] = []
-    before = {
-        each: signal.signal(each, lambda *_: asked.set())
-        for each in (signal.SIGTERM, signal.SIGINT)
-    }
+    before = {s: signal.signal(s, lambda *_: asked.set()) for s in (signal.SIGTERM, signal.SIGINT)}
     try:
         with _metrics_served(metrics, tally):
             for one in accounts:

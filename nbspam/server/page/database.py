@@ -19,6 +19,7 @@ from nbspam.verdicts import Evidence
 
 N_REASONS = 3  # tokens that are shown in a list of messages
 _GROWN = 1.1  # times as much learned as before: verdicts are new, ever more rarely
+_KEPT = 90 * 86_400  # seconds for messages that have gone; the course shows a month
 _WAIT = 10.0  # seconds for another worker that writes
 _DISK_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _VERSION = 1
@@ -207,6 +208,10 @@ class Database:
             connection.executemany("INSERT INTO here VALUES (?)", ((key,) for key in keys))
             here = "key IN (SELECT key FROM here)"
             connection.execute(f"UPDATE seen SET is_here = {here} WHERE is_here != ({here})")
+            connection.execute(
+                f"DELETE FROM seen WHERE NOT is_here AND {_LAST} IS NULL"
+                f" AND judged < (SELECT max(judged) FROM seen) - {_KEPT}"
+            )
             found = connection.execute(
                 "SELECT key FROM seen WHERE is_here AND (judged >= :moment"
                 f" AND :now BETWEEN learned / {_GROWN} AND learned * {_GROWN} OR {_LAST})",
@@ -231,7 +236,10 @@ class Database:
             f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
             *values,
         )
-        return [_seen(row) for row in found]
+        return [
+            SeenMessage(*row)._replace(reasons=tuple(map(tuple, json.loads(row[7]))))
+            for row in found
+        ]
 
     def count(self, wanted: MessageFilter) -> int:
         """Return the number of wanted messages."""
@@ -327,8 +335,3 @@ def _condition(wanted: MessageFilter) -> tuple[str, Sequence[str]]:
     labels = [wanted.label] if wanted.label else []
     parts = ["is_here", *["instr(folded, ?)"] * len(words), *["seen.label = ?"] * len(labels)]
     return " AND ".join(parts), [*words, *labels]
-
-
-def _seen(row: Sequence[Any]) -> SeenMessage:
-    seen = SeenMessage(*row)
-    return seen._replace(reasons=tuple((token, nats) for token, nats in json.loads(row[7])))

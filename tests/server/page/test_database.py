@@ -89,8 +89,12 @@ def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(
     assert keys(database) == ["b"]
     assert database.judged_since(15.0, 0.0, {"a", "b", "c"}) == {"b"}
     assert sorted(keys(database)) == ["a", "b"]
+    database.tell("a", "spam", None, 21.0)
     assert database.judged_since(0.0, 0.0, set()) == set()
     assert keys(database) == []
+    database.note([seen("c", judged=21.0 + 90 * 86_400)])  # long after
+    database.judged_since(0.0, 0.0, {"c"})
+    assert [database.find(key) is not None for key in "abc"] == [True, False, True]
 
 
 # ---- what people said ----
