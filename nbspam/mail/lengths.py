@@ -95,16 +95,18 @@ def with_results(text: bytes) -> bytes:
 
 
 def _computed(match: re.Match[bytes]) -> bytes:
-    """Return the result of a call without calls in it, or the call."""
+    """Return the result of a call without calls in it, or the call; see `_sum` for units."""
     before = match.string[max(match.start() - 1, 0) : match.start()]
-    if len(match[2]) > _MAX_FORMULA or (match[1] is None and before[-1:].isalnum()):
+    if len(match[2]) > _MAX_FORMULA or (match[1] is None and before.isalnum()):
         return match[0]  # of another function
     results = [_sum(each) for each in match[2].split(b",")]
     known = [each for each in results if each is not None]
-    if len(known) < len(results) or not known:
+    if len(known) < len(results):
         return match[0]
     units = {unit for _, unit in known if unit}
     numbers = [number for number, _ in known]
+    if len(units) > 1:
+        numbers = [read_pixels(b"%f%b" % each) or 0.0 for each in known]
     if match[1] == b"clamp" and len(numbers) == 3:
         numbers = [max(numbers[0], min(numbers[1:]))]
     result = max(numbers) if match[1] == b"max" else min(numbers)
