@@ -1,6 +1,7 @@
 """Which parts of a message are read, wherever they stand, and which a reader is shown."""
 
 import base64
+import re
 from binascii import b2a_uu
 from collections import defaultdict
 
@@ -400,6 +401,8 @@ def test_a_sample_has_whole_words_of_the_beginning_the_middle_and_the_end():
     assert set(found) <= set(WORDS.split())
     assert numbers == sorted(numbers)
     assert numbers[:2000] == list(range(2000))
+    tags = "".join(f"<i id={n:070}>{'日本語' * 30}" for n in range(3_000)).encode()
+    assert set(re.sub(r"<[^<>\n]*", "", sampled(tags, 100_000, True).decode())) == set("\n>日本語")
     assert numbers[-2000:] == list(range(98_000, 100_000))
     assert {number // 10_000 for number in numbers} == set(range(10))
     in_lines = sampled(WORDS.replace(b" ", b"\n"), 100_000).split()

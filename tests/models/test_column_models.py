@@ -139,8 +139,9 @@ def test_without_smoothing_a_zero_count_makes_a_class_impossible():
     both = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0], [0]], [0, 0, 1])
     assert both.predict_proba([[1]])[0] == pytest.approx([2 / 3, 1 / 3])
     # If all values of a column were missing, each value is equally likely.
-    none = CategoricalNB(levels=[4], estimate="mle").fit([[np.nan], [np.nan]], [0, 1])
-    assert np.exp(none.predict_joint_log_proba([[3]])[0]) == pytest.approx([1 / 8, 1 / 8])
+    for Class, share in ((CategoricalNB, 1 / 8), (SPODE, 1 / 4)):
+        none = Class(levels=[4], estimate="mle").fit([[np.nan], [np.nan]], [0, 1])
+        assert np.exp(none.predict_joint_log_proba([[3]])[0]) == pytest.approx([share, share])
 
 
 def test_aode_agrees_with_section_7_5():
