@@ -177,7 +177,6 @@ def test_the_names_in_an_archive(data, is_encrypted):
         b"Rar!\x1a\7\0" + rar4(b"a")[7:] * 600,
         b"Rar!\x1a\7\1\0" + rar5(b"a")[8:] * 600,
     ],
-    ids=["zip", "rar4", "rar5"],
 )
 def test_of_very_many_names_the_first_are_read(data):
     assert len(read_archive(data).names) == attachments.MAX_MEMBERS == 500

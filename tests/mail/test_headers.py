@@ -143,11 +143,7 @@ def test_headers_written_by_the_standard_library_are_read(charset, text):
         (b"a/b; filename=plain; filename*=utf-8''caf%C3%A9", "filename", "café"),
         (b"a/b; filename*0=ab; filename*1=cd", "filename", "abcd"),
         (b"a/b; filename*1=cd; filename*0=ab", "filename", "abcd"),
-        (
-            b"a/b; filename*0*=utf-8''%e4%bd; filename*1*=%a0; filename*2=\"%41\"",
-            "filename",
-            "你%41",
-        ),
+        (b"a/b; name*0*=utf-8''%e4%bd; name*1*=%a0; name*2=\"%41\"", "name", "你%41"),
         (b"a/b; filename*0*=utf-8''a%2; filename*1*=0b", "filename", "a%20b"),
         (b"a/b; filename*=no-charset", "filename", "no-charset"),
         (b"a/b; filename*9999999=a; filename*=b", "filename", "b"),
