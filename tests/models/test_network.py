@@ -426,9 +426,12 @@ def test_the_tree_start_is_the_most_likely_tree(seed):
     ]
     best = min(scores.total(g) for g in graphs if sorted(map(len, g)) == [0, 1, 2, 2])
     assert scores.total(under) == pytest.approx(best)
-    assert structure.tree_start(structure.FamilyScores(np.zeros((2, 1), int), (2,)), target=0) == (
-        (),
-    )
+    alone = structure.FamilyScores(np.zeros((2, 1), int), (2,))
+    assert structure.tree_start(alone, target=0) == ((),)
+    # With one parent for each, the class, it is naive.
+    models = (BayesianNetwork(climb=False, max_parents=n) for n in (1, 2))
+    fitted = [model.fit(codes[:, :3] > 0, codes[:, 3]) for model in models]
+    assert [max(map(len, model.parents_)) for model in fitted] == [1, 2]
 
 
 # --- inference ---------------------------------------------------------------------------
