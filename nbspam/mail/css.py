@@ -386,11 +386,6 @@ def _inset(value: bytes) -> Declared:
     }
 
 
-def _is_moved_away(value: bytes) -> bool:
-    """Return whether a translation moves text out of sight to the left or above."""
-    return any(lengths.far(each) == lengths.LEFT for each in value.split()[:2])
-
-
 def _masks(value: bytes) -> bool:
     """Return whether a mask lets nothing through: a gradient without an opaque colour."""
     if b"gradient(" not in value:
@@ -484,13 +479,15 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"background": _background,
     b"background-color": _one("ground", read_colour),
     b"background-image": _one("image", _has_image),
+    b"background-clip": _one("fills", lambda value: value == b"text"),
+    b"-webkit-background-clip": _one("fills", lambda value: value == b"text"),
     b"font-size": _one("size", _size),
     b"font": _font,
     b"zoom": _one("zoom", _zoom),
     b"opacity": _one("opacity", lengths.read_share),
     b"filter": _one("filter", _filter),
     b"-ms-filter": _one("filter", _filter),
-    b"translate": _one("translate", _is_moved_away),
+    b"translate": _one("translate", lengths.is_moved_away),
     b"mask": _one("hides", _masks),
     b"mask-image": _one("hides", _masks),
     b"-webkit-mask": _one("hides", _masks),

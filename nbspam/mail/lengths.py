@@ -165,10 +165,9 @@ def is_clipped_to_shape(value: bytes) -> bool:
         return False
     numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(call[2])]
     if call[1] == b"inset" and b"%" in call[2] and 1 <= len(numbers) <= 4:
-        top, right, bottom, left = (
-            (numbers * 4)[:4] if len(numbers) < 3 else [*numbers, numbers[1]][:4]
-        )
-        return max(top + bottom, left + right) >= VIEW
+        for i in range(len(numbers), 4):  # a side that is not stated is like the one opposite
+            numbers.append(numbers[max(i - 2, 0)])
+        return max(numbers[0] + numbers[2], numbers[1] + numbers[3]) >= VIEW
     if call[1] in (b"circle", b"ellipse"):
         return bool(numbers) and min(numbers[: 1 + (call[1] == b"ellipse")]) < READABLE / 2
     return call[1] == b"polygon" and bool(numbers) and max(numbers) < READABLE
@@ -182,17 +181,20 @@ def is_transformed_away(value: bytes) -> bool:
             sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
             hides = any(abs(size) < _MIN_SCALE for size in sizes)
         elif name in (b"rotatex", b"rotatey") and b"deg" in arguments:  # seen from its edge
-            hides = (
-                abs(cos(radians(read_pixels(arguments.partition(b"deg")[0].strip()) or 0.0)))
-                < _MIN_SCALE
-            )
+            hides = abs(cos(radians(read_pixels(arguments.strip(b" deg")) or 0.0))) < _MIN_SCALE
         elif name == b"matrix" and len(numbers) == 6:
             hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
         else:
-            hides = name.startswith(b"translate") and any(n <= FAR for n in numbers)
+            hides = name.startswith(b"translate") and is_moved_away(arguments)
         if hides:
             return True
     return False
+
+
+def is_moved_away(value: bytes) -> bool:
+    """Return whether a translation moves text out of sight; percentages are of its own box."""
+    moves = _NUMBERS.findall(value)[:2]
+    return any((read_pixels(n) or 0.0) <= (-VIEW if n.endswith(b"%") else FAR) for n in moves)
 
 
 def is_scaled_away(value: bytes) -> bool:

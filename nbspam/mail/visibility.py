@@ -184,6 +184,8 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     declared = dict(items)
     value = declared.get
     color = value("text-fill") or value("color")
+    if value("fills") and value("image"):  # letters have the colours of the image
+        color = css.UNKNOWN
     ground = value("ground")
     if ground is not None and ground.alpha == 0:
         ground = None
