@@ -93,15 +93,12 @@ def test_a_block_can_be_hidden(attributes):
         "style='color:#nonsense'",
         "style='opacity:.19'",
         "style='font-size:4px;zoom:2'",
-        "style='height:0'",
         "style='clip:rect(0,0,0,0)'",  # of a box that is not taken out of its place
-        "style='left:-9999px'",
-        "style='margin:-10px'",
+        "style='height:0;left:-9999px;margin:-10px'",
         "style='position:absolute;left:-10%'",
         "style='margin:0 0 0 -9999px 0'",
         "style='transform:matrix(1,0,0,1,0,0)'",
-        "style='font-size:6px'",
-        "style='height:0;overflow:visible'",
+        "style='font-size:6px;height:0;overflow:visible'",
         "title='style=display:none'",
         "color=white",  # an attribute of <font> only
         "style='position:absolute;inset:0;clip:auto;clip-path:none;scale:none'",
