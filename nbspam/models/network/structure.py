@@ -309,6 +309,7 @@ class _Climber:
         self.most = [0 if node in roots else most for node in range(len(start))]
         self.most_cells = _MANY_CELLS if max_parents is None else MAX_CELLS
         self.arrows = arrows_of(start)
+        self._reach = _reach(self.arrows)
         # [parent, child]: the gain of adding the arrow, or removing it if it exists, nats.
         self._toggle: Floats = np.zeros(self.arrows.shape)
         for child in tracked(range(len(start)), "columns"):
@@ -317,38 +318,37 @@ class _Climber:
     def _update_gains(self, child: int) -> None:
         """Compute the gain of adding or removing each arrow to this child."""
         its_parents = tuple(np.flatnonzero(self.arrows[:, child]).tolist())
-        now = self.scores.family(child, its_parents)
+        now, sizes = self.scores.family(child, its_parents), self.scores.cardinality
+        n_cells = prod(sizes[node] for node in (child, *its_parents))
+        may_have_more = len(its_parents) < self.most[child]
         for node in range(len(self.arrows)):
             if node == child:
                 gain = -np.inf
             elif node in its_parents:
                 without = tuple(p for p in its_parents if p != node)
                 gain = now - self.scores.family(child, without) + _SIMPLER
-            elif len(its_parents) < self.most[child] and self._fits(node, child, its_parents):
+            elif may_have_more and n_cells * sizes[node] <= self.most_cells:
                 more = tuple(sorted((*its_parents, node)))
                 gain = now - self.scores.family(child, more) - _SIMPLER
             else:
                 gain = -np.inf
             self._toggle[node, child] = gain
 
-    def _fits(self, node: int, child: int, its_parents: tuple[int, ...]) -> bool:
-        family = (node, child, *its_parents)
-        return prod(self.scores.cardinality[n] for n in family) <= self.most_cells
-
     def best_change(self, tabu: set[bytes]) -> ArrowChange | None:
         """Return the allowed change with the highest gain, even below 0; None if none is.
 
         tabu: structures, as bytes of their arrows, that must not be visited.
         """
-        reach = _reach(self.arrows)
-        arrows, toggle = self.arrows, self._toggle
+        arrows, reach, toggle = self.arrows, self._reach, self._toggle
         # An arrow may be added unless a path leads from the child to the parent.
         add = np.where(arrows | reach.T, -np.inf, toggle)
         remove = np.where(arrows, toggle, -np.inf)
         # It may be reversed unless another path leads from the parent to the child, that
         # is, a path whose first step goes to another child of the parent.
-        detour = (arrows.astype(np.float32) @ reach.astype(np.float32)) > arrows
-        reverse = np.where(arrows & ~detour, toggle + toggle.T, -np.inf)
+        parents, children = np.nonzero(arrows)
+        is_only = (arrows[parents] & reach.T[children]).sum(axis=1) == 1
+        reverse = np.full(arrows.shape, -np.inf)
+        reverse[arrows] = np.where(is_only, (toggle + toggle.T)[arrows], -np.inf)
         gains = np.stack([add, remove, reverse])
         # Among this many changes, one leads to a structure that is not tabu.
         most = min(len(tabu) + 1, gains.size)
@@ -373,6 +373,10 @@ class _Climber:
     def make(self, change: ArrowChange) -> None:
         """Apply a change."""
         self.arrows = self._after(change)
+        if change.what == "add":  # from what reaches the parent to what the child reaches
+            self._reach |= self._reach[:, [change.parent]] & self._reach[change.child]
+        else:
+            self._reach = _reach(self.arrows)
         self._update_gains(change.child)
         if change.what == "reverse":
             self._update_gains(change.parent)
