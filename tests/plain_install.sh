@@ -1,12 +1,16 @@
 #!/bin/sh
-# Check that an installation without development tools, as users have it, works.
+# Check that an installation without development tools, as users have it, works: on the lowest
+# supported Python with the lowest versions that pyproject.toml promises.
 # usage: plain_install.sh PYTHON
 set -eu
 work=$(mktemp -d)
 mails=$PWD/corpora/mail
 trap 'rm -rf "$work"' EXIT
 "$1" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet .
+if "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then
+    sed -n '/^dependencies/,/^]/s/^ *"\(.*\)>=\(.*\)",$/\1==\2/p' pyproject.toml
+fi >"$work/lowest"
+"$work/venv/bin/python" -m pip install --quiet --constraint "$work/lowest" .
 cd "$work"
 "$work/venv/bin/nbspam" --help >/dev/null
 "$work/venv/bin/nbspam" --version

@@ -35,7 +35,7 @@ _AUTO, ESTIMATED = "auto", "estimated"
 # click refuses a word that does not fit: `--alpha x: not a number from 0 up; give one`.
 
 
-class Value(click.ParamType[object]):
+class Value(click.ParamType):  # type: ignore[type-arg]  # click 8.4 made it generic
     """A type made of a function that reads one word, or raises ValueError."""
 
     def __init__(self, name: str, read: Callable[[str], object], wrong: str) -> None:

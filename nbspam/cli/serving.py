@@ -42,7 +42,7 @@ TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
 
 
-class Mode(click.ParamType[int]):
+class Mode(click.ParamType):  # type: ignore[type-arg]  # as in options.py
     """The mode of a file, in octal."""
 
     name = "mode"
