@@ -8,7 +8,7 @@ mails=$PWD/corpora/mail
 trap 'rm -rf "$work"' EXIT
 "$1" -m venv "$work/venv"
 if "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then
-    sed -n '/^dependencies/,/^]/s/^ *"\(.*\)>=\(.*\)",$/\1==\2/p' pyproject.toml
+    sed -n '/^dependencies/,/^]/s/^ *"\(.*\)>=\(.*\)",.*/\1==\2/p' pyproject.toml
 fi >"$work/lowest"
 "$work/venv/bin/python" -m pip install --quiet --constraint "$work/lowest" .
 cd "$work"

@@ -461,7 +461,7 @@ def test_a_model_that_is_not_there_is_asked_about_at_a_terminal(
     found, _, err = nbspam("serve", "-m", tmp_path / "typo", "--web", "0", stdin=answer)
 
     assert found == status
-    assert err.startswith(f"{tmp_path}/typo: no such model; begin a new one? [y/N]: ")
+    assert err.startswith(f"{tmp_path}/typo: no such model; begin a new one? [y/N]:")
     assert ("/?token=" in err) == (status == 0)
     assert not (tmp_path / "typo").exists()
 
