@@ -56,8 +56,7 @@ def test_a_man_page_has_every_option(name):
     for option in options(name):
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", page.replace("\\-", "-")), option
     sections = ", ".join(re.findall(r"^\.SH (.*)$", page, re.MULTILINE))
-    usual = "NAME, SYNOPSIS, DESCRIPTION, EXAMPLES, OPTIONS, EXIT STATUS, SEE ALSO"
-    assert sections == usual
+    assert sections == "NAME, SYNOPSIS, DESCRIPTION, EXAMPLES, OPTIONS, EXIT STATUS, SEE ALSO"
     examples = re.split(r"^\.SH .*\n", page, flags=re.MULTILINE)[4]
     assert all("nbspam " in line for line in re.findall(r"^[^.].*", examples, re.MULTILINE))
 
@@ -95,6 +94,7 @@ EXPECTED = [
     ("train --preset ", {"mail", "text", "tutorial"}),
     ("train mails/ --weighting un", {"unit-length"}),
     ("classify --exit", {"--exit-code"}),
+    ("share sn", {"snapshot"}),
     ("classify -q --fp", {"--fp-cost"}),
     ("eval --cv ", set()),
     ("eval --plot mai", {"mails"}),
@@ -148,9 +148,7 @@ def test_fish_completes(mails, monkeypatch, tmp_path, line, found):
     done = subprocess.run(["fish", "-c", script], capture_output=True, check=True)
 
     shown = {row.split("\t")[0].rstrip("/") for row in done.stdout.decode().splitlines()}
-    if line == "":
-        found = set(COMMANDS)  # fish shows options after a hyphen only
-    assert shown == found
+    assert shown == (found if line else set(COMMANDS))  # fish shows options after a hyphen only
 
 
 ZSH_LINES = [
@@ -163,6 +161,7 @@ ZSH_LINES = [
     ("train --preset tu", "train --preset tutorial"),
     ("classify --exit", "classify --exit-code"),
     ("classify mai", "classify mails"),
+    ("share sn", "share snapshot"),
     ("eval --plot mai", "eval --plot mails"),
     ("table tra", "table train"),
     ("table train --discretise wi", "table train --discretise width"),

@@ -63,6 +63,12 @@ def options(command: click.Command) -> list[Known]:
     return known
 
 
+def actions(command: click.Command) -> str:
+    """Return the words that the argument of a command can be, or nothing."""
+    kinds = [each.type for each in command.params if isinstance(each, click.Argument)]
+    return " ".join(w for kind in kinds if isinstance(kind, click.Choice) for w in kind.choices)
+
+
 def names_of(known: Known) -> list[str]:
     """Return all names of an option."""
     return [*known.short, *known.long]
@@ -110,6 +116,8 @@ def bash() -> str:
         known = options(command)
         words = " ".join(each for option in known for each in names_of(option))
         all_options.append(f'            "{name}"/-*) words="{words}" ;;')
+        if actions(command):
+            all_options.append(f'            "{name}"/*) words="{actions(command)}" ;;')
         for option in known:
             pattern = "|".join(f'"{name} {each}"' for each in names_of(option))
             if option.choices:
@@ -183,6 +191,8 @@ def zsh() -> str:
         lines = [f'        "{name}")', "          _arguments -s \\"]
         lines += [f"            {spec} \\" for each in options(command) for spec in _specs(each)]
         what = ["'*:file:_files'"]
+        if actions(command):
+            what.insert(0, f"'1:action:({actions(command)})' \\")
         if name == "help":
             within = f"{{ [[ $words[2] == table ]] && compadd {' '.join(TABLE_COMMANDS)} }}"
             what = [f"'1:command:({' '.join(COMMANDS)})' \\", f"'2:command:{within}'"]
@@ -238,6 +248,8 @@ def fish() -> str:
         here = f"complete -c nbspam -n '{within}; and {seen} {own}'"
         if name == "help":
             lines.append(f"{here} -f -a '{' '.join(COMMANDS)}'")
+        elif actions(command):
+            lines.append(f"{here} -a '{actions(command)}'")
         for each in options(command):
             spelt = [f"-s {n[1:]}" for n in each.short] + [f"-l {n[2:]}" for n in each.long]
             value = ""

@@ -627,6 +627,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from merge' -s v -l verbose -d 'Say on standard error which model is used, how much was read, and how long it took'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from merge' -l no-config -d 'Do not read the configuration file'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from merge' -s h -l help -d 'Show this message and exit'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from share' -a 'status snapshot join'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from share' -s m -l model-file -r -d 'The model file'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from share' -l share -x -d 'Share lessons through the log at redis://[USER@]HOST[:PORT]/KEY (rediss:// with TLS) or postgresql://[USER@]HOST[:PORT]/DATABASE/TABLE'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from share' -l share-password-command -x -d 'Take the password of the log from the output of COMMAND'
