@@ -506,12 +506,12 @@ def _ray(jobs: int) -> Iterator[_Pool]:
 
 
 def _imported(module: str, engine: str, package: str) -> Any:
-    """Return a module; raises NbspamError.  package: what users install to have it."""
+    """Return a module; raises UsageError.  package: what users install to have it."""
     try:
         return import_module(module)
     except ImportError:
-        raise NbspamError(
-            f"--engine {engine}: {module} is not installed; run `pip install '{package}'`"
+        raise UsageError(
+            f"--engine {engine}: needs {module}; install it with: pip install '{package}'"
         ) from None
 
 

@@ -258,8 +258,8 @@ def test_a_missing_package_is_named(engine, module, package, nbspam, folder, mod
     if engine == "dask":
         pytest.importorskip("dask", reason="dask is not installed (nbspam[cluster])")
     monkeypatch.setitem(sys.modules, module, None)
-    said = f"--engine {engine}: {module} is not installed; run `pip install '{package}'`"
-    assert complains(nbspam("train", folder, "--engine", engine), 1, said)
+    said = f"--engine {engine}: needs {module}; install it with: pip install '{package}'"
+    assert complains(nbspam("train", folder, "--engine", engine), 2, said)
 
 
 def test_files_that_cannot_be_read_are_skipped_with_the_same_words(tmp_path):

@@ -72,8 +72,8 @@ def check_picture_path(path: str) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise UsageError(
-            f"--plot {path}: matplotlib is not installed; install nbspam[plot], or give a name"
-            " in .svg, or -"
+            f"--plot {path}: needs matplotlib; install it with: pip install 'nbspam[plot]', or"
+            " give a name in .svg, or -"
         ) from None
 
 

@@ -404,7 +404,7 @@ def test_without_matplotlib_png_is_refused_and_svg_is_not(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    said = "matplotlib is not installed; install nbspam[plot], or give a name in .svg, or -"
+    said = "matplotlib; install it with: pip install 'nbspam[plot]', or give a name in .svg, or -"
     assert complains(nbspam("eval", folder, "--plot", "a.png"), 2, said)
     assert nbspam("eval", folder, "--plot", "-")[0] == 0
     assert nbspam("eval", folder, "--plot", "a.svg") == nbspam("eval", folder)
