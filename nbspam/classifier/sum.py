@@ -101,13 +101,12 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
 def estimator_of(table: CountTable, settings: Settings) -> Any:
     """Return the estimator that the settings name, with the counts of a table."""
     counts, rarity = table.feature_count.T, _rarity(table, settings)
-    prior = settings.class_prior
     return estimator_class(settings.model).from_counts(
         table.class_count,
         counts if rarity is None else counts * rarity,
         np.array(table.classes),
         alpha=settings.alpha,
-        class_prior=prior if isinstance(prior, str) else np.array(prior),
+        class_prior=settings.class_prior,
         **settings.parameters,
     )
 

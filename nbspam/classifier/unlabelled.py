@@ -189,10 +189,8 @@ def _fit(
 
 
 def _untrained(settings: Settings) -> Any:
-    prior = settings.class_prior
-    class_prior = prior if isinstance(prior, str) else np.array(prior)
-    parameters = {"alpha": settings.alpha, "class_prior": class_prior, **settings.parameters}
-    return estimator_class(settings.model)(**parameters)
+    prior = {"alpha": settings.alpha, "class_prior": settings.class_prior}
+    return estimator_class(settings.model)(**prior, **settings.parameters)
 
 
 def _without_labels(items: Iterable[Item]) -> Iterator[Item]:

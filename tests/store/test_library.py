@@ -237,6 +237,7 @@ def test_what_makes_no_sense_is_refused(stored):
     melons = nbspam.train(MELONS, target="好瓜")
     for call, error, why in (
         (lambda: nbspam.train([("a", "x"), ("b", "x")]), NotTrainedError, "only one class"),
+        (lambda: nbspam.train(PAIRS, class_prior={"help": 1}), UsageError, "uniform, or numbers"),
         (lambda: nbspam.train(PAIRS, weightin=1), UsageError, "did you mean weighting"),
         (lambda: nbspam.train(PAIRS, bogus=1), UsageError, "no option 'bogus'; they are those"),
         (lambda: nbspam.train(PAIRS, structure={}), UsageError, "give target too"),
