@@ -240,8 +240,7 @@ def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
         how = "" if sample.n_learned == sample.n_there else ", evenly by date"
         of = f"{sample.n_learned:,} of {amount_text(sample.n_there, 'messages')}"
         click.echo(f"learned {of} in {places} as {sample.label}{how}")
-    junk = survey.of_use("junk")
-    if junk is not None and junk.n_unread:
+    if (junk := survey.of_use("junk")) and junk.n_unread:
         click.echo(
             f"{junk.n_unread:,} of {junk.n_messages:,} in {printable(junk.name)} were never"
             " opened: they count as spam only because they lie there"

@@ -102,12 +102,10 @@ class Supervisor:
             self.tick()
         notify("STOPPING=1")
 
-    def start(self, row: int | None = None) -> None:
+    def start(self) -> None:
         """Start a worker, later if the system allows no process now."""
         taken = {each.row for each in (*self.workers.values(), *self.leaving.values())}
-        taken |= self.waiting.keys()
-        if row is None:
-            row = next(r for r in range(1, self.rows + 1) if r not in taken)
+        row = next(r for r in range(1, self.rows + 1) if r not in taken | self.waiting.keys())
         work = partial(run_worker, self.service, self.model, row, self.pid)
         pid, now = _child(self.service.log, "a worker fails", work), time.monotonic()
         if pid is None:
@@ -156,7 +154,7 @@ class Supervisor:
             self.renew()
         for row in [row for row, when in self.waiting.items() if when <= now]:
             del self.waiting[row]
-            self.start(row)
+            self.start()
         self.announce()
         stuck = [worker for worker in self.workers.values() if self.is_stuck(worker, now)]
         for worker in stuck:
