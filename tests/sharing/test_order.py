@@ -31,48 +31,25 @@ def teach(host, n=0, *, copy=0, label="ham", day=0, told=False):
     return host, ("teach", n, copy, label, day, told)
 
 
+SENT, READ = ("send",), ("receive",)
 CASES = {
     "two lessons wait when another copy arrives": [
-        teach(1, label="spam"),
-        teach(0, copy=1, label="spam"),
-        teach(1),
+        *(teach(1, label="spam"), teach(0, copy=1, label="spam"), teach(1))
     ],
     "a clock is behind": [teach(0, 1, label="spam", day=2), teach(0, 2)],
-    "another copy is first in the log": [
-        teach(2, copy=1),
-        teach(1),
-        (1, ("send",)),
-        (2, ("receive",)),
-    ],
+    "another copy is first in the log": [teach(2, copy=1), teach(1), (1, SENT), (2, READ)],
     "another copy arrives, an older one, while a lesson waits": [
-        teach(0, label="spam"),
-        (0, ("send",)),
-        teach(1, copy=1, label="spam", day=-1),
-        (1, ("receive",)),
+        *(teach(0, label="spam"), (0, SENT), teach(1, copy=1, label="spam", day=-1), (1, READ))
     ],
-    "a person has told it elsewhere": [
-        teach(1, told=True),
-        teach(0),
-        (1, ("send",)),
-        (0, ("receive",)),
-    ],
+    "a person has told it elsewhere": [teach(1, told=True), teach(0), (1, SENT), (0, READ)],
     "a person has told it elsewhere, and it is moved here": [
-        teach(0, told=True),
-        (0, ("send",)),
-        teach(2, label="spam"),
-        (2, ("receive",)),
+        *(teach(0, told=True), (0, SENT), teach(2, label="spam"), (2, READ))
     ],
     "two copies of one host follow another message": [
-        teach(0, 4, day=-1),
-        teach(1, 1),
-        teach(0, 1, copy=1),
+        *(teach(0, 4, day=-1), teach(1, 1), teach(0, 1, copy=1))
     ],
     "it was taken back before it was sent": [
-        teach(0),
-        (0, ("send",)),
-        teach(0, 1),
-        teach(2, day=1),
-        teach(2, label=None),
+        *(teach(0), (0, SENT), teach(0, 1), teach(2, day=1), teach(2, label=None))
     ],
 }
 
@@ -175,31 +152,38 @@ def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypa
     assert host.opened("").filed(message(1)) == NOT_FILED
 
 
-def test_a_token_of_a_record_is_bounded_and_occurs(tmp_path):
+def test_a_record_that_no_host_writes_is_refused(tmp_path):
     host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     host.sharer.exchange()
     lesson = decode_lesson(host.log.records[0])
     change, new = lesson.change, lesson.change.new.packed()
+    document = change.document
 
     def decoded(change):
         return decode_lesson(encode_lesson(lesson[:5], encode_record(change)))
 
     def with_last_token_of(size):
         added = size - int(new.offsets[-1] - new.offsets[-2])
-        offsets = np.append(new.offsets[:-1], new.offsets[-1] + added)
-        return replace(
-            new, blob=np.append(new.blob, np.full(added, 120, np.uint8)), offsets=offsets
-        )
+        blob, offsets = np.append(new.blob, np.full(added, 120, np.uint8)), new.offsets.copy()
+        offsets[-1] += added
+        return {"new": replace(new, blob=blob, offsets=offsets)}
 
-    assert len(decoded(change._replace(new=with_last_token_of(1 << 16))).change.new) == len(new)
+    long_token = with_last_token_of(1 << 16)
+    assert len(decoded(change._replace(**long_token)).change.new) == len(new)
     counts = np.array([0] + [1] * (len(new) - 1))
-    for wrong in (
-        change._replace(new=with_last_token_of((1 << 16) + 1)),
-        change._replace(document=change.document._replace(counts=counts)),
+    for wrong, words in (
+        ({"after": ""}, "a class has no name"),
+        ({"after": "x" * 201}, "a class has no name"),
+        ({"before": "a\nb"}, "a class has no name"),
+        ({"new": new.take(np.arange(len(new) - 1))}, "a token has no text"),
+        ({"document": document._replace(tokens=document.tokens[::-1])}, "out of order"),
+        ({"new": replace(new, groups=new.groups + 1)}, "a token is of another group"),
+        (with_last_token_of((1 << 16) + 1), "a token is too long, or never occurs"),
+        ({"document": document._replace(counts=counts)}, "a token is too long, or never occurs"),
     ):
-        with pytest.raises(ForeignRecordError, match="a token is too long, or never occurs"):
-            decoded(wrong)
+        with pytest.raises(ForeignRecordError, match=words):
+            decoded(change._replace(**wrong))
 
 
 def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
