@@ -149,6 +149,7 @@ REFUSED = {
         ("learnt/arrows_", one((0, 20), 1), "arrows_: the class has parents"),
         ("learnt/arrows_", one(([0, 1], [1, 0]), 1), "arrows_: a cycle"),
         ("learnt/rows_", one((0, 0), 2), "rows_: out of range"),
+        ("learnt/rows_", one((0, -1), -1), "rows_: out of range"),
         ("learnt/levels_", one(0, 3), "levels_"),
         ("parameters/start", "leaf", "parameters: start"),
         ("parameters/levels", [2], "parameters: levels"),
