@@ -224,7 +224,7 @@ class Supervisor:
         notify("RELOADING=1")
         try:
             self.service, self.model, self.n_workers = self.reread()
-        except NbspamError as error:
+        except (NbspamError, OSError, MemoryError) as error:
             self.service.log.failed("the options as they were stay", error)
             notify("READY=1")
         else:

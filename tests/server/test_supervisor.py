@@ -205,6 +205,11 @@ def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):
     assert sorted(found.leaving) == new
     assert len(found.workers) == 2
 
+    found.leaving, found.renews, found.reread = {}, True, raising(MemoryError)
+    last = list(found.workers)
+    found.tick()
+    assert (list(found.workers), found.leaving) == (last, {})
+
 
 def test_who_does_not_end_in_time_is_killed(lives):
     found, sent = lives
