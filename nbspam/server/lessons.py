@@ -160,6 +160,7 @@ class Teacher:
         self._waits_for_log = waits_for_log
         self._newly_sent = newly_sent
         self._threads = ThreadPoolExecutor(_TEACHERS, thread_name_prefix="teacher")
+        self._threads.submit(int)  # begins one now, which learns even if no other can begin
         self._lock = Lock()  # of the queues
         self._queues: dict[str, list[WaitingLesson]] = {}  # of the models that have a thread
         self.n_waiting = 0
@@ -188,7 +189,8 @@ class Teacher:
             has_thread = waiting.user in self._queues
             self._queues.setdefault(waiting.user, []).append(waiting)
         if not has_thread:
-            self._threads.submit(self._work, waiting.user)
+            with suppress(RuntimeError):  # no other thread can begin: one that runs takes it
+                self._threads.submit(self._work, waiting.user)
         return waiting.done
 
     def end(self) -> None:

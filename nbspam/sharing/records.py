@@ -92,9 +92,7 @@ def decode_lesson(record: bytes) -> SharedLesson:
     try:
         values: dict[str, Any] = json.loads(head[len(_MAGIC) :])
         version, number = values["version"], values["number"]
-        origin, host, user, settings = (
-            values[name] for name in ("origin", "host", "user", "settings")
-        )
+        origin, host, user, settings = (values[n] for n in ("origin", "host", "user", "settings"))
         texts = (version, origin, host, user, settings)
         if type(number) is not int or not all(isinstance(text, str) for text in texts):
             raise ValueError("values of another kind")

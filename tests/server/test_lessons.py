@@ -118,13 +118,19 @@ async def test_a_disk_that_fails_fails_each_lesson_of_the_group_once(own_model, 
     assert len(calls) <= 2
 
 
+@pytest.mark.parametrize("n_threads", [1, 8])
 @pytest.mark.usefixtures("quick_disk")
-async def test_lessons_of_several_users_are_learned_in_their_order(own_model, tmp_path):
+async def test_lessons_of_several_users_are_learned_in_their_order(
+    own_model, tmp_path, monkeypatch, n_threads
+):
     users = str(tmp_path / "users")
     models = Held(str(own_model), users)
     labels = ["spam", "ham", None, "spam", "ham"]
     lessons = [(message(1), label, f"user{k}") for label in labels for k in range(12)]
-    found = await taught(Teacher(models, True), models, *lessons)
+    teacher = Teacher(models, True)
+    if n_threads == 1:  # it has begun, and the system allows no other
+        monkeypatch.setattr(Thread, "start", raising(RuntimeError("can't start new thread")))
+    found = await taught(teacher, models, *lessons)
 
     assert [each.learned + each.moved + each.unlearned for each in found] == [1] * len(lessons)
     opened = TaughtModels(str(own_model), users)
