@@ -30,13 +30,17 @@ Result = TypeVar("Result")
 # Chunks per worker that may be computed ahead of an earlier one that takes longer.
 _AHEAD = 4
 PROTOCOL = 5  # of pickle
+_SHARE = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds of every so many, or "max"
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many cores this process may use, at most as its container has time for."""
+    has_mask = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_mask else os.cpu_count() or 1
+    with suppress(OSError, ValueError), open(_SHARE) as file:
+        share, period = map(int, file.read().split())
+        return min(cores, -(-share // period))
+    return cores
 
 
 def ordered_map(

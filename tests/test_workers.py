@@ -159,8 +159,15 @@ def test_every_chunk_of_an_engine_begins_with_a_fresh_copy_even_in_threads(worke
 # ---- forked processes ----
 
 
+def test_a_container_has_the_cores_of_its_share(monkeypatch, tmp_path):
+    monkeypatch.setattr("nbspam.workers._SHARE", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(99), raising=False)
+    for share, cores in [("", 99), ("max 100000", 99), ("150000 100000", 2), ("5000 100000", 1)]:
+        (tmp_path / "cpu.max").write_text(share)
+        assert available_cores() == cores
+
+
 def test_only_several_chunks_are_worked_on_in_other_processes():
-    assert available_cores() >= 1
     assert list(ordered_map(lambda _: os.getpid(), [0], 4)) == [os.getpid()]
     assert os.getpid() not in list(ordered_map(lambda _: os.getpid(), range(4), 2))
 
