@@ -80,14 +80,14 @@ class DocumentReader:
         self, file: AttachedDocument, seconds: float
     ) -> tuple[float, bytes, bytes, bytes] | None:
         """Return seconds, text, links and facts of a document; None if the process is lost."""
-        if self.process is None:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
         try:
+            if self.process is None:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _PROGRAM],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
             assert self.process.stdin is not None
             self.process.stdin.write(_REQUEST.pack(file.kind.encode(), seconds, len(file.data)))
             self.process.stdin.write(file.data)

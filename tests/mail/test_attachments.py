@@ -25,7 +25,7 @@ from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_text, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
-from support import in_child, packed
+from support import in_child, packed, raising
 
 SPAM = "cheap pills without prescription"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
@@ -281,6 +281,11 @@ def test_documents_are_read_in_a_process_that_may_be_lost(reader):
     assert slow.facts == {"attached-slow"}
     assert read("rtf", b"{\\rtf1 hello}").texts == [b"hello"]
     assert reader.process is not process
+
+
+def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
+    monkeypatch.setattr("subprocess.Popen", raising(BlockingIOError))  # as at a limit of processes
+    assert reader.read([AttachedDocument("rtf", b"{")], 2.0).facts == {"attached-slow"}
 
 
 def test_documents_are_read_while_a_thousand_files_are_open(reader):
