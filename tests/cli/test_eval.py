@@ -355,7 +355,7 @@ def test_a_page_is_whole_although_nobody_reads_the_explanations(
 
 
 def test_a_page_that_cannot_be_written_is_an_error(nbspam, mails, page):
-    page.symlink_to("/proc/no.html")
+    page.symlink_to("/dev/null/no.html")
     words = ["eval", mails, "--cv", 2, "--report", page]
     assert complains(nbspam(*words), 1, f"--report {page}", "give another name")
 
