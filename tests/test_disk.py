@@ -173,14 +173,6 @@ def test_a_link_to_a_missing_file_makes_none(nbspam, trained, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@root_only
-def test_a_device_is_refused(nbspam, trained):
-    os.mknod(f"{trained}.journal", stat.S_IFCHR | 0o600, os.makedev(1, 3))
-
-    with soon():
-        assert complains(nbspam("classify", stdin=HAM), 1, "not a regular file")
-
-
 def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
     link = tmp_path / "link.nbspam"
     link.symlink_to(trained)

@@ -324,21 +324,13 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
     for options, status, words in [
         ("", 2, "no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"),
         ("--spamd here", 2, "--spamd here: not an address; write HOST:PORT, or a path"),
-        (
-            "--spamd /nonexistent/a/b",
-            1,
-            "--spamd /nonexistent/a/b: no folder /nonexistent/a; make it",
-        ),
+        ("--spamd /none/a/b", 1, "--spamd /none/a/b: no folder /none/a; make it"),
         ("--http 0 --password-file none", 1, "--password-file none: No such file"),
         (f"--http 0 --password-file {password}", 1, no_password),
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
-        (
-            f"-m {trained} --spamd 0 --jobs 1000",
-            2,
-            "--jobs 1000: more than 64 workers; give about",
-        ),
+        (f"-m {trained} --spamd 0 --jobs 1000", 2, "--jobs 1000: more than 64 workers; give"),
         ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
         ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
         ("--spamd 0 --peer-users", 2, "--peer-users: this system does not say who connects; l"),

@@ -239,22 +239,20 @@ def test_a_copy_that_was_made_of_half_a_model_is_not_used_again(model):
     assert read_snapshot(str(model), copy).state["keys"].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_copy_for_which_there_is_no_place_is_in_memory(model):
-    os.mkdir(f"{model}.served")
-    found = read_snapshot(str(model), f"{model}.served").state["keys"]
-    model.write_bytes(b"")
-    assert found.tolist() == [0, 1, 2, 3, 4]
-
-
-def test_a_copy_for_which_the_disk_has_too_little_room_is_in_memory(model, monkeypatch):
+@pytest.mark.parametrize("has_place", [True, False])
+def test_a_copy_for_which_there_is_no_room_or_place_is_in_memory(model, monkeypatch, has_place):
     def full_at_last(source, file, chunk):
         file.write(source.read())
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    copy = Path(f"{model}.served")
+    if not has_place:
+        copy.mkdir()
     monkeypatch.setattr(shutil, "copyfileobj", full_at_last)
-    found = read_snapshot(str(model), f"{model}.served").state["keys"]
+    found = read_snapshot(str(model), str(copy)).state["keys"]
+    model.write_bytes(b"")
     assert found.tolist() == [0, 1, 2, 3, 4]
-    assert not os.path.exists(f"{model}.served")
+    assert copy.exists() != has_place
 
 
 def test_a_copy_is_not_shared_before_it_is_whole(model, monkeypatch):
