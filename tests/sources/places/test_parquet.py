@@ -190,11 +190,7 @@ TWO = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "t
     [
         ({"text": [1, 2]}, (), "column 'text' holds int64; give one of strings or bytes"),
         ({"text": [["a"]]}, (), "column 'text' holds list.* give one of strings or bytes"),
-        (
-            {"text": ["a"], "label": [["b"]]},
-            (),
-            "column 'label' holds list.*, no classes; give another",
-        ),
+        ({"text": ["a"], "label": [["b"]]}, (), "column 'label' holds list.*, no classes; give"),
         ({"message": [b"a"], "text": ["b"]}, ("text", "message"), MIXED),
         (TWO, ("text",), "two columns are called 'text'"),
     ],
