@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
+from unicodedata import normalize
 
 from nbspam.sources.files import (
     FROM_LINE,
@@ -176,7 +177,8 @@ def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> 
             halves = {}  # of some folders only, these names say nothing
         kind = None if found == "classes" else kind
         for name in reversed(folder.folders):
-            own = halves.get(name, name) if is_class else label
+            # A Mac takes letters apart: one class has one name, wherever its folder comes from.
+            own = normalize("NFC", halves.get(name, name)) if is_class else label
             waiting.append((below + name, own, kind, name in parts))
 
 
