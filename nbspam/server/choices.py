@@ -31,7 +31,6 @@ from nbspam.server.metrics import Log, ServerTally
 _BACKLOG = 1024  # connections that the system holds until a worker takes them
 _SILENT = 120  # seconds after which the system asks whether the other side is still there
 _FIRST_PASSED = 3  # descriptor of the first socket that systemd hands over
-_CREDENTIALS = struct.Struct("3i")  # process, user, group
 _PASSED = "socket of systemd"
 
 
@@ -156,9 +155,8 @@ def connected_user(client: socket.socket) -> str | None:
     """
     if client.family != socket.AF_UNIX:
         return None
-    _, uid, _ = _CREDENTIALS.unpack(
-        client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    )
+    # Process, user and group.
+    _, uid, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if uid == 0:
         return None
     try:
