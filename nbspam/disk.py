@@ -378,7 +378,7 @@ def adopt(descriptor: int, like: str) -> None:
             if stat.S_ISLNK(old.st_mode):
                 return
             for owner in (-1, old.st_gid), (old.st_uid, -1):
-                with contextlib.suppress(PermissionError):
+                with contextlib.suppress(OSError):  # a container may not know the owner
                     os.fchown(descriptor, *owner)
             if stat.S_ISREG(old.st_mode):
                 os.fchmod(descriptor, old.st_mode & 0o777)
