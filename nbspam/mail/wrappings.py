@@ -10,9 +10,10 @@ import re
 from binascii import Error, a2b_uu
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from quopri import decodestring
-from struct import error, unpack_from
+from struct import error, pack, unpack_from
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
@@ -108,6 +109,7 @@ _NEW_FILE, _FILE_TITLE, _FILE_DATA, _FILE_PROPERTIES = 0x69002, 0x18010, 0x6800F
 _TEXT, _RTF, _HTML, _LONG_NAME, _DATA = 0x1000, 0x1009, 0x1013, 0x3707, 0x3701  # properties
 _SIZES = {0x2: 4, 0x3: 4, 0x4: 4, 0xA: 4, 0xB: 4, 0x48: 16}  # bytes; of other fixed types 8
 _UNICODE, _OBJECT = 0x1F, 0xD
+_UTF_16 = "utf-16-le"
 _VARIABLE = (0x1E, _UNICODE, 0x102, _OBJECT)
 _MAX_FILES = 100
 
@@ -164,7 +166,10 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
         place = 4
         while place < len(data):
             kind, number = unpack_from("<HH", data, place)
-            place = _behind_name(data, place + 4) if number >= 0x8000 else place + 4
+            place += 4
+            if number >= 0x8000:  # it has a name: a GUID, and a number or a text
+                is_text, length = unpack_from("<II", data, place + 16)
+                place += 24 + (length + -length % 4 if is_text else 0)
             is_many, kind = kind & 0x1000, kind & 0xFFF
             is_variable = kind in _VARIABLE
             count = 1
@@ -179,26 +184,14 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                 value = data[place + 4 : place + 4 + length]
                 place += 4 + length + -length % 4
                 if number in wanted:
-                    found[number] = _property_text(value, kind, number, charset)
+                    if number != _RTF:
+                        value = _text(value, _UTF_16 if kind == _UNICODE else charset)
+                    found[number] = value if number == _RTF else value.rstrip(b"\0")
                 if place >= len(data):
                     break
     except error:  # the data end
         pass
     return found
-
-
-def _behind_name(data: bytes, place: int) -> int:
-    """Return where the name of a property ends: a GUID, and a number or a text."""
-    is_text, length = unpack_from("<II", data, place + 16)
-    return place + 24 + (length + -length % 4 if is_text else 0)
-
-
-def _property_text(value: bytes, kind: int, number: int, charset: str) -> bytes:
-    if number == _RTF:
-        return value
-    if kind == _UNICODE:
-        value, charset = value.decode("utf-16-le", "replace").encode(), "utf-8"
-    return to_utf8(value.rstrip(b"\0"), charset)[0]
 
 
 # --- invitations and cards -------------------------------------------------------------------
@@ -278,15 +271,28 @@ _WRITTEN = dict.fromkeys(b"par line tab cell row sect page".split(), b"\n")
 _WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"emdash": b" ", b"endash": b"-"}
 
 
+# The code pages of fonts, by their charsets.
+_FONT = re.compile(rb"\\f(\d{1,5})[^{};]{0,80}?\\fcharset(\d{1,3})")
+_FONT_TABLE = 256 << 10  # bytes in which it ends
+_PAGES = {b"128": 932, b"129": 949, b"134": 936, b"136": 950, b"161": 1253, b"162": 1254}
+_PAGES |= {b"177": 1255, b"178": 1256, b"186": 1257, b"204": 1251, b"222": 874, b"238": 1250}
+
+
+def _text(data: bytes, charset: str) -> bytes:
+    if charset == _UTF_16:  # also if it is damaged
+        return data.decode(_UTF_16, "replace").encode()
+    return to_utf8(data, charset)[0]
+
+
 def rtf_text(data: bytes) -> bytes:
     """Return the text of RTF in UTF-8, nothing if the data are no RTF."""
     if not data.lstrip().startswith(b"{\\rtf"):
         return b""
-    pieces: list[str] = []
-    written = bytearray()  # characters that are not yet decoded
-    page = "cp1252"
-    depth = 0  # of groups
-    skipped = 0  # the depth of the group without text; 0: in none
+    written: list[tuple[str, bytes]] = []  # text and its charset
+    fonts = {font: _PAGES.get(charset) for font, charset in _FONT.findall(data[:_FONT_TABLE])}
+    default = 1252
+    pages = [default]  # of the groups that are open
+    skipped = 0  # how many are open at the group without text; 0: in none
     instead, left = 1, 0  # characters that stand for one of Unicode, those of them to come
     place, is_first = 0, False
     for _ in range(_MAX_TOKENS):
@@ -296,38 +302,38 @@ def rtf_text(data: bytes) -> bytes:
         place = match.end()
         word, value, code, sign, brace, text = match.groups()
         number = int(value or 0)
+        more, charset = b"", f"cp{pages[-1]}"
         if brace == b"{":
-            depth += 1
+            pages.append(pages[-1])
         elif brace == b"}":
-            skipped = 0 if skipped == depth else skipped
-            depth -= 1
+            skipped = 0 if skipped == len(pages) else skipped
+            del pages[max(len(pages) - 1, 1) :]
         elif word == b"bin":
             place += max(number, 0)
         elif is_first and (word in _GROUPS_WITHOUT_TEXT or sign == b"*"):
-            skipped = skipped or depth
+            skipped = skipped or len(pages)
         elif word == b"ansicpg":
-            page = f"cp{number}"
+            pages[-1] = default = number
+        elif word in (b"f", b"plain"):
+            pages[-1] = fonts.get(value) or default
         elif word == b"uc":
             instead = number
         elif word == b"u" and not skipped:
-            pieces.append(to_utf8(bytes(written), page)[0].decode("utf-8", "replace"))
-            pieces.append(chr(number & 0xFFFF))
-            written, left = bytearray(), instead
+            more, charset, left = pack("<H", number & 0xFFFF), _UTF_16, instead
         elif text is not None:
-            found = (
-                [b" " + link + b" " for link in _LINK.findall(text)] if skipped else [text[left:]]
-            )
-            written += b"".join(found)
+            links = [b" " + link + b" " for link in _LINK.findall(text)]
+            more = b"".join(links) if skipped else text[left:]
             left = 0
         elif code is not None and not skipped:
-            written += bytes.fromhex(code.decode()) if not left else b""
+            more = bytes.fromhex(code.decode()) if not left else b""
             left = max(left - 1, 0)
         elif not skipped:
-            written += _WRITTEN.get(word, b"") if word else sign.strip(b"*\r\n")
+            more = _WRITTEN.get(word, b"") if word else sign.strip(b"*\r\n")
+        if more:
+            written.append((charset, more))
         is_first = brace == b"{"
-    pieces.append(to_utf8(bytes(written), page)[0].decode("utf-8", "replace"))
-    text16 = "".join(pieces).encode("utf-16-le", "surrogatepass")
-    return text16.decode("utf-16-le", "replace").encode()
+    groups = groupby(written, itemgetter(0))
+    return b"".join(_text(b"".join(more for _, more in same), charset) for charset, same in groups)
 
 
 # MS-OXRTFCP, 2.1.3.1.1: what the dictionary has at the beginning.
