@@ -79,7 +79,6 @@ _STARTS = {
     b"<svg": "svg",
     b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d": "one",
 }
-_DISK_IMAGE, _DISK_IMAGE_AT = b"CD001", 0x8001  # ECMA-119, section 8.4
 _LONGEST = max(map(len, _STARTS))
 # Other names of types, in the file's name or declared type.
 _SAME = {
@@ -174,7 +173,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
 def _type_of_bytes(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
-    if data.startswith(_DISK_IMAGE, _DISK_IMAGE_AT):
+    if data.startswith(b"CD001", 0x8001):  # ECMA-119, section 8.4
         return "iso"
     if data.startswith(b"<?xml") and b"<svg" in data[:1024]:
         return "svg"
@@ -203,22 +202,17 @@ def _facts_of_archive(archive: Archive, kind: str) -> list[str]:
 
 
 _JPEG_FRAME = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..\x08", re.DOTALL)
+_MEASURES = {"png": (">II", 16), "gif": ("<HH", 6), "bmp": ("<Ii", 18)}  # where they stand
 _MAX_SEGMENTS = 200  # of a JPEG before its measures
 
 
 def _measures(kind: str, data: bytes) -> tuple[int, int] | None:
     """Return width and height of a picture, in pixels."""
     with suppress(struct.error):
-        if kind == "png":
-            return struct.unpack_from(">II", data, 16)
-        if kind == "gif":
-            return struct.unpack_from("<HH", data, 6)
-        if kind == "bmp":
-            return struct.unpack_from("<Ii", data, 18)
-        if kind == "jpeg":
-            return _measures_of_jpeg(data)
-        if kind == "webp":
-            return _measures_of_webp(data)
+        if kind in _MEASURES:
+            layout, place = _MEASURES[kind]
+            return struct.unpack_from(layout, data, place)
+        return _measures_of_jpeg(data) if kind == "jpeg" else _measures_of_webp(data)
     return None
 
 

@@ -224,19 +224,18 @@ _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')
 
 def _read_office(data: bytes) -> Document:
     texts, links = [], []
-    facts: set[str] = set()
     left = _MAX_XML
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         for name in list(filter(_PARTS.fullmatch, file.namelist()))[:_MAX_PARTS]:
             with file.open(name) as part:
                 xml = part.read(left)
             left -= len(xml)
-            links += [
-                html.unescape(link.decode("utf-8", "replace")) for link in _TARGET.findall(xml)
-            ]
+            targets = b"\n".join(_TARGET.findall(xml)).decode("utf-8", "replace")
+            links += html.unescape(targets).split()
             if not name.endswith(".rels"):
                 text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _NO_TEXT.sub(b"", xml)))
                 texts.append(html.unescape(text.decode("utf-8", "replace")))
+        facts = {"attached-long"} if left <= 0 else set()
         pictures = [each for each in file.infolist() if _PICTURES.fullmatch(each.filename)]
         for picture in pictures[:_PAGES_WITH_CODES]:
             if picture.file_size <= _MAX_PICTURE:
@@ -244,8 +243,6 @@ def _read_office(data: bytes) -> Document:
                     found = _read_image(file.read(picture))
                     texts.append(found.text)
                     facts.update(found.facts)
-    if left <= 0:
-        facts.add("attached-long")
     return Document("\n".join(texts), links, tuple(facts))
 
 
