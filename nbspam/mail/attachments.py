@@ -142,7 +142,8 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     kind: its declared type.  data: at most MAX_FILE bytes of it.  size: bytes of all of it.
     """
     found = _type_of_bytes(data)
-    facts = [f"type-{found or 'other'}", f"size-{_rounded(size)}"]
+    step = max(4 ** ((max(size, 1).bit_length() + 1) // 2), 1024)  # a class of sizes, by its end
+    facts = [f"type-{found or 'other'}", f"size-{step >> 10}k"]
     extension = _EXTENSION.search(filename)
     named = extension[1].lower().decode() if extension else ""
     said = {named, kind.partition(b"/")[2].decode("latin-1")} & _KNOWN if found else set()
@@ -179,12 +180,6 @@ def _type_of_bytes(data: bytes) -> str:
         return "svg"
     start = data[: _LONGEST + 2].lstrip()
     return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
-
-
-def _rounded(size: int) -> str:
-    """Return a class of sizes, each four times as large as the one before, by its upper end."""
-    step = 4 ** ((max(size, 1).bit_length() + 1) // 2)
-    return f"{step >> 10}k" if step >= 1024 else "1k"
 
 
 def _facts_of_archive(archive: Archive, kind: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nbspam.mail.headers import decode_base64
 from nbspam.mail.visibility import (
     ALL_HIDING,
     DECIDING,
@@ -75,6 +76,7 @@ _LINKS = frozenset(b"href xlink:href src srcset action formaction background".sp
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
+_CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
 _TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
@@ -363,8 +365,10 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
                 _TAGS[start] = tag
         return tag, values
     text = content.rpartition(b"</")[0]
-    if name == b"script" and (links := _SCRIPT_LINK.findall(text)):
-        values[b"href"] = b"\n".join(links).lower()
+    if name == b"script":
+        coded = map(decode_base64, _CODED.findall(text) if b"atob" in text else ())
+        if links := _SCRIPT_LINK.findall(b" ".join([text, *coded])):
+            values[b"href"] = b"\n".join(links).lower()
     shown, hidden = _raw_text(name, text, dict(attributes).get(b"media") or b"all")
     return _Tag(name, False, None, shown, hidden, facts), values
 

@@ -136,7 +136,6 @@ BINARY = b"application/octet-stream"
         (BINARY, b"a.HTML", b"<p>" + SPAM, True),
         (BINARY, b"a.bin", PAGE, True),
         (BINARY, b"a", SPAM, True),
-        (b"application/x-note", b"a", SPAM, True),
         (b"odd/kind", b"a", SPAM, True),
         (b"odd", b"a", SPAM, True),
         (b"image/png", b"a.txt", SPAM, True),

@@ -112,6 +112,7 @@ def test_titles_and_options_are_hidden_without_being_told():
             "<script src=x>open('https://a.example/?B', go(\"http:\\/\\/c.example\")</script>",
             [b"x", b"https://a.example/?b\nhttp:\\/\\/c.example"],
         ),
+        ("<script>open(atob('aHR0cDovL2EuZXhhbXBsZS8='))</script>", [b"http://a.example/"]),
         ("<img src=x srcset='y 2x'>", [b"x", b"y 2x"]),
         ("<p style='background:URL( \"Y\" ) top, url(z)'>", [b' "y" \nz']),
         ("<svg><a xlink:href=x><text>1</text></a></svg><button formaction=y>", [b"x", b"y"]),
