@@ -111,6 +111,7 @@ def _declared(declared: str) -> _DeclaredCharset:
 
 
 def _decoded(data: bytes, codec: str) -> str:
+    """Return text with a replacement character for each wrong byte."""
     table = _table(codec)
     return (
         codecs.charmap_decode(data, "strict", table)[0] if table else data.decode(codec, "replace")

@@ -130,6 +130,7 @@ class Classifier(AnyClassifier):
         return known(documents)
 
     def _over_keys(self, messages: Sequence[Message]) -> Iterator[Documents]:
+        """Yield messages as documents over the keys of all their tokens, batch by batch."""
         for group in batches(messages, self.settings.tokens):
             yield tokenize(group, self.settings.tokens).documents
 

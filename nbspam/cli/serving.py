@@ -215,6 +215,7 @@ def serve_command(**values: Any) -> None:
 
 
 def _note(log: str, text: str) -> None:
+    """Warn in a line of the log's format."""
     if log != "json":
         warn(text)
     elif not is_quiet():

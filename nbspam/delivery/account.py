@@ -576,6 +576,7 @@ class AccountSorter:
 
 
 def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
+    """Return whether a message needs nothing, wherever its copies are."""
     if left is None:
         return each.place == "ham" and each.is_read and not each.keyword
     return (left.place, left.keyword) == (each.place, each.keyword)

@@ -254,6 +254,7 @@ def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
 
 
 def _logit(rate: Floats | float, least: float) -> Floats:
+    """Return log-odds of rates, shape of rate; rates are moved between `least` and 0.5."""
     inside = np.clip(rate, least, 0.5)
     return np.asarray(np.log(inside / (1 - inside)))
 
@@ -479,6 +480,7 @@ def _positions(rate: Floats, least: float, size: int) -> list[int]:
 
 
 def _labels(least: float, size: int) -> dict[int, str]:
+    """Return the percentages shown along an axis, by position."""
     shown = [tick for tick in _TICKS if tick / 100 >= least]
     positions = _positions(np.array(shown) / 100, least, size)
     return {at: f"{tick:g}" for at, tick in zip(positions, shown, strict=True)}

@@ -261,6 +261,7 @@ def precision_recall_f1(confusion: Integers) -> Floats:
 
 
 def _ratio(part: Integers | Floats | np.int64, whole: Integers | np.int64) -> Floats:
+    """Return part / whole; 0 / 0 is 0."""
     return np.asarray(part, np.float64) / np.maximum(whole, 1)
 
 

@@ -139,6 +139,7 @@ def read_legacy_colour(value: bytes) -> Colour | None:
 
 
 def _of_hex(digits: bytes) -> Colour:
+    """Return the colour of 3, 4, 6 or 8 hexadecimal digits."""
     if len(digits) < 6:
         digits = b"".join([digits[i : i + 1] * 2 for i in range(len(digits))])
     red, green, blue, *alpha = bytes.fromhex(digits.decode())
@@ -203,6 +204,7 @@ def is_light(colour: Colour) -> bool:
 
 
 def _luminance(colour: Colour) -> float:
+    """Return the relative luminance of a colour, from 0 to 1."""
     red, green, blue = (_LINEAR[round(c)] for c in colour[:3])
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

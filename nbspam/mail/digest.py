@@ -137,6 +137,7 @@ def framed(
 
 
 def _packed(values: Values) -> tuple[bytes, bytes]:
+    """Return the lengths of four values, and the values."""
     lengths = [-1 if value is None else len(value) for value in values]
     return struct.pack("<4q", *lengths), b"".join(filter(None, values))
 
@@ -193,10 +194,12 @@ def _described(content_type: bytes, encoding: bytes) -> tuple[bytes | None, ...]
 
 
 def _unfolded(value: bytes) -> bytes:
+    """Return a header's value with runs of blanks and folds as spaces."""
     return b" ".join(value.split())
 
 
 def _unquoted(text: bytes) -> bytes:
+    """Return a text without the quoting of an mbox."""
     if _ANY_QUOTED_FROM.search(text):
         text = _QUOTED_FROM.sub(b"\nFrom ", b"\n" + text)[1:]
     return text

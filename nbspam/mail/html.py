@@ -434,6 +434,7 @@ def _read_brief(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
 
 
 def _keep(written: bytes, tag: _Tag) -> None:
+    """Remember a tag, unless it is long."""
     if len(written) <= _MAX_LENGTH and (tag.start is None or tag.start.is_cached):
         if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()

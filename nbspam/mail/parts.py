@@ -570,6 +570,7 @@ def _decoded_lines(match: re.Match[bytes]) -> bytes:
 
 
 def _charset(parameters: Mapping[str, bytes]) -> str:
+    """Return the charset in a content type's parameters, or an empty string."""
     return parameters.get("charset", b"").decode("latin-1")
 
 

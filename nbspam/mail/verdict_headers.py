@@ -216,6 +216,7 @@ def checked_tag(text: str) -> bytes:
 
 
 def _has_head(data: bytes) -> bool:
+    """Return whether data begin with a header or with the empty line that ends the head."""
     return data.startswith((b"\n", b"\r\n")) or looks_like_header(data)
 
 

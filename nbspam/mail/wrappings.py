@@ -81,6 +81,7 @@ def _behind(data: bytes, place: int) -> int:
 
 
 def _named_content(data: bytes, place: int) -> tuple[bytes, int]:
+    """Return the name of a ContentInfo, and where its content begins."""
     name = _inside(data, _inside(data, place, _SEQUENCE).start, _OBJECT_ID)
     content = _inside(data, name.stop or len(data), _CONTENT)
     return data[name.start : name.stop], content.start

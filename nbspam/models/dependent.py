@@ -298,6 +298,7 @@ def class_information(own: Array, levels: Levels) -> Array:
 
 
 def _by_column(values: Array, levels: Levels) -> Array:
+    """Return the sums of (D, D) values over pairs of columns, (n_columns, n_columns)."""
     rows = np.add.reduceat(values, levels.start, axis=0)
     return np.asarray(np.add.reduceat(rows, levels.start, axis=1))
 
@@ -345,6 +346,7 @@ class AODE(CountedWithParents, PairModel):
         return [int(column) for column in self.categories_[places]]
 
     def _are_parents(self) -> Any:
+        """Return a mask of the values that are parents, (D,)."""
         support = self.own_counts().sum(axis=0)
         return (support >= self.min_support) & self.encoding.levels.varies
 

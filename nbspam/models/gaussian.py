@@ -261,6 +261,7 @@ class MixedNB(ColumnModel):
         return np.zeros(X.shape[1], np.intp) if self.levels is None else super()._levels_of(X)
 
     def _parts(self, X: Any) -> tuple[Levels, Codes, Array]:
+        """Return the levels and cells of the columns of categories, and the numbers."""
         is_number = self.levels_ == 0
         levels = Levels(self.levels_[~is_number])
         return levels, levels.cells(X[:, ~is_number], type(self).__name__), X[:, is_number]

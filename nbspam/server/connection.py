@@ -491,6 +491,7 @@ class Connection(asyncio.BufferedProtocol):
         self.wait(lesson, answered, lambda: {"user": user, **facts})
 
     def _took(self) -> float:
+        """Return the seconds since the request was whole."""
         return asyncio.get_running_loop().time() - self.began
 
     def wait(

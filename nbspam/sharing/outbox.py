@@ -124,6 +124,7 @@ class Outbox:
             self._base.execute("COMMIT")
 
     def _fact(self, name: str) -> str:
+        """Return a fact; "" if it was never noted."""
         query = "SELECT value FROM fact WHERE name = ?"
         with self._used():
             found = self._base.execute(query, [name]).fetchone()
@@ -300,4 +301,5 @@ class Outbox:
 
 
 def _signed(digest: int) -> int:
+    """Return a digest as an integer of SQLite, which has 63 bits and a sign."""
     return digest - 2**64 if digest >= 2**63 else digest

@@ -87,6 +87,7 @@ def _are_mixed(labels: Sequence[str]) -> bool:
 
 
 def _entropy(values: Sequence[object]) -> float:
+    """Return the entropy of the values' distribution in nats."""
     n = len(values)
     return sum(count / n * log(n / count) for count in Counter(values).values())
 

@@ -81,6 +81,7 @@ def as_number(value: Any) -> float:
 
 
 def _signed(value: Any) -> float:
+    """Return a number that may be below 0; raises ValueError for anything else."""
     return -as_number(-value) if type(value) in {int, float} and value < 0 else as_number(value)
 
 
@@ -92,6 +93,7 @@ def as_whole(value: Any, most: int) -> int:
 
 
 def _as_hash(value: Any) -> int:
+    """Return a number of 64 bits from its hexadecimal digits; raises ValueError, TypeError."""
     return as_whole(int(checked_text(value), 16), 2**64 - 1)
 
 
@@ -189,12 +191,14 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
 
 
 def _owed_lines(classes: tuple[str, ...], owed: Owed | None) -> Iterator[Line]:
+    """Yield a line for each token of which more was taken back than was counted."""
     for key, counts, n in zip(*(of.tolist() for of in owed), strict=True) if owed else ():
         shown = {name: count for name, count in zip(classes, counts, strict=True) if count}
         yield {"owed": f"{key:016x}", "count": shown, "documents": n}
 
 
 def _sent_lines(settings: Settings) -> Iterator[Line]:
+    """Yield a line for each sent message; its facts are hashes, too."""
     for message in settings.sent_mail.by_message() if settings.sent_mail is not None else ():
         facts = [f"{fact:016x}" for fact in message.facts]
         yield {"sent": f"{message.digest:016x}", "when": message.when, "facts": facts}

@@ -253,6 +253,7 @@ def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]
 
 
 def _are_numbers(values: Iterable[str], few: int = FEW_WHOLE) -> bool:
+    """Return whether cells are numbers, and not a few whole ones."""
     values = list(values)
     if not all(map(is_number_cell, values)):
         return False
@@ -455,5 +456,6 @@ def _best_cut(values: Floats, before: Floats, start: int, end: int) -> int | Non
 
 
 def _entropy(counts: Floats) -> Floats:
+    """Return the entropy of each row of counts, bits."""
     share = counts / counts.sum(axis=1, keepdims=True)
     return np.asarray(-(share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=1))

@@ -182,6 +182,7 @@ _IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)
 
 @cache
 def _table() -> CharacterTable:
+    """Return the table that all texts share."""
     return CharacterTable()
 
 

@@ -231,5 +231,6 @@ def _in_one_alphabet(match: Any) -> str:
 
 
 def _to_pairs(match: re.Match[str]) -> str:
+    """Return a run of characters as overlapping pairs, separated by spaces."""
     run = match.group()
     return BETWEEN_PAIRS.join(map(add, run, run[1:])) or run

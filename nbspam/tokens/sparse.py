@@ -170,6 +170,7 @@ class Documents(NamedTuple):
 
 
 def _some(values: Any, chosen: Any) -> Any:
+    """Return some elements of an array, None if there is none."""
     return None if values is None else values[chosen]
 
 

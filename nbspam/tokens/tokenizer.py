@@ -457,6 +457,7 @@ def _bounded(words: _Words, layout: Layout, before: int) -> _Words:
 
 
 def _hash_words(layout: Layout, words: _Words) -> Keys:
+    """Return the hash of every word, salted by its field's origin, shape (n_words,)."""
     return hash_slices(
         layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
     )
@@ -519,6 +520,7 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
 
 
 def _lengths(starts: Integers, end: int) -> Integers:
+    """Return the lengths of consecutive pieces, the last of which ends at `end`."""
     lengths: Integers = differences(np.concatenate([starts, [end]]))
     return lengths
 

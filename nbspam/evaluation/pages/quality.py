@@ -170,6 +170,7 @@ def drawn(views: Views) -> dict[str, object]:
 
 
 def _of(rate: Rate) -> int:
+    """Return a rate as a number of squares: at least one unless the rate is 0."""
     return max(round(rate.value), int(rate.part > 0))
 
 
@@ -236,6 +237,7 @@ def _matrix(views: Views) -> list[tuple[str, list[tuple[int, int]]]]:
 
 
 def _confused(views: Views) -> list[tuple[int, str, str]]:
+    """Return the most frequent confusions: how often, the class and the answer."""
     return [
         (count, views.classes[truth], views.answers[answer])
         for count, truth, answer in confusions(views.confusion)[:_N_CONFUSIONS]

@@ -190,6 +190,7 @@ def structure_from_json(data: Any, names: Sequence[str], where: str) -> list[lis
 
 
 def _listed(value: Any) -> list[Any]:
+    """Return a list; raises TypeError for anything else, such as a string."""
     if not isinstance(value, list):
         raise TypeError("not a list")
     return value

@@ -128,6 +128,7 @@ class AccountMailbox(ReviewMailbox):
                     raise
 
     def _places(self) -> dict[str, str]:
+        """Return the folders, and the names of `sort` for them."""
         return {self._inbox: "ham"} | ({} if self._junk is None else {self._junk: "spam"})
 
     def _folder_of(self, label: str) -> str | None:
@@ -237,6 +238,7 @@ class AccountMailbox(ReviewMailbox):
 
 
 def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:
+    """Yield messages of the open folder with their keys."""
     assert session.folder is not None
     name, validity = session.folder.name, session.folder.validity
     for head, digest in with_digests(session, uids):

@@ -328,6 +328,7 @@ class ReviewMailbox:
         return {"ham": MAILDIR_INBOX, "spam": spam_folder(self.path)}.get(label)
 
     def _places(self) -> dict[str, str]:
+        """Return the folders, and the names of `sort` for them."""
         return {MAILDIR_INBOX: "ham", spam_folder(self.path): "spam", UNSURE_FOLDER: "unsure"}
 
     def _move(self, key: str, folder: str) -> str | None:
@@ -476,6 +477,7 @@ class Mailboxes:
                     yield Item(path, None, files.read_raw_message(stream))
 
     def _paths_of(self, name: str) -> tuple[str, str]:
+        """Return where a user's mailbox and model are, or would be; raises UserError."""
         assert self._users is not None
         folder = os.path.join(self._review, user_folder_name(name))
         return folder, model_in(self._users, name)

@@ -238,6 +238,7 @@ class Reviewer:
         return _seen(letter, data, judgement)
 
     def _cut(self, data: bytes) -> bytes:
+        """Return the part of a message that is judged, as for mail systems."""
         return data[: self._limits.message_bytes]
 
     # ---- teaching ----
@@ -319,6 +320,7 @@ def _listed(box: ReviewMailbox, wanted: MessageFilter, start: int, number: int) 
 
 
 def _known_to(own: StoredModel | None, messages: Sequence[tuple[str, bytes]]) -> set[str]:
+    """Return the keys of the messages that a user's own model has learned."""
     if own is None:
         return set()
     return {key for key, data in messages if own.filed(data).label is not None}
