@@ -224,11 +224,7 @@ async def test_what_lists_teach_does_not_pile_up_and_failures_are_logged(capfd):
 @pytest.mark.parametrize(
     ("kind", "request_", "line"),
     [
-        (
-            SpamdConnection,
-            b"PROXY TCP4 ::1 ::1 1 2\r\n\r\n",
-            "malformed why=the first line is not",
-        ),
+        (SpamdConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n\r\n", "malformed why=the first line is"),
         (SpamdConnection, tell("spam"), "forbidden why=TELL is not allowed; start the server"),
         (RspamdConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=not HTTP"),
         (RspamdConnection, post("/learnspam"), "forbidden why=this server learns nothing; start"),
