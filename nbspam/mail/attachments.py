@@ -158,8 +158,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     facts += {fact for sign, fact in signs.items() if sign in data}
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
-    archive = read_archive(data)
-    if archive is not None:
+    if (archive := read_archive(data)) is not None:
         roots = {name.partition(b"/")[0] for name in archive.names}
         found = next((office for root, office in _OFFICE.items() if root in roots), found)
         facts += _facts_of_archive(archive, found)
@@ -205,8 +204,7 @@ def _measures(kind: str, data: bytes) -> tuple[int, int] | None:
     """Return width and height of a picture, in pixels."""
     with suppress(struct.error):
         if kind in _MEASURES:
-            layout, place = _MEASURES[kind]
-            return struct.unpack_from(layout, data, place)
+            return struct.unpack_from(_MEASURES[kind][0], data, _MEASURES[kind][1])
         return _measures_of_jpeg(data) if kind == "jpeg" else _measures_of_webp(data)
     return None
 

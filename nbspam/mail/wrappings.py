@@ -172,8 +172,7 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                 is_text, length = unpack_from("<II", data, place + 16)
                 place += 24 + (length + -length % 4 if is_text else 0)
             is_many, kind = kind & 0x1000, kind & 0xFFF
-            is_variable = kind in _VARIABLE
-            count = 1
+            is_variable, count = kind in _VARIABLE, 1
             if is_many or is_variable:
                 (count,) = unpack_from("<I", data, place)
                 place += 4
