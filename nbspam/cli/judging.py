@@ -425,6 +425,7 @@ class WaitingRows(inputs.TableListener):
 
 
 def _new_names(names: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the added columns, different from existing names."""
     for name in ("label", "probability"):
         while name in names:
             name = f"predicted_{name}"

@@ -476,8 +476,9 @@ def _let_go(messages: "Sequence[HeldMessage]", label: str) -> "Iterator[Skipped]
     from nbspam.verdicts import Skipped
 
     for each in messages:
+        let_go = each.release if label == "ham" else each.delete
         try:
-            each.release() if label == "ham" else each.delete()
+            let_go()
         except InputError as error:
             yield Skipped(each.identifier, str(error))
 

@@ -473,6 +473,7 @@ def _error_grid(det_curve: DetCurve, least: float) -> list[list[str]]:
 
 
 def _positions(rate: Floats, least: float, size: int) -> list[int]:
+    """Return the positions of rates on a logit axis from `least` to 0.5, 0 to size - 1."""
     start = np.log(least / (1 - least))
     share = (_logit(rate, least) - start) / -start
     positions: list[int] = np.rint(share * (size - 1)).astype(int).tolist()

@@ -489,6 +489,7 @@ class StoredModel:
         self._take_in(journal)
 
     def _take_in(self, journal: Journal) -> None:
+        """Take in the changes that a journal holds and this object does not know yet."""
         self._journal = journal._replace(changes=[])
         if journal.owner == self._identity:
             self.progress = journal.progress
