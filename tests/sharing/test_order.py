@@ -171,11 +171,11 @@ def test_a_record_that_no_host_writes_is_refused(tmp_path):
 
     long_token = with_last_token_of(1 << 16)
     assert len(decoded(change._replace(**long_token)).change.new) == len(new)
+    assert decoded(change._replace(before="a\x1bb")).change.before == "a\x1bb"  # as of a folder
     counts = np.array([0] + [1] * (len(new) - 1))
     for wrong, words in (
         ({"after": ""}, "a class has no name"),
-        ({"after": "x" * 201}, "a class has no name"),
-        ({"before": "a\nb"}, "a class has no name"),
+        ({"after": "x" * 256}, "a class has no name"),
         ({"new": new.take(np.arange(len(new) - 1))}, "a token has no text"),
         ({"document": document._replace(tokens=document.tokens[::-1])}, "out of order"),
         ({"new": replace(new, groups=new.groups + 1)}, "a token is of another group"),
