@@ -6,6 +6,7 @@ person has marked since is no longer shown.
 """
 
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -243,7 +244,7 @@ class Doubting:
     def _start(self, box: ReviewMailbox, now: float) -> None:
         # The process finds the modules where this one has found them.
         places = [str(Path(nbspam.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             command(box.path, box.model),
             stdin=subprocess.PIPE,  # it ends when this end is closed, however that comes about
             stdout=subprocess.DEVNULL,
@@ -251,13 +252,18 @@ class Doubting:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))},
         )
         if box.book is not None:  # which no list of processes may show
-            assert self._process.stdin is not None
+            assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):  # of its end, the waiter tells
-                self._process.stdin.write(pickle.dumps(box.book))
-                self._process.stdin.flush()
-        arguments = self._process, box.database, now
-        self._waiter = Thread(target=self._wait, args=arguments, daemon=True)
-        self._waiter.start()
+                process.stdin.write(pickle.dumps(box.book))
+                process.stdin.flush()
+        waiter = Thread(target=self._wait, args=(process, box.database, now), daemon=True)
+        try:
+            waiter.start()
+        except RuntimeError as error:  # too many threads
+            with process:
+                process.kill()
+            raise OSError(errno.EAGAIN, str(error)) from error
+        self._process, self._waiter = process, waiter
 
     def _wait(self, process: "subprocess.Popen[bytes]", database: Database, now: float) -> None:
         """Wait for the end of the process, and release the claim."""

@@ -22,7 +22,7 @@ from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from serving import until
-from support import HAM, SPAM
+from support import HAM, SPAM, raising
 
 N_OF_CLASS, N_WRONG = 40, 2
 NOW = 1_000_000.0
@@ -292,6 +292,17 @@ def test_a_failure_is_told_and_others_may_look_again(tmp_path, capfd, doubting, 
     found = now_in(mailbox)
     why = "no process could be started: No such file or directory"
     assert (found.is_running, found.problem) == (False, why)
+
+
+def test_a_process_that_no_thread_can_wait_for_is_ended(own, doubting, monkeypatch):
+    mailbox = ReviewMailbox(str(own[0]), own[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(doubtful.Thread, "start", raising(RuntimeError("can't start new thread")))
+        with pytest.raises(OSError, match="can't start new thread"):
+            doubting.begin(mailbox)
+    assert not now_in(mailbox).is_running
+    doubting.begin(mailbox)
+    assert at_rest(mailbox).found is not None
 
 
 def test_at_the_end_processes_end_and_nobody_complains(own, doubting, capfd):
