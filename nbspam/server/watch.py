@@ -140,8 +140,9 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
     try:
         with _metrics_served(metrics, tally):
             for one in accounts:
-                watchers.append(AccountWatcher(one, log, tally, asked.set, len(accounts) == 1))
-                watchers[-1].start()
+                watcher = AccountWatcher(one, log, tally, asked.set, len(accounts) == 1)
+                watcher.start()
+                watchers.append(watcher)
             notify("READY=1")
             asked.wait()  # for a signal, or for a thread that ends by itself: its owner must know
     finally:

@@ -26,7 +26,7 @@ from nbspam.server import watch
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
-from support import complains, json_lines
+from support import complains, json_lines, raising
 
 
 @pytest.fixture
@@ -522,6 +522,12 @@ def test_an_account_that_fails_does_not_keep_others_from_being_watched(box, monk
     assert ("password is refused" in told[0][1], len(told), len(judged)) == (True, 1, 1)
     with pytest.raises(InputError, match="password is refused"):
         watched(1, away)
+
+
+def test_a_thread_that_cannot_start_is_the_reason_that_is_told(box, monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        watched(1, box.account())
 
 
 @pytest.mark.parametrize(
