@@ -91,7 +91,6 @@ _FUNCTION = re.compile(rb"(rgb|hsl)a?\(([^()]{1,100})\)$")
 # Functions whose colour is not computed.
 _OTHER_FUNCTION = re.compile(rb"(?:var|hwb|lab|lch|oklab|oklch|color|color-mix|light-dark)\(")
 _COLOURS = re.compile(rb"(?:rgb|hsl)a?\([^()]{1,100}\)|#?[a-z0-9]{1,30}")
-_DEGREES = {b"": 1.0, b"deg": 1.0, b"turn": 360.0, b"grad": 0.9, b"rad": 57.29578}
 # WCAG 2.2, "relative luminance".
 _LINEAR = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in range(256)]
 # Text is hidden by its colour if its contrast with the ground is lower and no channel differs by
@@ -157,7 +156,7 @@ def _of_function(name: bytes, numbers: Sequence[tuple[bytes, bytes]]) -> Colour 
             2.55 * n if u == b"%" else n for n, (_, u) in zip(whole, numbers[:3], strict=True)
         ]
         return Colour(scaled[0], scaled[1], scaled[2], alpha)
-    hue = lengths.cut_number(float(numbers[0][0])) * _DEGREES.get(numbers[0][1], 1.0) / 360
+    hue = lengths.degrees_of(*numbers[0]) / 360
     saturation, lightness = (lengths.within(float(n), 100) / 100 for n, _ in numbers[1:3])
     red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
     return Colour(255 * red, 255 * green, 255 * blue, alpha)
@@ -238,6 +237,7 @@ _SIZES = {
     b"xx-large": 32.0,
     b"xxx-large": 48.0,
 }
+_SIDES = {"height": "height", "block-size": "height", "width": "width", "inline-size": "width"}
 _RELATIVE_SIZES = {b"smaller": 1 / 1.2, b"larger": 1.2}
 _IMAGES = (b"url(", b"gradient(", b"image(", b"image-set(", b"var(")
 _OPACITY = re.compile(rb"opacity\s*(?:=|\()\s*([\d.]+%?)")
@@ -451,6 +451,10 @@ def _clips(value: bytes) -> bool:
     return value.startswith((b"hidden", b"clip", b"auto", b"scroll"))
 
 
+def _overflow(value: bytes) -> Declared:
+    return dict.fromkeys(("overflow-x", "overflow-y"), _clips(value))
+
+
 def _among(values: Container[bytes]) -> Callable[[bytes], bytes | None]:
     return lambda value: value if value in values else None
 
@@ -490,31 +494,27 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"filter": _one("filter", _filter),
     b"-ms-filter": _one("filter", _filter),
     b"translate": _one("translate", lengths.is_moved_away),
-    b"mask": _one("hides", _masks),
-    b"mask-image": _one("hides", _masks),
-    b"-webkit-mask": _one("hides", _masks),
-    b"-webkit-mask-image": _one("hides", _masks),
+    **dict.fromkeys(
+        (b"mask", b"mask-image", b"-webkit-mask", b"-webkit-mask-image"), _one("mask", _masks)
+    ),
     b"inset": _inset,
     b"clip": _one("clip", lengths.is_clipped),
     b"clip-path": _one("clip-path", lengths.is_clipped_to_shape),
     b"-webkit-clip-path": _one("clip-path", lengths.is_clipped_to_shape),
-    b"overflow": _one("overflow", _clips),
-    b"overflow-x": _one("overflow", _clips),
-    b"overflow-y": _one("overflow", _clips),
+    b"overflow": _overflow,
+    b"overflow-x": _one("overflow-x", _clips),
+    b"overflow-y": _one("overflow-y", _clips),
     b"position": _one("position", _among(_POSITIONS)),
     b"float": _one("float", _among(_FLOATS)),
     b"transform": _one("transform", lengths.is_transformed_away),
     b"-webkit-transform": _one("transform", lengths.is_transformed_away),
-    b"scale": _one("transform", lengths.is_scaled_away),
-    b"block-size": _one("height", lengths.tiny),
-    b"max-block-size": _one("max-height", lengths.tiny),
-    b"inline-size": _one("width", lengths.tiny),
-    b"max-inline-size": _one("max-width", lengths.tiny),
+    b"scale": _one("scale", lengths.is_scaled_away),
     b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),
     b"margin": _margin,
     **{
-        name.encode(): _one(name, lengths.tiny)
-        for name in ("height", "max-height", "width", "max-width")
+        (bound + name).encode(): _one(bound + side, lengths.tiny)
+        for bound in ("", "min-", "max-")
+        for name, side in _SIDES.items()
     },
     **{
         name.encode(): _one(name, lengths.far)

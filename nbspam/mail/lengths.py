@@ -26,6 +26,7 @@ _PIXELS = {
     b"vmin": 7.0,
     b"vmax": 10.0,
 }
+_DEGREES = {b"deg": 1.0, b"turn": 360.0, b"grad": 0.9, b"rad": 57.29578}
 _EMS = {b"em": 1.0, b"%": 0.01, b"ex": 0.5, b"ch": 0.5}  # parts of the size of text
 
 
@@ -42,6 +43,11 @@ def cut_number(number: float) -> float:
 def share_of(number: bytes, unit: bytes) -> float:
     """Return a number from 0 to 1 that may be a percentage."""
     return within(float(number) / (100 if unit == b"%" else 1), 1)
+
+
+def degrees_of(number: bytes, unit: bytes) -> float:
+    """Return an angle in degrees."""
+    return cut_number(float(number)) * _DEGREES.get(unit, 1.0)
 
 
 def read_share(value: bytes) -> float | None:
@@ -143,6 +149,7 @@ READABLE = 6.0  # pixels: lower text is not read, nor text in a lower or narrowe
 FAR, FAR_RIGHT = -500.0, 1000.0  # pixels: a box beyond them is out of sight
 _MIN_SCALE = 0.1  # of a box that can still be read
 _NUMBERS = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
+_BEHIND_SIZE = re.compile(rb"\b(?:at|round)\b")
 _CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
 
 
@@ -162,14 +169,18 @@ def is_clipped_to_shape(value: bytes) -> bool:
     call = _CALL.match(value)
     if call is None:
         return False
-    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(call[2])]
-    if call[1] == b"inset" and b"%" in call[2] and 1 <= len(numbers) <= 4:
+    size, *place = _BEHIND_SIZE.split(call[2], maxsplit=1)
+    if place and not (_NUMBERS.search(size) or b"farthest" in size):
+        size = place[0]  # a circle as far as the nearest side
+    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(size)]
+    if call[1] == b"inset" and b"%" in size and 1 <= len(numbers) <= 4:
         for i in range(len(numbers), 4):  # a side that is not stated is like the one opposite
             numbers.append(numbers[max(i - 2, 0)])
         return max(numbers[0] + numbers[2], numbers[1] + numbers[3]) >= VIEW
     if call[1] in (b"circle", b"ellipse"):
-        return bool(numbers) and min(numbers[: 1 + (call[1] == b"ellipse")]) < READABLE / 2
-    return call[1] == b"polygon" and bool(numbers) and max(numbers) < READABLE
+        return bool(numbers) and min(numbers) < READABLE / 2
+    sides = numbers[::2], numbers[1::2]
+    return call[1] == b"polygon" and all(sides) and any(max(s) - min(s) < READABLE for s in sides)
 
 
 def is_transformed_away(value: bytes) -> bool:
@@ -179,8 +190,9 @@ def is_transformed_away(value: bytes) -> bool:
         if name.startswith(b"scale"):
             sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
             hides = any(abs(size) < _MIN_SCALE for size in sizes)
-        elif name in (b"rotatex", b"rotatey") and b"deg" in arguments:  # seen from its edge
-            hides = abs(cos(radians(read_pixels(arguments.strip(b" deg")) or 0.0))) < _MIN_SCALE
+        elif name in (b"rotatex", b"rotatey"):  # seen from its edge
+            angles = [degrees_of(n, u) for n, u in NUMBER.findall(arguments) if u in _DEGREES]
+            hides = any(abs(cos(radians(angle))) < _MIN_SCALE for angle in angles)
         elif name == b"matrix" and len(numbers) == 6:
             hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
         else:
@@ -191,9 +203,8 @@ def is_transformed_away(value: bytes) -> bool:
 
 
 def is_moved_away(value: bytes) -> bool:
-    """Return whether a translation moves text out of sight; percentages are of its own box."""
-    moves = _NUMBERS.findall(value)[:2]
-    return any((read_pixels(n) or 0.0) <= (-VIEW if n.endswith(b"%") else FAR) for n in moves)
+    """Return whether a translation moves text out of sight."""
+    return any(far(each) == LEFT for each in _NUMBERS.findall(value)[:2])
 
 
 def is_scaled_away(value: bytes) -> bool:
@@ -206,11 +217,15 @@ LEFT, RIGHT = b"left", b"right"
 
 
 def far(value: bytes) -> bytes | None:
-    """Return whether a length leads out of sight: to the left or above, to the right, or b""."""
+    """Return whether a length leads out of sight: to the left or above, to the right, or b"".
+
+    Percentages are of a box, which may be narrower than the window.
+    """
     pixels = read_pixels(value)
     if pixels is None:
         return None
-    return LEFT if pixels <= FAR else RIGHT if pixels >= FAR_RIGHT else b""
+    leftmost = -VIEW if value.endswith(b"%") else FAR
+    return LEFT if pixels <= leftmost else RIGHT if pixels >= FAR_RIGHT else b""
 
 
 def tiny(value: bytes) -> bool | None:

@@ -63,12 +63,12 @@ _STYLING = frozenset(b"style hidden open href color bgcolor background text link
 # names; and all attributes that decide about styles.
 MARK = b"nbspam/mark"
 DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
-_TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
 _MOVING = frozenset(
     (
-        *("hides", "skips", "clip", "clip-path", "transform", "translate", "overflow"),
-        *("margin-left", "margin-top", "text-indent", "letter-spacing", *_PLACES),
+        *("hides", "mask", "skips", "clip", "clip-path", "transform", "translate", "scale"),
+        *("overflow-x", "overflow-y", "margin-left", "margin-top", "text-indent"),
+        *("letter-spacing", *_PLACES),
     )
 )
 
@@ -222,16 +222,20 @@ def _is_away(declared: css.Declared, box: bytes) -> bool:
     is_inline = (display or box) == b"inline" and not (
         is_placed or declared.get("float") in (b"left", b"right")
     )
-    if declared.get("hides") or declared.get("clip-path") or (is_placed and declared.get("clip")):
+    if any(map(declared.get, ("hides", "mask", "clip-path"))):
         return True
-    if not is_inline and (declared.get("transform") or declared.get("translate")):
+    if is_placed and declared.get("clip"):
+        return True
+    if not is_inline and any(map(declared.get, ("transform", "translate", "scale"))):
         return True
     is_block = not is_inline and box in (b"block", b"inline")
     if (is_block or box == b"page") and declared.get("skips"):
         return True
-    if is_block and declared.get("overflow"):
-        if any(declared.get(side) for side in _TINY):
-            return True
+    if is_block and (declared.get("overflow-x") or declared.get("overflow-y")):
+        for side in ("height", "width"):
+            is_tiny = declared.get(side) or declared.get(f"max-{side}")
+            if is_tiny and declared.get(f"min-{side}") is not False:
+                return True
         if declared.get("text-indent") == RIGHT:
             return True
     if box != b"cell" and declared.get("margin-left") == LEFT:
