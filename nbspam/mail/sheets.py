@@ -49,7 +49,9 @@ _SIMPLE_PSEUDO = re.compile(
 )
 # An attribute that an element must have, whose name the parser never spells in another way.
 _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
-_GROUPS = (b"@supports", b"@layer", b"@container")
+_GROUPS = (b"@layer", b"@container")
+_NOT = re.compile(rb"(?<![:\w-])not\b")
+_OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 # Statements without a block, such as @import.
 _STATEMENTS = re.compile(rb"\A\s*+(?:@[^;]*+;\s*+)++")
 _FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+:([^()]*+)\)")
@@ -444,8 +446,13 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
         return None
     if prelude.startswith(b"@"):
         group = prelude.lower()
-        is_media = group.startswith(b"@media")
-        applies = is_for_screen(group[6:]) if is_media else group.startswith(_GROUPS)
+        if group.startswith(b"@media"):
+            applies = is_for_screen(group[6:])
+        elif group.startswith(b"@supports"):  # all that mail asks for, but for other browsers
+            is_other = any(feature in group for feature in _OTHER_BROWSERS)
+            applies = is_other == bool(_NOT.search(group))
+        else:
+            applies = group.startswith(_GROUPS)
         return around if applies else None
     if not around:
         return prelude

@@ -253,6 +253,13 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("@media (prefers-color-scheme:light) {p{display:none}}", "<p>no", "", "no"),
         ("@media screen and (orientation:portrait) {p{display:none}}", "<p>a", "a", ""),
         ("@media screen and (orientation: landscape) {p{display:none}}", "<p>no", "", "no"),
+        # All features are supported but those of other browsers.
+        ("@supports (display:grid) {p{display:none}}", "<p>no", "", "no"),
+        ("@supports not (display:grid) {p{display:none}}", "<p>a", "a", ""),
+        ("@supports (-ms-ime-align:auto) {p{display:none}}", "<p>a", "a", ""),
+        ("@supports not (-moz-appearance:none) {p{display:none}}", "<p>no", "", "no"),
+        ("@supports (color:red) and (not (color:blue)) {p{display:none}}", "<p>a", "a", ""),
+        ("@supports selector(:not(p)) {p{display:none}}", "<p>no", "", "no"),
         # Open blocks end with the sheet, and a bracket that closes nothing spoils the next rule.
         ("p{display:none", "<p>no</p>a", "a", "no"),
         ("@media screen{p{display:none", "<p>no</p>a", "a", "no"),
