@@ -71,7 +71,8 @@ class PlacedMessage(NamedTuple):
     digest: int
     place: str  # ham, spam or unsure: the meaning of its folder
     keyword: str  # ham, spam or "": the meaning of its keyword
-    is_read: bool
+    is_read: bool  # or has a keyword: somebody has seen it
+    is_known: bool = False  # it was there at the last look
 
 
 class AccountToSort(NamedTuple):
@@ -261,7 +262,8 @@ class AccountSorter:
         self, opened: OpenFolder, uids: Sequence[int], place: str
     ) -> Iterator[PlacedMessage]:
         for head, digest in with_digests(self.session, uids):
-            keyword, is_read = keyword_of(head.flags), _SEEN in head.flags
+            keyword = keyword_of(head.flags)
+            is_read = _SEEN in head.flags or keyword != ""
             self._hear(digest, keyword)
             yield PlacedMessage(
                 opened.name, opened.validity, head.uid, digest, place, keyword, is_read
@@ -289,7 +291,7 @@ class AccountSorter:
             self._hear(digest, keyword)
             if keyword != before.get(digest, ""):
                 yield PlacedMessage(
-                    opened.name, opened.validity, uid, digest, place, keyword, is_read=True
+                    opened.name, opened.validity, uid, digest, place, keyword, True, True
                 )
 
     def _hear(self, digest: int, keyword: str) -> None:
@@ -307,11 +309,15 @@ class AccountSorter:
             (self._copied if is_copied else self._new).append(each)
         elif says and (left is None or says != left.keyword):
             self._lessons.append((each, says))
-        elif left is not None and left.keyword == "spam" and not says:
+        elif left is not None and left.keyword == "spam" and not says and each.is_known:
             self._lessons.append((each, "ham"))
         elif left is None and each.place == "spam":
             self._put_there.append(each)
-        elif left is None and each.place == "ham" and not each.is_read:
+        elif (
+            each.place == "ham"
+            and not each.is_read
+            and (left is None or (left.place, left.keyword) == ("ham", "spam"))
+        ):
             self._new.append(each)
         elif left is None or left.place == each.place:
             return True
@@ -444,8 +450,11 @@ class AccountSorter:
                 return
         self.report.judged += done
         place = label if target is not None and not tags else "ham"
-        keyword = "spam" if tags and target is not None else ""
-        left = [(e, LeftMessage(place, keyword, label, v.probability)) for e, v in judged]
+        marked = tags and target is not None
+        left = []
+        for e, v in judged:  # an earlier delivery of a message may have the keyword
+            keyword = "spam" if marked or e.keyword == "spam" else ""
+            left.append((e, LeftMessage(place, keyword, label, v.probability)))
         if place == "ham":
             self._settle(left)
         else:

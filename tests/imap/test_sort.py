@@ -26,7 +26,7 @@ from nbspam.server import watch
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
-from support import complains, json_lines, raising
+from support import complains, json_lines
 
 
 @pytest.fixture
@@ -142,6 +142,26 @@ def test_a_tag_is_set_instead_of_moving_and_taking_it_away_teaches(box):
     box.flag(S[0], "INBOX", "$Junk", "-FLAGS")
     assert box.sort(tags=True).learned == ["ham"]
     assert box.sort(tags=True).learned == []
+
+
+@pytest.mark.parametrize("is_first_kept", [True, False])
+@pytest.mark.parametrize(("flags", "tagged"), [("", True), ("\\Seen", False)])
+def test_spam_with_a_tag_that_is_delivered_again_is_judged(flags, tagged, is_first_kept, box):
+    again = S[0] + b"by another way\n"
+    box.put("INBOX", S[0])
+    box.sort(tags=True)
+    box.put("INBOX", again, flags=flags)
+    if not is_first_kept:
+        box.server.delete(S[0], "INBOX")
+    found = box.sort(tags=True)
+    assert (found.judged, found.learned) == ([("spam", "$Junk")] if tagged else [], [])
+    assert ("$Junk" in dict(box.server.contents("INBOX"))[again]) == tagged
+
+    box.put("INBOX", b"".join(S[0].partition(b"\n\n")[:2]) + 9 * H[1].partition(b"\n\n")[2])
+    looks = [box.sort(tags=True) for _ in range(3)]
+    first = [("ham", None)] if tagged or is_first_kept else []
+    assert [each.judged for each in looks] == [first, [], []]
+    assert all(each.learned == [] for each in looks)
 
 
 @pytest.mark.parametrize(("data", "learned"), [(S[0], []), (H[0], ["spam"])])
@@ -525,7 +545,12 @@ def test_an_account_that_fails_does_not_keep_others_from_being_watched(box, monk
 
 
 def test_a_thread_that_cannot_start_is_the_reason_that_is_told(box, monkeypatch):
-    monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError("can't start new thread")))
+    def start(watcher):
+        watcher._wake.close()
+        watcher._woken.close()
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(watch.AccountWatcher, "start", start)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         watched(1, box.account())
 
