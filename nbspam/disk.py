@@ -405,7 +405,9 @@ def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError
 
     what: the name for people, if the file is one beside a model.
     """
-    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS} and os.path.exists(path):
+    if error.errno == errno.EROFS:
+        advice = "mount its file system to be written, or give another place with -m"
+    elif error.errno in {errno.EACCES, errno.EPERM} and os.path.exists(path):
         # A model that is there is to learn on; another place would have another model.
         advice = "let this user write to it and to its folder"
     else:

@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_written(nbspam, trained, monkeypatch):
 
     monkeypatch.setattr(os, "open", refuse)
     result = nbspam("update", "--spam", "-", stdin=SPAM)
-    assert complains(result, 1, str(trained), "Read-only", "let this user write to it")
+    assert complains(result, 1, str(trained), "Read-only", "; mount its file system to be")
     assert nbspam("classify", stdin=SPAM)[0] == 0
 
 

@@ -544,6 +544,11 @@ def test_a_model_that_may_not_be_written_is_to_stay_where_it_is(model, monkeypat
     reason = "cannot write the model: Permission denied"
     assert failure(model) == f"{reason}; let this user write to it and to its folder"
     assert failure(model.parent / "new") == f"{reason}; give another place with -m"
+    monkeypatch.setattr(os, "replace", raising(OSError(errno.EROFS, "Read-only file system")))
+    assert failure(model) == (
+        "cannot write the model: Read-only file system; mount its file system to be written, or"
+        " give another place with -m"
+    )
 
 
 def test_a_write_that_fails_halfway_leaves_the_old_model(model):
