@@ -256,7 +256,7 @@ def replace_file(
         write(file)
         file.flush()
         if is_synced:
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         if sys.platform == "win32":
             file.close()  # an open file cannot be renamed there
         os.replace(path, target)
@@ -384,13 +384,24 @@ def adopt(descriptor: int, like: str) -> None:
                 os.fchmod(descriptor, old.st_mode & 0o777)
 
 
+def sync_file(descriptor: int) -> None:
+    """Force an open file or folder to disk, also past the drive's cache."""
+    if sys.platform == "darwin":  # where fsync stops at the cache
+        import fcntl
+
+        with contextlib.suppress(OSError):  # some network file systems cannot
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
 def sync_folder(folder: str) -> None:
     """Force renames within a folder to disk, on systems that can sync folders."""
     # The file itself is complete by now, so a failure here is not reported.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
 

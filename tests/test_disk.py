@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,6 +114,22 @@ def test_a_new_file_is_on_disk_before_it_has_its_name_and_its_folder_after(tmp_p
 
     assert (tmp_path / "m").read_bytes() == b"new"
     assert done == ["3 bytes", "name", "folder"]
+
+
+@pytest.mark.parametrize(("error", "rest"), [(None, []), (OSError(errno.ENOTTY, "none"), [7])])
+def test_on_a_mac_a_file_is_forced_past_the_cache_of_the_drive(error, rest, monkeypatch):
+    calls, synced = [], []
+
+    def fcntl(*call):
+        calls.append(call)
+        if error:
+            raise error
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setitem(sys.modules, "fcntl", SimpleNamespace(F_FULLFSYNC=51, fcntl=fcntl))
+    monkeypatch.setattr(os, "fsync", synced.append)
+    disk.sync_file(7)
+    assert (calls, synced) == ([(7, 51)], rest)
 
 
 OURS = [".journal", ".lock"]

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 # On import numpy's linear algebra starts a thread for every core; nothing here uses them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("VECLIB_MAXIMUM_THREADS", "1")  # of macOS
 # A notebook's backend, which matplotlib may not know here; pictures are files.
 os.environ.pop("MPLBACKEND", None)
 # Huge pages pay off where arrays live long; here assembling them costs more than they save:

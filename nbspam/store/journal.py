@@ -428,7 +428,7 @@ def append(
             committed = True
             _write_at(descriptor, data[:END_SIZE], journal.end)
             if not is_kept:
-                os.fsync(descriptor)
+                disk.sync_file(descriptor)
         except OSError:
             if committed:
                 mark = end_mark(journal.owner, journal.n_records, progress=journal.progress)
@@ -452,7 +452,7 @@ def synchronize(path: str) -> None:
     """Force the journal beside a model to disk, if there is one; raises ModelFileError."""
     try:
         with _opened(path) as descriptor:
-            os.fsync(descriptor)
+            disk.sync_file(descriptor)
     except FileNotFoundError:
         return
     except OSError as error:

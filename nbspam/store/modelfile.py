@@ -20,7 +20,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nbspam.disk import Stamp, locked, open_own, replace_file, stamp_of_status, unwritable
+from nbspam.disk import (
+    Stamp,
+    locked,
+    open_own,
+    replace_file,
+    stamp_of_status,
+    sync_file,
+    unwritable,
+)
 from nbspam.errors import ModelFileError
 
 # Values are None, bool, int (64 bits), float, str, numeric arrays, or lists and dicts of these.
@@ -548,7 +556,7 @@ def _write(file: BinaryIO, state: State) -> Identity:
     file.seek(0)
     file.write(_header(*identity))
     file.flush()
-    os.fsync(file.fileno())  # before the lock is taken, if it is not yet
+    sync_file(file.fileno())  # before the lock is taken, if it is not yet
     return identity
 
 
