@@ -77,6 +77,9 @@ _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
+_ESCAPED = re.compile(rb"[\"'`]([^\"'`<>]*%3[Cc][^\"'`<>]*)[\"'`]")
+_DECODERS = (b"atob", b"unescape", b"decodeURI")
+_MAX_DECODED = 3  # times that a script is in another
 _TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
@@ -145,12 +148,34 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
     """
     read, left = [], _MAX_TAGS
     for html in documents:
-        # bytes.count takes three times as long.
-        tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
-        trees, rest = _parse(html, tags, left)
-        left -= min(tags, left)
-        read.append(_read(html, trees, rest))
+        found, left = _read_with_most(html, left)
+        if "tag-script" in found.facts and (markup := _decoded(html)):
+            found, left = _read_with_most(html + markup, left)
+        read.append(found)
     return read
+
+
+def _decoded(script: bytes) -> bytes:
+    """Return the markup that the scripts of a document decode, in order to write it."""
+    written = b""
+    for _ in range(_MAX_DECODED):
+        if not any(each in script for each in _DECODERS):
+            break
+        from urllib.parse import unquote_to_bytes  # late: few messages need it
+
+        decoded = [*map(decode_base64, _CODED.findall(script))]
+        decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
+        script = b"".join([b"\n" + each for each in decoded if _TAG_START.search(each)])
+        written += script
+    return written.decode("utf-8", "replace").encode()
+
+
+def _read_with_most(html: bytes, left: int) -> tuple[Html, int]:
+    """Return the parts of a document, and of so many tags those that are left for others."""
+    # bytes.count takes three times as long.
+    tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
+    trees, rest = _parse(html, tags, left)
+    return _read(html, trees, rest), left - min(tags, left)
 
 
 def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"], bytes]:

@@ -6,6 +6,7 @@
 import re
 import time
 import tracemalloc
+from base64 import b64encode
 from fractions import Fraction
 from itertools import count
 
@@ -23,6 +24,10 @@ from support import examples
 def shown_and_hidden(html: str) -> tuple[str, str]:
     found = read_html([html.encode()])[0]
     return " ".join(found.visible.decode().split()), " ".join(found.hidden.decode().split())
+
+
+def coded(text: str) -> str:
+    return b64encode(text.encode()).decode()
 
 
 @pytest.mark.parametrize(
@@ -190,6 +195,10 @@ def test_a_block_is_shown(attributes):
         ("<text>a<defs>b</defs></text>", "ab", ""),
         ("<noscript>a</noscript><object>b</object>", "ab", ""),
         ("display:none is what I write", "display:none is what I write", ""),
+        # Pages that write themselves.
+        (f"<script>write(atob('{coded('<p>a</p><b>b')}'))</script>c", "c a b", ""),
+        ("<script>s=`%3Cp hidden%3Eno%3C/p%3Ea`; write(unescape(s))</script>", "a", "no"),
+        (f"<script>x('%3Cp%3Ea', '{coded('<p>a<p>a<p>a')}')</script>", "", ""),
         # Elements end where a mail program ends them.
         ("<div style=display:none>a<DIV>b</DIV>c</DIV>d", "d", "a b c"),
         ("<div style=display:none>a", "", "a"),
@@ -359,6 +368,14 @@ def test_text_behind_more_tags_than_mail_has_counts_as_hidden():
     assert shown_and_hidden(f"a{'<b>' * 200_001}no") == ("a", "no")
     found = read_html([b"a" + b"<b>" * 200_001, b"no<i>no"])
     assert (found[1].visible, found[1].hidden.split()) == (b"no", [b"no"])
+
+
+@pytest.mark.parametrize(("depth", "shown"), [(3, "a"), (4, "")])
+def test_a_script_in_a_script_is_read_up_to_a_depth(depth, shown):
+    html = "<p>a<br><br>"
+    for _ in range(depth):
+        html = f"<script>write(atob('{coded(html)}'))</script>"
+    assert shown_and_hidden(html) == (shown, "")
 
 
 def test_a_tag_of_more_attributes_than_mail_has_is_no_tag():
