@@ -153,7 +153,7 @@ def _charset_of_several_bytes(sample: bytes) -> tuple[float, str] | None:
     for name, log_shares, chain in _charsets_of_several_bytes():
         text = sample.decode(name, "replace")
         if text.count("\ufffd") <= _MOST_WRONG * len(text) + 1:
-            units = np.frombuffer(text.encode("utf-16-le", "replace"), np.uint16)
+            units = np.frombuffer(text.encode("utf-16-le", "replace"), "<u2")
             candidates.append((float(log_shares.take(units).sum()), name, units, chain))
     if not candidates:
         return None
@@ -210,7 +210,7 @@ def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
         # All at once, on lines of their own: a call for each pair would take far longer.
         pairs = b"".join([bytes([row]).join(_CELLS) for row in rows])
         text = pairs.decode(standard, "ignore").encode("utf-16-le")
-        units = np.frombuffer(text, np.uint16)
+        units = np.frombuffer(text, "<u2")
         common = distinct(units[units > 127])
         listed = _shares(language.letters, 1 - _COMMON - _WIDE_SIGN, 0)
         each = _even(_WIDE_SIGNS, _WIDE_SIGN) | listed

@@ -4,6 +4,7 @@ A table replaces characters one by one.  Words in which neighbours matter, and t
 look-alikes, are left to the functions that define the normal form.
 """
 
+import sys
 import unicodedata
 from bisect import bisect
 from collections.abc import Sequence
@@ -64,6 +65,7 @@ from nbspam.tokens.sparse import offsets_of, places_in
 ) = (1 << n for n in range(16))
 SYMBOL = 0xD800  # the form of a symbol; no text has this number, which is half of a UTF-16 pair
 _N_CODES = 0x110000
+_UTF_32 = f"utf-32-{sys.byteorder[0]}e"  # characters as arrays of uint32 have them
 _IDEOGRAPHS = slice(0x4E00, 0x9FFD)
 _SIMPLE = "\u2000"  # no single character from here on is a Latin letter
 
@@ -108,7 +110,7 @@ class CharacterTable:
             forms.append(form[0] if len(form) == 1 else len(pool))
             if len(form) > 1:
                 pool += form
-        codes = np.frombuffer(characters.encode("utf-32-le"), np.uint32)
+        codes = np.frombuffer(characters.encode(_UTF_32), np.uint32)
         self.pool = np.array(pool, np.uint32)
         self.forms[codes], self.lengths[codes] = forms, lengths
         self.orders[codes] = list(map(unicodedata.combining, characters))
@@ -254,7 +256,7 @@ def _normal_lines(lines: bytes) -> tuple[bytes, dict[str, Integers], Integers]:
 
     These are lines that have an oddity, by its name, and those whose texts need the definition.
     """
-    codes = np.frombuffer(lines.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
+    codes = np.frombuffer(lines.decode("utf-8", "replace").encode(_UTF_32), np.uint32)
     text = _CharacterArray(codes, _table().classes(codes))
     met = int(np.bitwise_or.reduce(text.classes))
     facts: dict[str, Integers] = {}
@@ -376,8 +378,8 @@ def _defined(
     lengths = end - start + 1
     words = np.append(text.codes, np.uint32(_LINE_FEED)).take(places_in(start, lengths))
     words[lengths.cumsum() - 1] = _LINE_FEED
-    lines = without_many_marks(normal_form(words.tobytes().decode("utf-32-le")))
-    form = np.frombuffer(without_symbols(lines).encode("utf-32-le"), np.uint32)
+    lines = without_many_marks(normal_form(words.tobytes().decode(_UTF_32)))
+    form = np.frombuffer(without_symbols(lines).encode(_UTF_32), np.uint32)
     feeds = positions_of(form == _LINE_FEED)
     first = np.concatenate([[0], feeds + 1])[:-1]
     return form, first, feeds - first
@@ -401,4 +403,4 @@ def _spaced(form: Columns, in_run: Booleans) -> bytes:
         times[repeated], times[edges], times[inner] = 0, 2, 3
         form, end = form.repeat(times), times.cumsum(dtype=np.int64)
         form[end.take(edges) - 2], form[end.take(inner) - 2] = _SPACE, ord(BETWEEN_PAIRS)
-    return form.tobytes().decode("utf-32-le").encode() + b" " * bool(in_run[-1:].any())
+    return form.tobytes().decode(_UTF_32).encode() + b" " * bool(in_run[-1:].any())
