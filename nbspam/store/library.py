@@ -127,6 +127,8 @@ class Model:
         """
         if isinstance(self._stored, StoredTable):
             return self._stored.learn(self._inputs(given), new_class)
+        if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
+            raise UsageError("update: one pair is no collection; give a list of pairs")
         items = items_given(given, self._reading)
         return self._learning().learn(
             items, day=_day(day), policy=policy, jobs=jobs, new_class=new_class
@@ -232,9 +234,13 @@ def train(
     of a JSON file.  unlabelled: more documents or rows, whose classes EM finds; em: the rows of a
     table that lack a class take part, too.  em may be a dict of `EMOptions`; `steps` of the model
     are its rounds.  dirichlet: numbers, or a dict from columns to numbers.  choices: the other
-    options of `nbspam train` or `nbspam table train`, which make the same model.
+    options of `nbspam train` or `nbspam table train`, which make the same model; one that takes
+    names takes a single one as a string, too.
     """
     _check_keywords(choices)
+    for name, value in choices.items():
+        if name in _OF_NAMES and value is not None:
+            choices[name] = _names(value)
     options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
     named = None if target is None else str(target)
     columns = TableChoices(named, **_taken(choices, TableChoices))
@@ -287,7 +293,7 @@ def _trained_on_documents(
     reading = SourceOptions(listener=tables, is_mail=choices.preset == "mail")
     how, items = settings_for(items_given(given, reading), choices, tables)
     beside = [path_of(given)] if isinstance(given, os.PathLike) else ()
-    how = knowing_sent_mail(how, [os.fsdecode(path) for path in sent], beside)
+    how = knowing_sent_mail(how, [os.fsdecode(path) for path in _names(sent)], beside)
     learned = learn_items(items, how, workers, day, bounds)
     classifier = learned.classifier
     stored = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
@@ -362,6 +368,14 @@ def _check_keywords(choices: Mapping[str, Any]) -> None:
         raise UsageError(f"train: no option {wrong[0]!r}; {hint}")
 
 
+_OF_NAMES = {"strip", "categorical", "numeric", "drop", "vocabulary"}
+
+
+def _names(given: Any) -> tuple[Any, ...]:
+    """Return the names or paths that are given; a string is one of them."""
+    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+
+
 def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
     return {name: choices.pop(name) for name in kind._fields if name in choices}
 
@@ -420,7 +434,8 @@ def vectorize(
     alphabetical order.  preset, pairs, characters: see `nbspam tokens`.  Raises NbspamError.
     """
     choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
-    found = vectors_of(items_given(given), choices, binary, vocabulary, min_df, jobs)
+    named = None if vocabulary is None else _names(vocabulary)
+    found = vectors_of(items_given(given), choices, binary, named, min_df, jobs)
     if found.skipped:
         first = found.skipped[0]
         raise UsageError(f"vectorize: {first.name}: {first.reason}; leave it out")
@@ -521,7 +536,8 @@ def cluster(
         if model is not None or alpha == "auto":
             raise UsageError("cluster: model and alpha='auto' are for texts; leave them out")
         smoothing = 1.0 if alpha is None else float(alpha)
-        records, kinds = rows_given(given), (categorical, numeric, drop)
+        records, categorical, numeric = rows_given(given), _names(categorical), _names(numeric)
+        kinds = categorical, numeric, _names(drop)
         of_rows = cluster_rows(records, k, smoothing, *kinds, restarts, hard, seed, stopping=when)
         named = dict(zip(of_rows.clusters, (f[:typical] for f in of_rows.features), strict=True))
         steps = of_rows.fit.steps

@@ -271,6 +271,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: melons.factors({"密度": "?!"}), InputError, r"密度 is '\?!', not a number"),
         (lambda: stored.factors("x"), UsageError, "factors and estimates are of tables"),
         (lambda: stored.update([(SPAM, "spam")], policy="no"), UsageError, "everything, error, n"),
+        (lambda: stored.update((SPAM, "spam")), UsageError, "one pair .*; give a list of pairs"),
     ):
         with pytest.raises(error, match=why):
             call()
@@ -352,6 +353,20 @@ def test_arrays_are_rows_whose_columns_are_numbered():
         model = nbspam.train(given, target=2, categorical=("0", "1"))
         # Laplace: P(1) = 1/2, P(column 0 is 1 | 1) = 3/4, P(column 1 is 1 | 1) = 2/4.
         assert model.classify({"0": 1, "1": 1}).probability == pytest.approx(3 / 4)
+
+
+def test_a_string_is_one_name():
+    assert nbspam.vectorize(["plum pear"], vocabulary="plum")[1] == ["plum"]
+    found = nbspam.cluster([{"n": n, "id": n} for n in (1, 2, 9, 8)], 2, rows=True, drop="id")
+    assert {each.column for each in found.typical["1"]} == {"n"}
+    model = nbspam.train(ROWS, target="play", drop="wind", categorical="sky")
+    assert model.classifier.schema.names == ("sky", "play")
+    assert nbspam.train(PAIRS, strip="quotes").classifier.settings.strip == ("quotes",)
+
+
+def test_a_table_of_one_class_gives_every_row_that_class():
+    model = nbspam.train([{**row, "play": "y"} for row in ROWS], target="play")
+    assert (model.classes, model.classify({"sky": "s"}).label) == (("y",), "y")
 
 
 def test_vectors_are_counts_or_presence_over_a_vocabulary():
