@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nbspam.errors import check_number
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike as ArrayLike
@@ -30,11 +32,21 @@ else:
 
 
 EPOCH = 719_163  # the ordinal of 1970-01-01, from which `Days` count
+LAST_DAY = (1 << 16) - 1
 
 
 def today() -> int:
-    """Return the day that it is in UTC, counted from 1970-01-01, as models keep it: 0 to 65535."""
-    return min(max(int(time.time() // 86_400), 0), 0xFFFF)
+    """Return the day that it is in UTC, counted from 1970-01-01, as models keep it."""
+    return min(max(int(time.time() // 86_400), 0), LAST_DAY)
+
+
+LARGEST_SEED = (1 << 32) - 1  # that numpy's older generators take
+
+
+def checked_seed(seed: int) -> int:
+    """Return the seed of random numbers; raises UsageError."""
+    check_number("seed", seed, 0, LARGEST_SEED, whole=True)
+    return seed
 
 
 # A message alone is judged by some three hundred calls of numpy on short arrays.  The functions

@@ -13,6 +13,9 @@ Every message reads `where: what is wrong; what to do`.  A fault that does not s
 command is a ModelWarning, which the command line shows in one line, too.
 """
 
+from math import inf
+from typing import Any
+
 
 class NbspamError(Exception):
     """The base class.  Any other exception is a bug, and is shown with its traceback."""
@@ -50,6 +53,36 @@ class SharedLogError(NbspamError):
 
 class UsageError(NbspamError):
     """Options contradict each other, or do not fit the data."""
+
+
+def check_number(
+    name: str,
+    value: Any,
+    least: float,
+    most: float = inf,
+    *,
+    whole: bool = False,
+    above: bool = False,
+    error: type[UsageError] = UsageError,
+) -> None:
+    """Raise an error unless a value is a number from `least` to `most`, and not infinite.
+
+    whole: a whole number; above: more than `least`.
+    """
+    is_number = type(value) is int
+    if not is_number:
+        from numbers import Integral, Real
+
+        is_number = isinstance(value, Integral if whole else Real)
+    if is_number and least <= value <= most and value < inf and not (above and value == least):
+        return
+    kind = "a whole number" if whole else "a number"
+    end = (
+        f"above {least:g}"
+        if above
+        else f"from {least:g} " + ("up" if most == inf else f"to {most:,}")
+    )
+    raise error(f"{name}: {value!r} is not {kind} {end}; give one")
 
 
 class ModelWarning(UserWarning):

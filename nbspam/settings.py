@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, UsageError, check_number
 from nbspam.models import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models import FEATURES as FEATURES
 from nbspam.sources.files import NO_COLUMNS, SILENT, Listener, TextColumns
@@ -26,7 +26,7 @@ STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order t
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
 AUTO = "auto"  # as alpha: chosen from the counts
-_TOO_MANY = 1 << 63  # the least number that a model file cannot hold
+_MOST = (1 << 63) - 1  # that a model file can hold
 WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, LOG_LENGTH, TF_IDF)
 
 
@@ -79,8 +79,8 @@ class Settings:
                 raise UsageError(f"{what}: {value!r} is unknown; choose from {', '.join(allowed)}")
         for name in ("min_df", "max_features"):
             number = getattr(self, name)
-            if number is not None and number >= _TOO_MANY:
-                raise UsageError(f"{option_name(name)} {number}: no mail has as many; give less")
+            if number is not None:
+                check_number(f"--{name.replace('_', '-')}", number, 1, _MOST, whole=True)
         if self.attachments and self.reading != "mail":
             raise UsageError("--attachments: for mail, and these are texts; leave it out")
         if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:
@@ -281,7 +281,7 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     if given.keys() & _PLAIN:
         settings = PLAIN.get(name, settings)
     parameters = {name: given.pop(name) for name in PARAMETERS if name in given}
-    if "beta" in parameters:
+    if isinstance(parameters.get("beta"), tuple):
         parameters["beta"] = list(parameters["beta"])  # as the model file will return it
     if "dirichlet" in given:
         of_classes = _of_classes(given.pop("dirichlet"), choices.class_prior)

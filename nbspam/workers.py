@@ -22,7 +22,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from nbspam import __version__
-from nbspam.errors import NbspamError, UsageError
+from nbspam.errors import NbspamError, UsageError, check_number
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -62,8 +62,7 @@ def ordered_map(
     if isinstance(workers, Engine):
         yield from workers.map(function, chunks, last)
         return
-    if workers < 1:
-        raise UsageError(f"jobs: {workers} is not a number of processes; give 1 or more")
+    check_number("jobs", workers, 1, whole=True)
     keep_freed_memory()
     stream = iter(chunks)
     first = list(islice(stream, 2))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Floats, Integers, checked_seed
 from nbspam.classifier.classifier import Classifier, token_weights
 from nbspam.classifier.sum import log_tables, token_probabilities
 from nbspam.counts.corpus import Corpus, read_corpus, stratified_folds, weighted
@@ -72,7 +72,7 @@ class _PartlyLabelled(NamedTuple):
         if alpha == AUTO:
             counted = float(labelled.sum() + weight * unlabelled.sum())
             alpha = min(1.0, _SHARE * counted / (len(self.classes) * len(self.vocabulary)))
-        return replace(settings, alpha=float(alpha), min_df=1), labelled, unlabelled
+        return replace(settings, alpha=alpha, min_df=1), labelled, unlabelled
 
     def classifier(self, settings: Settings, share: Floats, weight: float) -> Classifier:
         """Return the classifier of all documents; share: of the unlabelled ones in classes."""
@@ -160,7 +160,7 @@ def _weigh_unlabelled(
     k = min(_FOLDS, int(np.bincount(data.y).min()))
     if k < 2:
         return {}
-    fold = stratified_folds(data.y, k, np.random.RandomState(seed))
+    fold = stratified_folds(data.y, k, np.random.RandomState(checked_seed(seed)))
     right = dict.fromkeys(WEIGHTS, 0)
     for number in tracked(range(k), "folds"):
         held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
@@ -290,7 +290,7 @@ def cluster_documents(
         first = _start(like, starts, k, vocabulary)
         fit, order = em.climb(first, missing, stopping), np.arange(k)
     else:
-        fit = em.mixture(missing, k, np.random.default_rng(seed), restarts, stopping)
+        fit = em.mixture(missing, k, np.random.default_rng(checked_seed(seed)), restarts, stopping)
         order = np.argsort(-fit.model.class_count_, kind="stable")
     share = fit.responsibility[:, order]
     return Clusters(data.classifier(settings, share, 1.0), fit, corpus.names, share, skipped)

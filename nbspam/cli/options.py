@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.arrays import EPOCH
+from nbspam.arrays import EPOCH, LARGEST_SEED, LAST_DAY
 from nbspam.cli import frame, output
 from nbspam.errors import UsageError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MAX_LOSS_BYTES = 1 << 20
 MAX_RESTARTS = 10_000  # random starts of EM; a larger number is a slip of the keyboard
-_LARGEST_SEED = (1 << 32) - 1  # that NumPy's older generators take
 _AUTO, ESTIMATED = "auto", "estimated"
 
 # --- values: one word of a command line becomes a number, a name or a pair -------------------
@@ -120,7 +119,7 @@ def _day(text: str) -> int:
     from datetime import date
 
     day = date.fromisoformat(text).toordinal() - EPOCH
-    _require(0 <= day < 1 << 16)
+    _require(0 <= day <= LAST_DAY)
     return day
 
 
@@ -458,7 +457,7 @@ def seed_option(thing: str) -> frame.Decorator:
     """Return the option that makes another run draw the same random numbers."""
     return click.option(
         "--seed",
-        type=click.IntRange(0, _LARGEST_SEED),
+        type=click.IntRange(0, LARGEST_SEED),
         metavar="N",
         default=0,
         show_default=True,

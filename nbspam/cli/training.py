@@ -339,7 +339,7 @@ def vectorize_command(
     nbspam vectorize mails/ -o mails.npz > vocabulary.txt
     nbspam vectorize more/ -o more.npz --vocabulary vocabulary.txt > /dev/null
     """
-    from nbspam.store.library import vectors_of, write_vectors
+    from nbspam.counts.corpus import vectors_of, write_vectors
 
     output.check_place("--output", output_path)
     items = inputs.items_of_sources(*corpus)

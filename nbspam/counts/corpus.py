@@ -8,7 +8,8 @@ equal training on that subset.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from itertools import compress
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -16,9 +17,16 @@ from nbspam.arrays import ArrayLike, Floats, Integers, Keys, together
 from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
 from nbspam.counts.ledger import Memory, Messages, Sampling
 from nbspam.counts.table import CountTable, counted, entry_weights
-from nbspam.errors import UsageError
+from nbspam.disk import replace_file
+from nbspam.errors import InputError, UsageError, check_number
 from nbspam.mail.digest import Copies
-from nbspam.settings import PRESENCE, Settings
+from nbspam.settings import (
+    PRESENCE,
+    Settings,
+    SettingsChoices,
+    chosen_settings,
+    first_is_text,
+)
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, smallest, stacked
@@ -212,3 +220,65 @@ def stratified_folds(
         folds[members] = hands
         dealt += len(members)
     return folds
+
+
+# --- documents as vectors, for other programs -------------------------------------------------
+
+
+class Vectors(NamedTuple):
+    """Documents as vectors."""
+
+    X: Any  # CSR (n_docs, n_features)
+    vocabulary: list[str]  # the token of each column
+    labels: list[str]  # the class of each document, "" if it has none
+    skipped: tuple[Skipped, ...]
+
+
+def vectors_of(
+    items: Iterable[Item],
+    choices: SettingsChoices,
+    binary: bool,
+    vocabulary: Sequence[str] | None,
+    min_df: int,
+    jobs: Workers,
+) -> Vectors:
+    """Return items as vectors, see `vectorize`; raises UsageError."""
+    check_number("min_df", min_df, 1, whole=True)
+    if vocabulary is not None and min_df > 1:
+        raise UsageError("--min-df: --vocabulary names the tokens; leave out one of them")
+    is_text, items = first_is_text(items)
+    settings = chosen_settings(choices._replace(model="multinomial"), is_text)
+    labelled = (item if item.label is not None else item._replace(label="") for item in items)
+    corpus, skipped = read_corpus(labelled, settings, jobs)
+    tokens = [corpus.vocabulary.text(j) for j in range(len(corpus.vocabulary))]
+    X = corpus.X.astype(np.float64).tocoo()
+    if vocabulary is None:
+        often = np.bincount(X.col, minlength=len(tokens)) >= min_df
+        vocabulary = sorted(compress(tokens, often.tolist()))
+    place = {token: j for j, token in enumerate(vocabulary)}
+    if len(place) < len(vocabulary):
+        raise UsageError("vectorize: a token stands twice in the vocabulary; name each once")
+    column = np.array([place.get(token, -1) for token in tokens], np.int64)[X.col]
+    kept = column >= 0
+    counts = np.minimum(X.data[kept], 1.0) if binary else X.data[kept]
+    X = type(X)((counts, (X.row[kept], column[kept])), shape=(X.shape[0], len(place))).tocsr()
+    labels = np.array(corpus.classes)[corpus.y].tolist()
+    return Vectors(X, list(vocabulary), labels, skipped)
+
+
+def write_vectors(found: Vectors, path: str) -> None:
+    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError.
+
+    Only the owner can read it, as it may hold words of mail.
+    """
+
+    def write(stream: BinaryIO) -> None:
+        if path.endswith(".csv"):
+            save_csv(stream, found.X, found.vocabulary, found.labels)
+        else:
+            save_csr(stream, found.X, found.labels)
+
+    try:
+        replace_file(path, write)
+    except OSError as error:
+        raise InputError(f"--output {path}: {error.strerror}; give another name") from error

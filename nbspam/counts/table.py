@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Days, Floats, Integers, Octets, together
-from nbspam.errors import UsageError
+from nbspam.errors import check_number
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS, IS_STRUCTURE
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
@@ -399,8 +399,8 @@ class TableSum:
     """
 
     def __init__(self, max_tokens: int | None = None) -> None:
-        if max_tokens is not None and max_tokens < 1:
-            raise UsageError(f"max_tokens: {max_tokens} leaves no token; give 1 or more")
+        if max_tokens is not None:
+            check_number("max_tokens", max_tokens, 1, whole=True)
         self._levels: list[list[CountTable]] = [[]]
         self._max_tokens = max_tokens
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers, Keys
+from nbspam.arrays import Floats, Integers, Keys, checked_seed
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.features import features_held_out
 from nbspam.classifier.sum import assumed_prior
@@ -141,7 +141,7 @@ def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int) -> Integ
             f"--cv {k}: the smallest class, {name}, has {smallest} documents; give a number of"
             " folds from 2 to that, or loo to leave out one document at a time"
         )
-    return stratified_folds(y, k, np.random.RandomState(seed))
+    return stratified_folds(y, k, np.random.RandomState(checked_seed(seed)))
 
 
 def fold_trial(

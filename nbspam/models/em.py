@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from nbspam.errors import check_number
 from nbspam.models.base import DataError, logsumexp
 from nbspam.models.columns import ColumnModel
 from nbspam.models.gaussian import over_all_rows
@@ -60,8 +61,12 @@ def stopping(
     """Return when a user wants EM to stop; if both are None, as `otherwise` says.
 
     rounds: the number of rounds, at most if there is an epsilon; epsilon: the largest change of
-    any probability falls below it.
+    any probability falls below it.  Raises UsageError.
     """
+    if rounds is not None:
+        check_number("rounds", rounds, 1, whole=True)
+    if epsilon is not None:
+        check_number("epsilon", epsilon, 0, above=True)
     if rounds is None and epsilon is None:
         return otherwise
     return Stopping(epsilon or 0.0, 0.0, _MOST if rounds is None else rounds)
@@ -179,6 +184,7 @@ def mixture(
     data: without labels, and all of weight 1.  Each component starts as the mean of a few
     documents drawn at random.  The responsibilities of the fit are (n_docs, k).
     """
+    check_number("restarts", restarts, 1, whole=True)
     n_docs = round(data.n_docs)
     if not 1 <= k <= n_docs:
         raise DataError(f"mixture: {k} components of {n_docs} documents; give 1 to {n_docs}")

@@ -231,7 +231,7 @@ class BernoulliNB(LinearModel):
         return present, absent
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
-        if self.beta is not None and (self.alpha == "auto" or len(self.beta) != 2):
+        if self.beta is not None and (self.alpha == "auto" or np.size(self.beta) != 2):
             raise DataError(f"beta: {self.beta!r}; give two numbers, and no alpha")
         return super()._become(learnt, n_features)
 

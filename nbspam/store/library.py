@@ -5,19 +5,17 @@ on disk.  Beside models there are vectors of texts, clusters, and questions to a
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from nbspam.arrays import Floats, today
+from nbspam.arrays import LAST_DAY, Floats, today
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.counting import Outcome
-from nbspam.disk import replace_file, resolved
-from nbspam.errors import InputError, ModelFileError, UsageError
+from nbspam.disk import resolved
+from nbspam.errors import InputError, ModelFileError, UsageError, check_number
 from nbspam.settings import (
     Bounds,
     Settings,
@@ -25,13 +23,12 @@ from nbspam.settings import (
     TableChoices,
     as_learned,
     check_unbounded,
-    chosen_settings,
     first_is_text,
     is_for_table,
     settings_for,
 )
 from nbspam.sources.files import Rememberer
-from nbspam.sources.items import Item, SourceOptions, item_of, items_given, path_of
+from nbspam.sources.items import SourceOptions, item_of, items_given, path_of
 from nbspam.sources.records import read_records, rows_given
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
@@ -237,17 +234,11 @@ def train(
     options of `nbspam train` or `nbspam table train`, which make the same model; one that takes
     names takes a single one as a string, too.
     """
-    _check_keywords(choices)
-    for name, value in choices.items():
-        if name in _OF_NAMES and value is not None:
-            choices[name] = _names(value)
-    options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
+    choices = _as_options(choices)
+    options = _em_options(em)
     named = None if target is None else str(target)
     columns = TableChoices(named, **_taken(choices, TableChoices))
     bounds = Bounds(**_taken(choices, Bounds))
-    if len(own := choices.get("dirichlet", ())):
-        pairs = own.items() if isinstance(own, Mapping) else [(None, own)]
-        choices["dirichlet"] = tuple((name, tuple(map(float, of))) for name, of in pairs)
     chosen = SettingsChoices(**choices)
     if is_for_table(chosen, columns):
         if engine is not None:
@@ -276,6 +267,16 @@ class EMOptions(NamedTuple):
     epsilon: float | None = None
     restarts: int | None = None  # of tables
     seed: int = 0
+
+
+def _em_options(em: "bool | Mapping[str, Any]") -> EMOptions:
+    given = em if isinstance(em, Mapping) else {}
+    for name in given.keys() - {*EMOptions._fields}:
+        raise UsageError(f"em: no option {name!r}; choose from {', '.join(EMOptions._fields)}")
+    options = EMOptions(**given)
+    if options.weight is not None:
+        check_number("weight", options.weight, 0)
+    return options
 
 
 def _trained_on_documents(
@@ -358,21 +359,33 @@ def _trained_on_rows(
     return Model(report.classifier, StoredTable(report.classifier), (), report.fit.steps)
 
 
-def _check_keywords(choices: Mapping[str, Any]) -> None:
-    """Raise UsageError for a keyword that is no option of training."""
+_OF_NAMES = {"strip", "categorical", "numeric", "drop", "vocabulary"}
+
+
+def _as_options(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return choices as the command line has them; raises UsageError, also for unknown ones."""
     known = [*SettingsChoices._fields, *TableChoices._fields[1:], *Bounds._fields]
     wrong = [name for name in choices if name not in known]
     if wrong:
         near = get_close_matches(wrong[0], [*known, "em", "unlabelled", "target", "jobs"], 1)
         hint = f"did you mean {near[0]}?" if near else "they are those of `nbspam train --help`"
         raise UsageError(f"train: no option {wrong[0]!r}; {hint}")
-
-
-_OF_NAMES = {"strip", "categorical", "numeric", "drop", "vocabulary"}
+    taken = {
+        name: _names(value) if name in _OF_NAMES and value is not None else value
+        for name, value in choices.items()
+    }
+    if (own := choices.get("dirichlet")) is not None:
+        pairs = own.items() if isinstance(own, Mapping) else [(None, own)]
+        try:
+            priors = tuple((name, tuple(map(float, of))) for name, of in pairs if len(of))
+        except (TypeError, ValueError):
+            raise UsageError(f"dirichlet: {own!r} are no numbers; give one for each") from None
+        taken["dirichlet"] = priors
+    return taken
 
 
 def _names(given: Any) -> tuple[Any, ...]:
-    """Return the names or paths that are given; a string is one of them."""
+    """Return the names or paths that are given, as a tuple; a string is one of them."""
     return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
@@ -400,19 +413,13 @@ def load(path: "str | os.PathLike[str]") -> Model:
 
 
 def _day(day: int | None) -> int:
-    return today() if day is None else day
+    if day is None:
+        return today()
+    check_number("day", day, 0, LAST_DAY, whole=True)
+    return day
 
 
 # ---- vectors of texts, clusters, and questions to a network ----
-
-
-class Vectors(NamedTuple):
-    """Documents as vectors."""
-
-    X: Any  # CSR (n_docs, n_features)
-    vocabulary: list[str]  # the token of each column
-    labels: list[str]  # the class of each document, "" if it has none
-    skipped: tuple[Skipped, ...]
 
 
 def vectorize(
@@ -433,6 +440,8 @@ def vectorize(
     the tokens to count, in this order; otherwise those of at least min_df documents, in their
     alphabetical order.  preset, pairs, characters: see `nbspam tokens`.  Raises NbspamError.
     """
+    from nbspam.counts.corpus import vectors_of
+
     choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
     named = None if vocabulary is None else _names(vocabulary)
     found = vectors_of(items_given(given), choices, binary, named, min_df, jobs)
@@ -440,58 +449,6 @@ def vectorize(
         first = found.skipped[0]
         raise UsageError(f"vectorize: {first.name}: {first.reason}; leave it out")
     return found.X, found.vocabulary
-
-
-def vectors_of(
-    items: Iterable[Item],
-    choices: SettingsChoices,
-    binary: bool,
-    vocabulary: Sequence[str] | None,
-    min_df: int,
-    jobs: Workers,
-) -> Vectors:
-    """Return items as vectors, see `vectorize`; raises UsageError."""
-    from nbspam.counts.corpus import read_corpus
-
-    if vocabulary is not None and min_df > 1:
-        raise UsageError("--min-df: --vocabulary names the tokens; leave out one of them")
-    is_text, items = first_is_text(items)
-    settings = chosen_settings(choices._replace(model="multinomial"), is_text)
-    labelled = (item if item.label is not None else item._replace(label="") for item in items)
-    corpus, skipped = read_corpus(labelled, settings, jobs)
-    tokens = [corpus.vocabulary.text(j) for j in range(len(corpus.vocabulary))]
-    X = corpus.X.astype(np.float64).tocoo()
-    if vocabulary is None:
-        often = np.bincount(X.col, minlength=len(tokens)) >= min_df
-        vocabulary = sorted(compress(tokens, often.tolist()))
-    place = {token: j for j, token in enumerate(vocabulary)}
-    if len(place) < len(vocabulary):
-        raise UsageError("vectorize: a token stands twice in the vocabulary; name each once")
-    column = np.array([place.get(token, -1) for token in tokens], np.int64)[X.col]
-    kept = column >= 0
-    counts = np.minimum(X.data[kept], 1.0) if binary else X.data[kept]
-    X = type(X)((counts, (X.row[kept], column[kept])), shape=(X.shape[0], len(place))).tocsr()
-    labels = np.array(corpus.classes)[corpus.y].tolist()
-    return Vectors(X, list(vocabulary), labels, skipped)
-
-
-def write_vectors(found: Vectors, path: str) -> None:
-    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError.
-
-    Only the owner can read it, as it may hold words of mail.
-    """
-    from nbspam.counts.corpus import save_csr, save_csv
-
-    def write(stream: BinaryIO) -> None:
-        if path.endswith(".csv"):
-            save_csv(stream, found.X, found.vocabulary, found.labels)
-        else:
-            save_csr(stream, found.X, found.labels)
-
-    try:
-        replace_file(path, write)
-    except OSError as error:
-        raise InputError(f"--output {path}: {error.strerror}; give another name") from error
 
 
 class Clustering(NamedTuple):
@@ -530,18 +487,18 @@ def cluster(
     from nbspam.models.em import stopping
 
     when = stopping(rounds, epsilon)
+    check_number("k", k, 2, whole=True)
     if rows:
         from nbspam.tables.unlabelled import cluster_rows
 
         if model is not None or alpha == "auto":
             raise UsageError("cluster: model and alpha='auto' are for texts; leave them out")
-        smoothing = 1.0 if alpha is None else float(alpha)
-        records, categorical, numeric = rows_given(given), _names(categorical), _names(numeric)
-        kinds = categorical, numeric, _names(drop)
+        smoothing: Any = 1.0 if alpha is None else alpha
+        records = rows_given(given)
+        kinds = _names(categorical), _names(numeric), _names(drop)
         of_rows = cluster_rows(records, k, smoothing, *kinds, restarts, hard, seed, stopping=when)
         named = dict(zip(of_rows.clusters, (f[:typical] for f in of_rows.features), strict=True))
-        steps = of_rows.fit.steps
-        return Clustering(of_rows.names, of_rows.clusters, of_rows.share, named, steps)
+        return Clustering(of_rows.names, of_rows.clusters, of_rows.share, named, of_rows.fit.steps)
     from nbspam.classifier import unlabelled
 
     if categorical or numeric or drop:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
-from nbspam.errors import InputError, NotTrainedError, UsageError
+from nbspam.errors import InputError, NotTrainedError, UsageError, check_number
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
 from nbspam.printing import amount_text, readable_number
@@ -325,6 +325,8 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
         raise UsageError("--alpha auto: not a number from 0 up; give one for a table")
     if columns.bins is not None and columns.discretise not in ("width", "frequency"):
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
+    if columns.bins is not None:
+        check_number("--bins", columns.bins, 2, whole=True)
     parameters = decisions_made(choices)
     for name in ("model", "dirichlet"):
         parameters.pop(name, None)

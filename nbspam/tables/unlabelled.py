@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats
-from nbspam.errors import UsageError
+from nbspam.arrays import Floats, checked_seed
+from nbspam.errors import UsageError, check_number
 from nbspam.models import em
 from nbspam.models.describing import distributions
 from nbspam.models.gaussian import MixedNB
@@ -69,7 +69,8 @@ def train_by_em(
     if restarts is None:
         is_hidden = name == "network" and bool(np.isnan(X).all(axis=0).any())
         restarts = _RESTARTS if is_hidden else 0
-    rng = np.random.default_rng(seed)
+    check_number("restarts", restarts, 0, whole=True)
+    rng = np.random.default_rng(checked_seed(seed))
     starts = chain([data.expect(first).share], (data.random_share(rng) for _ in range(restarts)))
     fit = em.likeliest(em.climb(data.maximise(share), data, stopping) for share in starts)
     classifier = replace(start, model=fit.model, by_em=True)
@@ -158,7 +159,7 @@ def cluster_rows(
     like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
     nowhere, classes, weight = np.full(len(rows), -1), np.arange(k), np.ones(len(rows))
     data = em.completions(like, table.X, nowhere, classes, weight, hard=hard)
-    fit = em.mixture(data, k, np.random.default_rng(seed), restarts, stopping)
+    fit = em.mixture(data, k, np.random.default_rng(checked_seed(seed)), restarts, stopping)
     order = np.argsort(-fit.responsibility.sum(axis=0), kind="stable")
     features = tuple(_features(fit.model, schema.columns, place) for place in order.tolist())
     return TableClusters(schema.columns, table.names, fit.responsibility[:, order], fit, features)

@@ -248,8 +248,6 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(Frame("sky", "sky"), target="y"), InputError, "called 'sky'; rena"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
-        (lambda: nbspam.train(PAIRS, jobs=0), UsageError, "jobs: 0 is not a number of processes"),
-        (lambda: nbspam.train(PAIRS, max_tokens=-1), UsageError, "max_tokens: -1 leaves no t"),
         (
             lambda: nbspam.train(MELONS, target="好瓜", engine="loky"),
             UsageError,
@@ -275,6 +273,44 @@ def test_what_makes_no_sense_is_refused(stored):
     ):
         with pytest.raises(error, match=why):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: nbspam.train(PAIRS, jobs=0), "jobs: 0 is not a whole number from 1 up"),
+        (lambda: nbspam.vectorize(["a"], jobs="x"), "jobs: 'x' is not a whole number"),
+        (
+            lambda: nbspam.train(PAIRS, max_tokens=-1),
+            "max_tokens: -1 is not a whole number from 1",
+        ),
+        (lambda: nbspam.train(PAIRS, max_features=0.5), "--max-features: 0.5 is not a whole numb"),
+        (lambda: nbspam.train(PAIRS, day=-1), "day: -1 is not a whole number from 0 to 65,535"),
+        (lambda: nbspam.train(PAIRS, dirichlet=3), "dirichlet: 3 are no numbers; give one for ea"),
+        (lambda: nbspam.train(PAIRS, beta=3, model="bernoulli"), "beta: 3; give two numbers"),
+        (lambda: nbspam.vectorize(["a"], min_df=-1), "min_df: -1 is not a whole number from 1 up"),
+        (lambda: nbspam.cluster(["a"], 2.5), "k: 2.5 is not a whole number from 2 up"),
+        (lambda: nbspam.cluster(ROWS, 2, rows=True, seed=-1), "seed: -1 is .* 0 to 4,294,967,295"),
+        (lambda: nbspam.cluster(ROWS, 2, rows=True, restarts=0), "restarts: 0 is not a whole"),
+        (lambda: nbspam.cluster(ROWS, 2, rows=True, alpha="x"), "alpha: 'x' is not a number from"),
+        (lambda: nbspam.cluster(ROWS, 2, rounds="x"), "rounds: 'x' is not a whole number from 1"),
+        (lambda: nbspam.cluster(ROWS, 2, epsilon=0), "epsilon: 0 is not a number above 0; give"),
+        (lambda: nbspam.cross_validate(PAIRS, 2, seed=-1), "seed: -1 is not a whole number"),
+        (lambda: nbspam.train(ROWS, target="play", em={"bogus": 1}), "em: no option 'bogus'; cho"),
+        (
+            lambda: nbspam.train(ROWS, target="play", em={"weight": "x"}),
+            "weight: 'x' is not a num",
+        ),
+        (lambda: nbspam.train(ROWS, target="play", em={"restarts": -1}), "restarts: -1 is not a"),
+        (
+            lambda: nbspam.train(ROWS, target="play", discretise="width", bins=1),
+            "--bins: 1 is not a whole number from 2 up",
+        ),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused(call, error):
+    with pytest.raises(UsageError, match=error):
+        call()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.arrays import Booleans, Floats, Integers, checked_seed
 from nbspam.errors import UsageError
 from nbspam.models.network.network import Network, infer
 from nbspam.models.network.structure import ancestors, children, separated, topological_order
@@ -320,7 +320,7 @@ def believe(
         answer = infer(network, nodes, evidence)
         probability = answer.probability[kept]
         return Belief(names, tuple(product(*states)), probability, answer.log_evidence)
-    sampled = gibbs(network, nodes, evidence, n_samples, np.random.default_rng(seed))
+    sampled = gibbs(network, nodes, evidence, n_samples, np.random.default_rng(checked_seed(seed)))
     sampled = replace(sampled, standard_error=sampled.standard_error[kept])
     return Belief(names, tuple(product(*states)), sampled.probability[kept], sampled=sampled)
 
