@@ -446,7 +446,7 @@ class Parts:
             return
         most = attachments.MAX_FILE
         data = decode_transfer(body[: 2 * most], encoding)
-        size = len(data) if len(body) <= 2 * most else len(body) * 3 // 4
+        size = len(data) * len(body) // max(min(len(body), 2 * most), 1)
         file = attachments.look_at_file(kind, decode_value(filename), data[:most], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
         if not self.limits.documents:
@@ -454,7 +454,8 @@ class Parts:
         if file.names:
             self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("attached", b"\n".join(file.names)))
-        if file.kind in attachments.DOCUMENTS:
+        # A library needs the end of all but RTF.
+        if file.kind in attachments.DOCUMENTS and (size <= most or file.kind == "rtf"):
             self.documents.append(attachments.AttachedDocument(file.kind, data[:most]))
 
     def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:

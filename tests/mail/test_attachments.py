@@ -100,6 +100,18 @@ def test_a_file_that_comes_again_has_the_same_token():
 def test_a_large_file_is_looked_at_in_part():
     found = fields(b"%PDF" + bytes(3 << 20))["file"].split()
     assert {b"too-large", b"size-4096k"} <= set(found)
+    plain = parse_message(b"Content-Type: application/pdf\n\n%PDF" + b"x\n" * (5 << 19))
+    assert b"size-16384k" in dict(plain.fields)["file"].split()
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "is_asked"),
+    [(PNG, 2 << 20, False), (PNG, 1 << 20, True), (b"{\\rtf1 ", 2 << 20, True)],
+)
+def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_asked, monkeypatch):
+    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, b"asked", b"", b""))
+    found = fields(start + bytes(size), limits=LIMITS._replace(documents=300))
+    assert found.get("attached") == (b"asked" if is_asked else None)
 
 
 def test_signatures_and_plain_mail_have_no_facts():
