@@ -63,6 +63,7 @@ ONLY_IN = {
     "PIL": {"mail"},
     "pypdfium2": {"mail"},
     "zxingcpp": {"mail"},
+    "olefile": {"mail"},
     "redis": {"sharing"},
     "psycopg": {"sharing"},
 }

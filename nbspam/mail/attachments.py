@@ -22,7 +22,7 @@ MAX_FILE = 2 << 20  # bytes of a file that are looked at
 MAX_MEMBERS = 500  # of an archive
 _MAX_HEADER = 1 << 20  # bytes of the header of a 7z archive, when it is decompressed
 _MILLISECONDS = 300  # of processor time that the documents of a message may take
-_LIBRARIES = ("pypdfium2", "PIL", "zxingcpp")
+_LIBRARIES = ("pypdfium2", "PIL", "zxingcpp", "olefile")
 
 
 @cache
@@ -94,7 +94,7 @@ _SAME = {
 _KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso"))
 _OFFICE = {b"word": "docx", b"xl": "xlsx", b"ppt": "pptx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
-DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", *IMAGES))
+DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", "ole", *IMAGES))
 _EXTENSION = re.compile(rb"\.([A-Za-z0-9]{1,8})\s*\Z")
 # A harmless extension stands before the real one.
 _DOUBLE = re.compile(

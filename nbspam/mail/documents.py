@@ -25,6 +25,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.mail.attachments import IMAGES, AttachedDocument
+from nbspam.mail.ole import ole_text
 from nbspam.mail.wrappings import rtf_text
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def answer_requests() -> None:
 
 def _answer(answers: BinaryIO, kind: str, data: bytes, seconds: float) -> None:
     if kind != "rtf":  # the time in which libraries are loaded is nobody's
+        import olefile  # noqa: F401
         import PIL.Image
         import pypdfium2  # noqa: F401
         import zxingcpp  # noqa: F401
@@ -192,6 +194,9 @@ def read_document(kind: str, data: bytes) -> Document:
         return _read_image(data)
     if kind == "rtf":
         return Document(rtf_text(data).decode("utf-8", "replace"), [])
+    if kind == "ole":
+        text, is_encrypted = ole_text(data)
+        return Document(text, [], ("encrypted",) if is_encrypted else ())
     return _read_office(data)
 
 

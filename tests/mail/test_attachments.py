@@ -260,7 +260,7 @@ def test_entities_of_a_document_are_not_expanded():
 
 
 needs_libraries = pytest.mark.skipif(
-    find_spec("pypdfium2") is None or find_spec("zxingcpp") is None,
+    not all(map(find_spec, ("olefile", "pypdfium2", "zxingcpp"))),
     reason="no nbspam[attachments]",
 )
 

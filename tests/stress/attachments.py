@@ -15,7 +15,6 @@ import pytest
 
 from mail.test_attachments import (
     INNER,
-    OLE,
     RTF,
     XML,
     attribute,
@@ -29,6 +28,7 @@ from mail.test_attachments import (
     tnef,
     zipped,
 )
+from mail.test_ole import FORMULA, SHARED, WIDE, compound, excel, outlook, powerpoint, word
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
@@ -65,10 +65,12 @@ def seeds() -> list[bytes]:
     )
     archives = [rar4(b"a.exe"), rar5(b"a.exe"), seven_zip("a.exe"), seven_zip("b", compress=True)]
     wrapped = [signed(INNER), signed(INNER, is_open=True, pieces=3), mail, CARD * 9]
+    ole = word(b"8cheap ", b"8pills") | excel((0xFC, SHARED), (0x3C, WIDE), (6, FORMULA))
+    ole |= powerpoint((0, 0xFA8, b"text")) | outlook(1251, p1000001E=b"text", p10130102=b"<p>x")
     return [
         pdf("text", "http://a.example"),
         RTF * 9,
-        OLE + bytes(99),
+        compound(ole),
         *office,
         *archives,
         *wrapped,

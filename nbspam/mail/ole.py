@@ -1,0 +1,204 @@
+"""The text of files of Word, Excel and PowerPoint 97 to 2003, and of messages saved by Outlook.
+
+All are OLE compound files: streams in storages (MS-CFB), which `olefile` opens.  Text is found in
+Word by the table of its pieces (MS-DOC, 2.4.1), in Excel (MS-XLS) and PowerPoint (MS-PPT) by
+records, in Outlook by the names of streams (MS-OXMSG).  Damaged streams end the reading early.
+"""
+
+import io
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate, islice, pairwise
+from struct import error, iter_unpack, unpack_from
+from typing import TYPE_CHECKING
+
+from nbspam.charsets import to_utf8
+from nbspam.mail.wrappings import decompressed, rtf_text
+
+if TYPE_CHECKING:
+    from olefile import OleFileIO
+
+_MAX_TEXT = 256 << 10  # characters
+_UTF_16 = "utf-16-le"
+_LINK = re.compile(r"[a-z]{3,9}:[^\0-\x20\"]{3,2000}")
+# Marks of fields and pictures; of paragraphs, cells, lines and pages; two hyphens of Word.
+_CONTROLS = dict.fromkeys(range(32), " ") | dict.fromkeys((7, 10, 11, 12, 13), "\n")
+_CONTROLS |= {0x1E: "-", 0x1F: ""}
+
+
+class _EncryptedError(Exception):
+    """The document needs a password."""
+
+
+def ole_text(data: bytes) -> tuple[str, bool]:
+    """Return the text of an OLE file, as far as it can be read, and whether it is encrypted.
+
+    Raises the errors of olefile if the file cannot be opened.
+    """
+    from olefile import OleFileIO
+
+    texts: list[str] = []
+    left = _MAX_TEXT
+    with OleFileIO(io.BytesIO(data)) as file:
+        try:
+            for text in _texts(file):
+                texts.append(text)
+                left -= len(text)
+                if left <= 0:
+                    break
+        except _EncryptedError:
+            return "", True
+        except (error, IndexError, OSError, OverflowError):  # the data end
+            pass
+    return "\n".join(texts).translate(_CONTROLS), False
+
+
+def _texts(file: "OleFileIO") -> Iterator[str]:
+    def stream(name: str) -> bytes:
+        return file.openstream(name).read() if file.exists(name) else b""
+
+    if word := stream("WordDocument"):
+        flags = unpack_from("<H", word, 10)[0]
+        if flags & 0x100:
+            raise _EncryptedError
+        yield _word_text(word, stream("1Table" if flags & 0x200 else "0Table"))
+    yield from _excel_texts(stream("Workbook"))
+    if stream("Current User")[12:16] == b"\xdf\xc4\xd1\xf3":
+        raise _EncryptedError
+    yield from _powerpoint_texts(stream("PowerPoint Document"))
+    charset = _CODE_PAGE_OF_MESSAGE.search(stream("__properties_version1.0"))
+    yield from _outlook_texts(file, f"cp{int.from_bytes(charset[1], 'little')}" if charset else "")
+
+
+def _word_text(stream: bytes, table: bytes) -> str:
+    start, size = unpack_from("<II", stream, 0x1A2)
+    table = table[start : start + size]
+    place = 0
+    while table[place] == 1:  # formats stand before the pieces
+        place += 3 + unpack_from("<H", table, place + 1)[0]
+    n_pieces = unpack_from("<I", table, place + 1)[0] // 12
+    ends = unpack_from(f"<{n_pieces + 1}I", table, place + 5)
+    place += 9 + 4 * n_pieces
+    starts = iter_unpack("<2xI2x", table[place : place + 8 * n_pieces])
+    pieces = []
+    for (start,), (first, last) in zip(starts, pairwise(ends), strict=False):
+        size = last - first  # characters
+        if start & 0x40000000:
+            start = (start & 0x3FFFFFFF) // 2
+            pieces.append(stream[start : start + size].decode("cp1252", "replace"))
+        else:
+            pieces.append(stream[start : start + 2 * size].decode(_UTF_16, "replace"))
+    return "".join(pieces)
+
+
+# --- Excel -----------------------------------------------------------------------------------
+
+_FORMULA, _ENCRYPTED, _CONTINUED, _SHARED, _DRAWN_TEXT = 0x6, 0x2F, 0x3C, 0xFC, 0x1B6
+_HYPERLINK, _LABEL, _RESULT = 0x1B8, 0x204, 0x207
+
+
+def _excel_texts(stream: bytes) -> Iterator[str]:
+    for kind, blocks in _excel_records(stream):
+        if kind == _ENCRYPTED:
+            raise _EncryptedError
+        if kind == _SHARED:
+            yield from _excel_strings(blocks, 8)
+        elif kind in (_LABEL, _RESULT):
+            yield from islice(_excel_strings(blocks, 6 if kind == _LABEL else 0), 1)
+        elif kind == _DRAWN_TEXT and len(blocks) > 1:  # also of comments
+            yield blocks[1][1:].decode(_UTF_16 if blocks[1][0] & 1 else "latin-1", "replace")
+        elif kind in (_HYPERLINK, _FORMULA):
+            codec = _UTF_16 if kind == _HYPERLINK else "latin-1"
+            yield from _LINK.findall(blocks[0].decode(codec, "replace"))
+
+
+def _excel_records(stream: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the type of each record and its blocks: its own, and those that continue it."""
+    place, kind = 0, 0
+    blocks: list[bytes] = []
+    while place + 4 <= len(stream):
+        following, size = unpack_from("<HH", stream, place)
+        if following != _CONTINUED:
+            if blocks:
+                yield kind, blocks
+            kind, blocks = following, []
+        blocks.append(stream[place + 4 : place + 4 + size])
+        place += 4 + size
+    if blocks:
+        yield kind, blocks
+
+
+def _excel_strings(blocks: list[bytes], place: int) -> Iterator[str]:
+    """Yield the strings from a place on.
+
+    Where a string goes on in the next block, a byte says again how wide its characters are.
+    """
+    data, ends = b"".join(blocks), list(accumulate(map(len, blocks)))
+    while place < len(data):
+        size, flags = unpack_from("<HB", data, place)
+        place += 3
+        skipped = 0  # bytes of formats behind the characters
+        if flags & 8:
+            skipped += 4 * unpack_from("<H", data, place)[0]
+            place += 2
+        if flags & 4:
+            skipped += unpack_from("<I", data, place)[0]
+            place += 4
+        text = ""
+        while size > 0 and place < len(data):
+            if text:
+                flags, place = data[place], place + 1
+            width, codec = (2, _UTF_16) if flags & 1 else (1, "latin-1")
+            end = min(place + width * size, ends[bisect_right(ends, place)])
+            text += data[place:end].decode(codec, "replace")
+            size -= max((end - place) // width, 1)
+            place = end
+        yield text
+        place += skipped
+
+
+# --- PowerPoint and Outlook ------------------------------------------------------------------
+
+_MASTER, _CHARACTERS, _BYTES, _STRING = 0x3F8, 0xFA0, 0xFA8, 0xFBA
+
+
+def _powerpoint_texts(stream: bytes) -> Iterator[str]:
+    place = 0
+    while place + 8 <= len(stream):
+        version, kind, size = unpack_from("<HHI", stream, place)
+        place += 8
+        if kind in (_CHARACTERS, _BYTES, _STRING):  # links and comments are strings
+            codec = "latin-1" if kind == _BYTES else _UTF_16
+            yield stream[place : place + size].decode(codec, "replace")
+        if version & 0xF != 0xF or kind == _MASTER:  # other records hold records
+            place += size
+
+
+# Subject, sender, names of files; the three forms of the body, of which the first is read.
+_PROPERTY = re.compile(r"__substg1\.0_(0037|0C1[AF]|5D01|370[47]|1000|1009|1013)(001[EF]|0102)")
+_CODE_PAGE_OF_MESSAGE = re.compile(rb"\x03\0\xfd\x3f.{4}(..)\0\0", re.DOTALL)
+
+
+def _outlook_texts(file: "OleFileIO", charset: str) -> Iterator[str]:
+    """Yield the texts of a message and of messages inside it, and the names of their files."""
+    read = set()  # storages whose body has been read
+    for *storage, name in file.listdir():  # sorted
+        match = _PROPERTY.fullmatch(name)
+        if match is None or (match[1].startswith("10") and tuple(storage) in read):
+            continue
+        data = file.openstream([*storage, name]).read()
+        if match[2] == "001F":
+            data = data.decode(_UTF_16, "replace").encode()
+        elif match[1] == "1009":
+            data = rtf_text(decompressed(data))
+        else:
+            data = to_utf8(data, charset)[0]
+        if match[1] == "1013":
+            from nbspam.mail.html import read_html
+
+            (html,) = read_html([data])
+            data = b"\n".join([html.visible, *html.urls])
+        if match[1].startswith("10") and data.strip():
+            read.add(tuple(storage))
+        yield data.decode("utf-8", "replace")
