@@ -94,6 +94,7 @@ class Outbox:
             )
             try:
                 self._base.execute("PRAGMA journal_mode=WAL")
+                self._base.execute("PRAGMA fullfsync=1")  # on a Mac, as `disk.sync_file`
                 self._base.executescript(_SCHEMA)
                 origin = [uuid4().hex]
                 self._base.execute("INSERT OR IGNORE INTO fact VALUES ('origin', ?)", origin)

@@ -116,6 +116,7 @@ def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
     host.teach(message(2), "ham")
     journal.write_bytes(before)
     host.start()
+    assert host.sharer.outbox._base.execute("PRAGMA fullfsync").fetchone() == (1,)  # for a Mac
     assert host.model.filed(message(2)) == NOT_FILED
     host.sharer.exchange()
 
