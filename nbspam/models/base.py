@@ -55,12 +55,14 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
         )
     if X.dtype.kind == "c":
         raise DataError(f"{where}: Complex data not supported; give counts")
+    if X.dtype.kind in "Mm":
+        raise DataError(f"{where}: dates are not numbers; give days or years, or drop the column")
     if X.dtype.kind == "O" and hasattr(frame, "isna"):
         X = np.where(frame.isna(), np.nan, X)  # the missing value of pandas is no number
     if X.dtype.kind not in "biuf" or X.dtype.char in "eg":  # half and extended precision
         try:
             X = X.astype(np.float64)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:  # a TypeError for a date among numbers
             raise DataError(f"{where}: {error}; give numbers, or codes of categories") from error
     values = X.data if is_sparse(X) else X
     if values.size:
@@ -277,6 +279,9 @@ class Estimator(Scored):
     def _choose(self, X: Any, y: Any) -> None:
         """Choose by the first documents, just learnt, what stays chosen when more are learnt."""
 
+    def _check_parameters(self) -> None:
+        """Raise DataError for a parameter that the model cannot use; others are checked by use."""
+
     def _derive(self) -> Any:
         """Return the tables that predictions are computed from, derived from the sums."""
         raise NotImplementedError
@@ -289,6 +294,7 @@ class Estimator(Scored):
         self._learnt()
         derived = getattr(self, "_derived", None)
         if derived is None:
+            self._check_parameters()  # `set_params` checks none
             derived = self._derive()
             object.__setattr__(self, "_derived", derived)
         return derived
@@ -408,6 +414,7 @@ class Estimator(Scored):
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         """Replace the sums, if the parameters fit them; arrays are never changed in place."""
+        self._check_parameters()
         self._log_prior(learnt.sums["class_count_"])
         self.classes_ = learnt.classes
         self.n_features_in_ = n_features
@@ -432,18 +439,23 @@ class Estimator(Scored):
         elif prior is None or isinstance(prior, str | dict):
             names = ", ".join(self._named_priors)
             raise DataError(f"class_prior: {prior!r}; give {names}, or numbers")
-        prior = np.asarray(prior, dtype=np.float64)
-        if prior.shape != (n_classes,) or not ((prior >= 0).all() and np.isclose(prior.sum(), 1)):
+        try:
+            share = np.asarray(prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            share = np.empty(0)
+        if share.shape != (n_classes,) or not ((share >= 0).all() and np.isclose(share.sum(), 1)):
             raise DataError(
                 f"class_prior: {prior} is not a probability for each of {n_classes} classes;"
                 " give that many numbers that sum to 1"
             )
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(prior))
+            return np.asarray(np.log(share))
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
-        return self._joint_log_proba(self._checked(X, "predict"))
+        X = self._checked(X, "predict")
+        self.tables()  # raises DataError, if parameters were set that do not fit
+        return self._joint_log_proba(X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return log P(class given document) in nats, shape (n_docs, n_classes).

@@ -11,6 +11,7 @@ of all columns, and `CategoricalNB` is the simplest of them.
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -156,9 +157,10 @@ class ColumnModel(SmoothedModel):
         added = addend(self.estimate, self.alpha)
         if self.dirichlet is None:
             return np.full(int(self.levels_.sum()), added)
-        if len(self.dirichlet) != len(self.levels_) + 1:
+        n_entries = len(self.dirichlet) if isinstance(self.dirichlet, Sized) else 1
+        if n_entries != len(self.levels_) + 1:
             raise DataError(
-                f"dirichlet: {len(self.dirichlet)} entries for {len(self.levels_)} columns and"
+                f"dirichlet: {n_entries} entries for {len(self.levels_)} columns and"
                 " the classes; give one for each, None where alpha applies"
             )
         columns = zip(self.dirichlet, self.levels_.tolist(), strict=False)
@@ -197,9 +199,8 @@ class ColumnModel(SmoothedModel):
             )
         return levels.astype(np.intp)
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
+    def _check_parameters(self) -> None:
         _ = self.added_  # raises DataError, if the prior does not fit
-        return super()._become(learnt, n_features)
 
     def with_levels(self, levels: Codes, codes: Sequence[Codes]) -> Self:
         """Return the model of columns that have other numbers of values; its counts stay.

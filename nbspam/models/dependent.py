@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nbspam.errors import check_number
 from nbspam.models.base import DataError, logsumexp
 from nbspam.models.columns import ColumnModel, Levels, RowsModel
 from nbspam.models.gaussian import ConditionalBells
@@ -73,13 +73,13 @@ class SPODE(CountedWithParents, PairModel):
     parent_errors_: Array = field(init=False)
     parent_loss_: Array = field(init=False)
 
-    def _become(self, learnt: Any, n_features: int) -> Any:
-        if self.parent is not None and self.parent not in self.categories_:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.parent not in (None, *self.categories_.tolist()):
             raise DataError(
-                f"parent: {self.parent} is none of the columns 0 to {n_features - 1}"
+                f"parent: {self.parent} is none of the columns 0 to {len(self.levels_) - 1}"
                 " that hold categories; give one of them"
             )
-        return super()._become(learnt, n_features)
 
     def _choose(self, X: Any, y: Any) -> None:
         if self.parent is not None:
@@ -202,13 +202,13 @@ class TAN(PairModel):
             found[np.ix_(numbers, these)] = gain.T
         return found
 
-    def _become(self, learnt: Any, n_features: int) -> Any:
-        if self.root not in (None, ALL_ROOTS, *self.categories_):
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.root not in (None, ALL_ROOTS, *self.categories_.tolist()):
             raise DataError(
-                f"root: {self.root!r} is none of the columns 0 to {n_features - 1} that hold"
-                f" categories; give one of them, or {ALL_ROOTS!r}"
+                f"root: {self.root!r} is none of the columns 0 to {len(self.levels_) - 1}"
+                f" that hold categories; give one of them, or {ALL_ROOTS!r}"
             )
-        return super()._become(learnt, n_features)
 
     def _derive(self) -> TreeTables:
         levels, these = self.encoding.levels, self.categories_
@@ -276,10 +276,11 @@ def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
     total = np.zeros((len(levels.n), len(levels.n)))
     n_pairs = np.zeros_like(total)
     for pairs in counts:
-        in_column = levels.sums(pairs)  # (D, D): rows with a in which b's column is known
+        scaled = _scaled(pairs)
+        in_column = levels.sums(scaled)  # (D, D): rows with a in which b's column is known
         both = levels.sums(in_column.T).T  # rows in which both columns are known
         expected = in_column * in_column.T
-        ratio = np.divide(pairs * both, expected, where=pairs > 0, out=np.ones_like(pairs))
+        ratio = np.divide(scaled * both, expected, where=pairs > 0, out=np.ones_like(pairs))
         total += _by_column(pairs * np.log(ratio), levels)
         n_pairs += _by_column(pairs, levels)
     return np.divide(total, n_pairs, where=n_pairs > 0, out=total)
@@ -290,11 +291,17 @@ def class_information(own: Array, levels: Levels) -> Array:
 
     own: (n_classes, D), the number of rows with each value.
     """
+    own = _scaled(own)
     known = levels.sums(own)
     expected = own.sum(axis=0) * known
     ratio = np.divide(own * known.sum(axis=0), expected, where=own > 0, out=np.ones_like(own))
     share = np.divide(own, known.sum(axis=0), where=own > 0, out=np.zeros_like(own))
     return np.asarray(np.add.reduceat((share * np.log(ratio)).sum(axis=0), levels.start))
+
+
+def _scaled(counts: Array) -> Array:
+    """Return counts times a power of two, which is exact, so that no product overflows."""
+    return np.asarray(np.ldexp(counts, -np.frexp(counts.max(initial=0.0))[1]))
 
 
 def _by_column(values: Array, levels: Levels) -> Array:
@@ -304,11 +311,6 @@ def _by_column(values: Array, levels: Levels) -> Array:
 
 
 # --- averages over all parents ---------------------------------------------------------------
-
-
-def _check_min_support(min_support: float) -> None:
-    if not 0 < min_support < np.inf:
-        raise DataError(f"min_support: {min_support!r} is not a number above 0; give one")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -329,9 +331,9 @@ class AODE(CountedWithParents, PairModel):
 
     min_support: float = 1.0
 
-    def _become(self, learnt: Any, n_features: int) -> Any:
-        _check_min_support(self.min_support)
-        return super()._become(learnt, n_features)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("min_support", self.min_support, 0, above=True, error=DataError)
 
     def _derive(self) -> Any:
         """Return the SPODEs of each class, and (D + 1,) which values are parents."""
@@ -500,10 +502,10 @@ class AKDE(CountedWithParents, RowsModel):
     order: int = 3
     min_support: float = 1.0
 
-    def _become(self, learnt: Any, n_features: int) -> Any:
-        _check_min_support(self.min_support)
-        if not isinstance(self.order, Integral) or self.order < 1:
-            raise DataError(f"order: {self.order!r} is not a whole number from 1 up; give one")
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("min_support", self.min_support, 0, above=True, error=DataError)
+        check_number("order", self.order, 1, whole=True, error=DataError)
         n_varied = int((self.levels_ > 1).sum())
         n_sets = max(comb(n_varied, k) for k in range(min(self.order, n_varied) + 1))
         if n_sets > _MAX_PARENT_SETS:
@@ -511,7 +513,6 @@ class AKDE(CountedWithParents, RowsModel):
                 f"order: {self.order} of {n_varied} columns can be chosen in {n_sets:,} ways, more"
                 f" than {_MAX_PARENT_SETS:,}; take fewer columns, or a lower order"
             )
-        return super()._become(learnt, n_features)
 
     def _derive(self) -> Any:
         """Return the weight of each row in its class, which values are known, and what is added.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from nbspam.errors import check_number
 from nbspam.models.base import DataError, Estimator, Statistics
 from nbspam.models.columns import ColumnModel, Levels, count_cells, sum_cells
 
@@ -170,11 +170,11 @@ def divisor(ddof: int | None, estimate: str) -> int:
     return 0 if estimate == "mle" else 1
 
 
-def checked_var_smoothing(var_smoothing: float) -> float:
-    """Return var_smoothing; raises DataError unless it is a number from 0 up."""
-    if not isinstance(var_smoothing, Real) or not 0 <= var_smoothing < np.inf:
-        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number from 0 up; give one")
-    return var_smoothing
+def check_of_variance(var_smoothing: float, ddof: int | None) -> None:
+    """Raise DataError unless both are numbers from 0 up, and ddof a whole one or None."""
+    check_number("var_smoothing", var_smoothing, 0, error=DataError)
+    if ddof is not None:
+        check_number("ddof", ddof, 0, whole=True, error=DataError)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -214,13 +214,12 @@ class GaussianNB(Estimator):
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return moments(X, code, weight, n_classes)
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
-        checked_var_smoothing(self.var_smoothing)
+    def _check_parameters(self) -> None:
+        check_of_variance(self.var_smoothing, self.ddof)
         if self.estimate not in ("mle", "mean"):
             raise DataError(
                 f"estimate: {self.estimate!r} is none of a variance; choose from mle, mean"
             )
-        return super()._become(learnt, n_features)
 
     def _derive(self) -> Bells:
         return bells_of(self)
@@ -271,9 +270,9 @@ class MixedNB(ColumnModel):
         count = count_cells(cells, levels.total, code, weight, n_classes)
         return {"level_count_": count, **moments(numbers, code, weight, n_classes)}
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
-        checked_var_smoothing(self.var_smoothing)
-        return super()._become(learnt, n_features)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_of_variance(self.var_smoothing, self.ddof)
 
     def _derive(self) -> tuple[Array, Bells]:
         levels = Levels(self.levels_[self.levels_ > 0])

@@ -57,8 +57,10 @@ def addends(
     """
     if dirichlet is None:
         return np.full(n, addend(estimate, alpha))
-    if len(dirichlet) != n:
-        raise DataError(f"dirichlet: {len(dirichlet)} numbers for {n} {what}; give one for each")
+    if np.size(dirichlet) != n:
+        raise DataError(
+            f"dirichlet: {np.size(dirichlet)} numbers for {n} {what}; give one for each"
+        )
     return np.array([addend(estimate, parameter) for parameter in dirichlet])
 
 

@@ -177,9 +177,8 @@ class LinearModel(SmoothedModel):
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return {"feature_count_": sums_by_class(self._events(X), code, weight, n_classes)}
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
+    def _check_parameters(self) -> None:
         self._checked_addend()
-        return super()._become(learnt, n_features)
 
     def _checked_addend(self) -> float | None:
         """Return the number added to every count, None if it is to be chosen; raises DataError."""
@@ -230,10 +229,10 @@ class BernoulliNB(LinearModel):
         present, absent = (addend(self.estimate, parameter) for parameter in self.beta)
         return present, absent
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.beta is not None and (self.alpha == "auto" or np.size(self.beta) != 2):
             raise DataError(f"beta: {self.beta!r}; give two numbers, and no alpha")
-        return super()._become(learnt, n_features)
 
     def _events(self, X: Any) -> Any:
         if not is_sparse(X):

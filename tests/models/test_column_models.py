@@ -306,6 +306,7 @@ def test_parameters_and_codes_out_of_range_are_refused(Class, parameters, X, wor
 
 
 MANY = sparse.csr_array((2, 10_000))
+DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
 
 
 @pytest.mark.parametrize(
@@ -316,6 +317,10 @@ MANY = sparse.csr_array((2, 10_000))
         (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
         (AODE(min_support=0), ROWS, "min_support"),
         (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
+        (GaussianNB(ddof=1.5), ROWS, "ddof: 1.5 is not a whole number from 0 up"),
+        (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
+        (GaussianNB(), DATES - DATES, "dates are not numbers"),
+        (GaussianNB(), [[DATES.item(0), 1], [2, 3]], "not 'datetime.date'; give numbers"),
         *(
             (Class(class_prior=prior), ROWS, "no other prior enters; leave it out")
             for Class in (SPODE, AODE, A2DE, AKDE)

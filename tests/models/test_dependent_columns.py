@@ -265,6 +265,9 @@ def test_tan_finds_the_tree_of_a_hand_worked_table():
     expected = 2 / 8 * log(8 / 6) + 1 / 8 * log(4 / 6) + 1 / 8 * log(4 / 2)
     assert information[0, 2] == information[1, 2] == pytest.approx(expected)
     assert model.parents_.tolist() == [2, 0, -1]
+    for weight in (1e300, 1e-300):  # their products are infinite or 0
+        assert model.fit(X, y, np.full(8, weight)).parents_.tolist() == [2, 0, -1]
+    model.fit(X, y)
     # P(class 1) P(x2=0 | 1) P(x0=1 | x2=0, 1) P(x1=1 | x0=1, 1) = 1/2 3/4 2/3 1.
     joint = np.exp(model.predict_joint_log_proba([[1, 1, 0]])[0])
     assert joint == pytest.approx([1 / 2 * 1 / 2 * 1 / 2, 1 / 2 * 3 / 4 * 2 / 3])

@@ -570,7 +570,7 @@ def test_the_graph_is_searched_again_whenever_rows_are_learnt_or_unlearnt():
     [
         ({"start": "best"}, "start: 'best' is unknown; choose from tree, naive, empty"),
         ({"criterion": "r2"}, "criterion: 'r2' is unknown"),
-        ({"max_parents": 0}, "max_parents: 0 is not a number from 1 up"),
+        ({"max_parents": 0}, "max_parents: 0 is not a whole number from 1 up"),
         ({"levels": [2, 2]}, "column 1 has a code above 1"),
     ],
 )

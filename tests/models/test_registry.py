@@ -5,13 +5,16 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nbspam.models
 from nbspam import settings
-from nbspam.errors import UsageError
+from nbspam.errors import NbspamError, UsageError
 from nbspam.models import (
     COUNTED,
     EM_MODELS,
@@ -103,6 +106,21 @@ assert "numpy" in sys.modules and "scipy" not in sys.modules
 assert "nbspam.models.network.network" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_parameter_of_a_wrong_type_is_refused_by_fit_or_else_when_the_model_answers(name):
+    X, y = [[0, 1, 0], [1, 1, 1], [0, 0, 1], [1, 0, 0]], ["a", "b", "b", "a"]
+    make = estimator_class(name)
+    fitted = make().fit(X, y)
+    for parameter in fitted.get_params():
+        for wrong in ("x", -1, 1.5, float("nan"), [1], ["a"] * len(y), {}, object()):
+            with suppress(NbspamError):
+                again = make(**{parameter: wrong}).fit(X, y)
+                assert np.isfinite(again.predict_proba(X)).all()
+            with suppress(NbspamError):
+                later = copy(fitted).set_params(**{parameter: wrong})
+                assert np.isfinite(later.predict_proba(X)).all()
 
 
 def test_unknown_parameters_and_models_are_refused():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.errors import UsageError
+from nbspam.errors import UsageError, check_number
 from nbspam.models.base import DataError
 from nbspam.models.columns import RowsModel
 from nbspam.models.network.structure import (
@@ -390,10 +390,8 @@ class BayesianNetwork(RowsModel):
     def _search_graph(self) -> Parents:
         if self.start not in STARTS:
             raise DataError(f"start: {self.start!r} is unknown; choose from {', '.join(STARTS)}")
-        if self.max_parents is not None and not self.max_parents >= 1:
-            raise DataError(
-                f"max_parents: {self.max_parents!r} is not a number from 1 up; give one"
-            )
+        if self.max_parents is not None:
+            check_number("max_parents", self.max_parents, 1, whole=True, error=DataError)
         if self.class_parents:
             self._check_no_prior("class_parents is true")
         n_nodes, target, scores = len(self.cardinality), self.n_features_in_, self.scores()
@@ -427,7 +425,10 @@ class BayesianNetwork(RowsModel):
 
     def _given_graph(self, structure: Sequence[Sequence[int]]) -> Parents:
         """Return the graph that was given; raises DataError, or UsageError for a cycle."""
-        graph = tuple(tuple(sorted(nodes)) for nodes in structure)
+        try:
+            graph = tuple(tuple(sorted(nodes)) for nodes in structure)
+        except TypeError:
+            graph = ()
         n_nodes = self.n_features_in_ + 1
         if len(graph) != n_nodes or not {n for nodes in graph for n in nodes} <= {*range(n_nodes)}:
             raise DataError(
