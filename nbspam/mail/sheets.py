@@ -49,7 +49,6 @@ _SIMPLE_PSEUDO = re.compile(
 )
 # An attribute that an element must have, whose name the parser never spells in another way.
 _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
-_GROUPS = (b"@layer", b"@container")
 _NOT = re.compile(rb"(?<![:\w-])not\b")
 _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 # Statements without a block, such as @import.
@@ -452,7 +451,7 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
             is_other = any(feature in group for feature in _OTHER_BROWSERS)
             applies = is_other == bool(_NOT.search(group))
         else:
-            applies = group.startswith(_GROUPS)
+            applies = group.startswith(b"@layer")  # mail has no @container
         return around if applies else None
     if not around:
         return prelude

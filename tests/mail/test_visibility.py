@@ -53,7 +53,7 @@ def coded(text: str) -> str:
         "style='color:rgba(0,0,0,.05)'",
         "style='background-color:#123;color:#112233'",
         "style='opacity:.05'",
-        "style='filter:alpha(opacity=0)'",
+        "style='-webkit-filter:blur(0) opacity(5%)'",
         # Clipped, or out of sight.
         "style='max-height:1px;overflow-y:hidden'",
         "style='position:absolute;clip:rect(1px 1px 1px 1px)'",
@@ -107,6 +107,8 @@ def test_a_block_can_be_hidden(attributes):
         "style='color:white;background:url(sky.jpg)'",
         "style='color:#nonsense'",
         "style='opacity:.19'",
+        "style='opacity:.3;filter:alpha(opacity=30)'",  # of a browser of the past
+        "style='filter:opacity(0);filter:none'",
         "style='font-size:4px;zoom:2'",
         "style='clip:rect(0,0,0,0)'",  # of a box that is not taken out of its place
         "style='height:0;left:-9999px;margin:-10px'",
@@ -269,6 +271,8 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("@supports not (-moz-appearance:none) {p{display:none}}", "<p>no", "", "no"),
         ("@supports (color:red) and (not (color:blue)) {p{display:none}}", "<p>a", "a", ""),
         ("@supports selector(:not(p)) {p{display:none}}", "<p>no", "", "no"),
+        ("@container (min-width:1px) {p{display:none}}", "<p>a", "a", ""),
+        ("@layer x {p{display:none}}", "<p>no", "", "no"),
         # Open blocks end with the sheet, and a bracket that closes nothing spoils the next rule.
         ("p{display:none", "<p>no</p>a", "a", "no"),
         ("@media screen{p{display:none", "<p>no</p>a", "a", "no"),
