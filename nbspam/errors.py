@@ -77,11 +77,9 @@ def check_number(
     if is_number and least <= value <= most and value < inf and not (above and value == least):
         return
     kind = "a whole number" if whole else "a number"
-    end = (
-        f"above {least:g}"
-        if above
-        else f"from {least:g} " + ("up" if most == inf else f"to {most:,}")
-    )
+    end = f"from {least:g} up" if most == inf else f"from {least:g} to {most:,}"
+    if above:
+        end = f"above {least:g}"
     raise error(f"{name}: {value!r} is not {kind} {end}; give one")
 
 

@@ -7,7 +7,12 @@ import click
 
 from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import Command
-from nbspam.cli.training_options import pairs_option, preset_option, rounds_options
+from nbspam.cli.training_options import (
+    attachments_option,
+    pairs_option,
+    preset_option,
+    rounds_options,
+)
 from nbspam.errors import UsageError
 from nbspam.models import EM_MODELS
 from nbspam.printing import readable_number
@@ -157,7 +162,7 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
 @click.command("tokens", cls=Command, first=("--preset", "--pairs", "--json"))
 @inputs.sources_argument
 @inputs.reading_options
-@options.filling(SettingsChoices, "choices", preset_option, pairs_option)
+@options.filling(SettingsChoices, "choices", preset_option, pairs_option, attachments_option)
 @options.json_option
 def tokens_command(
     sources: tuple[str, ...], reading: SourceOptions, choices: SettingsChoices, as_json: bool

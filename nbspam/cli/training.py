@@ -316,6 +316,7 @@ def _show_part(
     training_options.preset_option,
     training_options.pairs_option,
     training_options.characters_option,
+    training_options.attachments_option,
 )
 @options.jobs_option
 @options.strict_option

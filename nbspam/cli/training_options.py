@@ -97,6 +97,11 @@ vocabulary_option = click.option(
 characters_option = click.option(
     "--characters/--no-characters", default=None, help="Make a token of every 1 to 5 characters."
 )
+attachments_option = click.option(
+    "--attachments/--no-attachments",
+    default=None,
+    help="Read the text of attached documents.  It needs the extra nbspam[attachments].",
+)
 min_df_option = options.count_option("--min-df", help="Drop tokens of fewer than N documents.")
 training_options = options.filling(
     SettingsChoices,
@@ -143,11 +148,7 @@ training_options = options.filling(
     ),
     pairs_option,
     characters_option,
-    click.option(
-        "--attachments/--no-attachments",
-        default=None,
-        help="Read the text of attached documents.  It needs the extra nbspam[attachments].",
-    ),
+    attachments_option,
     click.option(
         "--strip",
         type=options.PARTS,

@@ -38,7 +38,7 @@ class Evaluation:
     confusion: Integers  # (n_classes, n_answers), see `answers`
     answers: tuple[str, ...]  # the classes, then the answers that are no class
     scores: ClassificationReport  # precision, recall and F1 of each class
-    accuracy: float | None = None
+    accuracy: float
     macro_f1: float | None = None
     mcc: float | None = None
     hm_rate: float | None = None

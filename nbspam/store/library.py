@@ -430,6 +430,7 @@ def vectorize(
     preset: str | None = None,
     pairs: bool | None = None,
     characters: bool | None = None,
+    attachments: bool | None = None,
     min_df: int = 1,
     jobs: int = 1,
 ) -> tuple[Any, list[str]]:
@@ -438,11 +439,13 @@ def vectorize(
     given: a path, or an iterable of paths, data, (data, label) pairs or Items.  Counts, as
     multinomial naive Bayes takes them, or with binary presence, as Bernoulli does.  vocabulary:
     the tokens to count, in this order; otherwise those of at least min_df documents, in their
-    alphabetical order.  preset, pairs, characters: see `nbspam tokens`.  Raises NbspamError.
+    alphabetical order.  The others: see `nbspam vectorize`.  Raises NbspamError.
     """
     from nbspam.counts.corpus import vectors_of
 
-    choices = SettingsChoices(preset=preset, pairs=pairs, characters=characters)
+    choices = SettingsChoices(
+        preset=preset, pairs=pairs, characters=characters, attachments=attachments
+    )
     named = None if vocabulary is None else _names(vocabulary)
     found = vectors_of(items_given(given), choices, binary, named, min_df, jobs)
     if found.skipped:

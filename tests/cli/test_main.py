@@ -109,6 +109,15 @@ def test_words_and_tokens_are_shown(nbspam, trained):
     assert rows[0]["counts"] == {"ham": 2, "spam": 0}
 
 
+def test_tokens_and_vectors_have_the_words_of_documents_if_asked(nbspam, tmp_path):
+    for library in ("olefile", "pypdfium2", "zxingcpp"):
+        pytest.importorskip(library)
+    message = b"Content-Type: application/rtf\n\n{\\rtf1 cheap pills}"
+    for command in (("tokens", "-"), ("vectorize", "-", "-o", tmp_path / "x.npz")):
+        shown = [nbspam.out(*command, *how, stdin=message) for how in ((), ["--attachments"])]
+        assert ["attached:pills" in out for out in shown] == [False, True]
+
+
 def test_words_of_many_classes_are_counted_in_their_own_and_in_the_others(nbspam, model, tmp_path):
     texts = "label,text\na,gold oak\nb,oak elm\nc,elm oak\n"
     (tmp_path / "t.csv").write_text(texts)

@@ -45,7 +45,7 @@ def filter_run(**options):
 
 def text_of(confusion, names):
     report = classification_report(confusion, names)
-    return evaluation_text(Evaluation(confusion, tuple(names), report))
+    return evaluation_text(Evaluation(confusion, tuple(names), report, 0.5))
 
 
 # The classification report
