@@ -8,7 +8,7 @@ could hide text.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -141,15 +141,16 @@ class _Tag:
 _COMMENT = _Tag(b"--", False)
 
 
-def read_html(documents: Sequence[bytes]) -> list[Html]:
+def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[Html]:
     """Return visible and hidden text, links and facts of a message's HTML documents in UTF-8.
 
-    Text behind more tags than mail has is not followed: it counts as hidden.
+    Text behind more tags than mail has is not followed: it counts as hidden.  pages: numbers of
+    documents that browsers show, which run scripts; mail programs run none.
     """
     read, left = [], _MAX_TAGS
-    for html in documents:
+    for number, html in enumerate(documents):
         found, left = _read_with_most(html, left)
-        if "tag-script" in found.facts and (markup := _decoded(html)):
+        if number in pages and "tag-script" in found.facts and (markup := _decoded(html)):
             found, left = _read_with_most(html + markup, left)
         read.append(found)
     return read

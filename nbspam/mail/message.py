@@ -22,6 +22,7 @@ from nbspam.mail.headers import (
     open_message,
 )
 from nbspam.mail.parts import (
+    NOT_SHOWN,
     SHOWN_BY_SOME,
     Choice,
     FoundText,
@@ -217,7 +218,9 @@ class _MessageReader:
         from nbspam.mail.html import read_html
 
         places = [i for i, is_html in enumerate(self.are_html) if is_html]
-        return dict(zip(places, read_html([self.texts[i] for i in places]), strict=True))
+        attached = [n for n, i in enumerate(places) if self.parts.texts[i].rank == NOT_SHOWN]
+        read = read_html([self.texts[i] for i in places], attached)
+        return dict(zip(places, read, strict=True))
 
     def documents(self, urls: list[bytes]) -> list[Field]:
         """Return the fields of attached documents, and add their links to `urls`."""

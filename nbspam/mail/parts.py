@@ -209,7 +209,7 @@ _BINARY = re.compile(
 )
 _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
 # Ranks: AMP, which some programs show; HTML and pictures; plain text; anything else.
-SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 3, 2, 1, 0
+SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, NOT_SHOWN = 3, 2, 1, 0
 # Lines of base64 in a part that is read raw.
 _BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
 _BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
@@ -415,7 +415,7 @@ class Parts:
             is_html = kind in _HTML_TYPES or (
                 ON_CONTENT.isdisjoint(content) and looks_like_html(body)
             )
-            rank = _NOT_SHOWN
+            rank = NOT_SHOWN
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
                 rank = SHOWN_BY_SOME if kind == _AMP else rank
@@ -476,7 +476,7 @@ class Parts:
         is_html: bool,
         encoding: bytes = b"",
         charset: str = "",
-        rank: int = _NOT_SHOWN,
+        rank: int = NOT_SHOWN,
         branches: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """Add a text that stands after the fields found so far."""

@@ -290,6 +290,13 @@ def test_html_can_declare_its_charset_near_its_beginning_only(content_type, html
     assert body(b"Subject: x\nContent-Type: %b\n\n%b" % (content_type, html)) == text
 
 
+@pytest.mark.parametrize(("head", "text"), [(b"", ""), (b"; name=a.htm", "deal")])
+def test_scripts_of_attached_pages_write_text_and_those_of_mail_do_not(head, text):
+    page = b"<script>write(atob('%b'))</script>" % base64.b64encode(b"<p title=b>deal</p>")
+    disposition = b"\nContent-Disposition: attachment" if head else b""
+    assert body(b"Content-Type: text/html%b%b\n\n%b" % (head, disposition, page)) == text
+
+
 def test_a_uuencoded_file_is_a_file_name_and_not_text():
     lines = (b"M" + b"#" * 60 + b"\n") * 3 + b"#AAAA\n`\nend\n"
     message = parse_message(b"Subject: x\n\nhi\nbegin 644 pills.exe\n" + lines + b"bye")

@@ -22,7 +22,7 @@ from support import examples
 
 
 def shown_and_hidden(html: str) -> tuple[str, str]:
-    found = read_html([html.encode()])[0]
+    found = read_html([html.encode()], pages=[0])[0]
     return " ".join(found.visible.decode().split()), " ".join(found.hidden.decode().split())
 
 
