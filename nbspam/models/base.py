@@ -62,7 +62,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
     if X.dtype.kind not in "biuf" or X.dtype.char in "eg":  # half and extended precision
         try:
             X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:  # a TypeError for a date among numbers
+        except ValueError as error:
             raise DataError(f"{where}: {error}; give numbers, or codes of categories") from error
     values = X.data if is_sparse(X) else X
     if values.size:

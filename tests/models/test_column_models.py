@@ -320,7 +320,6 @@ DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
         (GaussianNB(ddof=1.5), ROWS, "ddof: 1.5 is not a whole number from 0 up"),
         (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
         (GaussianNB(), DATES - DATES, "dates are not numbers"),
-        (GaussianNB(), [[DATES.item(0), 1], [2, 3]], "not 'datetime.date'; give numbers"),
         *(
             (Class(class_prior=prior), ROWS, "no other prior enters; leave it out")
             for Class in (SPODE, AODE, A2DE, AKDE)
