@@ -248,15 +248,17 @@ async def test_a_model_without_a_ledger_learns_but_does_not_un_learn(tmp_path, m
 
 
 async def test_a_lesson_of_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
-    gate, data = Event(), bytes(bytearray(SPAM))
+    has_begun, gate, data = Event(), Event(), bytes(bytearray(SPAM))
 
     def held_up(path):
+        has_begun.set()
         assert gate.wait(PATIENCE)
         return open_served(path)
 
     async with teaching(tmp_path / "m", held_up) as teacher:
         before = sys.getrefcount(data)
         first = teacher.teach(HAM, "ham")
+        assert has_begun.wait(PATIENCE)
         gone = [teacher.teach(data, "spam") for _ in range(3)]
         assert sys.getrefcount(data) == before + 3
         for each in gone:
