@@ -13,14 +13,12 @@ from itertools import accumulate, islice, pairwise
 from struct import error, iter_unpack, unpack_from
 from typing import TYPE_CHECKING
 
-from nbspam.charsets import to_utf8
-from nbspam.mail.wrappings import decompressed, rtf_text
+from nbspam.mail.wrappings import UTF_16, decompressed, in_utf8, rtf_text
 
 if TYPE_CHECKING:
     from olefile import OleFileIO
 
 _MAX_TEXT = 256 << 10  # characters
-_UTF_16 = "utf-16-le"
 _LINK = re.compile(r"[a-z]{3,9}:[^\0-\x20\"]{3,2000}")
 # Marks of fields and pictures; of paragraphs, cells, lines and pages; two hyphens of Word.
 _CONTROLS = dict.fromkeys(range(32), " ") | dict.fromkeys((7, 10, 11, 12, 13), "\n")
@@ -88,7 +86,7 @@ def _word_text(stream: bytes, table: bytes) -> str:
             start = (start & 0x3FFFFFFF) // 2
             pieces.append(stream[start : start + size].decode("cp1252", "replace"))
         else:
-            pieces.append(stream[start : start + 2 * size].decode(_UTF_16, "replace"))
+            pieces.append(stream[start : start + 2 * size].decode(UTF_16, "replace"))
     return "".join(pieces)
 
 
@@ -107,9 +105,9 @@ def _excel_texts(stream: bytes) -> Iterator[str]:
         elif kind in (_LABEL, _RESULT):
             yield from islice(_excel_strings(blocks, 6 if kind == _LABEL else 0), 1)
         elif kind == _DRAWN_TEXT and len(blocks) > 1:  # also of comments
-            yield blocks[1][1:].decode(_UTF_16 if blocks[1][0] & 1 else "latin-1", "replace")
+            yield blocks[1][1:].decode(UTF_16 if blocks[1][0] & 1 else "latin-1", "replace")
         elif kind in (_HYPERLINK, _FORMULA):
-            codec = _UTF_16 if kind == _HYPERLINK else "latin-1"
+            codec = UTF_16 if kind == _HYPERLINK else "latin-1"
             yield from _LINK.findall(blocks[0].decode(codec, "replace"))
 
 
@@ -149,7 +147,7 @@ def _excel_strings(blocks: list[bytes], place: int) -> Iterator[str]:
         while size > 0 and place < len(data):
             if text:
                 flags, place = data[place], place + 1
-            width, codec = (2, _UTF_16) if flags & 1 else (1, "latin-1")
+            width, codec = (2, UTF_16) if flags & 1 else (1, "latin-1")
             end = min(place + width * size, ends[bisect_right(ends, place)])
             text += data[place:end].decode(codec, "replace")
             size -= max((end - place) // width, 1)
@@ -169,7 +167,7 @@ def _powerpoint_texts(stream: bytes) -> Iterator[str]:
         version, kind, size = unpack_from("<HHI", stream, place)
         place += 8
         if kind in (_CHARACTERS, _BYTES, _STRING):  # links and comments are strings
-            codec = "latin-1" if kind == _BYTES else _UTF_16
+            codec = "latin-1" if kind == _BYTES else UTF_16
             yield stream[place : place + size].decode(codec, "replace")
         if version & 0xF != 0xF or kind == _MASTER:  # other records hold records
             place += size
@@ -188,12 +186,10 @@ def _outlook_texts(file: "OleFileIO", charset: str) -> Iterator[str]:
         if match is None or (match[1].startswith("10") and tuple(storage) in read):
             continue
         data = file.openstream([*storage, name]).read()
-        if match[2] == "001F":
-            data = data.decode(_UTF_16, "replace").encode()
-        elif match[1] == "1009":
+        if match[1] == "1009":
             data = rtf_text(decompressed(data))
         else:
-            data = to_utf8(data, charset)[0]
+            data = in_utf8(data, UTF_16 if match[2] == "001F" else charset)
         if match[1] == "1013":
             from nbspam.mail.html import read_html
 

@@ -110,7 +110,7 @@ _NEW_FILE, _FILE_TITLE, _FILE_DATA, _FILE_PROPERTIES = 0x69002, 0x18010, 0x6800F
 _TEXT, _RTF, _HTML, _LONG_NAME, _DATA = 0x1000, 0x1009, 0x1013, 0x3707, 0x3701  # properties
 _SIZES = {0x2: 4, 0x3: 4, 0x4: 4, 0xA: 4, 0xB: 4, 0x48: 16}  # bytes; of other fixed types 8
 _UNICODE, _OBJECT = 0x1F, 0xD
-_UTF_16 = "utf-16-le"
+UTF_16 = "utf-16-le"
 _VARIABLE = (0x1E, _UNICODE, 0x102, _OBJECT)
 _MAX_FILES = 100
 
@@ -185,7 +185,7 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                 place += 4 + length + -length % 4
                 if number in wanted:
                     if number != _RTF:
-                        value = _text(value, _UTF_16 if kind == _UNICODE else charset)
+                        value = in_utf8(value, UTF_16 if kind == _UNICODE else charset)
                     found[number] = value if number == _RTF else value.rstrip(b"\0")
                 if place >= len(data):
                     break
@@ -278,9 +278,10 @@ _PAGES = {b"128": 932, b"129": 949, b"134": 936, b"136": 950, b"161": 1253, b"16
 _PAGES |= {b"177": 1255, b"178": 1256, b"186": 1257, b"204": 1251, b"222": 874, b"238": 1250}
 
 
-def _text(data: bytes, charset: str) -> bytes:
-    if charset == _UTF_16:  # also if it is damaged
-        return data.decode(_UTF_16, "replace").encode()
+def in_utf8(data: bytes, charset: str) -> bytes:
+    """Return text in UTF-8; of UTF-16 as much as is whole, where `to_utf8` would guess."""
+    if charset == UTF_16:
+        return data.decode(UTF_16, "replace").encode()
     return to_utf8(data, charset)[0]
 
 
@@ -319,7 +320,7 @@ def rtf_text(data: bytes) -> bytes:
         elif word == b"uc":
             instead = number
         elif word == b"u" and not skipped:
-            more, charset, left = pack("<H", number & 0xFFFF), _UTF_16, instead
+            more, charset, left = pack("<H", number & 0xFFFF), UTF_16, instead
         elif text is not None:
             links = [b" " + link + b" " for link in _LINK.findall(text)]
             more = b"".join(links) if skipped else text[left:]
@@ -333,7 +334,7 @@ def rtf_text(data: bytes) -> bytes:
             written.append((charset, more))
         is_first = brace == b"{"
     groups = groupby(written, itemgetter(0))
-    return b"".join(_text(b"".join(more for _, more in same), charset) for charset, same in groups)
+    return b"".join(in_utf8(b"".join(text for _, text in same), name) for name, same in groups)
 
 
 # MS-OXRTFCP, 2.1.3.1.1: what the dictionary has at the beginning.
