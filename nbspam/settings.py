@@ -41,6 +41,11 @@ class TokenSettings(NamedTuple):
     characters: bool = False  # add runs of characters
 
 
+def option_name(name: str) -> str:
+    """Return the option of the command line that fills a field: --min-df for min_df."""
+    return "--" + name.replace("_", "-")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How items become tokens, tokens counts, and counts probabilities."""
@@ -80,7 +85,7 @@ class Settings:
         for name in ("min_df", "max_features"):
             number = getattr(self, name)
             if number is not None:
-                check_number(f"--{name.replace('_', '-')}", number, 1, _MOST, whole=True)
+                check_number(option_name(name), number, 1, _MOST, whole=True)
         if self.attachments and self.reading != "mail":
             raise UsageError("--attachments: for mail, and these are texts; leave it out")
         if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:
@@ -248,11 +253,6 @@ PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", 
 _PLAIN = {"model", "alpha", "class_prior", "weighting", "estimate", "beta", "dirichlet"}
 # How far ahead `look_at_items` searches for a third class.
 _MAX_ITEMS, _MAX_BYTES = 50_000, 1 << 26
-
-
-def option_name(name: str) -> str:
-    """Return the option of the command line that fills a field: --min-df for min_df."""
-    return "--" + name.replace("_", "-")
 
 
 def is_for_table(choices: SettingsChoices, columns: TableChoices) -> bool:

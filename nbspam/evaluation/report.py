@@ -104,7 +104,7 @@ def is_mail(classes: tuple[str, ...], noun: str) -> bool:
 
 
 def compared_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
-    """Return names of the measures that are compared, for people; the other keys are names."""
+    """Return the printed names of compared measures by key; a missing key is printed itself."""
     names = {
         "false_positives": "false positives",
         "false_negatives": "false negatives",

@@ -82,10 +82,10 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     """A connection to an account; a context that ends it.
 
     Every method raises AccountRefusedError, LostError and, for faults that the user must fix,
-    InputError and UsageError.  patience: seconds that the server may be silent; None: a minute.
+    InputError and UsageError.  timeout: seconds that the server may be silent; None: a minute.
     """
 
-    def __init__(self, url: ImapUrl, book: AccessBook, patience: float | None = None) -> None:
+    def __init__(self, url: ImapUrl, book: AccessBook, timeout: float | None = None) -> None:
         try:
             from nbspam.imap import wire
         except ImportError as error:
@@ -99,7 +99,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
         with asking(self.url, "connect", is_first=True):
             tls = context if url.is_tls else None
-            self._client = wire.connected(url.host, url.port, tls, patience)
+            self._client = wire.connected(url.host, url.port, tls, timeout)
         try:
             self._secure(context)
             self._log_in(secret)

@@ -31,19 +31,19 @@ logging.getLogger("imapclient").addHandler(logging.NullHandler())
 class Wire(imaplib.IMAP4):
     """A connection, whose every answer is bounded in bytes, lines and seconds.
 
-    context: of TLS from the first byte on; None: without, until STARTTLS.  patience: with a
-    server that does not connect, and with one that is silent.
+    context: of TLS from the first byte on; None: without, until STARTTLS.  timeouts: for
+    connecting, and for a silent server, seconds.
     """
 
     def __init__(
-        self, host: str, port: int, context: ssl.SSLContext | None, patience: SocketTimeout
+        self, host: str, port: int, context: ssl.SSLContext | None, timeouts: SocketTimeout
     ) -> None:
-        self._context, self._patience = context, patience
+        self._context, self._timeouts = context, timeouts
         self._buffer = bytearray()
         self._read_from: socket.socket | None = None
         self.n_read = 0  # bytes since the beginning
         self.begin_answer()
-        super().__init__(host, port, patience.connect)
+        super().__init__(host, port, timeouts.connect)
 
     def begin_answer(self) -> None:
         """Begin to count the bytes, lines and seconds of an answer."""
@@ -63,7 +63,7 @@ class Wire(imaplib.IMAP4):
             except BaseException:
                 made.close()
                 raise
-        made.settimeout(self._patience.read)
+        made.settimeout(self._timeouts.read)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, number in _PROBES.items():
@@ -143,16 +143,16 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
 
 
 def connected(
-    host: str, port: int, context: ssl.SSLContext | None, patience: float | None
+    host: str, port: int, context: ssl.SSLContext | None, timeout: float | None
 ) -> WireClient:
     """Return a connected client; raises OSError and imaplib's errors.
 
-    context: of TLS from the first byte on; None: without.  patience: seconds that it may be
+    context: of TLS from the first byte on; None: without.  timeout: seconds that it may be
     silent, None for as long as a program in the background can wait.
     """
-    silence = patience or SILENCE_SECONDS
-    timeout = SocketTimeout(min(CONNECT_SECONDS, silence), silence)
-    client = WireClient(host, port, ssl=context is not None, ssl_context=context, timeout=timeout)
+    silence = timeout or SILENCE_SECONDS
+    timeouts = SocketTimeout(min(CONNECT_SECONDS, silence), silence)
+    client = WireClient(host, port, ssl=context is not None, ssl_context=context, timeout=timeouts)
     client.normalise_times = False  # local times without a zone could be out of range
     client.wire.debug = 0  # else every line is formatted for a log
     return client

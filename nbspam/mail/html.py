@@ -149,15 +149,15 @@ def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[H
     """
     read, left = [], _MAX_TAGS
     for number, html in enumerate(documents):
-        found, left = _read_with_most(html, left)
+        found, left = _read_bounded(html, left)
         if number in pages and "tag-script" in found.facts and (markup := _decoded(html)):
-            found, left = _read_with_most(html + markup, left)
+            found, left = _read_bounded(html + markup, left)
         read.append(found)
     return read
 
 
 def _decoded(script: bytes) -> bytes:
-    """Return the markup that the scripts of a document decode, in order to write it."""
+    """Return the markup that the scripts of a document hold encoded, and would write."""
     written = b""
     for _ in range(_MAX_DECODED):
         if not any(each in script for each in _DECODERS):
@@ -171,8 +171,8 @@ def _decoded(script: bytes) -> bytes:
     return written.decode("utf-8", "replace").encode()
 
 
-def _read_with_most(html: bytes, left: int) -> tuple[Html, int]:
-    """Return the parts of a document, and of so many tags those that are left for others."""
+def _read_bounded(html: bytes, left: int) -> tuple[Html, int]:
+    """Return the contents of a document, and how many of `left` tags it leaves to others."""
     # bytes.count takes three times as long.
     tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
     trees, rest = _parse(html, tags, left)

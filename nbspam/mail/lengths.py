@@ -101,12 +101,13 @@ def with_results(text: bytes) -> bytes:
 
 
 def _computed(match: re.Match[bytes]) -> bytes:
-    """Return the result of a call without calls in it, or the call; see `_sum` for units."""
+    """Return the result of a call without calls in it, or the call."""
     before = match.string[max(match.start() - 1, 0) : match.start()]
     if len(match[2]) > _MAX_FORMULA or (match[1] is None and before.isalnum()):
         return match[0]  # of another function
-    known = [found for each in match[2].split(b",") if (found := _sum(each))]
-    if len(known) <= match[2].count(b","):
+    results = [_sum(each) for each in match[2].split(b",")]
+    known = [each for each in results if each is not None]
+    if len(known) < len(results):
         return match[0]
     units = {unit for _, unit in known if unit}
     numbers = [number for number, _ in known]

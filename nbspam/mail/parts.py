@@ -446,7 +446,7 @@ class Parts:
             return
         most = attachments.MAX_FILE
         data = decode_transfer(body[: 2 * most], encoding)
-        size = len(data) * len(body) // max(min(len(body), 2 * most), 1)
+        size = len(data) * len(body) // max(min(len(body), 2 * most), 1)  # the rest shrinks alike
         file = attachments.look_at_file(kind, decode_value(filename), data[:most], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
         if not self.limits.documents:
