@@ -24,6 +24,11 @@ class TextClassifier(Scored):
 
     Parameters are the options of `nbspam train`; None leaves a decision to the library.
     Attributes: classes_, the labels, shape (n_classes,); classifier_, the trained classifier.
+
+    >>> from nbspam import TextClassifier
+    >>> texts = ["cheap pills", "pills now", "lunch on friday", "dinner on friday"]
+    >>> TextClassifier().fit(texts, [1, 1, 0, 0]).predict(["cheap", "friday"]).tolist()
+    [1, 0]
     """
 
     preset: str | None = None
@@ -38,7 +43,10 @@ class TextClassifier(Scored):
     max_features: int | None = None
 
     def fit(self, X: Sequence[str | bytes], y: ArrayLike) -> Self:
-        """Learn texts or messages with their labels, shape (n_docs,); raises NbspamError."""
+        """Learn texts or messages; y: (n_docs,) their labels.
+
+        Raises DataError for other shapes and types, fewer than two classes, or wrong parameters.
+        """
         documents = _checked(X, "fit")
         labels = checked_labels(y, len(documents), "TextClassifier.fit")
         classes, index = np.unique(labels, return_inverse=True)

@@ -163,7 +163,10 @@ class Scored:
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; all models but TextClassifier apply them to earlier documents, too."""
+        """Set parameters; all models but TextClassifier apply them to earlier documents, too.
+
+        Raises DataError for a name that is no parameter.
+        """
         for name, value in parameters.items():
             if name not in self._parameters():
                 raise DataError(
@@ -208,7 +211,10 @@ class Statistics:
     not_counts: ClassVar[tuple[str, ...]] = ()  # the names of sums that may be below zero
 
     def plus(self, other: Statistics, sign: int = 1) -> Self:
-        """Return the sum (sign 1) or difference (sign -1) over the union of the classes."""
+        """Return the sum (sign 1) or difference (sign -1) over the union of the classes.
+
+        Raises DataError if the classes of one are numbers, and of the other text.
+        """
         if (self.classes.dtype.kind in "biuf") != (other.classes.dtype.kind in "biuf"):
             raise DataError("y: some labels are numbers and some are text; use one kind")
         classes = np.union1d(self.classes, other.classes)
@@ -247,7 +253,12 @@ class Statistics:
 
 
 class Estimator(Scored):
-    """A classifier by Bayes' rule; subclasses define the counts and the likelihood."""
+    """A classifier by Bayes' rule; subclasses define the counts and the likelihood.
+
+    Learnt are classes_, the sorted labels, and class_count_, their numbers of documents or sums
+    of weights, (n_classes,) each.  Before that, predicting, un-learning and merging raise
+    UnfittedError; documents with other columns than those learnt are a DataError.
+    """
 
     # What is derived is kept outside __dict__: predicting then changes no attribute, and a
     # pickle holds only what was learnt.
@@ -306,7 +317,12 @@ class Estimator(Scored):
     # --- learning: addition ---
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn these documents and forget all earlier ones, unless an error is raised."""
+        """Learn these documents and forget all earlier ones, unless an error is raised.
+
+        X: (n_docs, n_features), an array, data frame or sparse matrix; y: (n_docs,) labels, all
+        text or all numbers; sample_weight: (n_docs,) from 0 up, 1 unless given.  Raises DataError
+        for other shapes and values, and for parameters that do not fit.
+        """
         before = vars(self).copy()
         try:
             return self._fitted_to(X, y, sample_weight)
@@ -339,7 +355,7 @@ class Estimator(Scored):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn these documents in addition to earlier ones.
+        """Learn these documents in addition to earlier ones; arguments and errors: see `fit`.
 
         classes: labels to expect besides those in y; later calls may add more classes.
         """
@@ -356,7 +372,11 @@ class Estimator(Scored):
         return self
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Remove documents that were learnt with the same labels and weights."""
+        """Remove documents that were learnt with the same labels and weights.
+
+        Raises DataError if counts would fall below 0; means do not show whether they had learnt
+        just these numbers.
+        """
         X = self._checked(X, "unlearn")
         left = self._learnt().plus(self._batch("unlearn", X, y, sample_weight), sign=-1)
         if left.is_negative():
@@ -367,7 +387,10 @@ class Estimator(Scored):
         return self._become(left.clipped(), self.n_features_in_)
 
     def merge(self, other: Self) -> Self:
-        """Add another model of the same class and columns."""
+        """Add the documents of another model of the same class and columns; raises DataError.
+
+        This model keeps its parameters, and the other one stays as it is.
+        """
         mine, theirs = self._learnt(), other._learnt()
         named = {
             tuple(m.feature_names_in_) for m in (self, other) if hasattr(m, "feature_names_in_")
@@ -381,7 +404,7 @@ class Estimator(Scored):
         return self._become(mine.plus(theirs), self.n_features_in_)
 
     def forget_empty_classes(self) -> Self:
-        """Forget the classes of which no documents are left after un-learning."""
+        """Forget the classes of which un-learning left no documents; DataError if that is all."""
         left = self._learnt().seen()
         if not len(left.classes):
             raise DataError(

@@ -102,7 +102,10 @@ class Levels:
         return np.concatenate(places).astype(np.intp)
 
     def sums(self, count: Array) -> Array:
-        """Return, for each value, the sum over all values of its column, along the last axis."""
+        """Return, for each value, the sum over all values of its column.
+
+        count: (…, total), and so is the result.
+        """
         return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
 
     def log_shares(self, count: Array, added: Array, left_out: int = 0) -> Array:
@@ -129,9 +132,9 @@ class Levels:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ColumnModel(SmoothedModel):
-    """A model of columns; the estimates are explained above.
+    """A model of columns; `smoothing` explains the estimates.
 
-    levels: the number of values of each column.
+    levels: the number of values of each column, (n_columns,).
     estimate: "mean" (posterior mean), "map" or "mle"; alpha: parameter of the prior.
     dirichlet: parameters that differ from value to value: a sequence for each column and,
     last, for the classes; None stands for alpha.
@@ -230,7 +233,7 @@ class ColumnModel(SmoothedModel):
         return spread
 
     def merge(self, other: Self) -> Self:
-        """Add another model of the same class and columns."""
+        """See `Estimator.merge`; columns with other numbers of values are a DataError, too."""
         mine, theirs = vars(self).get("levels_"), vars(other).get("levels_")
         if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():
             raise DataError(
@@ -241,7 +244,10 @@ class ColumnModel(SmoothedModel):
 
 
 class BinaryByDefault(ColumnModel):
-    """A model whose columns are binary, X above 0 or not, unless levels are given."""
+    """A model whose columns are binary, X above 0 or not, unless levels are given.
+
+    Only with levels may cells be missing.
+    """
 
     @property
     def _missing(self) -> bool:  # type: ignore[override]
@@ -302,7 +308,8 @@ class CategoricalNB(ColumnModel):
     Li Hang, Statistical Learning Methods, eq. 4.8 to 4.11: (count + lambda) / (n + v lambda)
     with v values in the column, and (n_class + lambda) / (N + K lambda) for the prior.
     X holds codes.  levels: number of values of each column; unless given, taken from the
-    first documents.
+    first documents.  All other parameters: see `ColumnModel`.
+    level_count_: the number of rows with each value, (n_classes, values of all columns).
 
     >>> from nbspam.models import CategoricalNB
     >>> model = CategoricalNB().fit([[0, 1], [1, 0], [1, 2]], ["no", "yes", "yes"])
@@ -419,7 +426,7 @@ class RowsModel(BinaryByDefault):
     """A model that has learnt distinct rows; see DistinctRows for rows_ and row_count_.
 
     levels: the number of values of each column; unless given, columns are binary: X above 0
-    or not.
+    or not.  All other parameters: see `ColumnModel`.
     """
 
     _sums = ("class_count_", "rows_", "row_count_")

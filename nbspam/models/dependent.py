@@ -38,7 +38,10 @@ _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
 
 
 class CountedWithParents(ColumnModel):
-    """A model that counts the class together with parents, so that it has no other prior."""
+    """A model that counts the class together with parents, so that it has no other prior.
+
+    class_prior: "smoothed" or "estimated", which only rows without a parent get.
+    """
 
     def _log_prior(self, class_count: Array) -> Array:
         if not isinstance(self.class_prior, str) or self.class_prior == "uniform":
@@ -59,6 +62,7 @@ class SPODE(CountedWithParents, PairModel):
     parent: index of the super-parent's column.  Unless given, the first documents choose
     the column with the fewest errors in leave-one-out cross-validation, and among equals
     the one with the lowest log loss; a column with a single value only if all have one.
+    All other parameters: see `PairModel`, and `CountedWithParents` for class_prior.
     parent_errors_, parent_loss_: of a chosen parent, the errors with each column as parent,
     and the mean log loss in nats, shape (n_columns,).
 
@@ -163,7 +167,8 @@ class TAN(PairModel):
     root: index of the column that all edges lead away from; unless given, the one with the
     highest mutual information with the class.  "all": the mean of P(class, row) over every
     column with several values as the root.  The tree's edges are the same for every root, and
-    without smoothing so is its probability for a row that is known.
+    without smoothing so is its probability for a row that is known.  All other parameters: see
+    `PairModel`.
 
     >>> from nbspam.models import TAN
     >>> xor = TAN().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
@@ -321,7 +326,7 @@ class AODE(CountedWithParents, PairModel):
     leaves out j = i, which eq. 7.23 does not: smoothed, that factor would not be 1.  A value
     is a parent only if at least min_support documents have it, and if its column has other
     values; numbers are no parents.  A row without a parent is classified by naive Bayes.
-    Nothing is chosen: only counts are learnt.
+    Nothing is chosen: only counts are learnt.  All other parameters: as for `SPODE`.
 
     >>> from nbspam.models import AODE
     >>> xor = AODE().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
@@ -388,7 +393,8 @@ class A2DE(AODE):
     Webb, Boughton, Zheng, Ting & Salem (2012).  Given the value of one parent, it is AODE over
     the documents with that value.  For few columns only: it counts all triples of values.  A
     pair of values is a parent only if at least min_support documents have it, and if both
-    columns have other values; a row without such a pair is classified by AODE.
+    columns have other values; a row without such a pair is classified by AODE.  Parameters: as
+    for `AODE`, but no column may hold numbers.
 
     >>> from nbspam.models import A2DE
     >>> rows = [[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
@@ -490,7 +496,8 @@ class AKDE(CountedWithParents, RowsModel):
     memory, so the distinct rows are kept, and those that share a set of values with a row are
     counted when that row is classified.  A set is a parent only if at least min_support documents
     share its values, and if its columns have other values.  A row without such a set is
-    classified with k - 1, at last by naive Bayes.
+    classified with k - 1, at last by naive Bayes.  All other parameters: see `RowsModel`, and
+    `CountedWithParents` for class_prior.
 
     >>> from nbspam.models import AKDE
     >>> rows = [[a, b, c, d] for a in (0, 1) for b in (0, 1) for c in (0, 1) for d in (0, 1)]

@@ -208,7 +208,8 @@ def mixture(
 class UnlabelledDocuments:
     """Documents without labels, beside labelled ones that are known by their counts only.
 
-    Counts are enough, because the models are linear in them.
+    Counts are enough, because the models are linear in them.  With a weight below 1 it is the
+    EM-lambda of Nigam, McCallum, Thrun & Mitchell (2000).
     """
 
     like: LinearModel  # gives the class and the parameters of the models
@@ -229,7 +230,10 @@ class UnlabelledDocuments:
         return self.like._events(self.X)
 
     def expect(self, model: LinearModel) -> Expected:
-        """Return the posteriors, (n_docs, n_classes); if hard, 1 for the best class, else 0."""
+        """Return the posteriors, (n_docs, n_classes); if hard, 1 for the best class, else 0.
+
+        Raises DataError if a probability has become 0 or 1.
+        """
         if not model.tables().finite:
             raise DataError("EM: a probability has become 0 or 1; give an alpha above 0")
         joint = np.asarray(model.predict_joint_log_proba(self.X))

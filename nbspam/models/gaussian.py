@@ -184,7 +184,9 @@ class GaussianNB(Estimator):
     Zhou Zhihua, Machine Learning, eq. 7.18.  estimate: "mle" divides the squared deviations
     by n, "mean" by n - 1, as that book's example does; ddof: subtracted from n, whatever the
     estimate.  var_smoothing: the least share of a column's variance over all rows that its
-    variance in a class may have; 0 is maximum likelihood throughout.
+    variance in a class may have; with 0, estimates are exact.  class_prior: "estimated",
+    "uniform" or one probability per class.  value_count_, mean_, deviation_: the number of known
+    values, their mean and the sum of their squared deviations, (n_classes, n_columns).
 
     >>> from nbspam.models import GaussianNB
     >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])
@@ -236,7 +238,8 @@ class MixedNB(ColumnModel):
     Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
     levels: the number of values of each column, 0 for a column of numbers; unless given,
     all columns hold numbers.  estimate "mle" also divides variances by n, others by n - 1,
-    unless ddof says what is subtracted from n.
+    unless ddof says what is subtracted from n.  All other parameters: see `ColumnModel` and
+    `GaussianNB`.
 
     >>> from nbspam.models import MixedNB
     >>> model = MixedNB(levels=[2, 0]).fit([[0, 1.5], [1, 3.5], [1, 2.5]], ["no", "yes", "yes"])

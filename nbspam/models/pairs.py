@@ -161,7 +161,8 @@ class PairModel(BinaryByDefault):
 
     levels: the number of values of each column; unless given, columns are binary: X above
     0 or not.  A column of 0 values holds numbers: it depends on a column of categories, and is
-    the parent of none; see `gaussian.ConditionalBells`.
+    the parent of none; see `gaussian.ConditionalBells`.  All other parameters: see
+    `ColumnModel`.
     """
 
     _over_values: ClassVar[tuple[tuple[str, int], ...]] = (("pair_count_", 2),)

@@ -81,6 +81,7 @@ class LinearModel(SmoothedModel):
     probability per class.
     class_dirichlet: parameters of the classes' prior where class_prior is "smoothed", one per
     class in order, instead of alpha.
+    feature_count_: the sums of the columns over each class, (n_classes, n_features).
     """
 
     alpha: float | str = 1.0
@@ -193,7 +194,7 @@ class LinearModel(SmoothedModel):
         return self.class_dirichlet
 
     def class_added(self, n_classes: int) -> Array:
-        """Return the number added to the count of each class, shape (n_classes,)."""
+        """Return the number added to the count of each class, (n_classes,); raises DataError."""
         if self.class_dirichlet is None and self._checked_addend() is None:
             raise DataError("class_prior: 'smoothed' needs a number as alpha; give one")
         alpha = 0.0 if isinstance(self.alpha, str) else self.alpha
@@ -212,6 +213,7 @@ class BernoulliNB(LinearModel):
     Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
 
     beta: parameters of the Beta prior of a token, for present and absent, instead of alpha.
+    All other parameters: see `LinearModel`.
 
     >>> from nbspam.models import BernoulliNB
     >>> model = BernoulliNB().fit([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
@@ -284,7 +286,7 @@ class MultinomialNB(LinearModel):
     """A distribution over tokens per class: P(token given class).
 
     Manning, Raghavan & Schütze (2008), fig. 13.2 and eq. 13.7; McCallum & Nigam (1998),
-    eq. 6.  X holds counts, or any other weights from 0 up.
+    eq. 6.  X holds counts, or any other weights from 0 up.  Parameters: see `LinearModel`.
 
     >>> from nbspam.models import MultinomialNB
     >>> model = MultinomialNB().fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
@@ -319,7 +321,13 @@ class ComplementNB(LinearModel):
     is the multinomial model.
 
     norm: divide each class's weights by the sum of their absolute values (Rennie et al.,
-    section 3.2), so that no class wins only because its weights are large.
+    section 3.2), so that no class wins only because its weights are large.  All other
+    parameters: see `LinearModel`.
+
+    >>> from nbspam.models import ComplementNB
+    >>> model = ComplementNB().fit([[2, 0, 0], [1, 1, 0], [0, 0, 3]], ["tea", "ham", "spam"])
+    >>> model.predict([[0, 0, 1]]).tolist()
+    ['spam']
     """
 
     _positive = True

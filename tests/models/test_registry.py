@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -80,6 +81,20 @@ def test_the_package_exports_every_estimator_by_its_class_name():
         assert getattr(nbspam.models, estimator.class_name) is estimator_class(name)
     with pytest.raises(AttributeError, match="no attribute 'PerceptronNB'"):
         nbspam.models.PerceptronNB  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_docstring_of_an_estimator_has_an_example_and_leads_to_all_parameters(name):
+    classes = {each.__name__: each for found in estimators_found() for each in found.__mro__}
+    made = estimator_class(name)
+    read = [made.__name__]
+    for each in read:
+        named = re.findall(r"`(\w+)`", classes[each].__doc__)
+        read += [other for other in named if other in classes and other not in read]
+    told = " ".join(classes[each].__doc__ for each in read)
+
+    assert ">>> " in made.__doc__
+    assert [p for p in made().get_params() if not re.search(rf"\b{p}\b", told)] == []
 
 
 def test_type_checkers_see_the_same_names():

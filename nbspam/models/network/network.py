@@ -262,7 +262,10 @@ def infer(network: Network, targets: Sequence[int], evidence: Mapping[int, int])
 
 
 def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Floats:
-    """Return log P(targets, evidence) in nats, one axis per target; -inf where impossible."""
+    """Return log P(targets, evidence) in nats, one axis per target; -inf where impossible.
+
+    Arguments: see `infer`.  Raises UsageError if a table would exceed _MAX_CELLS.
+    """
     left = _eliminated(network, targets, evidence)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(left.table) + left.log_scale)
@@ -352,9 +355,11 @@ class BayesianNetwork(RowsModel):
     levels: the number of values of each column; unless given, columns are binary: X above 0
     or not.  criterion: bic, aic, mdl or likelihood.  start: tree (TAN; with class_parents the
     tree of Chow and Liu, over the class too), naive or empty.  climb: improve the start by hill
-    climbing; None: unless a structure is given.  max_parents: limit per variable.
+    climbing; None: unless a structure is given.  max_parents: limit per variable; None: three,
+    and fewer in large tables; with 1 the tree is naive Bayes, unless class_parents.
     structure: the start: the parents of each column and, last, of the class, which may then
-    have parents.
+    have parents.  All other parameters: see `ColumnModel`.  A cycle, an unknown criterion and a
+    table too large for memory are a UsageError.
 
     >>> from nbspam.models import BayesianNetwork
     >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
@@ -448,7 +453,7 @@ class BayesianNetwork(RowsModel):
         return log_marginals(self.network(), [self.n_features_in_], {})
 
     def family_counts(self, child: int) -> Array:
-        """Return the counts of a variable's values by combinations of its parents' values."""
+        """Return the counts of a variable's values, see `structure.family_counts`."""
         parents = self.parents_[child]
         return family_counts(self.rows_, self.cardinality, child, parents, self.row_count_)
 
@@ -463,7 +468,8 @@ class BayesianNetwork(RowsModel):
     def network(self, names: Any = None, states: Any = None) -> Network:
         """Return the network with names; the class is the last variable.
 
-        names: of the variables; states: the names of each variable's values.
+        names: of the variables, x0, x1, …, class unless given; states: the names of each
+        variable's values, 0, 1, … unless given.
         """
         cardinality = self.cardinality
         names = names or [f"x{i}" for i in range(len(cardinality) - 1)] + ["class"]

@@ -176,7 +176,10 @@ def _bytes(n: int) -> str:
 
 
 class FamilyScores:
-    """The costs of families on given data, computed when first asked for."""
+    """The costs of families on given data, computed when first asked for.
+
+    codes, weight: see `family_counts`; score: one of SCORES, or UsageError.
+    """
 
     def __init__(
         self,
