@@ -98,7 +98,11 @@ def learn_items(
 def learn_vocabulary(
     items: Iterable[Item], settings: Settings, jobs: Workers, bounds: Bounds
 ) -> TrainingResult:
-    """Return a plain classifier over exactly these tokens, which does not learn on."""
+    """Return a plain classifier over exactly these tokens, which does not learn on.
+
+    bounds: with a vocabulary.  Raises NotTrainedError, and UsageError for settings that do not
+    go with it.
+    """
     from nbspam.classifier.sum import log_tables
     from nbspam.counts.corpus import read_corpus
 

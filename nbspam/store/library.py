@@ -73,10 +73,10 @@ class Model:
         return self.classifier.classes
 
     def classify(self, data: Any) -> Verdict:
-        """Return the verdict on one message or text; raises InputError.
+        """Return the verdict on one message, text or row; raises InputError.
 
         data: the bytes of a message, a string of text, a path, an Item; for a model of a table
-        a mapping from columns to cells.
+        a mapping from columns to cells.  Anything else is a UsageError.
         """
         (result,) = self.classifier.classify([self._input(data)])
         if isinstance(result, Skipped):
@@ -91,18 +91,21 @@ class Model:
         yield from self.classifier.classify(self._inputs(given), jobs)
 
     def explain(self, data: Any) -> Explanation:
-        """Return why one message, text or row gets its verdict; raises InputError."""
+        """Return why one message, text or row gets its verdict; see `classify`."""
         return self.classifier.explain(self._input(data))
 
     def factors(self, row: Any) -> Factors:
-        """Return the factors of P(class, row) in a table's model; raises InputError."""
+        """Return the factors of P(class, row) in a table's model.
+
+        Raises InputError for a cell that should be a number, and UsageError for another model.
+        """
         (found,) = factors(self._of_table(), [self._input(row)])
         if isinstance(found, Skipped):
             raise InputError(found.reason)
         return found
 
     def estimates(self) -> Iterator[dict[str, Any]]:
-        """Yield the numbers that `nbspam table export` prints."""
+        """Yield the numbers that `nbspam table export` prints; UsageError for another model."""
         for each in estimated(self._of_table()):
             yield from estimate_rows(each)
 
@@ -142,14 +145,18 @@ class Model:
     def relabel(
         self, given: Any, to: str, jobs: int = 1, day: int | None = None, new_class: bool = False
     ) -> Outcome:
-        """Move messages to a class; messages that were never learned are learned as that."""
+        """Move messages to a class; messages that were never learned are learned as that.
+
+        Arguments: see `update`; labels are ignored.  Raises NbspamError.
+        """
         learning, items = self._learning(), items_given(given, self._reading)
         return learning.relabel(items, str(to), day=_day(day), jobs=jobs, new_class=new_class)
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
         """Take messages out of the model, whatever class they were learned as.
 
-        The rows of a table must be given with the class that they were learned as.
+        The rows of a table must be given with the class that they were learned as.  Raises
+        NbspamError; messages that were never learned are counted, and no error.
         """
         if isinstance(self._stored, StoredTable):
             return self._stored.unlearn(self._inputs(given))
@@ -221,18 +228,18 @@ def train(
     em: "bool | Mapping[str, Any]" = False,
     **choices: Any,
 ) -> Model:
-    """Return the model that labelled mail, texts or the rows of a table make.
+    """Return the model that labelled mail, texts or a table's rows make; raises NbspamError.
 
     given: a path, or an iterable of paths, (data, label) pairs or Items; with a target also rows,
     see `rows_given`.  engine: other workers than `jobs` forked processes, such as "dask", a Dask
-    Client or an Executor; see `workers.workers_of`.  target: the column of a table that holds the
-    class.  sent: paths of mail that the user has sent; unless given, Maildirs beside a path
-    (`folders.sent_folders`).  structure: of a network, the parents of each variable, or the path
-    of a JSON file.  unlabelled: more documents or rows, whose classes EM finds; em: the rows of a
-    table that lack a class take part, too.  em may be a dict of `EMOptions`; `steps` of the model
-    are its rounds.  dirichlet: numbers, or a dict from columns to numbers.  choices: the other
-    options of `nbspam train` or `nbspam table train`, which make the same model; one that takes
-    names takes a single one as a string, too.
+    Client or an Executor; see `workers.workers_of`.  day: see `Model.update`.  target: the column
+    of a table that holds the class.  sent: paths of mail that the user has sent; unless given,
+    Maildirs beside a path (`mailboxes.sent_folders`).  structure: of a network, the parents of
+    each variable, or the path of a JSON file.  unlabelled: more documents or rows, whose classes
+    EM finds; em: the rows of a table that lack a class take part, too.  em may be a dict of
+    `EMOptions`; `steps` of the model are its rounds.  dirichlet: numbers, or a dict from columns
+    to numbers.  choices: the other options of `nbspam train` or `nbspam table train`, which make
+    the same model; one that takes names takes a single one as a string, too.
     """
     choices = _as_options(choices)
     options = _em_options(em)
@@ -529,9 +536,8 @@ def query(
 
     model: of a network, or its JSON file.  target: a variable, or several, whose joint
     probabilities are returned; NAME=VALUE asks for one value.  evidence: the known values by
-    variable.
-    independent: two variables; the answer is whether the graph separates them given the
-    evidence.  gibbs: the number of samples, instead of exact inference.  Raises UsageError.
+    variable.  independent: two variables; the answer is whether the graph separates them given
+    the evidence.  gibbs: the number of samples, instead of exact inference.  Raises NbspamError.
     """
     from nbspam.models.network import questions
 
