@@ -76,7 +76,7 @@ UNDECIDED = LossMatrix((*HAM_AND_SPAM, UNSURE), np.array([[2.0, 2.0, 1.0], [2.0,
 
 
 def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:
-    """Return the expected loss of every action, shape (n_docs, n_actions).
+    """Return the expected loss of every action, shape (n_docs, n_actions): Zhou's eq. 7.1.
 
     probability: (n_docs, n_classes).  loss: (n_classes, n_actions).
     """
@@ -118,7 +118,7 @@ def two_likeliest(joint: Floats) -> tuple[int, int]:
 
 
 def zero_one_loss(n_classes: int) -> Floats:
-    """Return the loss matrix that counts mistakes: the best action is the likeliest class."""
+    """Return the loss (n_classes, n_classes) that counts mistakes: Zhou's eq. 7.4."""
     return 1.0 - np.eye(n_classes)
 
 
@@ -210,7 +210,7 @@ _LEAST = 1e-9  # the least prior of a class
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
     """Return the shift of joint log-probabilities for a new prior, (n_classes,), nats.
 
-    Saerens, Latinne & Decaestecker (2002), eq. 4, in logarithms, which are exact where
+    Saerens, Latinne & Decaestecker (2002), eq. 2.4, in logarithms, which are exact where
     probabilities have been rounded to 0 and 1.  Nothing (0) is added for a class whose old prior
     is 0.
     """

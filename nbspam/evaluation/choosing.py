@@ -134,7 +134,7 @@ def sign_test(n: int, m: int) -> float:
     """Return the probability that n + m fair coins split at least as unevenly as n to m.
 
     Two-sided and exact.  If n and m count the documents that only one of two classifiers gets
-    right, this is McNemar's test (Dietterich 1998).
+    right, this is McNemar's test (Dietterich 1998) in its exact form.
 
     >>> sign_test(1, 5)
     0.21875

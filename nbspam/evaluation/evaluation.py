@@ -30,7 +30,8 @@ class Evaluation:
 
     `hm_rate` to `sm_at_hm` need two classes; `auc` and `sm_at_hm` need scores; `log_loss`,
     `brier` and `calibration_error` need probabilities; `cost` needs the cost of each answer,
-    `bayes_risk` the least expected cost of each.
+    `bayes_risk` the least expected cost of each.  `metrics` defines all of them: rates and scores
+    are 0 to 1, `log_loss` nats, and `sm_at_hm` the spam missed where 0.1 % of the ham is lost.
     `intervals`: 95 % intervals (low, high) by the name of the measure.  `class_intervals`: of
     each class's precision, recall and F1.
     """

@@ -4,6 +4,9 @@ Classes are numbered 0 to K-1.  Of two classes, class 1 is the positive one (spa
 positive is ham called spam.  Rates are 0 to 1, not percent.  A measure that the data do not
 determine (a ham rate without ham) is NaN.  Counts are whole numbers and scores are sorted, so
 that ties are exact.
+
+Arguments: y_true, (n_docs,) classes; score, (n_docs,), the higher, the likelier class 1;
+confusion, (n_classes, n_answers), from `confusion_matrix`.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +58,8 @@ def confusion_matrix(
     """Return counts[truth, answer], shape (n_classes, n_answers).
 
     n_answers: the classes followed by the answers that are no class (such as unsure); by
-    default the classes alone.
+    default the classes alone.  y_pred: (n_docs,) answers.  Raises UsageError if both differ in
+    number, or are out of range.
     """
     n_answers = n_classes if n_answers is None else n_answers
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
@@ -165,7 +169,10 @@ def auc(y_true: ArrayLike, score: ArrayLike) -> float:
 
 
 def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Integers, Integers, Floats]:
-    """Return (ham, spam, cutoff): how many of each score at least the cutoff, highest first."""
+    """Return (ham, spam, cutoff): how many of each score at least the cutoff, highest first.
+
+    Shapes (n_scores + 1,): a row for each distinct score, after that of no document.
+    """
     values = np.asarray(score, np.float64)
     # A stable sort takes one pass if the scores are sorted already, as in the bootstrap.
     order = np.argsort(-values, kind="stable")
@@ -217,7 +224,10 @@ def reliability_bins(
 
 
 def expected_calibration_error(y_true: ArrayLike, probability: ArrayLike) -> float:
-    """Return the mean of |confidence - frequency| over `reliability_bins`, 0 to 1."""
+    """Return the mean of |confidence - frequency|, 0 to 1: Guo et al. (2017), eq. 3.
+
+    Each of `reliability_bins` counts by its number of documents.
+    """
     bins = reliability_bins(y_true, probability)
     return float(np.average(np.abs(bins.confidence - bins.frequency), weights=bins.n_docs))
 
