@@ -184,7 +184,7 @@ MANY = {
     "mail": Settings(weighting=LOG_LENGTH, combine=True),
     "text": Settings(_WRITTEN, reading="text", weighting=LOG_LENGTH, combine=True),
 }
-# For a model that was chosen by name: it sums its evidence.  E-004.
+# For evidence that is summed, as one of _PLAIN was chosen; a model by name has alpha 1.  E-004.
 PLAIN = {
     "mail": Settings(model="complement", alpha=0.1),
     "text": Settings(reading="text", weighting=COUNTS, alpha=0.1),
