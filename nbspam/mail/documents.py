@@ -8,6 +8,7 @@ XML is never given to a parser: its tags are cut out, so no entity is expanded a
 """
 
 import atexit
+import ctypes
 import html
 import io
 import os
@@ -20,9 +21,11 @@ import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
+from math import hypot
 from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nbspam.mail.attachments import IMAGES, AttachedDocument
 from nbspam.mail.ole import ole_text
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 10.0  # seconds of the clock after which the process is given up
 _REQUEST = struct.Struct("<8sdI")  # kind, seconds of processor time that are left, bytes of data
-_ANSWER = struct.Struct("<dIII")  # seconds that were used, bytes of text, of links and of facts
+_ANSWER = struct.Struct("<d4I")  # seconds that were used, bytes of each of the following texts
 _MAX_ANSWER = 4 << 20  # bytes
 _FACT = re.compile(rb"[a-z0-9-]{1,30}")
 _PROGRAM = "from nbspam.mail.documents import answer_requests; answer_requests()"
@@ -46,6 +49,7 @@ class DocumentTexts(NamedTuple):
     """The texts of documents, the links behind them, and facts about them."""
 
     texts: list[bytes]  # UTF-8
+    hidden: list[bytes]  # what their readers are not shown, in UTF-8
     links: list[bytes]
     facts: set[str]
 
@@ -63,24 +67,25 @@ class DocumentReader:
         seconds: of processor time for all of them.  Documents that need more are not read, which
         is a fact.
         """
-        read = DocumentTexts([], [], set())
+        read = DocumentTexts([], [], [], set())
         with self.lock:
             for file in files:
                 answer = self.ask(file, seconds) if seconds > 0 else None
                 if answer is None:
                     read.facts.add("attached-slow")
                     break
-                used, text, links, facts = answer
+                used, text, hidden, links, facts = answer
                 seconds -= used
                 read.texts.append(text.decode("utf-8", "ignore").encode())
+                read.hidden.append(hidden.decode("utf-8", "ignore").encode())
                 read.links.extend(links.decode("utf-8", "ignore").encode().split())
                 read.facts.update(fact.decode() for fact in _FACT.findall(facts))
         return read
 
     def ask(
         self, file: AttachedDocument, seconds: float
-    ) -> tuple[float, bytes, bytes, bytes] | None:
-        """Return seconds, text, links and facts of a document; None if the process is lost."""
+    ) -> tuple[float, bytes, bytes, bytes, bytes] | None:
+        """Return seconds, text, hidden text, links and facts; None if the process is lost."""
         try:
             if self.process is None:
                 self.process = subprocess.Popen(
@@ -94,11 +99,11 @@ class DocumentReader:
             self.process.stdin.write(file.data)
             self.process.stdin.flush()
             used, *sizes = _ANSWER.unpack(self.received(_ANSWER.size))
-            text, links, facts = map(self.received, sizes)
+            text, hidden, links, facts = map(self.received, sizes)
         except (OSError, struct.error):
             self.stop()
             return None
-        return used, text, links, facts
+        return used, text, hidden, links, facts
 
     def received(self, size: int) -> bytes:
         """Return so many bytes of the answer; raises OSError if they do not come."""
@@ -136,11 +141,17 @@ if hasattr(os, "register_at_fork"):  # a process of its own for each process
 
 
 class Document(NamedTuple):
-    """The text of a document, the links behind it, and facts about it."""
+    """The text of a document, the links behind it, facts, and text that is not shown."""
 
     text: str
     links: list[str]
     facts: tuple[str, ...] = ()
+    hidden: str = ""
+
+
+def facts_of_hidden(text: str) -> tuple[str, ...]:
+    """Return the fact that a document hides text, if there is a letter or a digit in it."""
+    return ("attached-hidden",) if any(map(str.isalnum, text)) else ()
 
 
 def answer_requests() -> None:
@@ -173,11 +184,11 @@ def _answer(answers: BinaryIO, kind: str, data: bytes, seconds: float) -> None:
     except Exception:  # whatever a library raises
         document = Document("", [], ("attached-unreadable",))
     _set_timer(0)
-    text = document.text.encode("utf-8", "replace")[:_MAX_TEXT]
-    links = "\n".join(document.links[:_MAX_LINKS]).encode("utf-8", "replace")
-    facts = " ".join(document.facts).encode()
+    links = "\n".join(document.links[:_MAX_LINKS])
+    said = (document.text, document.hidden, links, " ".join(document.facts))
+    texts = [each.encode("utf-8", "replace")[:_MAX_TEXT] for each in said]
     used = time.process_time() - start
-    answers.write(_ANSWER.pack(used, len(text), len(links), len(facts)) + text + links + facts)
+    answers.write(_ANSWER.pack(used, *map(len, texts)) + b"".join(texts))
     answers.flush()
 
 
@@ -242,7 +253,7 @@ def _read_office(data: bytes) -> Document:
                 texts.append(html.unescape(text.decode("utf-8", "replace")))
         facts = {"attached-long"} if left <= 0 else set()
         pictures = [each for each in file.infolist() if _PICTURES.fullmatch(each.filename)]
-        for picture in pictures[:_PAGES_WITH_CODES]:
+        for picture in pictures[:_PAGES_WITH_PICTURES]:
             if picture.file_size <= _MAX_PICTURE:
                 with suppress(Exception):  # whatever a library raises
                     found = _read_image(file.read(picture))
@@ -254,9 +265,13 @@ def _read_office(data: bytes) -> Document:
 # --- PDF -------------------------------------------------------------------------------------
 
 _MAX_PAGES = 20
-_PAGES_WITH_CODES = 2
+_PAGES_WITH_PICTURES = 2
 _SCALE = 1.5  # pixels of a point: a code is found if it is at least an inch wide
 _MAX_SIDE = 2000  # pixels
+_MAX_WORDS = 2000  # of a page, that are looked for in its picture
+_LEAST_SIZE = 4.5  # points of letters that can be read
+_LEAST_CONTRAST = 25  # of 255 shades of grey
+_WORD = re.compile(r"\w\S*")
 
 
 def _read_pdf(data: bytes) -> Document:
@@ -265,27 +280,73 @@ def _read_pdf(data: bytes) -> Document:
     file = pypdfium2.PdfDocument(data)
     n_pages = min(len(file), _MAX_PAGES)
     texts: list[str] = []
+    hidden: list[str] = []
     links: list[str] = []
     facts = {f"pages-{n_pages}"}
     for number in range(n_pages):
         page = file[number]
         text_page = page.get_textpage()
-        texts.append(text_page.get_text_bounded() if text_page.count_chars() else "")
         links += _links_of_page(file.raw, page.raw)
-        if number < _PAGES_WITH_CODES:
+        if number >= _PAGES_WITH_PICTURES:
+            texts.append(_text_of_page(text_page))
+        else:
             scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
-            found = _codes(page.render(scale=scale, grayscale=True).to_pil())
-            texts.append(found.text)
+            picture = page.render(scale=scale, grayscale=True).to_pil()
+            found = _codes(picture)
+            shown, other = _split_by_picture(page, text_page, picture)
+            texts += [shown, found.text]
+            hidden.append(other)
             facts.update(found.facts)
         text_page.close()
         page.close()
-    return Document("\n".join(texts), links, tuple(facts))
+    unseen = "\n".join(hidden)
+    return Document("\n".join(texts), links, (*facts, *facts_of_hidden(unseen)), unseen)
+
+
+def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str, str]:
+    """Return the text of a page whose words its picture shows, and the other words.
+
+    White, covered and transparent text is not in the picture, and small text too small.  The
+    text behind a scanned page is transparent, too, but the scan shows letters in its place.
+    """
+    from pypdfium2 import raw
+
+    x, y, matrix = ctypes.c_int(), ctypes.c_int(), raw.FS_MATRIX()
+
+    def is_shown(first: int, last: int) -> bool:
+        raw.FPDFText_GetMatrix(text_page.raw, first, matrix)
+        size = raw.FPDFText_GetFontSize(text_page.raw, first) * hypot(matrix.c, matrix.d)
+        across, down = [], []  # of the corners of the first letter and the last, in pixels
+        for x0, y0, x1, y1 in map(text_page.get_charbox, (first, last)):
+            for corner in ((x0, y0), (x1, y1)):
+                raw.FPDF_PageToDevice(page.raw, 0, 0, *picture.size, 0, *corner, x, y)
+                across.append(x.value)
+                down.append(y.value)
+        left, top = max(min(across), 0), max(min(down), 0)
+        right, bottom = min(max(across) + 1, picture.width), min(max(down) + 1, picture.height)
+        if size < _LEAST_SIZE or left >= right or top >= bottom:  # too small, or off the page
+            return False
+        shades = picture.crop((left, top, right, bottom)).getextrema()
+        dark, light = cast("tuple[int, int]", shades)
+        return light - dark >= _LEAST_CONTRAST
+
+    letters = range(text_page.count_chars())
+    text = "".join(chr(raw.FPDFText_GetUnicode(text_page.raw, i)) for i in letters)
+    words = islice(_WORD.finditer(text), _MAX_WORDS)
+    hidden = [word.span() for word in words if not is_shown(word.start(), word.end() - 1)]
+    if not hidden:
+        return _text_of_page(text_page), ""
+    ends = [0, *chain.from_iterable(hidden), len(text)]
+    shown = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
+    return shown, " ".join(text[start:end] for start, end in hidden)
+
+
+def _text_of_page(text_page: Any) -> str:
+    return text_page.get_text_bounded() if text_page.count_chars() else ""
 
 
 def _links_of_page(file: Any, page: Any) -> Iterator[str]:
     """Yield the addresses that the links of a page lead to."""
-    import ctypes
-
     from pypdfium2 import raw
 
     place, link = ctypes.c_int(0), raw.FPDF_LINK()

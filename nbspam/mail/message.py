@@ -231,8 +231,10 @@ class _MessageReader:
         urls += read.links
         for text in read.texts:
             urls += _LINK.findall(text) or _BARE_LINK.findall(text)
-        texts = shared(read.texts, [False] * len(read.texts), self.limits.text)
-        fields = [Field("attached", text) for text in texts]
+        fields = []
+        for origin, texts in (("attached", read.texts), ("hidden", read.hidden)):
+            texts = shared(texts, [False] * len(texts), self.limits.text)
+            fields += [Field(origin, text) for text in texts if text]
         return [*fields, Field("file", " ".join(sorted(read.facts)).encode())]
 
     def unseen(self, visible: list[bytes]) -> set[int]:

@@ -109,9 +109,10 @@ def test_a_large_file_is_looked_at_in_part():
     [(PNG, 2 << 20, False), (PNG, 1 << 20, True), (b"{\\rtf1 ", 2 << 20, True)],
 )
 def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_asked, monkeypatch):
-    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, b"asked", b"", b""))
+    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, b"asked", b"unseen", b"", b""))
     found = fields(start + bytes(size), limits=LIMITS._replace(documents=300))
     assert found.get("attached") == (b"asked" if is_asked else None)
+    assert found.get("hidden") == (b"unseen" if is_asked else None)
 
 
 def test_signatures_and_plain_mail_have_no_facts():
@@ -197,9 +198,9 @@ def test_names_in_an_archive_may_be_in_a_charset_of_windows():
 # --- documents -------------------------------------------------------------------------------
 
 
-def pdf(text: str, link: str) -> bytes:
+def pdf(text: str, link: str, more: str = "") -> bytes:
     """Return a PDF of one page, without a table of its objects."""
-    stream = zlib.compress(f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode())
+    stream = zlib.compress(f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET {more}".encode())
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
@@ -287,6 +288,30 @@ def test_documents_are_read_in_a_process_that_may_be_lost(reader):
     assert slow.facts == {"attached-slow"}
     assert read("rtf", b"{\\rtf1 hello}").texts == [b"hello"]
     assert reader.process is not process
+
+
+@needs_libraries
+@pytest.mark.parametrize(
+    ("operators", "hidden"),
+    [
+        ("BT 50 650 Td {} Tj", ""),
+        ("BT 1 g 50 650 Td {} Tj", "secret"),
+        ("BT .9 g 50 650 Td {} Tj", ""),
+        ("BT 3 Tr 50 650 Td {} Tj", "secret"),
+        ("50 640 3 20 re 60 640 3 20 re f BT 3 Tr 50 650 Td {} Tj", ""),  # as in a scanned page
+        ("20 600 300 80 re f BT 1 g 50 650 Td {} Tj", ""),
+        ("BT 50 650 Td {} Tj ET 1 g 20 600 300 80 re f", "secret"),
+        ("BT /F1 4 Tf 50 650 Td {} Tj", "secret"),
+        ("BT 700 650 Td {} Tj", "secret"),
+        ("BT 1 g 50 650 Td (...) Tj", ""),
+    ],
+)
+def test_text_that_a_page_does_not_show_is_hidden(operators, hidden):
+    more = "/F1 12 Tf " + operators.format("(secret)")
+    found = read_document("pdf", pdf(SPAM, "", more))
+    assert found.text.split()[:4] == SPAM.split()
+    assert ("secret" in found.text, found.hidden) == ("secret" in more and not hidden, hidden)
+    assert ("attached-hidden" in found.facts) == bool(hidden)
 
 
 def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
