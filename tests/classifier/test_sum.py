@@ -17,7 +17,7 @@ from nbspam.classifier.estimator import TextClassifier
 from nbspam.evaluation.judging import judge_folds
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
-from support import complains, examples
+from support import examples
 
 # Six texts; the query `apple`.  Documents of a class that hold a token, of 3 each:
 #         apple  pear  plum  cash
@@ -122,19 +122,6 @@ def test_em_keeps_the_stated_prior_of_the_classes(nbspam, model, sources):
     how = "--model", "bernoulli", "--unlabelled", sources / "more.tsv", "--unlabelled-weight", "0"
     assert nbspam("train", sources / "six.tsv", "--dirichlet", "1,3", *how)[0] == 0
     assert "class_dirichlet\t1.0, 3.0" in nbspam("info")[1]
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ("--dirichlet label=3,7 --class-prior uniform", "gives the classes a prior, as --class"),
-        ("--dirichlet text=3,7", "--dirichlet text: not the column of the classes"),
-        ("--dirichlet 1,1 --dirichlet 2,2", "only the classes have such a prior"),
-        ("--dirichlet 1,2,3", "3 numbers for 2 classes; give one for each"),
-    ],
-)
-def test_priors_that_texts_cannot_have_are_refused(nbspam, model, sources, how, words):
-    assert complains(nbspam("train", sources / "six.tsv", *how.split()), 2, words)
 
 
 # --- maximum likelihood, by fractions --------------------------------------------------------

@@ -89,6 +89,8 @@ eval $FOLDER --policy error | --policy: only online
 eval $FOLDER --cv 2 --order name | --order: only online
 eval $FOLDER --online --min-df 2 | --min-df
 eval $FOLDER --online --model bernoulli | --preset mail
+eval $FOLDER --online --max-features 9 | --max-features
+eval --ham $FOLDER/ham --online | only one class (ham)
 eval $FOLDER --errors none/x.tsv | --errors none/x.tsv: there is no folder none
 eval $FOLDER --errors folder | --errors folder: a folder; give a file
 eval $FOLDER --plot folder.png | --plot folder.png: a folder; give a file
@@ -115,6 +117,7 @@ table compare $LIHANG --target Y | such as: --against '--model aode'
 tune $FOLDER --fp-cost x | --fp-cost x
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
+doubts --ham $FOLDER/ham --spam $NEW | fewer than two messages of class spam
 doubts -0 --json $FOLDER | two forms of answer
 query --target class | model has no network; train one beside it: nbspam train SOURCE
 table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
@@ -207,6 +210,18 @@ train $TEXTS --unlabelled $FOLDER --model complement | bernoulli or multinomial
 train $TEXTS --unlabelled $FOLDER --model bernoulli --weighting tf-idf | tf-idf: --model
 train $TEXTS --unlabelled $FOLDER --alpha 0 | --alpha 0
 train $TEXTS --unlabelled $FOLDER --min-df 1000 | --min-df 1000
+train $TEXTS --dirichlet label=3,7 --class-prior uniform | gives the classes a prior, as --class
+train $TEXTS --dirichlet text=3,7 | --dirichlet text: not the column of the classes
+train $TEXTS --dirichlet 1,1 --dirichlet 2,2 | only the classes have such a prior
+train $TEXTS --dirichlet 1,2,3 | 3 numbers for 2 classes; give one for each
+table train $MELONS --target 好瓜 --hard | for rows without a class; say --em or --unlabelled PATH
+table train $MELONS --target 好瓜 --em --unlabelled-weight auto | -weight auto: not a number
+table train $MELONS --target 好瓜 --em --model tan | --model tan: not possible with EM; give
+table train $MELONS --target 好瓜 --em --model aode | --model aode: not possible with EM; give
+table train $MELONS --target 好瓜 --em --model a2de | --model a2de: not possible with EM; give
+table train $MELONS --target 好瓜 --em --model spode | --model spode: not possible with EM; give
+table cluster $MELONS -k 2 --alpha auto | --alpha auto: not a number from 0 up
+table cluster $MELONS -k 18 | -k 18: not from 2 to the number of rows, 17; give
 classify $FOLDER --prior spam=x | nbspam: --prior
 classify $FOLDER --prior estimated=1 | nbspam: --prior
 classify $FOLDER --prior =0.3 | nbspam: --prior
@@ -236,6 +251,10 @@ table update -m $TABLE $ROWS | no column 'Y', which the model has learned from
 table unlearn -m $TABLE strange.csv | not all of these rows
 train --spam $FOLDER/spam --model aode | two classes
 train $FOLDER --model aode --min-df 99 | --min-df
+train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
+train $ROWS --label-column class | X1, X2
+table cluster $MELONS -k 2 --drop x | no column 'x'
+table cluster empty.csv -k 2 | no column has a value; give some
 """
 ROWS = [(2, row) for row in USAGE.split("\n")] + [(1, row) for row in UNREADABLE.split("\n")]
 FILES = {
@@ -246,6 +265,7 @@ FILES = {
     "broken.json": b'{"variables": [',
     "other.json": b"[1, 2]",
     "truncated": modelfile._header(4096, 0) + b"x",
+    "empty.csv": b"a,b\n?,\n,?\n",
     "strange.csv": b"X1,X2,Y\n9,S,1\n",
 }
 

@@ -154,6 +154,7 @@ XY, RB = "x,y\n1,a\n2,b\n", "x,y\nr,a\nb,b\n"
 REFUSED = [  # a table, options, the status, and what is said
     (XY, "--target z", 1, ["no column 'z'", "x, y"]),
     ("x,y\n1,0.5\n2,1.5\n", "--target y", 1, ["different numbers", "--categorical y"]),
+    ("x,y\n1,\n2,?\n", "--target y", 1, ["no value in any row"]),
     (XY, "--target y --values y=a,c", 1, ["#2: y is 'b'", "a, c"]),
     (XY, "--target y --values x", 2, ["--values x", "colour=red"]),
     (XY, "--target y --values x=1,1", 2, ["--values x=1,1"]),

@@ -6,7 +6,6 @@ from math import log
 import numpy as np
 import pytest
 
-from nbspam.errors import UsageError
 from nbspam.evaluation import doubts
 from nbspam.evaluation.doubts import find_doubts, leads, noise_of, wrong_probability
 from nbspam.mail.digest import digest_of
@@ -98,18 +97,6 @@ def test_a_message_filed_twice_is_judged_without_either_copy():
     found = find_doubts([*mail, *again], PRESETS["mail"], {}).found
     assert found
     assert {each.name for each in found} <= {each.name for each in again}
-
-
-@pytest.mark.parametrize(
-    ("items", "complaint"),
-    [
-        (corpus(3, ["sea"]), "only the class sea"),
-        ([*corpus(3, ["sea"]), *corpus(1, ["sky"])], "fewer than two messages of class sky"),
-    ],
-)
-def test_labels_that_nothing_can_contradict_are_wrong_usage(items, complaint):
-    with pytest.raises(UsageError, match=complaint):
-        find_doubts(items, PRESETS["text"], {})
 
 
 def test_a_class_is_learned_from_its_messages_and_not_from_copies_filed_elsewhere_later():

@@ -2,18 +2,16 @@
 
 import fcntl
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import termios
 import time
 
-import joblib
 import numpy as np
 import pytest
 
-from support import HAM, SPAM, complains
+from support import SPAM, complains
 
 
 @pytest.mark.parametrize("command", ["train", "classify", "predict", "eval"])
@@ -58,36 +56,6 @@ MULTIPART = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
 def test_ten_thousand_parts(nbspam, trained, message, defect):
     _ = nbspam.out("classify", stdin=message + b"\npills\n")
     assert f"defect:{defect}" in nbspam("tokens", stdin=message)[1]
-
-
-def test_a_table_without_the_column(nbspam, tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
-    result = nbspam("train", tmp_path / "t.csv", "--label-column", "class")
-    assert complains(result, 1, "t.csv", "class", "a, b")
-
-
-class Bomb:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.system, (f"touch {self.path}",)
-
-
-@pytest.mark.parametrize("dump", [pickle.dump, joblib.dump], ids=["pickle", "joblib"])
-def test_a_pickle_that_would_run_a_command_does_not_run_it(nbspam, model, tmp_path, dump):
-    model.parent.mkdir()
-    with model.open("wb") as file:
-        dump({"weight": Bomb(tmp_path / "ran")}, file)
-    assert complains(nbspam("classify", stdin=HAM), 1, "not a model")
-    assert complains(nbspam("info"), 1, "not a model")
-    assert not (tmp_path / "ran").exists()
-
-
-def test_a_place_that_cannot_be_written(nbspam, folder, tmp_path):
-    (tmp_path / "file").touch()
-    assert complains(nbspam("train", "-m", tmp_path / "file" / "m.nbspam", folder), 1, "write")
-    assert complains(nbspam("train", "-m", tmp_path, folder), 1, str(tmp_path))
 
 
 def run(*arguments, **how):

@@ -85,14 +85,6 @@ def test_codecs_that_are_not_charsets_are_never_used(name):
     assert defect == ("charset-unknown" if name else None)
 
 
-def test_only_plain_charsets_are_looked_up(monkeypatch):
-    asked = []
-    monkeypatch.setattr(codecs, "lookup", asked.append)
-    for name in DANGEROUS + BYTES_TO_BYTES:
-        to_utf8(b"\xff\xfe caf\xe9", name)
-    assert not asked
-
-
 FAPIAO, RUSSIAN = "免费发票优惠多多", "Добрый день! Высылаю Вам счёт за март, оплатить его нужно."
 
 

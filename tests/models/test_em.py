@@ -45,23 +45,6 @@ def two_coins(one, two):
     return MultinomialNB.from_counts([1, 1], counts, [1, 2], alpha=0, class_prior="uniform")
 
 
-def test_one_soft_round_on_two_coins_gives_the_textbooks_numbers():
-    fit = expectation_maximization(two_coins(0.2, 0.7), TOSSES, stopping=ONCE)
-
-    first = 0.00512 / (0.00512 + 0.03087)
-    assert fit.responsibility[0] == pytest.approx([first, 1 - first], rel=1e-3)
-    assert fit.responsibility[0].round(2).tolist() == [0.14, 0.86]
-    # The notes continue with shares rounded to two digits: 4.22 heads of 12.20 tosses.
-    assert fit.responsibility[:, 0].round(2) @ TOSSES == pytest.approx([4.22, 7.98])
-    p1 = np.exp(fit.model.feature_log_prob_)[0, 0]
-    assert round(p1, 2) == round(4.22 / 12.20, 2) == 0.35
-    # With hard shares the second coin takes the first and the fourth round.
-    fit = expectation_maximization(two_coins(0.2, 0.7), TOSSES, hard=True, stopping=ONCE)
-    assert fit.responsibility.argmax(axis=1).tolist() == [1, 0, 0, 1, 0]
-    heads = np.exp(fit.model.feature_log_prob_)[:, 0]
-    assert heads == pytest.approx([5 / 15, 6 / 10])  # the notes print 0.33
-
-
 MODELS = st.sampled_from(
     [
         MultinomialNB(alpha=0.3),

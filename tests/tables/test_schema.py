@@ -103,22 +103,6 @@ def test_numbers_are_cut_into_intervals_that_include_their_upper_end():
     np.testing.assert_array_equal(coded(rows, schema).X[:, 3], [0, 1, np.nan, 2])
 
 
-@pytest.mark.parametrize(
-    ("text", "target", "words"),
-    [
-        (TEXT, "price", ["no column 'price'", "colour"]),
-        ("x,y\n1,\n2,?\n", "y", ["no value in any row"]),
-        ("x,y\n1,0.5\n2,1.5\n3,2.5\n", "y", ["3 different numbers", "--categorical y"]),
-        ("x,y\n,a\nNA,b\n", "y", ["no column beside 'y' has a value"]),
-    ],
-)
-def test_a_target_that_cannot_be_told_is_refused(text, target, words):
-    with pytest.raises(InputError) as error:
-        detect(records(text), target)
-    for word in words:
-        assert word in str(error.value)
-
-
 def test_declared_values_that_do_not_occur_are_codes_too():
     how = {"colour": ("green", "red", "blue"), "good": ("yes", "no", "perhaps"), "e": ("a", "b")}
     rows = records(TEXT.replace("good", "e,good").replace(",yes", ",,yes").replace(",no", ",,no"))

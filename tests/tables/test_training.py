@@ -8,7 +8,7 @@ from shlex import quote
 import numpy as np
 import pytest
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import UsageError
 from nbspam.sources.records import Record, read_records
 from nbspam.tables import training
 from nbspam.tables.classifier import TableClassifier, factors, value_counts
@@ -104,12 +104,6 @@ def test_a_gaussian_model_takes_all_numbers_for_numbers():
 def test_columns_can_be_left_out():
     data = read("a,b,c,y\n" + "1,2,x,p\n3,4,z,q\n" * 3, drop=("a", "c"))
     assert data.table.schema.names == ("b", "y")
-    with pytest.raises(InputError, match=r"^-: no column 'colour'; did you mean 'colours'\?"):
-        read("colours,y\nred,p\nblue,q\n", drop=("colour",))
-    with pytest.raises(InputError, match="no column beside 'y' has a value"):
-        read(NAMES, drop=("c",))
-    with pytest.raises(InputError, match="no rows"):
-        read_table([], TableSettings("y"))
 
 
 @pytest.mark.parametrize(
@@ -133,10 +127,8 @@ def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, na
 @pytest.mark.parametrize(
     ("text", "how", "words"),
     [
-        (MIXED, {"model": "gaussian"}, "'c' holds categories; use --model mixed, or --drop c"),
         (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
         (NUMBERS, {"model": "oracle"}, "--model oracle: unknown; choose from bernoulli"),
-        (NAMES, {"model": "spode", "parameters": {"parent": "d"}}, "no such column"),
         (
             MIXED,
             {"model": "spode", "discretise": "none", "parameters": {"parent": "a"}},

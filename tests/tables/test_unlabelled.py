@@ -143,32 +143,6 @@ def test_a_model_of_em_does_not_learn_on(table, gaps, model, tmp_path):
     assert complains(table("merge", model, model, "-o", tmp_path / "o"), 2, "trained by EM")
 
 
-TRAIN, CLUSTER = ("train", "GAPS", *TARGET), ("cluster", MELONS, "-k", "2")
-
-
-@pytest.mark.parametrize(
-    ("command", "status", "words"),
-    [
-        ((*TRAIN, "--hard"), 2, "for rows without a class; say --em or --unlabelled PATH"),
-        ((*TRAIN, "--em", "--unlabelled-weight", "auto"), 2, "-weight auto: not a number"),
-        *(
-            ((*TRAIN, "--em", "--model", name), 2, f"--model {name}: not possible with EM; give")
-            for name in ("tan", "aode", "a2de", "spode")
-        ),
-        ((*CLUSTER, "--drop", "x"), 1, "no column 'x'"),
-        ((*CLUSTER, "--alpha", "auto"), 2, "--alpha auto: not a number from 0 up"),
-        ((*CLUSTER, "-k", "18"), 2, "-k 18: not from 2 to the number of rows, 17; give"),
-        (("cluster", "EMPTY", "-k", "2"), 1, "no column has a value; give some"),
-    ],
-)
-def test_what_em_cannot_do_is_refused_in_one_line(table, gaps, model, command, status, words):
-    empty = gaps.with_name("empty.csv")
-    empty.write_text("a,b\n?,\n,?\n")
-    command = [{"GAPS": gaps, "EMPTY": empty}.get(each, each) for each in command]
-    assert complains(table(*command), status, words)
-    assert not model.exists()
-
-
 def kinds(n, seed):
     """Return rows of two kinds, which differ in a category and in a number, and the kinds."""
     rng = np.random.default_rng(seed)

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import _twenty_newsgroups as reference
 
-from nbspam.errors import UsageError
-from nbspam.settings import STRIPPABLE, Settings
+from nbspam.settings import STRIPPABLE
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, strip
 
@@ -39,16 +38,6 @@ def test_without_parts_a_text_stays_as_it_is():
 
 def test_lines_may_end_as_in_mail():
     assert strip(b"a: b\r\n\r\nc\r\n> d\r\n", ("headers", "quotes")) == b"c\n"
-
-
-def test_an_unknown_part_is_refused(nbspam, folder):
-    with pytest.raises(UsageError, match="footers"):
-        Settings(strip=("feet",))
-    status, _, err = nbspam("eval", folder, "--cv", "2", "--strip", "headers,feet")
-    assert status == 2
-    assert err == (
-        "nbspam: --strip feet: not a part of a text; choose from headers, footers, quotes\n"
-    )
 
 
 def test_the_trained_model_strips_what_it_reads_too(nbspam, folder, model):

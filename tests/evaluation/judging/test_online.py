@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from nbspam.classifier.training import train_classifier
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import POLICIES
-from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_online
 from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PRESETS
@@ -160,21 +159,7 @@ def test_by_date_is_as_sorted_by_hand_and_what_cannot_be_read_is_skipped(tmp_pat
         assert [each.name for each in trial.skipped] == [unreadable.name]
 
 
-# --- refusals -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("messages", "chosen", "said"),
-    [
-        ([(["a"], "x")], MAIL, r"only one class \(x\)"),
-        (BOTH, replace(MAIL, combine=False), "--preset mail"),
-        (BOTH, replace(MAIL, min_df=2), "--min-df"),
-        (BOTH, replace(MAIL, max_features=9), "--max-features"),
-    ],
-)
-def test_what_cannot_be_judged_online_is_refused(messages, chosen, said):
-    with pytest.raises(UsageError, match=said):
-        judge_online(items_of(messages), chosen, "everything")
+# --- the command ---------------------------------------------------------------------------
 
 
 def test_eval_prints_the_numbers_and_on_demand_their_intervals(
