@@ -77,7 +77,7 @@ _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
-_ESCAPED = re.compile(rb"[\"'`]([^\"'`<>]*%3[Cc][^\"'`<>]*)[\"'`]")
+_ESCAPED = re.compile(rb"[\"'`]((?:[^\"'`<>%]++|%(?!3[Cc]))*+%3[Cc][^\"'`<>]*+)[\"'`]")
 _DECODERS = (b"atob", b"unescape", b"decodeURI")
 _MAX_DECODED = 3  # times that a script is in another
 _TYPED = (b"input", b"meta")

@@ -382,6 +382,10 @@ def test_a_script_in_a_script_is_read_up_to_a_depth(depth, shown):
     assert shown_and_hidden(html) == (shown, "")
 
 
+def test_a_text_of_a_script_that_nothing_closes_is_read_in_linear_time():
+    assert shown_and_hidden(f"<script>unescape('{'%3C ' * 250_000}</script>a") == ("a", "")
+
+
 def test_a_tag_of_more_attributes_than_mail_has_is_no_tag():
     attributes = " ".join(f"a{i}" for i in range(1001))
     assert shown_and_hidden(f"a<p {attributes} style=display:none>b<i>c") == ("abc", "")
