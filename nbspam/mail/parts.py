@@ -588,7 +588,7 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
         if not _BASE64_RUN.fullmatch(body, max(len(body) - _TAIL, 0)):
             # A list has added its footer in clear, which mail programs do not show.
             end = body.rfind(b"\n", 0, _BASE64_RUN.match(body).end())  # type: ignore[union-attr]
-            if end >= 0 and not _BASE64_LINES.search(body, end):
+            if body[: max(end, 0)].strip() and not _BASE64_LINES.search(body, end):
                 body = body[:end]
         return decode_base64(body)
     if encoding == b"quoted-printable":

@@ -182,6 +182,7 @@ def test_a_footer_in_clear_behind_base64_is_not_decoded():
     for more in (b"", footer, footer * 9, b"- a\n"):
         assert body(head + coded + more) == "cheap pills;" * 9
     assert body(head + coded + b"!\n" + coded) == "cheap pills;" * 18
+    assert body(head + b"\n\nBuy now!") == body(head + b"Buy now!") != ""  # no base64 at all
 
 
 def test_the_name_of_a_file_is_whole_and_decoded_in_its_head():
