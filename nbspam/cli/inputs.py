@@ -31,14 +31,13 @@ from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import COMPRESSED, Rememberer, TextColumns, holds_many, listed
+from nbspam.sources.foreign import begins_like_mail, oddity
 from nbspam.sources.items import (
     FORMATS,
     RECORD_FORMATS,
     Item,
     SourceOptions,
-    begins_like_mail,
     items_together,
-    oddity,
     read_items,
 )
 

@@ -12,7 +12,8 @@ from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
 from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning
 from nbspam.settings import Settings
 from nbspam.sources.files import is_url
-from nbspam.sources.items import Chunk, Item, chunks, oddity
+from nbspam.sources.foreign import oddity, strangeness
+from nbspam.sources.items import Chunk, Item, chunks
 from nbspam.verdicts import Skipped
 from nbspam.workers import Engine, Workers, ordered_map
 
@@ -140,7 +141,10 @@ def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
 
 
 def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
-    """Return the messages and digests of labelled items; skips items without a label."""
+    """Return the messages and digests of labelled items.
+
+    Items without a label, and those that are neither mail nor text, are failures.
+    """
     from nbspam.mail.digest import digest_of, mail_digest
 
     found = MessagesToLearn([], [], [], {})
@@ -150,7 +154,10 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
             found.failures[place] = Skipped(item.name, "no label")
         else:
             labelled.append((place, item))
-    for _, item, data, opened in _readable(labelled, settings, found.failures):
+    for place, item, data, opened in _readable(labelled, settings, found.failures):
+        if isinstance(opened, OpenedMessage) and (strange := strangeness(data)) is not None:
+            found.failures[place] = Skipped(item.name, strange)
+            continue
         found.items.append(item)
         if isinstance(opened, OpenedMessage):
             found.digests.append(mail_digest(opened))

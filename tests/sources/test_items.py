@@ -28,7 +28,8 @@ from nbspam.sources.files import (
     read_json,
     read_uncompressed,
 )
-from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, oddity, read_items
+from nbspam.sources.foreign import oddity
+from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, read_items
 from support import FROM, HAM, ROOT, SPAM, complains, packed, write_files
 
 MAIL = [f"Subject: {n}\n\nmessage {n}\nFrom me\n".encode() for n in range(12)]
@@ -438,12 +439,26 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
         (b"%PDF-1.7\n", "a PDF document"),
         (packed({"a": b""}, "zip"), "a ZIP archive or office document"),
         (b"\x1f\x8b\x08\0", "data compressed by gzip"),
+        (b'// <!-- <mdb:mork:z v="1.4"/> -->\n', "an index of Thunderbird"),
+        (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
+        (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
         (np.random.default_rng(2).bytes(3000), "binary data"),
         (b"a\0\0\0b\0\0\0", "binary data"),
     ],
 )
 def test_binary_data_are_named(data, what):
     assert oddity(data, NO_COLUMNS) == f"looks like {what}, not like mail or text"
+
+
+def test_no_model_learns_from_what_is_neither_mail_nor_text(nbspam, tmp_path):
+    files = {"ham/1.eml": HAM, "spam/1.eml": SPAM, "spam/2.jpg": b"\xff\xd8\xff"}
+    box, model = write_files(tmp_path / "box", files), tmp_path / "model"
+    for command, learned in (("train", "read 2 messages"), ("update", "already known 2")):
+        said = "".join(nbspam(command, "-m", model, box)[1:])
+        assert learned in said
+        assert (
+            f"skipped {box}/spam/2.jpg: looks like a JPEG picture, not like mail or text" in said
+        )
 
 
 def test_a_table_is_named_with_the_format_to_give():

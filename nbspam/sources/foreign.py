@@ -1,0 +1,90 @@
+"""Data that are neither mail nor text, such as pictures, and the indexes of mail programs.
+
+They get a verdict like any message, with a note; but no model learns from them.
+"""
+
+from nbspam.sources.files import TextColumns
+
+# Beginnings of files, and their formats.
+_MAGIC = {
+    b"\x7fELF": "a program",
+    b"\xca\xfe\xba\xbe": "a program",
+    b"\xcf\xfa\xed\xfe": "a program",
+    b"\x89PNG\r\n": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF87a": "a GIF picture",
+    b"GIF89a": "a GIF picture",
+    b"%PDF-": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive or office document",
+    b"\xd0\xcf\x11\xe0": "an office document",
+    b"\x1f\x8b": "data compressed by gzip",
+    b"BZh": "data compressed by bzip2",
+    b"\xfd7zXZ\0": "data compressed by xz",
+    b"\x28\xb5\x2f\xfd": "data compressed by zstd",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!\x1a": "a RAR archive",
+    b"SQLite format 3\0": "a database",
+    b"// <!-- <mdb:mork": "an index of Thunderbird",
+    b"!BDN": "a PST file of Outlook",
+    b"2 M1e C": "a dbox file of Dovecot",
+    b"\1\1\1\1\n": "a mailbox in the format MMDF",
+    b"Dovecot-LZ4": "data compressed by LZ4",
+}
+_BEGINNINGS = tuple(_MAGIC)
+_UNICODE = (b"\xff\xfe", b"\xfe\xff")
+_HEAD = 2048  # bytes
+_LONGEST_NAME = 80
+_MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
+# Control characters that texts do not have: all but white space, backspace, bell and escape.
+_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
+_MANY = 20  # binary data have at least one control character in so many bytes
+
+
+def oddity(data: bytes, learned: TextColumns) -> str | None:
+    """Return the reason why an item looks like no mail or text, None if it does.
+
+    learned: the columns of a table that the model has learned from.
+    """
+    if (strange := strangeness(data)) is not None:
+        return strange
+    if begins_like_mail(data):
+        return None
+    kind = _table_kind(data[:_HEAD], learned)
+    if kind is not None:
+        return f"looks like a table, judged as one text; --format {kind} judges its rows"
+    return None
+
+
+def strangeness(data: bytes) -> str | None:
+    """Return the reason why data are neither mail nor text, None if they may be."""
+    what = None if begins_like_mail(data) else _binary_kind(data[:_HEAD])
+    return what and f"looks like {what}, not like mail or text"
+
+
+def begins_like_mail(data: bytes) -> bool:
+    """Return whether data begin with the name of a header, or with a From_ line."""
+    # Without a regular expression, which takes longer to compile than a verdict may take.
+    name, colon, _ = data[:_LONGEST_NAME].partition(b":")
+    is_name = bool(colon) and name.replace(b"-", b"").isalnum() and name[:1].isalpha()
+    return is_name or data.startswith(b"From ")
+
+
+def _binary_kind(head: bytes) -> str | None:
+    if head.startswith(_BEGINNINGS):
+        return next(what for start, what in _MAGIC.items() if head.startswith(start))
+    if head.startswith(_UNICODE):
+        return None
+    if head.startswith(b"MZ") and b"\0" in head:
+        return "a program"
+    n_controls = len(head) - len(head.translate(None, _CONTROLS))
+    return "binary data" if n_controls * _MANY > len(head) else None
+
+
+def _table_kind(head: bytes, learned: TextColumns) -> str | None:
+    # A table has more than one line, and its first line has a delimiter.
+    first, newline, _ = head.partition(b"\n")
+    if not newline or not any(mark in first for mark in _MARKS_OF_TABLES):
+        return None
+    from nbspam.sources.rows import sniff_table
+
+    return sniff_table(head, learned)
