@@ -276,7 +276,7 @@ def beginnings(weighed: WeighedEvidence, score: Floats) -> Beginnings | None:
 def log_odds(
     feature_count: Floats, class_count: Floats, groups: Octets, left_out: int | None = None
 ) -> Floats:
-    """Return log P(token | class 1) / P(token | class 0), nats, shape (n_features,).
+    """Return log [P(token | class 1) / P(token | class 0)], nats, shape (n_features,).
 
     feature_count: (n_features, 2) documents.  class_count: (2,), or (n_features, 2) where each
     token is of another table.  groups: (n_features,).  left_out: 0 or 1, to leave a counted

@@ -244,9 +244,9 @@ class ColumnModel(SmoothedModel):
 
 
 class BinaryByDefault(ColumnModel):
-    """A model whose columns are binary, X above 0 or not, unless levels are given.
+    """A model whose columns are binary unless levels are given.
 
-    Only with levels may cells be missing.
+    levels: the number of values of each column; None: X is above 0 or not, and never missing.
     """
 
     @property
@@ -425,8 +425,7 @@ def distinct_rows(rows: Any, weight: Array) -> dict[str, Any]:
 class RowsModel(BinaryByDefault):
     """A model that has learnt distinct rows; see DistinctRows for rows_ and row_count_.
 
-    levels: the number of values of each column; unless given, columns are binary: X above 0
-    or not.  All other parameters: see `ColumnModel`.
+    levels: see `BinaryByDefault`.  All other parameters: see `ColumnModel`.
     """
 
     _sums = ("class_count_", "rows_", "row_count_")

@@ -399,7 +399,8 @@ def completions(
     """Return rows with all ways to complete them; raises DataError beyond MAX_WAYS.
 
     X: (n_rows, n_columns), NaN where missing; y: (n_rows,) class indices, below 0 where
-    missing.  levels: the number of values of each column, to complete missing cells too.
+    missing; weight: (n_rows,).  levels: the number of values of each column, to complete missing
+    cells too.
     """
     n_classes, gaps = len(classes), np.isnan(X)
     if levels is None:

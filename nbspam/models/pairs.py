@@ -159,10 +159,9 @@ def given_table(counts: Array, levels: Levels, added: Array, left_out: int = 0) 
 class PairModel(BinaryByDefault):
     """A model that learns how often each pair of values occurs in each class.
 
-    levels: the number of values of each column; unless given, columns are binary: X above
-    0 or not.  A column of 0 values holds numbers: it depends on a column of categories, and is
-    the parent of none; see `gaussian.ConditionalBells`.  All other parameters: see
-    `ColumnModel`.
+    levels: see `BinaryByDefault`.  A column of 0 values holds numbers: it depends on a column of
+    categories, and is the parent of none; see `gaussian.ConditionalBells`.  All other parameters:
+    see `ColumnModel`.
     """
 
     _over_values: ClassVar[tuple[tuple[str, int], ...]] = (("pair_count_", 2),)

@@ -352,14 +352,13 @@ class BayesianNetwork(RowsModel):
     class a node like any other.  The graph is searched again whenever rows are learnt or
     unlearnt.
 
-    levels: the number of values of each column; unless given, columns are binary: X above 0
-    or not.  criterion: bic, aic, mdl or likelihood.  start: tree (TAN; with class_parents the
-    tree of Chow and Liu, over the class too), naive or empty.  climb: improve the start by hill
-    climbing; None: unless a structure is given.  max_parents: limit per variable; None: three,
-    and fewer in large tables; with 1 the tree is naive Bayes, unless class_parents.
-    structure: the start: the parents of each column and, last, of the class, which may then
-    have parents.  All other parameters: see `ColumnModel`.  A cycle, an unknown criterion and a
-    table too large for memory are a UsageError.
+    criterion: bic, aic, mdl or likelihood.  start: tree (TAN; with class_parents the tree of Chow
+    and Liu, over the class too), naive or empty.  climb: improve the start by hill climbing;
+    None: unless a structure is given.  max_parents: limit per variable; None: three, and fewer in
+    large tables; with 1 the tree is naive Bayes, unless class_parents.  structure: the start: the
+    parents of each column and, last, of the class, which may then have parents.  All other
+    parameters: see `RowsModel`.  A cycle, an unknown criterion and a table too large for memory
+    are a UsageError.
 
     >>> from nbspam.models import BayesianNetwork
     >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
