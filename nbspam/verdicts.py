@@ -38,13 +38,18 @@ class Answer(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The label of one item, and the probabilities behind it."""
+    """The label of one item, and the probabilities behind it.
+
+    label: decided by the rule: a class, or another action such as unsure.  posterior: P(class
+    given item) of every class, 0 to 1.  score: log-odds of the last class, nats; only of combined
+    evidence.  note: the reason why the item looks like no mail or text.
+    """
 
     name: str
-    label: str  # decided by the rule: a class, or another action such as unsure
-    posterior: dict[str, float]  # P(class given item) of every class, 0 to 1
-    score: float | None = None  # log-odds of the last class, nats; only of combined evidence
-    note: str | None = None  # the reason why the item looks like no mail or text
+    label: str
+    posterior: dict[str, float]
+    score: float | None = None
+    note: str | None = None
 
     @property
     def probability(self) -> float:
@@ -70,17 +75,24 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A verdict and its reasons: the score is the constant plus all contributions."""
+    """A verdict and its reasons: the score is the constant plus all contributions.
+
+    score: log-odds of the class `towards` and the class `against`, nats.  constant: the part of
+    it that is the same for every message.  evidence: the strongest first; runs of characters are
+    summed by words.  tokens: all known tokens; None: they are the evidence.  kept: factor, at
+    most 1, of all this, because the input is unlike what is known.  by_beginning: whether it is
+    judged by its beginning, which alone scores more.
+    """
 
     verdict: Verdict
-    towards: str  # a positive score is evidence for this class ...
-    against: str  # ... and against this one
-    score: float  # log-odds of the two classes, nats
-    constant: float  # the part of the score that is the same for every message, nats
-    evidence: tuple[Evidence, ...]  # strongest first; runs of characters are summed by words
-    tokens: tuple[Evidence, ...] | None = None  # all known tokens; None: they are the evidence
-    kept: float = 1.0  # factor, at most 1, of all this, because the input is unlike what is known
-    by_beginning: bool = False  # whether it is judged by its beginning, which alone scores more
+    towards: str
+    against: str
+    score: float
+    constant: float
+    evidence: tuple[Evidence, ...]
+    tokens: tuple[Evidence, ...] | None = None
+    kept: float = 1.0
+    by_beginning: bool = False
 
     def strongest(self, number: int) -> list[Evidence]:
         """Return the first `number` tokens, without tokens that contribute nothing."""

@@ -266,7 +266,7 @@ def train(
 
 
 class EMOptions(NamedTuple):
-    """How EM learns: the options of the command line."""
+    """How EM learns: the options of the command line; rounds, epsilon: see `em.stopping`."""
 
     weight: float | None = None  # of an unlabelled document; None: by cross-validation, of rows 1
     hard: bool = False

@@ -90,7 +90,7 @@ class StoredModel:
         new: Settings | None = None,
         served: str | None = None,
     ) -> None:
-        """Open a model; raises ModelFileError.
+        """Open a model; raises ModelFileError, or UsageError for one that is not of tokens.
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
         the model that the first message makes, if there is none.  served: the copy that a server
