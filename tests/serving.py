@@ -219,6 +219,15 @@ main()
 """
 
 
+def certificate(folder):
+    """Make a certificate of 127.0.0.1 and its key in a folder; return their paths."""
+    paths = [str(folder / name) for name in ("cert", "key")]
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]]
+    subprocess.run(["openssl", *words], capture_output=True, check=True)
+    return paths
+
+
 def swaks(folder, data, *to):
     """Send a message by swaks, which finds it in a folder; return what it printed."""
     (folder / "message").write_bytes(data)

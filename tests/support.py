@@ -4,6 +4,7 @@ import atexit
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,20 @@ def run_nbspam(*arguments, **how):
     command = [sys.executable, "-m", "nbspam", *arguments]
     done = subprocess.run(command, capture_output=True, check=False, **how)
     return done.returncode, done.stdout, done.stderr
+
+
+def install_program(folder):
+    """Make a folder with a program `nbspam`, which is this one; return its path."""
+    folder.mkdir()
+    program = folder / "nbspam"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def blocks_of(page, kind):
+    """Return what blocks of a kind hold in a page of the documents."""
+    return re.findall(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
 
 def complains(result, status, *words):

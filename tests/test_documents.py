@@ -18,7 +18,7 @@ import joblib
 import pytest
 
 from nbspam.cli.main import COMMANDS
-from support import ROOT, columns, make_maildir
+from support import ROOT, columns, install_program, make_maildir
 from test_architecture import RANK, arrows
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -52,14 +52,10 @@ def terminal(nbspam, tmp_path, monkeypatch):
             seen = ":2,S" if place.endswith("cur") else ""
             (tmp_path / "Maildir" / place / f"{number}{seen}").write_bytes(path.read_bytes())
     (tmp_path / "message.eml").write_bytes((mail / "spam" / "001-pills-plain.eml").read_bytes())
-    (tmp_path / "bin").mkdir()
-    script = tmp_path / "bin" / "nbspam"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
-    script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for name, value in {
         "HOME": tmp_path,
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PATH": f"{install_program(tmp_path / 'bin')}:{os.environ['PATH']}",
         "PYTHONPATH": ROOT,
         "COLUMNS": "80",
     }.items():

@@ -4,7 +4,6 @@
 """
 
 import glob
-import json
 import re
 import zlib
 from itertools import chain
@@ -44,11 +43,6 @@ def test_tokens_of_a_message(nbspam, golden, mail):
     golden(f"tokens-{mail.stem}.txt", nbspam("tokens", mail)[1])
 
 
-def test_most_of_the_embedded_mail_is_judged_correctly(nbspam):
-    out = nbspam.out("eval", "--cv", "5", "--json", ROOT / "corpora" / "mail")
-    assert json.loads(out)["accuracy"] >= 0.9
-
-
 def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "model.nbspam"))
@@ -72,19 +66,6 @@ def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
     # Processors and libraries differ in the last digits of logarithms.
     text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.8g}", "\n".join(shown))
     golden("session.txt", text.replace(str(tmp_path), "DATA"))
-
-
-@pytest.mark.parametrize("options", [[], ["--model", "bernoulli"]])
-def test_json_of_one_message_has_these_keys(nbspam, mails, tmp_path, options):
-    model = tmp_path / "m.nbspam"
-    nbspam("train", "-m", model, mails, *options)
-    _, out, _ = nbspam("classify", "-m", model, "--json", MAILS[0])
-
-    verdict = json.loads(out)
-    keys = {"version", "name", "label", "probability", "posterior", "score", "risk"}
-    assert set(verdict) == keys
-    assert (verdict["score"] is None) == bool(options)  # plain models sum the evidence
-    assert sum(verdict["posterior"].values()) == pytest.approx(1)
 
 
 def described(state, prefix=""):

@@ -5,19 +5,14 @@ import json
 import sys
 from functools import partial
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import sparse
 
 from markup import Page, rows_of
 from nbspam.cli.main import exit_status
 from nbspam.cli.output import check_page, write_page
 from nbspam.errors import UsageError
 from nbspam.evaluation.report import MEASURES
-from nbspam.models.tokens import BernoulliNB, ComplementNB, MultinomialNB
-from support import FROM, MELONS, complains, examples, texts, write_files
+from support import FROM, MELONS, complains, texts, write_files
 
 NAMES = {measure.name for measure in MEASURES} - {"bayes_risk"}  # which needs stated costs
 OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
@@ -193,32 +188,6 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
 
 
 # ---- lazy ----
-
-
-MODELS = [BernoulliNB(alpha=0.5), MultinomialNB(), ComplementNB(), MultinomialNB(alpha="auto")]
-
-
-@pytest.mark.parametrize("like", MODELS, ids=repr)
-@given(seed=st.integers(0, 2**32 - 1), as_csr=st.booleans())
-@examples(8)
-def test_look_up_lazy_and_incremental_answer_alike(like, seed, as_csr):
-    rng = np.random.default_rng(seed)
-    X = rng.poisson(0.7, (24, 6)).astype(float)
-    store = sparse.csr_array if as_csr else np.asarray
-    y = np.tile(["ham", "spam", "news"], 8)
-    made, lazy, rest = (type(like)(**like.get_params()) for _ in range(3))
-    for rows in (slice(0, 9), slice(9, 12), slice(12, 24)):
-        made.partial_fit(store(X[rows]), y[rows])  # incremental
-
-    ask = store(rng.poisson(0.7, (5, 6)).astype(float))
-    by_lazy = lazy.fit(store(X), y).predict_joint_log_proba(ask)  # for this question
-    assert (made.predict_joint_log_proba(ask) == by_lazy).all()
-    assert (lazy.tables().joint_log_proba(made._events(ask)) == by_lazy).all()  # look-up
-
-    made.unlearn(store(X[9:12]), y[9:12])
-    kept = np.r_[0:9, 12:24]
-    by_lazy = rest.fit(store(X[kept]), y[kept]).predict_joint_log_proba(ask)
-    assert (made.predict_joint_log_proba(ask) == by_lazy).all()
 
 
 def test_the_lazy_command_answers_as_train_and_classify(nbspam, folder, trained):

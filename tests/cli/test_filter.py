@@ -17,7 +17,7 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
 from nbspam.mail.verdict_headers import HeaderChoices, with_headers
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM, make_maildir, raising
+from support import HAM, ROOT, SPAM, blocks_of, make_maildir, raising
 
 FAILURES = [
     (["-m", "/nonexistent/m.nbspam"], 1),
@@ -230,7 +230,7 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def recipe(name):
-    (text,) = re.findall(rf"^```{name}\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
+    (text,) = blocks_of(DOCUMENT, name)
     return text
 
 
@@ -352,8 +352,7 @@ def test_mail_may_wait_for_a_working_filter(home, name):
 
 
 def test_the_scripts_of_the_document_learn(home):
-    scripts = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
-    (learn,) = (script for script in scripts if "update" in script)
+    (learn,) = (each for each in blocks_of(DOCUMENT, "sh") if "update" in each and "#!" in each)
     home.install()
     path = home.bin / "nbspam-learn"
     path.write_text(learn)

@@ -91,13 +91,6 @@ def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, fold
     assert nbspam("classify", stdin=SPAM)[1] == "unsure\t0.500000\t-\n"
 
 
-def test_training_with_one_class_is_refused_and_names_update(nbspam, model, folder):
-    result = nbspam("train", "--spam", folder / "spam")
-
-    assert complains(result, 1, "only one class (spam)", "nbspam update")
-    assert not model.exists()
-
-
 # --- sort ------------------------------------------------------------------------------------
 
 

@@ -136,13 +136,6 @@ def test_options_state_the_class_of_a_path(nbspam, folder, model):
     assert said in nbspam("train", *sources)[1]
 
 
-def test_an_unreadable_message_is_skipped_unless_strict(nbspam, folder, model):
-    (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
-    status, out, err = nbspam("train", folder)
-    assert (status, "skipped 1" in out, "3.eml" in err) == (0, True, True)
-    assert nbspam("train", "--strict", folder)[0] == 1
-
-
 def test_a_class_that_cannot_be_read_is_named(nbspam, folder, model):
     for path in (folder / "spam").iterdir():
         path.unlink()

@@ -61,10 +61,6 @@ table trian | no command 'trian'; did you mean train?
 help table tune | no command 'tune'; see `nbspam table --help`
 help train x | nbspam train has no commands; leave out x
 
-classify --fp-cost 0 | --fp-cost 0: not a number above 0
-predict --fp-cost inf | --fp-cost inf: not a number above 0
-explain --fp-cost dear | --fp-cost dear: not a number above 0
-classify --unsure-cost nan | --unsure-cost nan: not a number above 0
 predict --unsure-cost 0.7 | with --fp-cost 2 give less than 0.667
 explain --loss x --fp-cost 1 | --loss: it has all costs
 classify --loss none | --loss none: No such file
@@ -114,7 +110,6 @@ compare $FOLDER --against --pairs --online --cv 2 | --cv and --online: two ways 
 compare $FOLDER | compare: one way of training; add another, such as: --against
 compare $FOLDER --model multinomial | such as: --against '--model bernoulli'
 table compare $LIHANG --target Y | such as: --against '--model aode'
-tune $FOLDER --fp-cost x | --fp-cost x
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
 doubts --ham $FOLDER/ham --spam $NEW | fewer than two messages of class spam
@@ -199,9 +194,7 @@ train $FOLDER --sent $BOX --unlabelled $TEXTS -m $OTHER | not for EM
 train $FOLDER --model bernoulli --criterion aic -m $OTHER | --criterion
 train $CORPUS --model a2de --features 2000 -m $OTHER | values cubed
 train $TEXTS --model bernoulli --weighting counts | sees only whether a token is in a document
-train $TEXTS --model aode --weighting counts | sees only whether a token is in a document
 train $FOLDER --engine dusk | --engine dusk: unknown; choose from fork, dask, loky, ray, or dask:A
-train $FOLDER --engine loky:here | --engine loky:here: unknown; choose from fork, dask, loky, ray
 train $FOLDER --engine Dask | --engine Dask: unknown; choose from fork, dask, loky, ray, or dask:A
 table eval $MELONS --target 好瓜 --test $MELONS --engine loky | --engine: for --cv; --test trains
 train $TEXTS --unlabelled $FOLDER --unlabelled-weight -1 | --unlabelled-weight -1
@@ -222,11 +215,7 @@ table train $MELONS --target 好瓜 --em --model a2de | --model a2de: not possib
 table train $MELONS --target 好瓜 --em --model spode | --model spode: not possible with EM; give
 table cluster $MELONS -k 2 --alpha auto | --alpha auto: not a number from 0 up
 table cluster $MELONS -k 18 | -k 18: not from 2 to the number of rows, 17; give
-classify $FOLDER --prior spam=x | nbspam: --prior
-classify $FOLDER --prior estimated=1 | nbspam: --prior
-classify $FOLDER --prior =0.3 | nbspam: --prior
 classify $FOLDER --prior eggs=0.3 | nbspam: --prior
-classify $FOLDER --prior spam=2 | nbspam: --prior
 eval $FOLDER --model aode --online | --online: not for
 compare $FOLDER --online --against '--model tan' | --online: not for --model tan
 table compare $LIHANG --target Y --against '--target y' | give it outside the quotes
@@ -250,6 +239,7 @@ table classify $FOLDER -m $TABLE | a folder; give a table
 table update -m $TABLE $ROWS | no column 'Y', which the model has learned from
 table unlearn -m $TABLE strange.csv | not all of these rows
 train --spam $FOLDER/spam --model aode | two classes
+train --spam $FOLDER/spam | only one class (spam)
 train $FOLDER --model aode --min-df 99 | --min-df
 train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
 train $ROWS --label-column class | X1, X2

@@ -9,9 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +21,7 @@ from accounts import Box, H, S, assert_sorted, fill, letter
 from fake_imap import PASSWORD
 from mail_servers import Cyrus, Dovecot, Proxy, mail_server, needs
 from maildirs import ham, spam
-from serving import PATIENCE, ask, free_port, until
+from serving import PATIENCE, ask, certificate, free_port, until
 from support import ROOT, complains, write_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -262,63 +264,46 @@ class Introspection(BaseHTTPRequestHandler):
 
 @needs[Dovecot]
 @pytest.mark.parametrize("mechanism", ["xoauth2", "oauthbearer"])
-def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained, tmp_path):
+def test_a_token_of_oauth2_logs_in(mechanism, nbspam, trained):
     authority = HTTPServer(("127.0.0.1", 0), Introspection)
     threading.Thread(target=authority.serve_forever, daemon=True).start()
-    oauth = tmp_path / "oauth2.conf.ext"
-    oauth.write_text(
-        f"introspection_mode = post\nintrospection_url = http://127.0.0.1:{authority.server_port}/\n"
-        "username_attribute = username\nactive_attribute = active\nactive_value = true\n"
-    )
-    place = f"/tmp/nbspam-oauth2-{os.getpid()}"
-    shutil.copy(oauth, place)
-    os.chmod(place, 0o644)
-    passdb = f"driver = oauth2\n  mechanisms = {mechanism}\n  args = {place}"
-    plain = f"\n}}\npassdb {{\n  driver = static\n  args = password={PASSWORD}\n"
-    try:
-        with mail_server(passdb=passdb + plain, mechanisms=f"plain {mechanism}") as server:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # the server may enter, unlike pytest's folders
+        oauth = Path(folder, "oauth2.conf.ext")
+        oauth.write_text(
+            f"introspection_mode = post\n"
+            f"introspection_url = http://127.0.0.1:{authority.server_port}/\n"
+            "username_attribute = username\nactive_attribute = active\nactive_value = true\n"
+        )
+        passdb = f"driver = oauth2\n  mechanisms = {mechanism}\n  args = {oauth}"
+        passdb += f"\n}}\npassdb {{\n  driver = static\n  args = password={PASSWORD}\n"
+        with mail_server(passdb=passdb, mechanisms=f"plain {mechanism}") as server:
             server.put("INBOX", S[0])
             url = server.url(folder="INBOX")
             assert nbspam("classify", "--token-command", "echo good", url)[1].startswith("spam")
             result = nbspam("classify", "--token-command", "echo old", url)
             assert complains(result, 1, "the access token is refused or has expired")
-    finally:
-        authority.shutdown()
-        authority.server_close()
-        os.unlink(place)
+    authority.shutdown()
+    authority.server_close()
 
 
 def test_tls_is_verified(kind, nbspam, trained, tmp_path):
-    folder = tmp_path / "tls"
-    folder.mkdir()
-    key, certificate = folder / "key", folder / "cert"
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
-    done = subprocess.run(["openssl", *words, *names], capture_output=True, check=False)
-    assert done.returncode == 0, done
-    for path in (key, certificate):
-        shutil.copy(path, f"/tmp/nbspam-{path.name}-{os.getpid()}")
-    files = [f"/tmp/nbspam-{name}-{os.getpid()}" for name in ("cert", "key")]
-    os.chmod(files[1], 0o644)
-    try:
+    certificate(tmp_path)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # the server may enter, unlike pytest's folders
+        files = [shutil.copy(tmp_path / name, folder) for name in ("cert", "key")]
+        os.chmod(files[1], 0o644)
         with mail_server(kind, tls=files) as server:
             server.put("INBOX", S[0])
             plain = server.url(folder="INBOX")
-            secure = plain.replace("imap:", "imaps:").replace(
-                str(server.port), str(server.tls_port)
-            )
-            assert complains(
-                nbspam("classify", secure), 1, "is not to be trusted", "--tls-ca FILE"
-            )
+            secure = server.url(folder="INBOX", port=server.tls_port).replace("imap:", "imaps:")
+            found = nbspam("classify", secure)
+            assert complains(found, 1, "is not to be trusted", "--tls-ca FILE")
+            trusting = "classify", "--tls-ca", files[0]
             for url in (secure, plain):  # by STARTTLS
-                assert nbspam("classify", "--tls-ca", certificate, url)[1].startswith("spam")
+                assert nbspam(*trusting, url)[1].startswith("spam")
             other = secure.replace("127.0.0.1", "localhost")
-            assert complains(
-                nbspam("classify", "--tls-ca", certificate, other), 1, "check the name"
-            )
-    finally:
-        for path in files:
-            os.unlink(path)
+            assert complains(nbspam(*trusting, other), 1, "check the name")
 
 
 # ---- watching ----

@@ -9,42 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from serving import PATIENCE, ask, connected, rest_of, serving
+from serving import PATIENCE, serving
 from support import HAM, SPAM
 
 
 def needs(program):
     return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
-
-
-# ---- other clients of spamd, by their text ----
-
-
-def test_exim_of_spamassassin(server):
-    head = b"REPORT SPAMC/1.2\r\nUser: nobody\r\nContent-length: %d\r\n\r\n" % len(SPAM)
-    answer = ask(server.spamd, head + SPAM)
-    # As Exim reads it: sscanf("SPAMD/%s 0 EX_OK\r\nContent-length: ..." or directly "Spam:".
-    found = re.match(
-        rb"SPAMD/\d\.\d 0 EX_OK\r\nSpam: (True|False) ; (\d+\.\d) / (5\.0)\r\n\r\n", answer
-    )
-    assert found[1] == b"True"
-    assert b"probability of spam" in answer[found.end() :]
-    assert len(answer) < 32_600
-
-
-def test_amavis(server):
-    # Its SpamdClient puts the envelope before the message, and counts it.
-    data = b"Return-Path: <a@b.example>\r\nX-Envelope-To: <c@d.example>\r\n"
-    data += SPAM.replace(b"\n", b"\r\n")
-    request = b"SYMBOLS SPAMC/1.3\r\nContent-Length: %d\r\nUser: amavis\r\n\r\n" % len(data)
-    with connected(server.spamd) as client:
-        client.sendall(request + data)
-        answer = rest_of(client)
-    assert re.fullmatch(
-        rb"SPAMD/1\.1 0 EX_OK\r\nContent-length: 20\r\nSpam: True ; \d+\.\d / 5\.0\r\n\r\n"
-        rb"BAYES_95,NBSPAM_SPAM",
-        answer,
-    )
 
 
 # ---- rspamc ----

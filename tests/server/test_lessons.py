@@ -72,8 +72,8 @@ async def test_lessons_that_wait_for_one_model_take_one_write(own_model, syncs):
 
 @pytest.mark.usefixtures("quick_disk")
 async def test_a_group_is_as_one_lesson_after_another(own_model):
-    lessons = [
-        *[(message(1), "spam"), (message(1), "ham"), (message(2), None)],
+    lessons = [  # without users, all teach the site's model
+        *[(message(1), "spam", "ann"), (message(1), "ham", "bob"), (message(2), None)],
         *[(message(1), "spam", "", "spam"), (message(1), "spam", "", None, False)],
         *[(message(1), "ham"), (message(1), None), (message(1), None)],
     ]

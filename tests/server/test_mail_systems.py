@@ -22,7 +22,7 @@ from nbspam.delivery.postfix import held_messages
 from nbspam.errors import InputError
 from nbspam.store.model import StoredModel
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
-from support import HAM, ROOT, SPAM, run_nbspam
+from support import HAM, ROOT, SPAM, blocks_of, run_nbspam
 
 pytestmark = pytest.mark.slow
 
@@ -407,10 +407,6 @@ needs_dovecot = pytest.mark.skipif(
 )
 
 
-def blocks(kind):
-    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-
-
 class DeliveringDovecot(Dovecot):
     """A private Dovecot that delivers mail and judges it by the scripts of the page."""
 
@@ -420,9 +416,9 @@ class DeliveringDovecot(Dovecot):
         (place / "sieve" / "bin" / "spamc").symlink_to(shutil.which("spamc"))
         names = ("judge", "learn-spam", "learn-ham")
         self.scripts = [place / "sieve" / f"{name}.sieve" for name in names]
-        for script, text in zip(self.scripts, blocks("sieve"), strict=True):
+        for script, text in zip(self.scripts, blocks_of(PAGE, "sieve"), strict=True):
             script.write_text(self.placed(text))
-        (text,) = blocks("dovecot")
+        (text,) = blocks_of(PAGE, "dovecot")
         more = f"postmaster_address = postmaster@example.org\n{self.placed(text)}"
         super().__init__(place, more=more)
 
@@ -476,7 +472,7 @@ def told(dovecot, user, label, data):
 
 def assert_shown(kind, printed):
     """Assert that a log has the lines of a block of the page; `...` stands for any text."""
-    (shown,) = blocks(kind)
+    (shown,) = blocks_of(PAGE, kind)
     for line in shown.splitlines():
         pattern = ".*".join(map(re.escape, line.split("...")))
         assert re.search(rf"^{pattern}$", printed, re.M), (line, printed)

@@ -12,7 +12,7 @@ from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
 from nbspam.server.supervisor import _FILES
 from serving import serving
-from support import HAM, ROOT, SPAM, make_maildir
+from support import HAM, ROOT, SPAM, blocks_of, install_program, make_maildir
 from test_documents import COMMAND, fits
 
 PAGES = [
@@ -24,10 +24,6 @@ REFERENCE = (ROOT / "docs" / "reference" / "serving.md").read_text()
 SOCKET, HTTP, MILTER = "/run/nbspam/spamd", "127.0.0.1:11333", "127.0.0.1:8895"
 PLACE, MAIL = "/var/lib/nbspam", "/srv/mail"
 OPTIONS = {"running": ("--users", "users")}  # more than other pages' servers have
-
-
-def blocks(kind, text=HOWTO):
-    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def table(heading):
@@ -43,12 +39,10 @@ def table(heading):
 )
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=lambda path: path.stem)
 def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam, monkeypatch):
-    script = tmp_path / "nbspam"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    program = install_program(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{program}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    sessions = blocks("console-served", page.read_text())
+    sessions = blocks_of(page.read_text(), "console-served")
     (tmp_path / "password").write_text("open sesame\n")
     mail = ROOT / "corpora" / "mail"
     shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
@@ -76,7 +70,7 @@ def test_the_program_with_aiospamc_prints_what_the_page_shows(tmp_path, nbspam):
     shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
     model = tmp_path / "m.nbspam"
     assert nbspam("train", "-m", model, mail)[0] == 0
-    (program,) = blocks("python-served")
+    (program,) = blocks_of(HOWTO, "python-served")
     (shown,) = re.findall(r"^It prints:\n\n```text\n(.*?)^```", HOWTO, re.DOTALL | re.MULTILINE)
     with serving(model, tmp_path, "--allow-tell") as served:
         code = program.replace(SOCKET, served.spamd)
@@ -92,7 +86,7 @@ def test_recipes_put_spam_where_it_belongs(tmp_path, own_model, program):
         pytest.skip(f"needs spamc and {program}")
     make_maildir(tmp_path / "Maildir", ".Spam")
     with serving(own_model, tmp_path) as served:
-        (text,) = blocks(program)
+        (text,) = blocks_of(HOWTO, program)
         rules = tmp_path / "rules"
         start = f'HOME="{tmp_path}"\nSHELL="/bin/sh"\nDEFAULT="{tmp_path}/Maildir/"\n'
         rules.write_text(start + text.replace(SOCKET, served.spamd))
@@ -108,12 +102,12 @@ def test_recipes_put_spam_where_it_belongs(tmp_path, own_model, program):
 
 def test_configurations_are_those_that_the_tests_run():
     tested = (ROOT / "tests" / "server" / "test_mail_systems.py").read_text()
-    for line in blocks("postfix")[0].replace(MILTER, "127.0.0.1:{milter}").splitlines():
+    for line in blocks_of(HOWTO, "postfix")[0].replace(MILTER, "127.0.0.1:{milter}").splitlines():
         assert line in tested
-    for line in blocks("exim")[0].replace(SOCKET, "{spamd}").splitlines():
+    for line in blocks_of(HOWTO, "exim")[0].replace(SOCKET, "{spamd}").splitlines():
         assert line in tested
-    assert blocks("exim-acl")[0] in tested
-    for line in blocks("haraka")[0].replace(SOCKET, "{served.spamd}").splitlines():
+    assert blocks_of(HOWTO, "exim-acl")[0] in tested
+    for line in blocks_of(HOWTO, "haraka")[0].replace(SOCKET, "{served.spamd}").splitlines():
         assert f"{line}\\n" in tested
 
 

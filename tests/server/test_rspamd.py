@@ -207,15 +207,6 @@ def test_1_1_keeps_the_connection_and_1_0_does_not_unless_asked():
     assert not talk(get("/ping", "Connection: keep-alive", version="1.0")).is_over
 
 
-def test_requests_one_after_the_other_are_answered_in_their_order():
-    requests = [post("/checkv2"), get("/ping"), post("/checkv2", HAM), post("/checkv2", b"")]
-    found = parsed(talk(*requests).answer)
-
-    assert [status for status, _, _ in found] == [200] * 4
-    assert [json.loads(found[i][2])["action"] for i in (0, 2)] == ["add header", "no action"]
-    assert found[1][2] == b"pong\r\n"
-
-
 def test_an_answer_to_head_has_no_body_that_would_begin_the_next_answer():
     client = talk(get("/ping").replace(b"GET", b"HEAD"), get("/ping"))
     first, second = client.answer.split(b"HTTP/1.1 200 OK")[1:]

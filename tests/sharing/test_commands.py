@@ -1,7 +1,6 @@
 """Commands that share: their lessons reach a log that wants TLS and a password, or wait."""
 
 import os
-import subprocess
 import time
 from contextlib import closing
 
@@ -10,7 +9,7 @@ import pytest
 from nbspam.cli.exchanging import _print_status
 from nbspam.sharing.outbox import Outbox
 from protocols import tell
-from serving import serving
+from serving import certificate, serving
 from shared_logs import SERVERS, MemoryLog, message
 from support import make_maildir, run_nbspam
 
@@ -33,10 +32,7 @@ def secured(request, tmp_path, monkeypatch):
     if not SERVERS[request.param].is_there:
         pytest.skip(f"no {request.param}")
     pytest.importorskip({"redis": "redis", "postgresql": "psycopg"}[request.param])
-    files = [str(tmp_path / name) for name in ("cert", "key")]
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]]
-    subprocess.run(["openssl", *words, *names], capture_output=True, check=True)
+    files = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", files[0])
     server = SERVERS[request.param](tmp_path / "server", password=PASSWORD, tls=files)
     yield server

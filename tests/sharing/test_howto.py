@@ -1,33 +1,27 @@
 """The page about several servers, run word for word."""
 
 import os
-import re
 import subprocess
-import sys
 
 import pytest
 
 from shared_logs import RedisServer, message
-from support import ROOT
+from support import ROOT, blocks_of, install_program
 from test_documents import COMMAND, fits
 
 PAGE = (ROOT / "docs" / "howto" / "sharing.md").read_text("utf-8")
-SESSIONS = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.skipif(not RedisServer.is_there, reason="no redis-server")
 def test_the_page_prints_what_it_shows(tmp_path):
     pytest.importorskip("redis")
-    (tmp_path / "bin").mkdir()
-    script = tmp_path / "bin" / "nbspam"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
-    script.chmod(0o755)
     for number, name in enumerate(("ham", "spam")):
         (tmp_path / f"{name}.eml").write_bytes(message(number))
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    path = f"{install_program(tmp_path / 'bin')}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     server = RedisServer(tmp_path / "redis")
-    commands = [found for session in SESSIONS for found in COMMAND.findall(session)]
+    sessions = blocks_of(PAGE, "text")
+    commands = [found for session in sessions for found in COMMAND.findall(session)]
     try:
         for line, shown in commands:
             line, shown = (

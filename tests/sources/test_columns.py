@@ -349,16 +349,10 @@ def test_rows_come_before_the_table_is_read_to_its_end():
     assert stream.tell() < 100_000
 
 
-NO_TEXT = "no known text column; name one by --text-column, of: a"
-
-
 @pytest.mark.parametrize(
     ("text", "kind", "columns", "message"),
     [
-        ("a\tb\tc\n1\t2\t3\n", "tsv", {}, f"{NO_TEXT}, b, c"),
-        ("a,b\n", "csv", {"text": ("c",)}, "no column 'c'; there are: a, b"),
-        ("text,b\n", "csv", {"label": "c"}, "no column 'c'; there are: text, b"),
-        ('{"a": 1}', "jsonl", {}, NO_TEXT),
+        ('{"a": 1}', "jsonl", {}, "no known text column; name one by --text-column, of: a"),
         ('{"a": 1}', "jsonl", {"text": ("b",)}, "no column 'b'; there are: a"),
         ('{"text": 1}\n{"text": \n', "jsonl", {}, "line 2: not JSON"),
         ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),

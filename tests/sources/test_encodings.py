@@ -14,22 +14,12 @@ from nbspam.sources.items import SourceOptions, read_items
 from support import reviews
 
 # How spreadsheets and databases of a country write its language.
-WRITTEN = {
+WRITTEN = {  # the guesses of all languages are in tests/test_alphabets.py
     "chinese": "gbk gb18030 utf-16 utf-16-be",
-    "taiwanese": "big5 utf-16",
-    "japanese": "cp932 shift_jis euc_jp utf-16-le",
-    "korean": "cp949 euc_kr",
-    "russian": "cp1251 koi8_r cp866 utf-16",
-    "ukrainian": "cp1251 koi8_u",
-    "greek": "cp1253 iso8859_7",
-    "hebrew": "cp1255",
-    "arabic": "cp1256",
+    "japanese": "cp932 euc_jp utf-16-le",
+    "russian": "cp1251 koi8_r utf-16",
     "thai": "cp874",
-    "polish": "cp1250 iso8859_2",
-    "czech": "cp1250 iso8859_2",
-    "turkish": "cp1254",
     "german": "cp1252 latin-1 utf-8-sig utf-32",
-    "english": "cp1252",
 }
 
 

@@ -452,7 +452,10 @@ def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, untouc
 def test_five_messages_that_cannot_be_read_are_named(nbspam, folder, model, n, end):
     for k in range(n):
         (folder / "ham" / f"bad{k}.eml.gz").write_bytes(b"no gzip")
-    lines = nbspam("train", folder)[2].splitlines()
+    assert nbspam("train", "--strict", folder)[0] == 1
+    status, out, err = nbspam("train", folder)
+    lines = err.splitlines()
+    assert (status, f"skipped {n}" in out) == (0, True)
     assert [f"bad{k}.eml.gz" in line for k, line in enumerate(lines)][:5] == [True] * 5
     assert len(lines) == min(n, 6)
     assert end.lower() in lines[-1].lower()
