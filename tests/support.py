@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -251,19 +250,6 @@ def answered_by_position(classifier, inputs, labels, jobs):
     first, again, third = classifier.explanations(inputs)
     assert [first.verdict, again, third.verdict] == verdicts
     return gone.reason
-
-
-def check_shifted(classifier, one):
-    """Check that a shift is added to the answer and the explanation of an input."""
-    shift = np.array([0.5, -1.0])
-    shifted = classifier.shifted(shift).shifted(shift)
-    before, after = (next(each.answers([one])) for each in (classifier, shifted))
-    np.testing.assert_allclose(after.joint, before.joint + 2 * shift, rtol=1e-12)
-    plain, moved = (each.explain(one) for each in (classifier, shifted))
-    sign = 1 if plain.towards == classifier.classes[0] else -1
-    assert moved.towards == plain.towards
-    assert moved.constant == pytest.approx(plain.constant + sign * 3.0)
-    assert moved.score == pytest.approx(plain.score + sign * 3.0)
 
 
 def words_of(table):

@@ -13,7 +13,7 @@ from nbspam.models.dependent import AODE
 from nbspam.settings import FEATURES, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import load_classifier
-from support import answered_by_position, check_shifted, first_mails
+from support import answered_by_position, first_mails
 
 MAILS = first_mails()
 
@@ -119,7 +119,3 @@ def twins():
 def test_two_messages_of_one_name_get_their_own_answers(classifier, jobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where no file is called twin
     assert "twin" in answered_by_position(classifier, twins(), ("ham", "spam"), jobs)
-
-
-def test_a_shift_is_added_to_every_answer_and_explanation(classifier):
-    check_shifted(classifier, twins()[2])

@@ -2,7 +2,6 @@
 
 import base64
 import email
-import quopri
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
@@ -63,20 +62,6 @@ def found(message: Message, origin: str) -> str:
 
 def body(data: bytes) -> str:
     return found(parse_message(data), "body").strip()
-
-
-def part(text: bytes, encoding: bytes) -> bytes:
-    """Return a UTF-8 part in this transfer encoding."""
-    if encoding == b"base64":
-        text = base64.encodebytes(text)
-    elif encoding == b"quoted-printable":
-        text = quopri.encodestring(text)
-    head = b"Content-Transfer-Encoding: %b\nContent-Type: text/plain; charset=utf-8\n\n"
-    return head % encoding + text
-
-
-def without_encoding(message: Message) -> list[tuple[str, bytes]]:
-    return [field for field in by_header(message.fields) if field.origin != "mime"]
 
 
 # --- agreement with the standard library ---------------------------------------------------
@@ -146,21 +131,6 @@ def test_any_subject_is_read_back(text):
 
 
 # --- two spellings of the same message ------------------------------------------------------
-
-texts = st.text("aé你= .\n<\t-?", max_size=80).map(
-    lambda text: text.replace("\n--", "\n") + "end\n"
-)
-
-
-@examples(60)
-@given(texts)
-def test_transfer_encodings_change_nothing(text):
-    plain, *others = (
-        without_encoding(parse_message(b"Subject: x\n" + part(text.encode(), encoding)))
-        for encoding in (b"8bit", b"base64", b"quoted-printable")
-    )
-    # The names of headers are the same; the name of the encoding is evidence of origin "mime".
-    assert others == [plain, plain]
 
 
 def test_an_unknown_encoding_is_undone_if_the_body_looks_like_it():

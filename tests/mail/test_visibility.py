@@ -409,16 +409,6 @@ def test_only_few_colours_are_compared_with_each_other(monkeypatch):
         shown_and_hidden("<font color=#0f0>a")
 
 
-def test_an_element_without_content_is_no_reason_to_follow_a_document(monkeypatch):
-    monkeypatch.setattr(reader._Walk, "_add", None)  # called only if elements are followed
-    counted = (
-        '<style>.x{visibility:hidden}</style><p>a<img src=u style="display:none">b<br class=x>c'
-    )
-    assert shown_and_hidden(counted) == ("ab c", "")
-    with pytest.raises(TypeError):
-        shown_and_hidden(counted.replace("br", "b"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "html", ["<%s>", "<p class='%s'>", "<p style='x:%s'>", "<p style='position:%s'>",

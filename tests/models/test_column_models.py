@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import norm
-from sklearn import naive_bayes as sklearn
 
 from nbspam.models import (
     A2DE,
@@ -204,20 +203,6 @@ def test_a_beta_prior_may_differ_for_either_value():
 @pytest.mark.parametrize("name", peers.PAIRS)
 def test_random_tables_are_judged_as_by_scikit_learn(name, tmp_path):
     assert max(peers.differences(name, 12, tmp_path, seed=1)) < 1e-12
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (CategoricalNB(alpha=0.3, class_prior="estimated"), sklearn.CategoricalNB(alpha=0.3)),
-        (GaussianNB(ddof=0), sklearn.GaussianNB(var_smoothing=0)),  # it adds to all variances
-    ],
-)
-def test_weighted_rows_are_counted_as_by_scikit_learn(ours, theirs):
-    rng = np.random.default_rng(0)
-    X, y, weight = rng.integers(0, 4, (200, 6)), rng.integers(0, 3, 200), rng.random(200)
-    found, expected = (m.fit(X, y, weight).predict_joint_log_proba(X) for m in (ours, theirs))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_variances_are_exact_unless_they_are_zero():

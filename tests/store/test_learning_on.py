@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.counts.corpus import read_corpus
@@ -22,8 +21,8 @@ from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import keep_cutoffs, load_classifier
 from nbspam.store.upkeep import GOOD, findings
-from stored import DAY, bytes_of, no_room, train_on
-from support import examples, raising, words_of
+from stored import DAY, bytes_of, few, no_room, train_on
+from support import raising, words_of
 
 SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
 BOTH = ["ham", "spam"]
@@ -35,11 +34,6 @@ OWN = {
     "work": b"invoice deadline server release budget minutes".split(),
     "zoo": b"giraffe zebra lion cage keeper ticket".split(),
 }
-few = hypothesis_settings(
-    examples(12),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    phases=set(Phase) - {Phase.shrink, Phase.explain},
-)
 
 
 def item(n, label, topic=None, delivery=0, astray=0.1):

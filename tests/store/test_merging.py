@@ -305,19 +305,6 @@ def test_a_part_whose_contents_make_no_sense_is_refused(three, name):
     assert [each.state for each in findings(three[0])] == [BAD]
 
 
-@pytest.mark.parametrize(("days", "label"), [((2, 1), "ham"), ((1, 2), "spam"), ((1, 1), "spam")])
-def test_of_two_classes_the_later_is_kept_and_on_one_day_that_of_the_model_named_later(
-    tmp_path, days, label
-):
-    for name, same, day in zip("ab", ("ham", "spam"), days, strict=True):
-        train_on([*SURE, Item("m", same, mail(1, "lunch"))], tmp_path / name, day=day)
-    merged = merge([str(tmp_path / name) for name in "ab"], 3)
-    table = merged.classifier.table
-
-    assert merged.disputed == 1
-    assert dict(zip(table.classes, table.class_count.tolist(), strict=True))[label] == 2
-
-
 # ---- streams ----
 
 

@@ -210,16 +210,23 @@ def test_another_prior_is_bayes_rule_whatever_the_kind(run, make, model, kind):
     shares = json.loads(run(kind, "eval", source, "--prior", "estimated", "--json")[1])["shares"]
     assert shares["assumed"] == pytest.approx(shares["estimated"], abs=1e-6)
 
-    status, out, _ = run(kind, "explain", source, "--json", "-n", 99, "--prior", f"{name}=0.9")
-    assert status == 0
+    def explained(*options):
+        status, out, _ = run(kind, "explain", source, "--json", "-n", 99, *options)
+        assert status == 0
+        return json_lines(out)
+
     if kind == "table":
         factors = run(kind, "explain", source, "--factors", "--json", "--prior", f"{name}=0.9")[1]
         first = json.loads(factors.splitlines()[0])["factors"][0]
         assert first["factor"] == pytest.approx({"否": 0.1, "是": 0.9})
-    for line in out.splitlines():
-        row = json.loads(line)
+    for row, plain in zip(explained("--prior", f"{name}=0.9"), explained(), strict=True):
         total = row["constant"] + sum(token["contribution"] for token in row["tokens"])
         assert row["score"] == pytest.approx(total)
+        towards_name, before = (
+            each["score"] * (1 if each["towards"] == name else -1) for each in (row, plain)
+        )
+        shift = np.log(q / (1 - q)) - np.log(r / (1 - r))
+        assert towards_name == pytest.approx(before + shift)
 
 
 # --- one trial, whatever the model ---------------------------------------------------------

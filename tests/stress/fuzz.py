@@ -17,10 +17,9 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import cache, cached_property, partial
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -46,10 +45,10 @@ from nbspam.store import text
 from nbspam.store.library import train
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens, save_classifier
-from nbspam.tokens.definition import reference_key, reference_tokens
 from nbspam.tokens.tokenizer import tokenize
 from stress.hostile import PATTERNS, Inputs, mutated
 from support import ROOT
+from tokens.test_tokenizer import expected, spelt
 
 SEED = int(os.environ.get("STRESS_SEED", "1"))
 FIRST = int(os.environ.get("STRESS_FIRST", "0"))
@@ -155,7 +154,7 @@ class Checker:
                 *(rng.random() < 0.5 for _ in range(3)),
             )
         messages = [parse_message(each) for each in (data, self.inputs(number + 1)[:4096])]
-        require(found_tokens(messages, settings) == defined_tokens(messages, settings), "tokens")
+        require(spelt(tokenize(messages, settings)) == expected(messages, settings), "tokens")
 
     def explanation(self, number, data, rng):
         """Explain a verdict: shares add up to the score, which is the one of a batch."""
@@ -370,29 +369,6 @@ def body_of(data):
         if origin in ("body", "hidden", "alt", "url"):
             words.setdefault(origin, []).extend(re.sub(rb"(?m)^>+From ", b"From ", shown).split())
     return {origin: found for origin, found in words.items() if found}
-
-
-def found_tokens(messages, settings):
-    """Return the tokenizer's tokens, as {(document, key, text): count}."""
-    batch = tokenize(messages, settings)
-    blob, offsets = batch.texts()
-    texts = [blob[a:b].tobytes() for a, b in pairwise(offsets)]
-    documents, keys = batch.documents, batch.keys.tolist()
-    found = Counter()
-    rows = documents.rows().tolist()
-    columns = documents.columns.tolist()
-    for row, j, n in zip(rows, columns, documents.times().tolist(), strict=True):
-        found[row, keys[j], texts[j]] += n
-    return found
-
-
-def defined_tokens(messages, settings):
-    found = Counter()
-    for row, message in enumerate(messages):
-        for token in reference_tokens(message, settings):
-            prefix = b"" if token.origin == "body" else token.origin.encode() + b":"
-            found[row, reference_key(token), prefix + token.text] += 1
-    return found
 
 
 def counts_of(classifier):

@@ -21,7 +21,7 @@ from nbspam.tables.training import (
     table_rows,
     train_table,
 )
-from support import MELONS, answered_by_position, check_shifted
+from support import MELONS, answered_by_position
 
 NUMBERS = "a,b,y\n" + "".join(f"{i / 7},{-i / 3},{'no' if i < 9 else 'yes'}\n" for i in range(20))
 MIXED = NUMBERS.replace("a,b", "a,c").replace("-", "s")
@@ -212,10 +212,6 @@ def test_two_rows_of_one_name_get_their_own_answers(classifier, jobs):
     assert "密度 is 'heavy', not a number" in reason
     first, second, third = factors(classifier, twins())
     assert [first.verdict, second, third.verdict] == list(classifier.classify(twins()))
-
-
-def test_a_shift_is_added_to_every_answer_and_explanation(classifier):
-    check_shifted(classifier, melons()[3])
 
 
 def test_shares_add_up_to_the_score_and_factors_multiply_to_the_joint_probability(classifier):
