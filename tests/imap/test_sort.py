@@ -17,7 +17,7 @@ import pytest
 from accounts import DAY, Box, H, S, assert_sorted, fill, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
-from nbspam.delivery import account, account_memory, account_setup
+from nbspam.delivery import account, account_look, account_memory, account_setup
 from nbspam.errors import InputError, LostError
 from nbspam.imap import session
 from nbspam.imap.accounts import AccountSecret
@@ -59,7 +59,7 @@ def test_what_was_read_is_not_judged_unless_it_comes_again(box):
 
 
 def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
-    monkeypatch.setattr(account, "_AT_ONCE", 2)
+    monkeypatch.setattr(account_look, "_AT_ONCE", 2)
     box.put("INBOX", *H[:5], flags="\\Seen")
     box.put("INBOX", H[5], H[6])
     assert box.sort().judged == [("ham", None)] * 2

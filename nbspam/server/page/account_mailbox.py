@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from nbspam.arrays import today
-from nbspam.delivery.account import keyword_of
+from nbspam.delivery.account_look import keyword_of
 from nbspam.delivery.account_memory import AccountMemory, LeftMessage, with_digests
 from nbspam.delivery.maildir import MOVING
 from nbspam.errors import LostError, UsageError
