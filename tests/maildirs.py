@@ -60,6 +60,12 @@ def ham(n):
     return HAM + b"ham number %d\n" % n
 
 
+def news(n):
+    """Return news of a club, which the model `site` calls ham."""
+    head = b"From: news@club.example\nSubject: zanzibar news %d\n" % n
+    return head + b"\nmeeting of the kayak club %d\n" % n
+
+
 # ---- mailboxes of the page ----
 
 

@@ -12,6 +12,7 @@ from nbspam.server.metrics import Log, ServerTally
 from nbspam.server.page.reviewer import Reviewer
 from nbspam.settings import PRESETS
 from nbspam.verdicts import Evidence, Explanation, Verdict
+from serving import PATIENCE
 
 RULE = Cutoffs(0.5, 0.5)
 PASSWORD = b"open sesame"
@@ -216,10 +217,24 @@ async def go_on(at):
     await settled()
 
 
+async def until(true):
+    """Wait until a function returns something true, and return that."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := true()):
+            await asyncio.sleep(0.005)
+    return found
+
+
 async def settled():
     """Let everything happen that can happen at once."""
     for _ in range(4):
         await asyncio.sleep(0)
+
+
+def outcome_word(lesson):
+    """Return the word for the outcome of a lesson."""
+    kinds = ("learned", "moved", "already_known", "unlearned", "unknown")
+    return " ".join(kind for kind in kinds if getattr(lesson, kind))
 
 
 def talk(kind, *pieces, prepare=None, ends=False, **choices):

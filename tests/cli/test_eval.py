@@ -12,7 +12,7 @@ from nbspam.cli.main import exit_status
 from nbspam.cli.output import check_page, write_page
 from nbspam.errors import UsageError
 from nbspam.evaluation.report import MEASURES
-from support import FROM, MELONS, complains, texts, write_files
+from support import FROM, MELONS, complains, write_files
 
 NAMES = {measure.name for measure in MEASURES} - {"bayes_risk"}  # which needs stated costs
 OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
@@ -154,16 +154,6 @@ def test_texts_are_called_texts(nbspam, model, tmp_path):
     assert "trained\t6 texts (3 ham, 3 spam)" in nbspam("info")[1]
     assert nbspam("tune", table, "--cv", 3)[1].startswith("6 texts; a miss costs 1")
     assert "6 texts, 3 folds" in nbspam("compare", table, "--cv", 3, "--against", "--pairs")[1]
-
-
-def test_the_seed_draws_the_folds(nbspam, tmp_path):
-    rows = [{"label": item.label, "text": item.data.decode()} for item in texts(8, 1, length=0)]
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    one, again, other = (
-        nbspam("eval", tmp_path / "t.jsonl", "--cv", "2", "--seed", seed, "--json")[1]
-        for seed in (0, 0, 1)
-    )
-    assert one == again != other
 
 
 def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails, model):

@@ -2,14 +2,12 @@
 
 import errno
 import os
-import subprocess
-import sys
 
 import pytest
 
 from nbspam.counts import ledger
 from nbspam.store.open import load_tokens as load
-from support import FROM, HAM, ROOT, SPAM, complains
+from support import FROM, HAM, SPAM, complains
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -88,17 +86,6 @@ def test_a_message_of_a_hundred_megabytes_is_learned(nbspam, trained):
     assert nbspam("update", "--spam", "-", stdin=data)[:2] == (0, "learned 1\n")
     assert size_on_disk() < before + 2000
     assert load(str(trained)).table.n_docs == 5
-
-
-def test_a_lock_file_of_a_dead_process_blocks_nobody(nbspam, trained):
-    script = (
-        "import os, sys; from nbspam.store.modelfile import locked\n"
-        "with locked(sys.argv[1]): os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", script, str(trained)], cwd=ROOT)
-
-    assert os.path.exists(f"{trained}.lock")
-    assert nbspam("update", "--spam", "-", stdin=SPAM)[1] == "learned 1\n"
 
 
 def test_a_folder_that_cannot_be_written(nbspam, trained, monkeypatch):

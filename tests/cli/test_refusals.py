@@ -207,12 +207,12 @@ train $TEXTS --dirichlet label=3,7 --class-prior uniform | gives the classes a p
 train $TEXTS --dirichlet text=3,7 | --dirichlet text: not the column of the classes
 train $TEXTS --dirichlet 1,1 --dirichlet 2,2 | only the classes have such a prior
 train $TEXTS --dirichlet 1,2,3 | 3 numbers for 2 classes; give one for each
-table train $MELONS --target 好瓜 --hard | for rows without a class; say --em or --unlabelled PATH
-table train $MELONS --target 好瓜 --em --unlabelled-weight auto | -weight auto: not a number
-table train $MELONS --target 好瓜 --em --model tan | --model tan: not possible with EM; give
-table train $MELONS --target 好瓜 --em --model aode | --model aode: not possible with EM; give
-table train $MELONS --target 好瓜 --em --model a2de | --model a2de: not possible with EM; give
-table train $MELONS --target 好瓜 --em --model spode | --model spode: not possible with EM; give
+table train $MELONS --target 好瓜 --hard -m $OTHER | for rows without a class; say --em or
+table train $MELONS --target 好瓜 --em --unlabelled-weight auto -m $OTHER | auto: not a number
+table train $MELONS --target 好瓜 --em --model tan -m $OTHER | tan: not possible with EM
+table train $MELONS --target 好瓜 --em --model aode -m $OTHER | aode: not possible with EM
+table train $MELONS --target 好瓜 --em --model a2de -m $OTHER | a2de: not possible with EM
+table train $MELONS --target 好瓜 --em --model spode -m $OTHER | spode: not possible with EM
 table cluster $MELONS -k 2 --alpha auto | --alpha auto: not a number from 0 up
 table cluster $MELONS -k 18 | -k 18: not from 2 to the number of rows, 17; give
 classify $FOLDER --prior eggs=0.3 | nbspam: --prior

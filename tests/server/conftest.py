@@ -6,8 +6,13 @@ import shutil
 
 import pytest
 
+from maildirs import news
+from nbspam.classifier.training import learn_items
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier
 from serving import serving
+from support import first_mails
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,6 +30,15 @@ def served_model(tmp_path_factory, mail_classifier):
     """Where a model of the first hundred embedded messages of each class lies."""
     path = tmp_path_factory.mktemp("served") / "m.nbspam"
     save_classifier(str(path), mail_classifier)
+    return path
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """Where the model of a site with users lies, which calls the news of the club ham."""
+    path = tmp_path_factory.mktemp("site") / "model"
+    items = [*read_items([str(first_mails())]), *(Item("-", "ham", news(n)) for n in range(20))]
+    save_classifier(str(path), learn_items(items, PRESETS["mail"]).classifier)
     return path
 
 

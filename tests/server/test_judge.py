@@ -22,7 +22,7 @@ from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped
-from scripted import RULE
+from scripted import RULE, outcome_word, until
 from serving import PATIENCE
 from support import HAM, SPAM
 
@@ -99,8 +99,7 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
         assert judge.n_waiting == BATCH + 5
         gated.gate.set()
         await asyncio.gather(*waiting)
-        while judge.seconds_busy:
-            await asyncio.sleep(0.01)
+        await until(lambda: not judge.seconds_busy)
 
     assert gated.sizes == [1, BATCH, 5]
     assert [living.tally.total(name) for name in ("batches", "batched")] == [3, BATCH + 6]
@@ -201,19 +200,13 @@ async def lessons(path, *told):
         return found
 
 
-def outcome(lesson):
-    """Return the words for the outcome of a lesson."""
-    kinds = ("learned", "moved", "already_known", "unlearned", "unknown")
-    return " ".join(kind for kind in kinds if getattr(lesson, kind))
-
-
 @pytest.mark.usefixtures("quick_disk")
 @pytest.mark.parametrize("size", [1000, SERVER_LIMITS.message_bytes - len(SPAM)])
 async def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(
     tmp_path, size
 ):
     path, data = tmp_path / "m", SPAM + (b"more words\r\n" * (size // 12 + 1))[:size]
-    assert [outcome(each) for each in await lessons(path, (data, "spam"))] == ["learned"]
+    assert [outcome_word(each) for each in await lessons(path, (data, "spam"))] == ["learned"]
     (tmp_path / "message").write_bytes(data)
     items = read_items([str(tmp_path / "message")])
     assert StoredModel(str(path)).unlearn(items, day=0).unlearned == 1
@@ -240,7 +233,7 @@ async def test_a_lesson_of_who_has_gone_is_not_learned_and_leaves_no_message_beh
         assert teacher.n_waiting == 4  # their places in the queue are bounded
         gate.set()
         await first
-        assert outcome(await teacher.teach(SPAM, None)) == "unknown"
+        assert outcome_word(await teacher.teach(SPAM, None)) == "unknown"
         assert teacher.n_waiting == 0
 
 
@@ -251,9 +244,9 @@ async def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_pa
     async with teaching(path) as teacher:
         await teacher.teach(HAM, "ham")
         other = StoredModel(str(path)).learn([Item("-", "ham", SPAM)], day=0, classes=["ham"])
-        assert outcome(other) == "moved"
-        assert outcome(await teacher.teach(SPAM, None, "", "spam")) == "already_known"
-        assert outcome(await teacher.teach(HAM, None, "", "ham")) == "unlearned"
+        assert outcome_word(other) == "moved"
+        assert outcome_word(await teacher.teach(SPAM, None, "", "spam")) == "already_known"
+        assert outcome_word(await teacher.teach(HAM, None, "", "ham")) == "unlearned"
     assert StoredModel(str(path)).filed(SPAM).label == "ham"
 
 
@@ -312,9 +305,11 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
 
     async with teaching(own_model) as teacher:
         told = await teacher.teach(genuine, "ham")  # a person says so
-        assert outcome(told) == "learned"
-        assert outcome(await teacher.teach(genuine, "spam", told=False)) == "already_known"
-        assert outcome(await teacher.teach(SPAM, "spam", told=False)) in "learned already_known"
+        assert outcome_word(told) == "learned"
+        assert outcome_word(await teacher.teach(genuine, "spam", told=False)) == "already_known"
+        assert (
+            outcome_word(await teacher.teach(SPAM, "spam", told=False)) in "learned already_known"
+        )
     assert StoredModel(str(own_model)).filed(genuine).label == "ham"
 
 
@@ -322,10 +317,10 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
 async def test_lists_begin_no_model_of_a_user(own_model, tmp_path):
     folder = tmp_path / "users"
     teacher = Teacher(TaughtModels(str(own_model), str(folder)), True)
-    assert outcome(await teacher.teach(HAM, "ham", "ann", told=False)) == "unknown"
+    assert outcome_word(await teacher.teach(HAM, "ham", "ann", told=False)) == "unknown"
     assert not folder.exists() or not list(folder.iterdir())
-    assert outcome(await teacher.teach(SPAM, "spam", "ann")) == "learned"
-    assert outcome(await teacher.teach(HAM, "ham", "ann", told=False)) == "learned"
+    assert outcome_word(await teacher.teach(SPAM, "spam", "ann")) == "learned"
+    assert outcome_word(await teacher.teach(HAM, "ham", "ann", told=False)) == "learned"
     teacher.end()
 
 
@@ -380,8 +375,7 @@ async def test_memory_goes_back_once_when_a_judge_waits(mail_classifier, monkeyp
     monkeypatch.setattr(nbspam.server.judge, "IDLE", 0.01)
     monkeypatch.setattr(nbspam.server.judge, "return_freed_memory", lambda: returned.append(1))
     async with Living(mail_classifier) as judge:
-        while not returned:
-            await asyncio.sleep(0.01)
+        await until(lambda: returned)
         await asyncio.sleep(0.1)
         assert returned == [1]
         assert not isinstance(await judge.judge(SPAM), Skipped)

@@ -19,6 +19,7 @@ from nbspam.sharing.outbox import Outbox, PendingLesson
 from nbspam.sources.items import Item
 from nbspam.store import model as stored
 from nbspam.store.model import StoredModel
+from scripted import outcome_word
 from serving import PATIENCE
 from shared_logs import message
 from support import HAM, SPAM, in_child, raising
@@ -80,8 +81,7 @@ async def test_a_group_is_as_one_lesson_after_another(own_model):
     models = Held(str(own_model), None)
     found = await taught(Teacher(models), models, *lessons)
 
-    kinds = ("learned", "moved", "already_known", "unlearned", "unknown")
-    assert ["".join(kind for kind in kinds if getattr(each, kind)) for each in found] == [
+    assert list(map(outcome_word, found)) == [
         *["learned", "moved", "unknown", "already_known", "already_known"],
         *["already_known", "unlearned", "unknown"],
     ]

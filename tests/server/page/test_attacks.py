@@ -3,7 +3,6 @@
 Here they meet a page in memory; stress/page.py sends the same to a server that runs.
 """
 
-import asyncio
 import re
 from base64 import b64encode
 from typing import NamedTuple
@@ -16,8 +15,7 @@ from maildirs import key_of, put
 from nbspam.server.choices import Access
 from nbspam.server.page.pages import guards
 from nbspam.server.page.routes import WebConnection
-from scripted import ACCESS, Client
-from serving import PATIENCE
+from scripted import ACCESS, Client, until
 from visitors import COOKIE, Visitor
 
 EVIL = "http://evil.example"
@@ -264,9 +262,7 @@ async def test_every_attack_gets_the_answer_it_should_get(at, box, table, tmp_pa
     for attack in table(known):
         client = await Client(WebConnection, at).send(attack.request.encode("latin-1"))
         await client.end()
-        async with asyncio.timeout(PATIENCE):
-            while not client.is_over:
-                await asyncio.sleep(0.002)
+        await until(lambda client=client: client.is_over)
         wrong += mistakes(attack, client.answer.decode("latin-1"))
         client.connection.connection_lost(None)
         n_refused += attack.status == 403 and attack.words != "Token"

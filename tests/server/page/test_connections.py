@@ -9,8 +9,7 @@ from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.routes import WebConnection
 from nbspam.server.rspamd import RspamdConnection
 from protocols import parsed
-from scripted import ACCESS, Client, desk, settled
-from serving import PATIENCE
+from scripted import ACCESS, Client, desk, settled, until
 from support import raising
 from visitors import COOKIE, HOST, OURS, Visitor
 
@@ -21,14 +20,6 @@ def asked(method, path, *lines, host=HOST, form=b""):
     """Return a request of a browser that is logged in."""
     head = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Cookie: {COOKIE}={SESSION}", *lines]
     return "\r\n".join([*head, f"Content-Length: {len(form)}", "", ""]).encode() + form
-
-
-async def until(found):
-    """Wait until a function returns something true, and return that."""
-    async with asyncio.timeout(PATIENCE):
-        while not found():
-            await asyncio.sleep(0.005)
-    return found()
 
 
 async def sent(at, *pieces):

@@ -15,8 +15,7 @@ from nbspam.server.page import reviewer as module
 from nbspam.server.page.database import Database, MessageFilter
 from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.server.page.reviewer import Reviewer
-from scripted import desk
-from serving import PATIENCE
+from scripted import desk, until
 
 
 async def look(reviewer, user=""):
@@ -25,9 +24,7 @@ async def look(reviewer, user=""):
 
 async def passed(reviewer):
     """Wait until no messages wait for verdicts."""
-    async with asyncio.timeout(PATIENCE):
-        while reviewer._passes:
-            await asyncio.sleep(0.01)
+    await until(lambda: not reviewer._passes)
 
 
 def judged_by(at):
@@ -333,9 +330,7 @@ async def test_notes_of_two_workers_are_in_the_order_of_their_lessons_and_the_sa
     await look(reviewer)
     monkeypatch.setattr(Database, "tell", slowly)
     first = asyncio.ensure_future(tell(reviewer, "spam"))
-    async with asyncio.timeout(PATIENCE):
-        while at.teacher.known.get(written(1)) != "spam":
-            await asyncio.sleep(0.005)
+    await until(lambda: at.teacher.known.get(written(1)) == "spam")
     await tell(other, label)
     await first
     assert at.teacher.known == {written(1): label}

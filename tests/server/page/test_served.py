@@ -6,20 +6,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from maildirs import key_of, put
+from maildirs import key_of, news, put
 from markup import Page
-from nbspam.classifier.training import learn_items
 from nbspam.delivery.maildir import SortingChoices, sort_maildir
-from nbspam.settings import SettingsChoices, chosen_settings
-from nbspam.sources.items import Item, read_items
-from nbspam.store.open import save_classifier
 from nbspam.store.upkeep import told_at
 from protocols import check
 from serving import Browser, free_port, serving, until
-from support import SPAM, first_mails
+from support import SPAM
 
 ZEBRA = b"From: a@b.example\nSubject: zebra\n\nzebras graze in the meadow\n"
-NEWS = b"From: news@club.example\nSubject: zanzibar news %d\n\nmeeting of the kayak club %d\n"
 LINK = r'href="(/\?token=[^"]+)"><bdi>(\w+)'  # that logs a user in
 
 
@@ -130,17 +125,6 @@ def test_who_begins_without_a_model_teaches_one_by_clicks(tmp_path):
 # ---- users ----
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The path of a model that calls the news of the club ham."""
-    path = tmp_path_factory.mktemp("site") / "model"
-    items = [*read_items([str(first_mails())])]
-    items += [Item("-", "ham", NEWS % (n, n)) for n in range(20)]
-    settings = chosen_settings(SettingsChoices(), is_text=False)
-    save_classifier(str(path), learn_items(items, settings).classifier)
-    return path
-
-
 @contextmanager
 def people(site, folder, *options):
     """Run a server with pages of users; yield it, and the browsers of ann and bob."""
@@ -169,7 +153,7 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
     users = tmp_path / "users"
     for user in ("ann", "bob"):
         for n in range(30, 37):
-            put(tmp_path / "boxes" / user, n, NEWS % (n, n))
+            put(tmp_path / "boxes" / user, n, news(n))
     before = site.read_bytes()
     with people(site, tmp_path, "--jobs", "2") as (server, ann, bob):
         for browser in (ann, bob):
@@ -181,7 +165,7 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
             assert verdicts(ann)["36"] == "spam"
             assert set(verdicts(bob).values()) == {"ham"}
         for user, answer in (("User: Ann", b"True"), ("User: bob", b"False"), ("A: b", b"False")):
-            asked = check(NEWS % (36, 36), "CHECK", "1.5", user)
+            asked = check(news(36), "CHECK", "1.5", user)
             assert b"Spam: %s" % answer in server.ask(asked)
 
         assert labels(users / "ann" / "model") == ["spam"] * 6
@@ -202,8 +186,8 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
 
 def test_mail_moves_in_the_mailbox_of_its_user_if_that_is_a_maildir(site, tmp_path):
     boxes = tmp_path / "boxes"
-    path = put(boxes / "ann", 1, NEWS % (1, 1))
-    (boxes / "bob").write_bytes(b"From x Thu Jan  1 00:00:00 1970\n" + NEWS % (2, 2))
+    path = put(boxes / "ann", 1, news(1))
+    (boxes / "bob").write_bytes(b"From x Thu Jan  1 00:00:00 1970\n" + news(2))
     before = (boxes / "bob").read_bytes()
     with people(site, tmp_path, "--jobs", "1", "--move") as (_, ann, bob):
         for browser, name in ((ann, "ann"), (bob, "bob")):
@@ -211,6 +195,6 @@ def test_mail_moves_in_the_mailbox_of_its_user_if_that_is_a_maildir(site, tmp_pa
             assert browser.tell(spam=key) == 303
             assert labels(tmp_path / "users" / name / "model") == ["spam"]
     assert not path.exists()
-    assert (boxes / "ann/.Spam/new" / path.name).read_bytes() == NEWS % (1, 1)
+    assert (boxes / "ann/.Spam/new" / path.name).read_bytes() == news(1)
     assert sorted(p.name for p in boxes.iterdir()) == ["ann", "bob"]
     assert (boxes / "bob").read_bytes() == before
