@@ -3,7 +3,7 @@
 import pytest
 
 from nbspam.sharing import outbox
-from shared_logs import Host
+from shared_logs import Host, MemoryLog
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +16,16 @@ def _stopped_hosts():
     yield
     while Host.all:
         Host.all.pop().stop()
+
+
+@pytest.fixture
+def host(tmp_path):
+    """A host that shares its lessons in a log in memory."""
+    return Host(tmp_path / "host", "model", MemoryLog())
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    """Two hosts that share one."""
+    log = MemoryLog()
+    return [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]

@@ -73,10 +73,9 @@ def test_hosts_that_forget_have_equal_exports(tmp_path, monkeypatch, seed):
 
 
 @pytest.fixture
-def owing(tmp_path, monkeypatch):
+def owing(host, monkeypatch):
     """A host whose model owes: a forgotten message was moved by a copy with the word copy1."""
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
-    host = Host(tmp_path / "host", "model", MemoryLog())
     for n in range(20):
         host.teach(message(n), "ham")
         host.sharer.exchange()

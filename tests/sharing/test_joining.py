@@ -10,7 +10,7 @@ from nbspam.sharing.outbox import Outbox, share_findings
 from nbspam.sharing.sharer import SharedOutlet, Sharer, join_log, snapshot
 from nbspam.sources.items import Item
 from nbspam.store.upkeep import BAD
-from shared_logs import DAY, Host, MemoryLog, message
+from shared_logs import DAY, Host, MemoryLog, message, quiet
 
 
 def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
@@ -60,8 +60,7 @@ def test_a_host_without_a_folder_of_users_does_not_pass_over_their_lessons(tmp_p
         sharer.outbox.close()
 
 
-def test_a_snapshot_needs_a_moment_without_lessons(tmp_path, monkeypatch):
-    host = Host(tmp_path / "host", "model", MemoryLog())
+def test_a_snapshot_needs_a_moment_without_lessons(host, tmp_path, monkeypatch):
     host.teach(message(1), "ham")
     monkeypatch.setattr(host.sharer, "exchange", lambda: None)
     monkeypatch.setattr("nbspam.sharing.sharer._TRIES", 2)
@@ -91,19 +90,13 @@ def test_what_cannot_be_joined_or_used_is_one_line(tmp_path):
     assert "model.share: file is not a database; make room or restore it" in finding.text
 
 
-def pair(tmp_path):
-    log = MemoryLog()
-    return [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
-
-
-def quiet(hosts):
-    for host in (*hosts, *hosts):
-        host.sharer.exchange()
+def exports(hosts):
+    """Let hosts exchange all of their lessons; return their models as text."""
+    quiet(hosts)
     return [host.export() for host in hosts]
 
 
-def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(tmp_path):
-    hosts = pair(tmp_path)
+def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(hosts):
     for n in (1, 7, 13, 61):  # they share words, whose counts would be wrong otherwise
         hosts[0].teach(message(n), "ham")
     for host in hosts:
@@ -114,39 +107,36 @@ def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(tmp_path
     hosts[1].sharer.receive()
 
     assert hosts[1].opened("").filed(message(1)).label == "spam"  # its own is the later one
-    one, two = quiet(hosts)
+    one, two = exports(hosts)
     assert one == two
 
 
-def test_the_tokens_of_the_first_copy_stay_while_an_own_lesson_waits(tmp_path):
-    hosts = pair(tmp_path)
+def test_the_tokens_of_the_first_copy_stay_while_an_own_lesson_waits(hosts):
     for n in (7, 13, 61):
         hosts[0].teach(message(n, copy=n % 2), "ham")
     hosts[0].teach(message(1, copy=0), "ham")
     hosts[1].teach(message(1, copy=1), "spam")  # waits, and follows the other copy's lesson
     hosts[0].sharer.send()
     hosts[1].sharer.receive()
-    one, two = quiet(hosts)
+    one, two = exports(hosts)
 
     assert one == two
 
 
-def test_words_of_another_copy_are_seen_on_the_day_of_that_copy(tmp_path):
-    hosts = pair(tmp_path)
+def test_words_of_another_copy_are_seen_on_the_day_of_that_copy(hosts):
     hosts[0].teach(message(2, copy=1), "ham", DAY)  # has the word copy1
     hosts[0].sharer.exchange()
     hosts[0].teach(message(1, copy=0), "ham", DAY + 3)
     hosts[1].teach(message(1, copy=1), "ham", DAY + 3)
     hosts[0].sharer.send()
-    one, two = quiet(hosts)
+    one, two = exports(hosts)
 
     assert one == two
     (line,) = (line for line in one.splitlines() if b'"subject:copy1"' in line)
     assert b'"seen": "2024-10-07"' in line  # DAY + 3; it is counted once
 
 
-def test_a_model_of_other_settings_is_refused(tmp_path, monkeypatch):
-    hosts = pair(tmp_path)
+def test_a_model_of_other_settings_is_refused(hosts, monkeypatch):
     monkeypatch.setattr("nbspam.sharing.sharer.fingerprint", lambda settings: "another")
     hosts[0].teach(message(1), "ham")
     monkeypatch.undo()

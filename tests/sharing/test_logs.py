@@ -204,9 +204,7 @@ def test_a_log_that_was_replaced_is_not_read_on(tmp_path):
     assert len(log.records) == 1  # sent again, once
 
 
-def test_a_host_that_missed_trimmed_records_is_told_to_join(tmp_path):
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+def test_a_host_that_missed_trimmed_records_is_told_to_join(hosts):
     hosts[0].teach(message(1), "ham")
     hosts[0].sharer.exchange()
     hosts[0].sharer.report()
@@ -229,9 +227,7 @@ def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
             server.accept()
 
 
-def test_another_version_is_refused_in_one_line_and_not_passed_over(tmp_path, monkeypatch):
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+def test_another_version_is_refused_in_one_line_and_not_passed_over(hosts, monkeypatch):
     hosts[0].teach(message(1), "ham")
     monkeypatch.setattr("nbspam.sharing.records.__version__", "9.9")
     hosts[0].sharer.send()
@@ -242,9 +238,8 @@ def test_another_version_is_refused_in_one_line_and_not_passed_over(tmp_path, mo
     assert hosts[1].sharer.outbox.place().n_read == 0
 
 
-def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
+def test_an_outbox_that_is_full_refuses_lessons(host, monkeypatch):
     monkeypatch.setattr("nbspam.sharing.outbox.MOST_LESSONS", 1)
-    host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
 
     with pytest.raises(SharedLogError, match="1 lessons wait for the log; learn on when it is"):
@@ -253,8 +248,7 @@ def test_an_outbox_that_is_full_refuses_lessons(tmp_path, monkeypatch):
     assert host.model.filed(message(2)).label is None
 
 
-def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(tmp_path):
-    host = Host(tmp_path / "host", "model", MemoryLog())
+def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host):
     host.teach(message(1), "ham")
 
     with pytest.raises(SharedLogError, match="--share-sync: learned here, but not in the log"):
@@ -263,9 +257,7 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(tmp_path):
     host.outlet.wait_for_log(0)
 
 
-def test_lessons_of_users_are_shared(tmp_path):
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+def test_lessons_of_users_are_shared(hosts):
     anns = hosts[0].outlet.attach(hosts[0].opened("ann"), "ann")
     anns.learn([Item("-", "spam", message(1))], day=20_000, classes=["spam"])
     for host in hosts:
@@ -298,9 +290,7 @@ def test_addresses_that_are_none_are_refused_without_their_passwords(url, why):
     assert "secret" not in str(refused.value)
 
 
-def test_the_same_lesson_sent_twice_is_one(tmp_path):
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+def test_the_same_lesson_sent_twice_is_one(hosts):
     hosts[0].teach(message(1), "spam")
     hosts[0].sharer.send()
     hosts[0].sharer.outbox.send_again("one")  # killed before it noted that it had sent

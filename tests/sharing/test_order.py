@@ -77,9 +77,8 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
     assert filed == {FiledMessage(labels[-1], is_told)}
 
 
-def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_path, monkeypatch):
+def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(host, monkeypatch):
     monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
-    host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     size = host.opened("").size()
     host.sharer.exchange()
@@ -91,9 +90,7 @@ def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(tmp_pat
     assert host.opened("").size() == size
 
 
-def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_path, monkeypatch):
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
+def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(hosts, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(StoredModel, "_keep", killed)
         with pytest.raises(KilledError):
@@ -105,10 +102,9 @@ def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(tmp_
 
 
 def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
-    tmp_path, monkeypatch
+    host, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
-    host = Host(tmp_path / "host", "model", MemoryLog())
     journal = tmp_path / "host" / "model.journal"
     for n in range(2):  # the first one makes the model, the second one its journal
         host.teach(message(n), "ham")
@@ -123,9 +119,8 @@ def test_a_lesson_that_a_crash_of_the_machine_took_from_the_journal_is_learned(
     assert host.opened("").filed(message(2)) == FiledMessage("ham", True)
 
 
-def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(tmp_path, monkeypatch):
+def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(host, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "REFIT_SHARE", 1e9)
-    host = Host(tmp_path / "host", "model", MemoryLog())
     for n in range(2):  # the first one makes the model, the second one its journal
         host.teach(message(n), "ham")
     calls, note_read = [], Outbox.note_read
@@ -140,9 +135,8 @@ def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(tmp_path, monkey
     assert calls == [(tmp_path / "host" / "model.journal").stat().st_ino, "note_read"]
 
 
-def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypatch):
+def test_a_message_that_somebody_un_learns_as_told_is_nowhere(host, monkeypatch):
     monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
-    host = Host(tmp_path / "host", "model", MemoryLog())
     host.teach(message(1), "ham")
     host.sharer.exchange()
     lesson = decode_lesson(host.log.records[0])
@@ -153,8 +147,7 @@ def test_a_message_that_somebody_un_learns_as_told_is_nowhere(tmp_path, monkeypa
     assert host.opened("").filed(message(1)) == NOT_FILED
 
 
-def test_a_record_that_no_host_writes_is_refused(tmp_path):
-    host = Host(tmp_path / "host", "model", MemoryLog())
+def test_a_record_that_no_host_writes_is_refused(host):
     host.teach(message(1), "ham")
     host.sharer.exchange()
     lesson = decode_lesson(host.log.records[0])
@@ -187,10 +180,8 @@ def test_a_record_that_no_host_writes_is_refused(tmp_path):
             decoded(change._replace(**wrong))
 
 
-def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
+def test_messages_whose_tokens_are_not_at_hand_are_moved(hosts, monkeypatch):
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
     for n in range(20):
         hosts[0].teach(message(n), "ham", told=n % 2 == 0)
     quiet(hosts)
@@ -210,13 +201,9 @@ def test_messages_whose_tokens_are_not_at_hand_are_moved(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("fitted", [[], [0], [0, 1]])
 @pytest.mark.parametrize("copy", [0, 1])
-def test_a_forgotten_message_is_moved_alike_whoever_was_fitted(
-    tmp_path, monkeypatch, copy, fitted
-):
+def test_a_forgotten_message_is_moved_alike_whoever_was_fitted(hosts, monkeypatch, copy, fitted):
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
     monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # no other fits than these
-    log = MemoryLog()
-    hosts = [Host(tmp_path / f"host{k}", "model", log) for k in range(2)]
     for n in range(20):
         hosts[0].teach(message(n), "ham")
     quiet(hosts)
@@ -227,9 +214,8 @@ def test_a_forgotten_message_is_moved_alike_whoever_was_fitted(
     assert len({host.export() for host in hosts}) == 1
 
 
-def test_a_model_that_was_shared_forgets_by_its_size_again(tmp_path, monkeypatch):
+def test_a_model_that_was_shared_forgets_by_its_size_again(host, monkeypatch):
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
-    host = Host(tmp_path / "host", "model", MemoryLog())
     for n in range(8):
         host.teach(message(n), "ham")
     sample = host.opened("").whole().memory.sample
