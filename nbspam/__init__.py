@@ -1,5 +1,7 @@
 """nbspam: spam and text classification with naive Bayes and its family.
 
+    from pathlib import Path
+
     import nbspam
 
     model = nbspam.train(Path("mails"))
