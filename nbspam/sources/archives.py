@@ -201,7 +201,8 @@ def files_in(
                 continue
             if packed_kind(name):
                 member = member._replace(problem=_NESTED)
-            yield member._replace(name=place.below + name), place.label, found
+            kind = "unsure" if found == "mail" else found
+            yield member._replace(name=place.below + name), place.label, kind
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -28,9 +28,11 @@ The first rule that fits decides the format of a path (unless a format is given)
 
 A path is one of this machine, or a URL, also of a folder or message in an account (`imaps://`).
 A file whose name has a further ending .gz, .bz2, .xz or .zst is decompressed.  In a tree, to open
-few files, the name alone decides (mbox, archive or parquet; else a message); only a file whose
-name has no digit and no dot ("Inbox") is opened to recognise it.  Names are in natural order;
-hidden files are skipped; a folder is read once, whatever links lead to it.
+few files, the name alone decides (mbox, archive or parquet; else a message), except that a file
+whose name has no digit and no dot ("Inbox") is opened to recognise it, and that in a folder of at
+most 300 files, each may be an mbox ("2024").  Names are in natural order.  Hidden files, indexes
+of mail programs, and messages that are marked as deleted (Maildir, mbox) are skipped; a folder is
+read once, whatever links lead to it.
 """
 
 import marshal
@@ -53,6 +55,7 @@ FOLDER_FORMATS = ("maildir", "mh", "classes")
 RECORD_FORMATS = ("csv", "tsv", "jsonl")  # of typed columns, too
 TABLE_FORMATS = (*RECORD_FORMATS, "fasttext")
 ARCHIVES = ("tar", "zip")
+_LOOKED_AT = (None, "unsure", "mail")  # kinds of files whose contents tell the format
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS)
 
 _NULL = "null instead of a text"
@@ -287,11 +290,11 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
         try:
             stream = stack.enter_context(files.open_file(path))
         except PermissionError:
-            if kind is not None:
+            if kind not in _LOOKED_AT:
                 raise
             yield Item(path, label)  # skipped, like a *.eml, when it is read
             return
-        if kind is not None:
+        if kind not in _LOOKED_AT:
             yield from _stored_items(path, kind, stream, label, options)
             return
         head = stream.read(files.HEAD_BYTES)
@@ -300,11 +303,11 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
             # Mail servers leave a From_ line in single messages, too.
             yield from _mbox_items(path, b"", stream, label, lambda raw: Item(path, label))
             return
-        kind = "trec" if is_index(path, head) else sniff(head)
-        if kind is None:
+        found = None if kind == "mail" else "trec" if is_index(path, head) else sniff(head)
+        if found is not None:
+            yield from _stored_items(path, found, stream, label, options)
+        elif head or kind is None:  # in a folder, an empty file is an empty mailbox
             yield Item(path, label)
-        else:
-            yield from _stored_items(path, kind, stream, label, options)
 
 
 def _archive_items(path: str, kind: str, label: str | None) -> Iterator[Item]:
@@ -371,16 +374,18 @@ def _mbox_items(
 
     alone: makes the item of a message that is the only one, From_ line included.
     """
-    from nbspam.sources.mailboxes import mbox_messages, unwrap
+    from nbspam.sources.mailboxes import is_gone, mbox_messages, unwrap
 
     pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
     messages = mbox_messages(chain(filter(None, (head,)), pieces))
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
-        yield alone(first[0])
+        if name == "-" or not is_gone(first[0]):
+            yield alone(first[0])
         return
     for number, raw in enumerate(chain(first, messages), 1):
-        yield Item(f"{name}#{number}", label, unwrap(raw), series=name)
+        if not is_gone(raw):
+            yield Item(f"{name}#{number}", label, unwrap(raw), series=name)
 
 
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
@@ -403,8 +408,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
                 elif kind in files.PACKED:
                     yield from _file_items(name, place.label, options)
                 else:
-                    how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
-                    yield from _whatever_readable(name, place.label, how)
+                    yield from _whatever_readable(name, place.label, SourceOptions(kind))
 
 
 def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

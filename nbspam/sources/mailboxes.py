@@ -22,6 +22,8 @@ from nbspam.sources.files import (
     SILENT,
     Listener,
     beside,
+    is_url,
+    kind_by_name,
     packed_kind,
 )
 
@@ -39,6 +41,20 @@ _HALF = re.compile(r"(.+)[-_.](?:train|test)(?:ing)?", re.IGNORECASE)
 _NUMBERED_PART = re.compile(r"(?:part|fold)[-_]?\d+", re.IGNORECASE)
 _SPAM_FILE = re.compile(r"(?:spam|spmsg)", re.IGNORECASE)
 _HAM_FILE = re.compile(r"(?:ham|legit|nonspam)", re.IGNORECASE)
+# Hidden files, editors' backups, and files that Thunderbird, Apple Mail, Cyrus, Dovecot, Courier
+# and Proton keep beside mail; at the end, messages of a Maildir that are marked as deleted.
+_NO_MAIL = re.compile(
+    r"\..*|.*[~#]|.*\.(?:msf|plist|metadata\.json)|(?:msgFilterRules|popstate)\.dat|filterlog\.html"
+    r"|table_of_contents|cyrus\.(?:annotations|cache|expunge|header|index|squat)"
+    r"|dovecot(?:\.index.*|-(?:keywords|uid.*))|courierimap.*|.*[:;!]2,[A-Za-z]*T[A-Za-z]*"
+)
+# A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
+# and Pine; and the one in which Pine and IMAP servers keep data of the folder.
+_GONE = re.compile(
+    rb"From [^\n]*\n(?:X-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]|(?:[^\r\n]+\r?\n)*?"
+    rb"(?:X-Status: [A-Z]*D|Subject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA))"
+)
+_FEW = 300  # files in a folder, whose contents then tell whether they hold many messages
 
 
 class Folder(NamedTuple):
@@ -119,11 +135,15 @@ class Place(NamedTuple):
     def kind_of(self, name: str) -> str | None:
         """Return the kind of a file: eml, mbox or one of PACKED; None: no message.
 
-        "unsure": only the content can tell.
+        "unsure": only the content can tell; "mail": it tells whether it is an eml or an mbox.
         """
         if self.kind == "mh":
             return "eml" if is_number(name) else None
-        return file_kind(name) if self.kind == "tree" else self.kind
+        if self.kind != "tree":
+            return self.kind
+        kind = file_kind(name)
+        is_cheap = len(self.folder.files) <= _FEW and not is_url(self.below)
+        return "mail" if kind == "eml" != kind_by_name(name) and is_cheap else kind
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield path and kind of every file that holds messages."""
@@ -265,8 +285,8 @@ def file_kind(name: str) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a name is that of a hidden file or of an editor's backup."""
-    return name.startswith(".") or name.endswith(("~", "#"))
+    """Return whether a name tells that a file or folder holds no mail."""
+    return _NO_MAIL.fullmatch(name) is not None
 
 
 def _scan(path: str, follows: bool = True) -> Folder:
@@ -447,6 +467,11 @@ def _find_separator(buffer: bytearray, start: int, end: int) -> int:
             return at + 1
         at = buffer.find(b"\nFrom ", at + 1, end)
     return -1
+
+
+def is_gone(raw: bytes) -> bool:
+    """Return whether a message of an mbox, From_ line included, is none for its owner."""
+    return _GONE.match(raw) is not None
 
 
 def unwrap(raw: bytes) -> bytes:

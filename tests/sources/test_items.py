@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources import files
+from nbspam.sources import files, mailboxes
 from nbspam.sources.files import (
     MAX_MESSAGE,
     NO_COLUMNS,
@@ -167,17 +167,23 @@ def test_any_bytes_are_one_message(message, tmp_path, monkeypatch):
     assert data("-") == [message]
 
 
-@pytest.mark.parametrize("message", [b"", b"\n", b"A: 1\n\nx\n\n" + MBOX])
+@pytest.mark.parametrize("message", [b"\n", b"A: 1\n\nx\n\n" + MBOX])
 def test_a_file_named_mbox_may_hold_one_message_without_from_line(message, tmp_path):
     path = write(tmp_path / "Inbox", message)
+    write(tmp_path / "Trash", b"")  # an empty mailbox
+    write(tmp_path / "2024", b"")
     assert read(tmp_path) == read(path) == [Item(str(path), None)]
 
 
-def test_formats_eml_and_mbox_hold_for_every_file(tmp_path):
+def test_formats_eml_and_mbox_hold_for_every_file(tmp_path, monkeypatch):
     path = write(tmp_path / "2001.mbox", MBOX)
     other = write(tmp_path / "notes.txt", MBOX)
 
-    assert (data(other), data(tmp_path)) == (MAIL, [*MAIL, MBOX])  # in a folder, by its name
+    assert (data(other), data(tmp_path)) == (MAIL, MAIL * 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(mailboxes, "_FEW", 1)
+        assert data(tmp_path) == [*MAIL, MBOX]  # in a folder of many files, by its name
+    assert data(write(tmp_path.parent / "m.tar", packed({"2001": MBOX}))) == MAIL
     assert data(path, format="eml") == [MBOX]
     assert data(tmp_path, format="eml") == [MBOX] * 2
     assert data(tmp_path, format="mbox") == MAIL * 2

@@ -114,6 +114,26 @@ def test_text_before_the_first_separator_is_a_message_unless_blank():
     assert split(b"B: 2\n\nx\n\n" + quoted(b"A: 1\n")) == [b"B: 2\n\nx\n", b"A: 1\n"]
 
 
+@pytest.mark.parametrize(
+    ("head", "remain"),
+    [
+        (b"X-Mozilla-Status: 0009\nX-Mozilla-Status2: 00000000\nA: 1\n", 1),
+        (b"A: 1\nStatus: RO\nX-Status: AD\n", 1),
+        (b"A: 1\r\nX-Status: D\r\n", 1),
+        (b"A: 1\nSubject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA\n", 1),
+        (b"X-Mozilla-Status: 0011\nA: 1\n", 2),
+        (b"A: 1\nX-Mozilla-Status: 0009\n", 2),  # came with the message
+        (b"X-Status: A\nA: 1\n\nX-Status: D\n", 2),
+        (b"X-Status: A\r\nA: 1\r\n\r\nX-Status: D\r\n", 2),
+    ],
+)
+def test_a_message_that_is_marked_as_deleted_has_left_its_mbox(head, remain, tmp_path):
+    stored, last = FROM + head + b"\nbody\n\n", quoted(b"B: 2\n\nx\n")
+    box = write_files(tmp_path, {"Inbox": stored, "Other": stored + last})
+    names = ["Inbox", "Other#1", "Other#2"] if remain > 1 else ["Other#2"]
+    assert [item.name for item in read_items([str(box)])] == [f"{box}/{name}" for name in names]
+
+
 @pytest.mark.parametrize("size", [7, 100, 5000, 1 << 20])
 def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch):
     monkeypatch.setattr(mailboxes, "MAX_MESSAGE", 1000)
@@ -168,6 +188,11 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
     ),
     "equal numbers written differently": ("1.a 01.a 001.a", "001.a 01.a 1.a"),
     "no hidden files and backups": ("1.eml .hidden .git/1 1.eml~ #1.eml#", "1.eml"),
+    "no files that mail programs keep beside mail": (
+        "1. a.msf a.plist table_of_contents cyrus.index dovecot.index.log dovecot-uidlist"
+        " courierimapuiddb b.metadata.json c/2:2,RS c/3:2,RST c/4!2,T c/5:2,St",
+        "1. c/2:2,RS c/5:2,St",
+    ),
     "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=Ham Ham/b/1=Ham X/1=X"),
     "ham and spam beside files": ("Sum.txt ham/1 spam/1", "ham/1=ham spam/1=spam"),
     "a label": ("2001/1 2002/a/1", "2001/1=spam 2002/a/1=spam", {"label": "spam"}),
@@ -233,7 +258,7 @@ def test_a_folder_is_walked_in_order_with_its_classes(tmp_path, walk):
 
 def test_kinds_of_files_are_found_by_name_or_given_for_the_whole_tree(tmp_path):
     fill(tmp_path, "Inbox", "M.MBOX.GZ", "m2", "a/cur/1")
-    assert [k for *_, k in walked(tmp_path)] == ["unsure", "mbox", "eml", "eml"]
+    assert [k for *_, k in walked(tmp_path)] == ["unsure", "mbox", "mail", "mail"]
     for kind in ("eml", "mbox"):
         assert [k for *_, k in walked(tmp_path, kind=kind)] == [kind] * 4
 
