@@ -28,6 +28,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nbspam.mail.attachments import IMAGES, AttachedDocument
+from nbspam.mail.office import split_office
 from nbspam.mail.ole import ole_text
 from nbspam.mail.wrappings import rtf_text
 
@@ -218,16 +219,17 @@ _PARTS = re.compile(
     r"|xl/(?:sharedStrings|worksheets/sheet\d+|drawings/drawing\d+)\.xml"
     r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"
     r"|(?:word|xl|ppt)/(?:\w+/)?(?:\w*[cC]omment\w*\.xml|_rels/[\w.]+\.rels)"
-    r"|(?:docProps/core|content)\.xml"
+    r"|(?:docProps/core|content|(?:(?:word|xl)/)?styles|xl/workbook)\.xml"
 )
+_TITLES = "docProps/core.xml"  # which no program shows beside the text
 _PICTURES = re.compile(r"(?:(?:word|xl|ppt)/media|Pictures)/\w+\.(?:png|jpe?g|gif|bmp)")
 _MAX_PICTURE = 256 << 10  # bytes: codes are small, and photographs take time
 _MAX_XML = 4 << 20  # bytes of all parts, unpacked
 _MAX_PARTS = 100
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
-    rb"</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
-    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|f|v)\b"
+    rb"(?=</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
+    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|f|v)\b)"
 )
 _TAG = re.compile(rb"<[^<>]*+>?")
 # Numbers, formulas without texts, and the places of pictures.
@@ -239,19 +241,21 @@ _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')
 
 
 def _read_office(data: bytes) -> Document:
-    texts, links = [], []
+    parts: dict[str, bytes] = {}
+    links = []
     left = _MAX_XML
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         for name in list(filter(_PARTS.fullmatch, file.namelist()))[:_MAX_PARTS]:
             with file.open(name) as part:
-                xml = part.read(left)
+                parts[name] = xml = part.read(left)
             left -= len(xml)
             targets = b"\n".join(_TARGET.findall(xml)).decode("utf-8", "replace")
             links += html.unescape(targets).split()
-            if not name.endswith(".rels"):
-                text = _TAG.sub(b"", _ENDS.sub(rb"\n\g<0>", _NO_TEXT.sub(b"", xml)))
-                texts.append(html.unescape(text.decode("utf-8", "replace")))
-        facts = {"attached-long"} if left <= 0 else set()
+        titles = _text_of_xml(parts.pop(_TITLES, b""))
+        split = list(split_office(parts))
+        texts = [_text_of_xml(shown) for shown, _ in split]
+        hidden = "\n".join(_text_of_xml(xml) for _, xml in split)
+        facts = {*facts_of_hidden(hidden), *["attached-long"] * (left <= 0)}
         pictures = [each for each in file.infolist() if _PICTURES.fullmatch(each.filename)]
         for picture in pictures[:_PAGES_WITH_PICTURES]:
             if picture.file_size <= _MAX_PICTURE:
@@ -259,7 +263,12 @@ def _read_office(data: bytes) -> Document:
                     found = _read_image(file.read(picture))
                     texts.append(found.text)
                     facts.update(found.facts)
-    return Document("\n".join(texts), links, tuple(facts))
+    return Document("\n".join(texts), links, tuple(facts), f"{hidden}\n{titles}")
+
+
+def _text_of_xml(xml: bytes) -> str:
+    text = _TAG.sub(b"", _ENDS.sub(b"\n", _NO_TEXT.sub(b"", xml)))
+    return html.unescape(text.decode("utf-8", "replace"))
 
 
 # --- PDF -------------------------------------------------------------------------------------

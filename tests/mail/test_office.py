@@ -1,0 +1,191 @@
+"""Which text of Office and OpenDocument files counts as shown."""
+
+import pytest
+
+from nbspam.mail.documents import Document, read_document
+from support import packed
+
+WHITE = '<w:color w:val="FFFFFF"/>'
+SHADED = '<w:shd w:val="clear" w:fill="204060"/>'
+STYLES = (
+    '<w:docDefaults><w:rPr><w:sz w:val="22"/></w:rPr></w:docDefaults>'
+    '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:sz w:val="20"/></w:style>'
+    '<w:style w:type="character" w:styleId="Quiet"><w:rPr><w:vanish/></w:rPr></w:style>'
+    '<w:style w:type="paragraph" w:styleId="Still"><w:basedOn w:val="Quiet"/></w:style>'
+    '<w:style w:type="character" w:styleId="A"><w:basedOn w:val="A"/></w:style>'
+    f'<w:style w:type="table" w:styleId="Grid"><w:tblStylePr>{SHADED}{WHITE}</w:tblStylePr>'
+)
+
+
+def read(kind: str, **parts: str) -> Document:
+    """Return what is read of a file; two low lines stand for the slash in the name of a part."""
+    named = {f"{name.replace('__', '/')}.xml": xml.encode() for name, xml in parts.items()}
+    return read_document(kind, packed(named, "zip"))
+
+
+def check(found: Document, is_hidden: bool) -> None:
+    shown, hidden = ("a b", "secret") if is_hidden else ("a secret b", "")
+    assert (" ".join(found.text.split()), found.hidden.strip()) == (shown, hidden)
+    assert ("attached-hidden" in found.facts) == is_hidden
+
+
+@pytest.mark.parametrize(
+    ("said", "is_hidden"),
+    [
+        ("<w:vanish/>", True),
+        ('<w:vanish w:val="0"/>', False),
+        (WHITE, True),
+        ('<w:color w:val="F4F6F4"/>', True),
+        ('<w:color w:val="auto"/>', False),
+        (WHITE + SHADED, False),
+        ('<w:shd w:val="clear" w:fill="000000"/>', False),  # automatic colours can be read
+        (WHITE + '<w:highlight w:val="red"/>', False),
+        ('<w:color w:val="204060"/>' + SHADED, True),
+        ('<w:sz w:val="8"/>', True),
+        ('<w:sz w:val="9"/><w:szCs w:val="2"/>', False),
+        ('<w:rStyle w:val="Quiet"/>', True),
+        ('<w:rStyle w:val="Quiet"/><w:vanish w:val="0"/>', False),
+        ('<w:rStyle w:val="A"/>', False),  # it is based on itself
+        ("<w:rPrChange><w:rPr><w:vanish/></w:rPr></w:rPrChange>", False),
+    ],
+)
+def test_what_a_run_of_word_says(said, is_hidden):
+    run = f"<w:p><w:r><w:rPr>{said}</w:rPr><w:t>secret</w:t></w:r></w:p>"
+    body = f"<w:p><w:r>a</w:r></w:p>{run}<w:p><w:r>b</w:r></w:p>"
+    check(read("docx", word__document=body, word__styles=STYLES), is_hidden)
+
+
+RUN = f"<w:p><w:r><w:rPr>{WHITE}</w:rPr>secret</w:r></w:p>"
+
+
+@pytest.mark.parametrize(
+    ("xml", "is_hidden"),
+    [
+        ('<w:p><w:pPr><w:pStyle w:val="Still"/></w:pPr><w:r>secret</w:r></w:p>', True),
+        ("<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr><w:r>secret</w:r></w:p>", False),
+        ("<w:p><w:del><w:r><w:delText>secret</w:delText></w:r></w:del></w:p>", True),
+        (f"<w:tbl><w:tc>{RUN}</w:tc></w:tbl>", True),
+        (f"<w:tbl><w:tc><w:tcPr>{SHADED}</w:tcPr>{RUN}</w:tc></w:tbl>", False),
+        (f'<w:tbl><w:tblStyle w:val="Grid"/><w:tc>{RUN}</w:tc></w:tbl>', False),
+        (f"<w:p><w:r><w:txbxContent>{RUN}</w:txbxContent></w:r></w:p>", False),
+        (f'<wp:anchor behindDoc="1"/>{RUN}', False),
+        (f'<w:background w:color="204060"/>{RUN}', False),
+    ],
+)
+def test_what_stands_around_a_run_of_word(xml, is_hidden):
+    body = f"<w:p><w:r>a</w:r></w:p>{xml}<w:p><w:r>b</w:r></w:p>"
+    check(read("docx", word__document=body, word__styles=STYLES), is_hidden)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "run", "is_hidden"),
+    [
+        ("", "", False),
+        ("", ' sz="100"', True),
+        ("", ' sz="1200"', False),
+        ("", '><a:srgbClr val="FFFFFF"/', False),  # grounds of slides are not known
+    ],
+)
+def test_hidden_text_of_slides(attributes, run, is_hidden):
+    shape = f'<p:sp><p:cNvPr id="1"{attributes}/><a:p><a:r><a:rPr{run}/>secret</a:r></a:p></p:sp>'
+    slide = f"<p:sld><a:p><a:r>a</a:r></a:p>{shape}<a:p><a:r>b</a:r></a:p></p:sld>"
+    check(read("pptx", ppt__slides__slide1=slide), is_hidden)
+
+
+def test_hidden_slides_and_notes():
+    found = read(
+        "pptx",
+        ppt__slides__slide1='<p:sld show="0"><a:p>secret</a:p></p:sld>',
+        ppt__slides__slide2="<p:sld><a:p>shown</a:p></p:sld>",
+        ppt__notesSlides__notesSlide1="<p:notes>note</p:notes>",
+        docProps__core="<dc:title>title</dc:title>",
+    )
+    assert (found.text.split(), found.hidden.split()) == (["shown"], ["secret", "note", "title"])
+
+
+def test_a_title_alone_is_hidden_but_no_fact():
+    found = read("docx", docProps__core="<dc:title>a</dc:title><cp:revision>1</cp:revision>b")
+    assert (found.text.strip(), found.hidden.split(), found.facts) == ("", ["a", "b"], ())
+
+
+@pytest.mark.parametrize(
+    ("style", "is_hidden"),
+    [
+        ('<style:text-properties fo:color="#ffffff"/>', True),
+        ('<style:text-properties fo:color="#ffffff" fo:background-color="#204060"/>', False),
+        ('<style:text-properties fo:font-size="1pt"/>', True),
+        ('<style:text-properties text:display="none"/>', True),
+        ('<style:text-properties fo:color="#204060"/>', False),
+    ],
+)
+@pytest.mark.parametrize(
+    "xml",
+    [
+        '<text:p>a</text:p><text:p><text:span text:style-name="T1">secret</text:span></text:p>b',
+        '<text:p>a</text:p><text:p text:style-name="T2">secret</text:p><text:p>b</text:p>',
+    ],
+)
+def test_hidden_text_of_open_documents(style, xml, is_hidden):
+    content = (
+        f'<style:style style:name="T2" style:parent-style-name="T1"/><style:style style:name="T1">'
+        f"{style}</style:style><office:body>{xml}</office:body>"
+    )
+    check(read("odf", content=content), is_hidden)
+
+
+def test_colours_on_slides_of_open_documents_hide_nothing():
+    style = '<style:style style:name="W"><style:text-properties fo:color="#ffffff"/></style:style>'
+    slides = '<office:presentation><text:p text:style-name="W">a</text:p></office:presentation>'
+    found = read("odf", content=f"{style}<office:body>{slides}</office:body>")
+    assert (found.text.strip(), found.hidden.strip()) == ("a", "")
+
+
+CELLS = (
+    "<fonts n=''><font><sz val='9'/></font><font><color rgb='FFFFFFFF'/></font><font>"
+    "<sz val='1'/></font><font><color theme='0'/></font></fonts><fills n=''><fill/><fill>"
+    "<patternFill patternType='solid'><fgColor rgb='FF204060'/></patternFill></fill></fills>"
+    "<numFmt numFmtId='164' formatCode=';;;'/><cellXfs n=''><xf/><xf fontId='1'/>"
+    "<xf fontId='1' fillId='1'/><xf fontId='2'/><xf numFmtId='164'/><xf fontId='3'/></cellXfs>"
+).replace("'", '"')
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "style", "more", "is_hidden"),
+    [
+        ("", "", 0, "", False),
+        ("", "", 1, "", True),
+        ("", "", 2, "", False),
+        ("", "", 3, "", True),
+        ("", "", 4, "", True),
+        ("", "", 5, "", True),
+        ("", "", 5, "<tableParts/>", False),  # its ground is that of the table
+        ("", ' hidden="1"', 0, "", True),
+        ("", ' ht="0"', 0, "", True),
+        ('<col min="27" max="16384" hidden="1"/>', "", 0, "", True),
+        ('<col min="3" max="26" hidden="1"/>', "", 0, "", False),
+    ],
+)
+def test_hidden_cells(columns, row, style, more, is_hidden):
+    sheet = (
+        f'{columns}<sheetData><row><c r="A1" t="s"><v>0</v></c></row><row{row}><c r="AA2" '
+        f's="{style}" t="s"><v>1</v></c></row><row><c r="A3" t="s"><v>2</v></c></row></sheetData>'
+    )
+    strings = "<si>a</si><si>secret</si><si>b</si>"
+    parts = {"xl__worksheets__sheet1": sheet + more, "xl__sharedStrings": strings}
+    check(read("xlsx", xl__styles=CELLS, **parts), is_hidden)
+
+
+@pytest.mark.parametrize("state", ["hidden", "veryHidden"])
+def test_hidden_sheets_and_strings_of_no_cell(state):
+    relation = '<Relationship Id="{0}" Target="worksheets/{0}.xml"/>'
+    relations = "".join(map(relation.format, ("sheet1", "sheet2")))
+    parts = {
+        "xl/workbook.xml": f'<sheet state="{state}" r:id="sheet1"/><sheet r:id="sheet2"/>',
+        "xl/_rels/workbook.xml.rels": relations,
+        "xl/worksheets/sheet1.xml": '<row><c t="s"><v>0</v></c><c><is>inline</is></c></row>',
+        "xl/worksheets/sheet2.xml": '<x:row><x:c t="s"><x:v>1</x:v></x:c></x:row>',
+        "xl/sharedStrings.xml": "<si>secret</si><si>shown</si><si>unused</si>",
+    }
+    found = read_document("xlsx", packed({k: v.encode() for k, v in parts.items()}, "zip"))
+    assert found.text.split() == ["1", "shown"]
+    assert found.hidden.split() == ["inline", "secret", "unused"]
