@@ -248,13 +248,14 @@ async def test_a_request_that_is_refused_has_a_line_in_the_log(capfd, kind, requ
 
 
 @KINDS
-async def test_a_client_that_goes_leaves_nothing_behind(kind):
-    for pieces in ([WHOLE[kind][:-3]], [WHOLE[kind]]):
+async def test_a_client_that_goes_leaves_nothing_behind_and_counts_once_it_has_asked(kind):
+    for pieces, n_gone in (([], 0), ([WHOLE[kind][:-3]], 1), ([WHOLE[kind]], 1)):
         at = desk(waits=True)
         client = await Client(kind, at).send(*pieces)
         client.connection.connection_lost(None)
         await go_on(at)
         assert (at.held, at.connections) == (0, set())
+        assert at.tally.total("trouble gone") == n_gone
 
 
 @KINDS

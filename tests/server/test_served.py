@@ -1,34 +1,23 @@
 """A server that runs: limits, faults, and clients that go at every moment.
 
-Clients that go are counted and leave nothing behind, on uvloop and on asyncio's own loop.  `make
-stress` does more of each fault (tests/stress/server.py).
+`make stress` does more of each fault (tests/stress/server.py).
 """
 
 import fcntl
 import os
 import resource
 import socket
-import struct
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from protocols import OFFER, check, milter_mail, post
-from serving import connected, free_port, rest_of, serving, until
+from protocols import check, post
+from serving import connected, rest_of, serving, until
 from stress import server as stress
-from support import HAM, SPAM
+from support import SPAM
 
 pytestmark = pytest.mark.slow
-N = 8  # clients at once
-RESET = struct.pack("ii", 1, 0)  # linger for no time: the other side gets a reset
-LARGE = SPAM + b"lunch " * 50_000
-WHOLE = {
-    "spamd": check(LARGE, "PROCESS"),
-    "http": post("/checkv2", LARGE),
-    "milter": OFFER + milter_mail(LARGE[:60_000]),
-}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +25,6 @@ WHOLE = {
     [
         (stress.stalls, 1000),
         (stress.slow_clients, 100),
-        (stress.vanishing, 600),
         (stress.mixed_requests, 700),
         (stress.large_messages, 4),
         (stress.idle_clients, 1200),
@@ -50,6 +38,11 @@ WHOLE = {
 )
 def test_faults_cost_no_right_answer_and_no_lesson(mails, served_model, fault, number):
     fault(stress.Trial(mails, served_model), number)
+
+
+@pytest.mark.parametrize("uvloop", [True, False], ids=["uvloop", "asyncio"])
+def test_clients_that_go_leave_nothing_behind(mails, served_model, uvloop):
+    stress.vanishing(stress.Trial(mails, served_model, uvloop=uvloop), 600)
 
 
 # ---- limits ----
@@ -117,99 +110,3 @@ def test_a_reader_of_standard_error_that_stalls_holds_up_no_mail(tmp_path, serve
     finally:
         os.close(read)
         os.close(write)
-
-
-# ---- clients that go ----
-
-
-@pytest.fixture(scope="module", params=[True, False], ids=["uvloop", "asyncio"])
-def served(request, tmp_path_factory, served_model):
-    """A server with one worker that listens on ports, where connections can be reset."""
-    folder, port = tmp_path_factory.mktemp("served"), free_port()
-    options = ("--jobs", "1", "--log", "none")
-    with serving(served_model, folder, *options, spamd=port, uvloop=request.param) as found:
-        [pid] = found.pids
-        assert ("uvloop" in Path(f"/proc/{pid}/maps").read_text()) == request.param
-        assert b"Spam: True" in found.ask(check(SPAM))
-        yield found
-
-
-def gone(served):
-    return served.metrics()['nbspam_troubles_total{kind="gone"}']
-
-
-def is_at_rest(served):
-    """Return whether nothing is left of the clients that went."""
-    found = served.metrics()
-    names = ("nbspam_open_connections", "nbspam_queue", "nbspam_held_bytes")
-    return [found[name] for name in names] == [1, 0, 0]  # the connection that asks is open
-
-
-@contextmanager
-def nothing_left(served):
-    """Wait at the end until nothing is left of the clients that went, and nothing was logged."""
-    [pid] = served.pids
-
-    def n_files():
-        return len(os.listdir(f"/proc/{pid}/fd"))
-
-    files = n_files()
-    yield
-    until(lambda: is_at_rest(served))
-    until(lambda: n_files() <= files)
-    assert b"Spam: True" in served.ask(check(SPAM))
-    assert len(served.errors.read_text().splitlines()) == 3, served.errors.read_text()
-
-
-def leave(client, how):
-    if how == "reset":
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    client.close()
-
-
-def vanish(served, protocol, when, how):
-    """Let clients connect, send what they send by then, and go."""
-    data = WHOLE[protocol]
-    clients = [connected(getattr(served, protocol)) for _ in range(N)]
-    if when == "uploading":
-        for client in clients:
-            client.sendall(data[: len(data) // 2])
-        time.sleep(0.2)
-    for number, client in enumerate(clients):
-        if when != "uploading":
-            client.sendall(data)
-        if when == "reading":
-            client.recv(1)
-        leave(client, how)
-        if number % 4 == 0:  # others do not notice
-            assert b"Spam: True" in served.ask(check(SPAM))
-            assert b"Spam: False" in served.ask(check(HAM))
-
-
-@pytest.mark.parametrize("protocol", WHOLE)
-def test_clients_that_go_leave_nothing_behind(served, protocol):
-    before = gone(served)
-    with nothing_left(served):
-        for how in ("closed", "reset"):
-            vanish(served, protocol, "uploading", how)
-        until(lambda: is_at_rest(served))
-        # An upload to spamd that is shut is answered: it may have been only half closed.
-        assert gone(served) - before == (N if protocol == "spamd" else 2 * N)
-        for when in ("waiting", "reading"):
-            for how in ("closed", "reset"):
-                vanish(served, protocol, when, how)
-
-
-def test_who_shuts_the_writing_side_too_early_or_is_reset_before_a_word_is_let_go(served):
-    with nothing_left(served):
-        for protocol, first in (("spamd", b"SPAMD/1.0 76 "), ("http", b""), ("milter", b"")):
-            with connected(getattr(served, protocol)) as client:
-                client.sendall(WHOLE[protocol][:40])
-                client.shutdown(socket.SHUT_WR)
-                assert rest_of(client).startswith(first)
-    before = gone(served)
-    with nothing_left(served):
-        for protocol in WHOLE:
-            for _ in range(N):
-                leave(connected(getattr(served, protocol)), "reset")
-    assert gone(served) == before

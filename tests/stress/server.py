@@ -26,7 +26,7 @@ from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
 from protocols import OFFER, check, milter_mail, milter_parts, packet, post
-from serving import serving, until
+from serving import WITH_UVLOOP, serving, until
 from stress.hostile import Inputs, garbled
 
 FULL = 60_000  # bytes of a file, after which the disk is full
@@ -73,6 +73,11 @@ def megabytes(served):
     return sum(map(int, found)) / 1024
 
 
+def n_files(served):
+    """Return how many files all workers have open."""
+    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in served.pids)
+
+
 def answers_of(path, messages):
     """Return the answer of spamd's CHECK to each message, by the model in this process."""
     classifier = StoredModel(str(path)).classifier()
@@ -88,7 +93,8 @@ def answers_of(path, messages):
 class Trial:
     """The material of all faults: messages, a model and its answers."""
 
-    def __init__(self, mails, model, n_messages=100):
+    def __init__(self, mails, model, n_messages=100, uvloop=WITH_UVLOOP):
+        self.uvloop = uvloop
         paths = sorted(mails.rglob("*.eml"))
         random.Random(1).shuffle(paths)
         self.messages = [path.read_bytes() for path in paths[:n_messages]]
@@ -102,7 +108,11 @@ class Trial:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             shutil.copy(self.model, folder / "m.nbspam")
-            with serving(folder / "m.nbspam", folder, "--allow-tell", *QUIET) as served:
+            options = ("--allow-tell", *QUIET)
+            model = folder / "m.nbspam"
+            with serving(model, folder, *options, uvloop=self.uvloop) as served:
+                mapped = Path(f"/proc/{served.pids[0]}/maps").read_text()
+                assert ("uvloop" in mapped) == self.uvloop
                 yield served
 
     async def load(self, served, until, answers=None, at_once=8):
@@ -214,7 +224,7 @@ def vanishing(trial, number):
     async def client(address, requests):
         data = trial.rng.choice(requests)
         reader, writer = await opened(address)
-        writer.write(data[: trial.rng.choice((3, len(data) // 2, len(data)))])
+        writer.write(data[: trial.rng.choice((0, 3, len(data) // 2, len(data)))])
         end = trial.rng.randrange(3)
         if end == 0:
             await asyncio.sleep(trial.rng.uniform(0, 0.02))
@@ -240,10 +250,12 @@ def vanishing(trial, number):
 
     with trial.server() as served:
         assert trial.answers_rightly(served)
-        told = served.errors.read_text()
+        told, files = served.errors.read_text(), n_files(served)
         assert set(asyncio.run(work(served))) == {"right"}
+        until(lambda: n_files(served) <= files)
         time.sleep(2)  # what is left is stated every second
         metrics = served.metrics()
+        assert metrics["nbspam_open_connections"] == 1  # which asks
         assert metrics["nbspam_queue"] == metrics["nbspam_held_bytes"] == 0
         assert metrics['nbspam_troubles_total{kind="gone"}'] > number / 6
         assert served.errors.read_text() == told
