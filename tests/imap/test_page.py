@@ -9,6 +9,7 @@ from accounts import Box, H, S, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from mail_servers import Dovecot, mail_server, needs
 from maildirs import ham
+from markup import Page
 from nbspam.delivery.account_memory import AccountMemory
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap import accounts
@@ -287,8 +288,10 @@ def test_a_password_is_typed_once_though_options_are_read_again(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("real", [False, pytest.param(True, marks=needs[Dovecot])])
-def test_a_click_on_a_served_page_teaches_and_moves_once(real, trained, tmp_path, quick_disk):
-    browser, env = Browser(free_port()), {"NBSPAM_SERVE_PASSWORD_COMMAND": f"echo {PASSWORD}"}
+def test_a_click_on_the_page_of_a_named_account_teaches_and_moves_once(
+    real, trained, tmp_path, config, quick_disk
+):
+    browser = Browser(free_port())
     with mail_server() if real else fake_server() as server:
         account = Box(server, trained)
         account.put("INBOX", H[0], H[1])
@@ -296,10 +299,16 @@ def test_a_click_on_a_served_page_teaches_and_moves_once(real, trained, tmp_path
         account.sort()
         with closing(opened(account.url(), account.model)) as mailbox:
             key = keys(mailbox)[H[0]]
-        options = ("--jobs", "2", "--web", str(browser.port), "--review", account.url(), "--move")
-        with serving(str(trained), tmp_path, *options, env=env) as served:
+        config.write_text(
+            f'[account.home]\nurl = "{account.url()}"\npassword-command = "echo {PASSWORD}"\n'
+            f'model-file = "{trained}"\nspam-folder = "Junk"\n'
+        )
+        options = ("--jobs", "2", "--web", str(browser.port), "--review", "home", "--move")
+        with serving(str(tmp_path / "other"), tmp_path, *options) as served:
             browser.log_in(served)
-            assert "lunch" in browser.ask("GET", "/")[2]
+            text = Page(browser.ask("GET", "/")[2]).text
+            assert "lunch" in text
+            assert "in Junk" in text
             assert browser.tell(spam=key) == 303
             assert (server.bodies("INBOX"), account.label_of(H[0])) == ([H[1]], "spam")
             assert account.sort().learned == []
@@ -313,4 +322,5 @@ def test_a_click_on_a_served_page_teaches_and_moves_once(real, trained, tmp_path
             until(lambda: "3 messages" in browser.ask("GET", "/doubtful")[2])
         flags = [f for name in ("INBOX", "Junk") for _, f in server.contents(name)]
         assert not any("\\Seen" in each for each in flags)
+    assert not (tmp_path / "other").exists()
     assert PASSWORD not in served.errors.read_text()

@@ -39,10 +39,12 @@ def site(folder, model, *options):
 
 @pytest.fixture(scope="module")
 def mailbox(tmp_path_factory, served_model):
-    """A page with many messages; the newest is hostile."""
+    """A page with many messages; the newest is hostile, and one has words without end."""
     folder = tmp_path_factory.mktemp("mailbox")
     for number in range(N_MESSAGES):
         put(folder / "box", number, written(number, f"zebra{number} in the meadow"))
+    endless = f"Subject: {'Donaudampf' * 13}\nFrom: {'z' * 60}@x.example\n\nlunch\n"
+    put(folder / "box", N_MESSAGES - 3, endless.encode())
     put(folder / "box", N_MESSAGES, f"Subject: {HOSTILE}\nFrom: {HOSTILE}\n\n{HOSTILE}".encode())
     model = shutil.copy(served_model, folder / "m.nbspam")
     yield from site(folder, model, "--review", str(folder / "box"))

@@ -337,16 +337,6 @@ def test_sighup_takes_other_addresses_and_another_number_of_workers(tmp_path, ow
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_is_told_in_the_log_and_counted(tmp_path, own_model):
-    with serving(own_model, tmp_path, "--jobs", "1") as served:
-        (pid,) = served.pids
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: f"worker {pid} was killed (SIGKILL" in served.errors.read_text())
-        assert b"Spam: True" in served.ask(check(SPAM))
-        assert served.metrics()['nbspam_restarts_total{cause="killed"}'] == 1
-
-
-@pytest.mark.slow
 def test_workers_whose_supervisor_was_killed_end(tmp_path, own_model):
     with serving(own_model, tmp_path, "--jobs", "2") as served:
         pids = until(lambda: len(served.pids) == 2 and served.pids)

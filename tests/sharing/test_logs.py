@@ -1,7 +1,6 @@
 """Hosts that share a real log: Redis and PostgreSQL, killed, restarted, and full of rubbish."""
 
 import os
-import random
 import shutil
 import signal
 import socket
@@ -13,6 +12,7 @@ from nbspam.errors import SharedLogError, UsageError
 from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item
 from shared_logs import SERVERS, Host, MemoryLog, message
+from stress.shared_faults import faults
 
 
 @pytest.fixture(params=SERVERS)
@@ -152,40 +152,7 @@ def test_a_table_or_stream_that_was_dropped_is_made_again(server, tmp_path, name
 
 
 def test_lessons_survive_a_killed_log_killed_hosts_and_rubbish(server, tmp_path):
-    rng = random.Random(1)
-    hosts = [Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(3)]
-    taught, rubbish = {}, 0
-    for n in range(300):
-        host = rng.choice(hosts)
-        label = rng.choice(["ham", "spam"])
-        host.teach(message(n), label)  # acknowledged, be the log there or not
-        taught[n] = label
-        if n == 100:
-            server.stop()
-        if n == 150:
-            for each in hosts:
-                with pytest.raises(SharedLogError):
-                    each.sharer.send()
-            server.start()
-        if n % 20 == 0 and not 100 <= n <= 150:
-            stranger = open_log(server.url)
-            stranger.append([b"", b"rubbish", b"nbspam lesson {}\n", bytes(range(256))])
-            stranger.close()
-            rubbish += 4
-            host.sharer.exchange()
-        if n % 45 == 44:
-            killed = rng.choice(hosts)  # it forgets all that is not on disk
-            killed.start()
-    for each in (*hosts, *hosts):
-        each.sharer.exchange()
-
-    exports = {host.export() for host in hosts}
-
-    assert len(exports) == 1
-    for n, label in taught.items():
-        assert hosts[0].opened("").filed(message(n)).label == label  # none was lost
-    assert {host.sharer.report(False)["lag"] for host in hosts} == {0}
-    assert all(host.sharer.report(False)["skipped"] == rubbish for host in hosts)
+    faults(server, tmp_path, n_lessons=300, n_hosts=3)
 
 
 def test_a_log_that_was_replaced_is_not_read_on(tmp_path):

@@ -230,9 +230,12 @@ def test_a_model_that_was_shared_forgets_by_its_size_again(host, monkeypatch):
     assert len(host.opened("").whole().memory.sample.digests) <= 2
 
 
+@pytest.mark.parametrize("share", [training.REFIT_SHARE, 1e9])  # at which a new file is due
 @settings(
     examples(40), derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(acts=STEPS)
-def test_after_quiet_all_exports_are_equal(tmp_path, acts):
-    exports_are_equal(tmp_path, acts)
+def test_after_quiet_all_exports_are_equal(tmp_path, share, acts):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "REFIT_SHARE", share)
+        exports_are_equal(tmp_path, acts)
