@@ -79,38 +79,11 @@ def test_a_model_counts_the_tokens_of_a_given_vocabulary(nbspam, six, tmp_path, 
     }
 
 
-def test_such_a_model_does_not_learn_on_and_refuses_what_contradicts_it(nbspam, six, tmp_path):
-    named = "--vocabulary", tmp_path / "given.txt"
-    ours = "-m", tmp_path / "m"
-    bernoulli = "--model", "bernoulli"
-    assert nbspam("train", six, *bernoulli, *named, *ours)[0] == 0
-    assert complains(nbspam("update", six, *ours), 1, "as after --unlabelled or --vocabulary")
-    (tmp_path / "twice.txt").write_text("a\na\n")
-    for status, words, *options in (
-        (2, "--vocabulary: for bernoulli, multinomial", *named),
-        (2, "--vocabulary: for bernoulli, multinomial", "--model", "tan", *named),
-        (
-            2,
-            "--min-df, --max-features: --vocabulary",
-            "--model",
-            "bernoulli",
-            "--min-df",
-            2,
-            *named,
-        ),
-        (2, "not for a model with --vocabulary", "--model", "bernoulli", "--no-ledger", *named),
-        (2, "not for EM", "--unlabelled", six, *named),
-        (
-            2,
-            "a token is there twice; give each token once, as nbspam tokens",
-            "--model",
-            "bernoulli",
-            "--vocabulary",
-            tmp_path / "twice.txt",
-        ),
-        (1, "give a file of tokens", "--model", "bernoulli", "--vocabulary", tmp_path / "gone"),
-    ):
-        assert complains(nbspam("train", six, *options, *ours), status, words)
+def test_such_a_model_does_not_learn_on(nbspam, six, tmp_path):
+    how = "--model", "bernoulli", "--vocabulary", tmp_path / "given.txt"
+    assert nbspam("train", six, *how, "-m", tmp_path / "m")[0] == 0
+    refused = nbspam("update", six, "-m", tmp_path / "m")
+    assert complains(refused, 1, "as after --unlabelled or --vocabulary")
     with pytest.raises(UsageError, match="not for a table of columns"):
         library.train([{"a": 1, "y": "n"}], target="y", vocabulary=GIVEN)
 

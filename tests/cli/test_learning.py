@@ -191,19 +191,6 @@ def test_a_denied_domain_is_spam_whoever_signs(nbspam, trained):
     assert nbspam("deny")[1] == "deny\texample.com\ndeny\tlist:news.example\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "why"),
-    [
-        (["allow", "a b"], 1, "a b: no address; write ann@example.org, example.org, list:ID or"),
-        (["deny", "nobody"], 1, "nobody: no address; write ann@example.org, example.org, list:ID"),
-        (["allow", "--trust", "a b"], 1, "--trust a b: no name of a server; give the first word"),
-        (["deny", "--forget"], 2, "--forget: no address; name those to take off the list"),
-    ],
-)
-def test_what_is_no_address_is_refused(nbspam, trained, words, status, why):
-    assert complains(nbspam(*words), status, why)
-
-
 def test_a_damaged_list_is_told_by_its_line(nbspam, trained):
     trained.with_name(f"{trained.name}.lists").write_text("allow a@b\nnonsense\n")
     why = f"{trained}.lists:2: neither allow nor deny ADDRESS, nor trust SERVER; correct the line"

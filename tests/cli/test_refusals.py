@@ -114,6 +114,7 @@ tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
 doubts --ham $FOLDER/ham --spam $NEW | fewer than two messages of class spam
 doubts -0 --json $FOLDER | two forms of answer
+deny --forget | --forget: no address; name those to take off the list
 query --target class | model has no network; train one beside it: nbspam train SOURCE
 table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
 
@@ -174,6 +175,19 @@ table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --mode
 table train $LIHANG --target Y --model tan --root d -m $OTHER | --root d: no such column; choose
 table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
 
+table train $LIHANG --target Y --structure no-column -m $OTHER | 'size' is no column; choose from:
+table train $LIHANG --target Y --structure no-list -m $OTHER | not a structure; write {"child": [
+table train $LIHANG --target Y --structure circle -m $OTHER | its arrows lead round in a circle
+table train $LIHANG --target Y --structure itself -m $OTHER | its arrows lead round in a circle
+table train $LIHANG --target Y --structure no-values -m $OTHER | not a structure
+table train $LIHANG --target Y --structure three -m $OTHER | --structure three: not a structure
+table train $LIHANG --target Y --structure null -m $OTHER | --structure null: not a structure
+table train $LIHANG --target Y --structure no-pair -m $OTHER | not a structure
+table train $LIHANG --target Y --structure graph --start tree -m $OTHER | --start: the search
+table train $LIHANG --target Y --structure graph --max-parents 2 -m $OTHER | --max-parents: for a
+table train $LIHANG --target Y --structure graph --model tan -m $OTHER | not for --model tan
+table train $LIHANG --target Y --structure graph --class-prior uniform -m $OTHER | structure gives
+
 prune -m features | features: a model of kind features, which this command does not know
 tune $FOLDER -m features | features: a model of kind features, which this command does not know
 sort $BOX -m features | features: a model of kind features, which this command does not know
@@ -187,6 +201,12 @@ unlearn $FOLDER -m unledgered | unledgered: has no ledger, so it does not know w
 relabel --to ham $FOLDER -m unledgered | train it again without --no-ledger
 table merge $TABLE $MODEL -o $OTHER | $MODEL: not a model of a table; name models of one kind
 table merge $MODEL $TABLE -o $OTHER | the model of a table; see: nbspam table
+train $TEXTS --vocabulary given -m $OTHER | --vocabulary: for bernoulli, multinomial
+train $TEXTS --model tan --vocabulary given -m $OTHER | --vocabulary: for bernoulli, multinomial
+train $TEXTS --model bernoulli --min-df 2 --vocabulary given -m $OTHER | --min-df, --max-features:
+train $TEXTS --model bernoulli --no-ledger --vocabulary given -m $OTHER | with --vocabulary
+train $TEXTS --unlabelled $TEXTS --vocabulary given -m $OTHER | not for EM
+train $TEXTS --model bernoulli --vocabulary twice -m $OTHER | a token is there twice; give each
 train $TEXTS --no-ledger --unlabelled x -m $OTHER | not for EM; leave them out
 train $TEXTS --no-ledger --model tan -m $OTHER | not for --model tan; leave them out
 train $TEXTS --sent $BOX -m $OTHER | this model is of texts
@@ -241,6 +261,11 @@ table unlearn -m $TABLE strange.csv | not all of these rows
 train --spam $FOLDER/spam --model aode | two classes
 train --spam $FOLDER/spam | only one class (spam)
 train $FOLDER --model aode --min-df 99 | --min-df
+train $TEXTS --model bernoulli --vocabulary gone -m $OTHER | give a file of tokens
+allow "a b" | a b: no address; write ann@example.org, example.org, list:ID or
+deny nobody | nobody: no address; write ann@example.org, example.org, list:ID
+allow --trust "a b" | --trust a b: no name of a server; give the first word
+table train $LIHANG --target Y --structure gone -m $OTHER | gone: No such file
 train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
 train $ROWS --label-column class | X1, X2
 table cluster $MELONS -k 2 --drop x | no column 'x'
@@ -257,6 +282,18 @@ FILES = {
     "truncated": modelfile._header(4096, 0) + b"x",
     "empty.csv": b"a,b\n?,\n,?\n",
     "strange.csv": b"X1,X2,Y\n9,S,1\n",
+    "given": b"x\ny\n",
+    "twice": b"a\na\n",
+    # structures
+    "graph": b'{"Y": ["X1"]}',
+    "no-column": b'[["size", "Y"]]',
+    "no-list": b'{"X1": "Y"}',
+    "circle": b'[["X1", "X2"], ["X2", "X1"]]',
+    "itself": b'[["X1", "X1"]]',
+    "no-values": b'{"variables": [{"name": "X1"}]}',
+    "no-pair": b'[["a"]]',
+    "three": b"3",
+    "null": b"null",
 }
 
 

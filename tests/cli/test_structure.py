@@ -117,31 +117,3 @@ def test_a_search_starts_from_a_graph_of_ones_own(table, trained_by, model):
     assert climbed != given
     assert trained_by(start) == given
     assert table("update", MELONS)[0] == 0
-
-
-def test_what_is_no_structure_and_what_does_not_go_with_one_is_refused(table, tmp_path):
-    for structure, words in [
-        ([["大小", "好瓜"]], "'大小' is no column; choose from: 色泽, 根蒂"),
-        ({"色泽": "好瓜"}, 'not a structure; write {"child": ["parent", …], …}'),
-        ([["纹理", "脐部"], ["脐部", "纹理"]], "its arrows lead round in a circle; remove one"),
-        ([["纹理", "纹理"]], "its arrows lead round in a circle; remove one"),
-        ({"variables": [{"name": "色泽"}]}, "not a structure"),
-        (3, "not a structure"),
-        (None, "not a structure"),
-        ([["a"]], "not a structure"),
-    ]:
-        path = tmp_path / "s.json"
-        path.write_text(json.dumps(structure))
-        result = table("train", MELONS, *TARGET, "--structure", path)
-        assert complains(result, 2, f"nbspam: --structure {path}: {words}")
-
-    path = tmp_path / "s.json"
-    path.write_text(json.dumps({"好瓜": ["纹理"]}))
-    train = ("train", MELONS, *TARGET, "--structure", path)
-    assert complains(table(*train, "--start", "tree"), 2, "--start: the search starts from")
-    assert complains(table(*train, "--max-parents", "2"), 2, "--max-parents: for a search; say")
-    assert complains(table(*train, "--model", "tan"), 2, "--structure: not for --model tan; give")
-    words = "class_prior: uniform, but the structure gives the class parents"
-    assert complains(table(*train, "--class-prior", "uniform"), 2, words)
-    missing = table("train", MELONS, *TARGET, "--structure", tmp_path / "none.json")
-    assert complains(missing, 1, "none.json: No such file")
