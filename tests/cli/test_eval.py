@@ -74,19 +74,6 @@ def test_costs_decide_and_are_counted(judged, tmp_path):
     assert house["answers"] == ["ham", "spam"]
 
 
-def test_one_document_at_a_time_can_be_left_out(nbspam, tmp_path):
-    table = tmp_path / "t.csv"
-    table.write_text("label,text\n" + "a,x y\na,x z\na,x w\nb,q\nb,q r\n")
-    by_name, by_number = (
-        nbspam.out("eval", table, "--cv", n, "--model", "multinomial", "--json")
-        for n in ("loo", "5")
-    )
-    assert json.loads(by_name)["n_docs"] == 5
-    assert by_name == by_number
-    other = ("compare", table, "--cv", "loo", "--against", "--model multinomial")
-    assert nbspam.json(*other)["n_folds"] == 5
-
-
 # --- what was wrong ------------------------------------------------------------------------------
 
 

@@ -1,4 +1,8 @@
-"""What is printed of a table's model: estimates, answers of a network, tables with verdicts."""
+"""What is printed of a table's model: estimates, answers of a network, tables with verdicts.
+
+Trees, structures of networks and independence are printed in docs/family.md and howto/tables.md,
+which tests/test_documents.py runs.
+"""
 
 import csv
 import io
@@ -105,19 +109,6 @@ def test_csv_has_a_row_for_each_estimate(nbspam, table, model):
     assert complains(nbspam("export", "--format", "csv"), 2, "'csv' is not one of 'jsonl', 'bogo")
     said = "'jsonl' is not one of 'json', 'csv'"
     assert complains(table("export", "--format", "jsonl"), 2, said)
-
-
-def test_the_tree_and_its_information_are_shown(table, model, tmp_path, drawn):
-    structure = trained(table, tmp_path / "t.csv", "tan")["structure"]
-    out = table("info")[1]
-    assert f"root        {structure['root']}\n" in out
-    for edge in structure["edges"]:
-        assert f"{edge['column']} <- {edge['parent']}" in out
-        assert f"{edge['information']:.6f}\n" in out
-    assert len(structure["edges"]) == 2
-    assert len(structure["pairs"]) == 3
-    last = structure["pairs"][-1]
-    assert f"\n{', '.join(last['columns'])}" in out.split("not in the tree")[1]
 
 
 def test_a_trees_root_is_a_column_or_all_of_them(table, model, tmp_path, drawn):
@@ -240,30 +231,6 @@ def test_json_shows_names_as_they_are_written(table, melons):
         out = table(*words)[1]
         assert "好瓜" in out
         assert "\\u" not in out
-
-
-def test_the_structure_is_printed_as_lines_dot_and_json_that_can_be_queried(
-    table, melons, tmp_path
-):
-    lines = table("query", "-m", FIGURE)[1].splitlines()
-    assert lines[3] == "色泽\t<-\t好瓜, 甜度"
-    assert '"甜度" -> "根蒂";' in table("query", "-m", FIGURE, "--dot")[1]
-    assert '"好瓜" -- "甜度";' in table("query", "-m", FIGURE, "--dot", "--moral")[1]
-    assert "好瓜\t-\t甜度\n" in table("query", "-m", FIGURE, "--moral")[1]
-
-    (tmp_path / "again.json").write_text(table("query", "-m", melons, "--json")[1])
-    question = ("--evidence", "敲声=沉闷", "--target", "好瓜")
-    again = table("query", "-m", tmp_path / "again.json", *question)
-    assert again == table("query", "-m", melons, *question)
-
-
-def test_answers_are_words_and_columns(table):
-    ask = "query", "-m", FIGURE
-    for evidence, answer in ((), "dependent"), (("--evidence", "好瓜=是"), "independent"):
-        assert table(*ask, "--independent", "色泽", "敲声", *evidence)[1] == f"{answer}\n"
-    sampled = *ask, "--target", "好瓜", "--gibbs", "1000"
-    assert table(*sampled)[1].splitlines()[0] == "好瓜\tprobability\tstandard error"
-    assert table.json(*sampled)["r_hat"] == pytest.approx(1, abs=0.1)
 
 
 def test_a_number_as_evidence_means_its_interval(table, model, tmp_path):
