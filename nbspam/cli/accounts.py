@@ -31,7 +31,7 @@ from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
     from nbspam.delivery.account import AccountToSort
-    from nbspam.delivery.account_setup import AccountSurvey, FirstDay
+    from nbspam.delivery.account_setup import FirstDay, SurveyedFolder
     from nbspam.imap.accounts import AccessBook
 
 # The keys of a table [account.NAME].
@@ -214,11 +214,11 @@ def setup_command(
     with AccountSession(url, book) as session:
         survey = surveyed(session, table.get("spam-folder", spam_folder))
         output.echo_rows(
-            (each.use, f"{each.n_messages:,}", printable(each.name)) for each in survey.folders
+            (use, f"{of.n_messages:,}", printable(of.name)) for use, of in survey.items()
         )
         found = first_day(session, survey, today())
     output.report_skipped(found.skipped)
-    _show_learned(found, survey)
+    _show_learned(found, survey["junk"])
     _show_quality(found)
     output.save_model(found.classifier, model_path)
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
@@ -233,14 +233,14 @@ def setup_command(
     click.echo(f"  nbspam sort --watch {named}      sort, and stay connected")
 
 
-def _show_learned(found: "FirstDay", survey: "AccountSurvey") -> None:
+def _show_learned(found: "FirstDay", junk: "SurveyedFolder") -> None:
     """Print how many messages of each class were learned, and how many nobody has opened."""
     for sample in found.samples:
         places = " and ".join(map(printable, sample.folders))
         how = "" if sample.n_learned == sample.n_there else ", evenly by date"
         of = f"{sample.n_learned:,} of {amount_text(sample.n_there, 'messages')}"
         click.echo(f"learned {of} in {places} as {sample.label}{how}")
-    if (junk := survey.of_use("junk")) and junk.n_unread:
+    if junk.n_unread:
         click.echo(
             f"{junk.n_unread:,} of {junk.n_messages:,} in {printable(junk.name)} were never"
             " opened: they count as spam only because they lie there"

@@ -377,17 +377,14 @@ def _show_belief(believed: "Belief", as_json: bool) -> None:
     if as_json:
         output.echo_json(_belief_json(believed, probability, errors))
         return
-    shown = [f"{p:.6f}" for p in probability]
-    if sampled is None or errors is None:
-        output.echo_rows([(*believed.targets, "probability")])
-        output.echo_rows((*value, p) for value, p in zip(believed.values, shown, strict=True))
-        return
-    output.echo_rows([(*believed.targets, "probability", "standard error")])
-    output.echo_rows(
-        (*value, p, f"{error:.6f}")
-        for value, p, error in zip(believed.values, shown, errors, strict=True)
-    )
-    output.echo_rows([(f"R-hat {sampled.r_hat:.4f}, {sampled.n_samples:,} samples",)])
+    numbers = {"probability": probability}
+    if errors is not None:
+        numbers["standard error"] = errors
+    output.echo_rows([(*believed.targets, *numbers)])
+    rows = zip(believed.values, zip(*numbers.values(), strict=True), strict=True)
+    output.echo_rows((*value, *(f"{number:.6f}" for number in row)) for value, row in rows)
+    if sampled is not None:
+        output.echo_rows([(f"R-hat {sampled.r_hat:.4f}, {sampled.n_samples:,} samples",)])
 
 
 def _belief_json(

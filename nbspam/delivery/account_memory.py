@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +146,11 @@ class AccountMemory:
             raise
         return connection
 
+    def _rows(self, question: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of this account that SQL selects; values: for its question marks."""
+        with self._careful():
+            yield from self._connection.execute(question, (self.account, *values))
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection; the changes are on disk when the block has ended."""
@@ -159,13 +164,13 @@ class AccountMemory:
 
         UIDs are 0 if the folder was numbered again.
         """
-        with self._careful():
-            rows = self._connection.execute(
-                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
-                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
-                (validity, self.account, folder),
-            )
-            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
+        rows = self._rows(
+            "SELECT iif(validity = ?3, uid, 0), digest FROM uids"
+            " WHERE account = ?1 AND folder = ?2 AND validity != 0 ORDER BY 1",
+            folder,
+            validity,
+        )
+        return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
         self,
@@ -189,45 +194,30 @@ class AccountMemory:
 
     def noted(self, digest: int) -> list[tuple[str, int, int]]:
         """Return folder, UIDVALIDITY and UID of the known messages of a digest."""
-        with self._careful():
-            return self._connection.execute(
-                "SELECT folder, validity, uid FROM uids WHERE account = ? AND digest = ?",
-                (self.account, digest),
-            ).fetchall()
+        question = "SELECT folder, validity, uid FROM uids WHERE account = ? AND digest = ?"
+        return list(self._rows(question, digest))
 
     # ---- messages ----
 
     def left(self, digests: Collection[int]) -> dict[int, LeftMessage]:
         """Return where messages were left, by digest; unknown ones are missing."""
-        found: dict[int, LeftMessage] = {}
-        with self._careful():
-            for digest in digests:
-                row = self._connection.execute(
-                    "SELECT place, keyword, label, probability FROM left WHERE account = ? AND"
-                    " digest = ?",
-                    (self.account, digest),
-                ).fetchone()
-                if row is not None:
-                    found[digest] = LeftMessage(*row)
-        return found
+        question = (
+            "SELECT place, keyword, label, probability FROM left WHERE account = ? AND digest = ?"
+        )
+        return {
+            digest: LeftMessage(*row) for digest in digests for row in self._rows(question, digest)
+        }
 
     def with_keyword(self) -> dict[int, str]:
         """Return the keywords of messages that had one, by digest."""
-        with self._careful():
-            return dict(
-                self._connection.execute(
-                    "SELECT digest, keyword FROM left WHERE account = ? AND keyword != ''",
-                    (self.account,),
-                )
-            )
+        return dict(
+            self._rows("SELECT digest, keyword FROM left WHERE account = ? AND keyword != ''")
+        )
 
     def moving(self) -> set[int]:
         """Return the digests of messages whose moves may or may not have happened."""
-        with self._careful():
-            rows = self._connection.execute(
-                "SELECT digest FROM left WHERE account = ? AND place = ?", (self.account, MOVING)
-            )
-            return {digest for (digest,) in rows}
+        rows = self._rows("SELECT digest FROM left WHERE account = ? AND place = ?", MOVING)
+        return {digest for (digest,) in rows}
 
     def leave(self, messages: Iterable[tuple[int, LeftMessage]], day: int) -> None:
         """Note where messages are left; day: today, in days since 1970-01-01."""
@@ -250,11 +240,8 @@ class AccountMemory:
 
     def following(self) -> dict[str, tuple[int, int]]:
         """Return UIDVALIDITY and UIDNEXT of other folders at the last look."""
-        with self._careful():
-            rows = self._connection.execute(
-                "SELECT folder, validity, following FROM others WHERE account = ?", (self.account,)
-            )
-            return {folder: (validity, following) for folder, validity, following in rows}
+        rows = self._rows("SELECT folder, validity, following FROM others WHERE account = ?")
+        return {folder: (validity, following) for folder, validity, following in rows}
 
     def keep_following(self, seen: dict[str, tuple[int, int]]) -> None:
         """Note UIDVALIDITY and UIDNEXT of other folders."""

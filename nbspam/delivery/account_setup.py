@@ -4,7 +4,7 @@ Nothing in the account changes.  The newest messages of the inbox are held out o
 that their verdicts show what to expect.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,20 +34,9 @@ SETUP_FOLDS = 10
 class SurveyedFolder(NamedTuple):
     """A folder that matters, and how many messages it has."""
 
-    use: str  # inbox, junk, archive or sent
     name: str
     n_messages: int
     n_unread: int
-
-
-class AccountSurvey(NamedTuple):
-    """The folders of an account that matter."""
-
-    folders: tuple[SurveyedFolder, ...]
-
-    def of_use(self, use: str) -> SurveyedFolder | None:
-        """Return the folder for a use, None if there is none."""
-        return next((each for each in self.folders if each.use == use), None)
 
 
 class LearnedSample(NamedTuple):
@@ -69,23 +58,23 @@ class FirstDay(NamedTuple):
     skipped: tuple[Skipped, ...]
 
 
-def surveyed(session: AccountSession, spam_folder: str | None = None) -> AccountSurvey:
-    """Return the folders that matter; raises InputError if there is too little mail to learn from.
+def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, SurveyedFolder]:
+    """Return the folders that matter, by use: inbox, junk, archive and sent.
 
-    spam_folder: its name; None: found by its use or usual name.
+    spam_folder: its name; None: found by its use or usual name.  Raises InputError if there is too
+    little mail to learn from.
     """
     folders = session.folders()
     uses: dict[str, str | None] = {each.use: each.name for each in folders}
     uses["inbox"] = session.url.folder or INBOX
     uses["junk"] = session.junk_folder(folders, spam_folder)
-    found: list[SurveyedFolder] = []
+    found: dict[str, SurveyedFolder] = {}
     for use in ("inbox", "junk", "archive", "sent"):
-        if (name := uses.get(use)) and name not in (each.name for each in found):
+        if (name := uses.get(use)) and name not in (each.name for each in found.values()):
             n_messages = session.open(name).n_messages
             n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
-            found.append(SurveyedFolder(use, name, n_messages, n_unread))
-    survey = AccountSurvey(tuple(found))
-    where, junk, inbox = session.url.account, survey.of_use("junk"), survey.of_use("inbox")
+            found[use] = SurveyedFolder(name, n_messages, n_unread)
+    where, junk, inbox = session.url.account, found.get("junk"), found["inbox"]
     if junk is None:
         raise InputError(f"{where}: no junk folder; name one by --spam-folder")
     if junk.n_messages < _FEWEST:
@@ -93,24 +82,24 @@ def surveyed(session: AccountSession, spam_folder: str | None = None) -> Account
             f"{where}: {junk.name} has {amount_text(junk.n_messages, 'messages')}, too few to"
             f" learn from; put {_FEWEST} or more there, or begin with: nbspam sort {session.url}"
         )
-    assert inbox is not None
     if inbox.n_messages < 2 * _FEWEST:
         raise InputError(
             f"{where}: {inbox.name} has {amount_text(inbox.n_messages, 'messages')}, too few to"
             f" learn from; begin with: nbspam sort {session.url}"
         )
-    return survey
+    return found
 
 
-def first_day(session: AccountSession, survey: AccountSurvey, day: int) -> FirstDay:
+def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day: int) -> FirstDay:
     """Return a model of a sample of an account by date, and what it would do.
 
-    day: today, in days since 1970-01-01.
+    survey: from `surveyed`.  day: today, in days since 1970-01-01.
     """
     uids: dict[str, Sequence[int]] = {}
-    for folder in survey.folders:
-        session.open(folder.name)
-        uids[folder.use] = session.uids()
+    names = {use: folder.name for use, folder in survey.items()}
+    for use, name in names.items():
+        session.open(name)
+        uids[use] = session.uids()
     newest = uids["inbox"][-min(_HELD_OUT, len(uids["inbox"]) // 4) :]
     uids["inbox"] = uids["inbox"][: -len(newest)]
     wanted = {use: uids.get(use, ()) for use in ("inbox", "archive")}
@@ -121,7 +110,6 @@ def first_day(session: AccountSession, survey: AccountSurvey, day: int) -> First
         for use, there in wanted.items()
         if there
     ]
-    names = {folder.use: folder.name for folder in survey.folders}
 
     def items(parts: Sequence[tuple[str, str | None, Sequence[int]]]) -> Iterator[Item]:
         for use, label, some in parts:

@@ -58,7 +58,6 @@ ARCHIVES = ("tar", "zip")
 _LOOKED_AT = (None, "unsure", "mail")  # kinds of files whose contents tell the format
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS)
 
-_NULL = "null instead of a text"
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 # Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
 _MBOX_CHUNK = 1 << 18
@@ -338,29 +337,30 @@ def _stored_items(
 
         for found, path in index_entries(stream):
             yield Item(files.beside(name, path), label or found, series=name)
-    elif kind == "parquet":
+    else:
+        rows = _rows(name, kind, stream, options)
+        for number, (own, data, is_text, named) in enumerate(rows, 1):
+            row_name = named or f"{name}#{number}"
+            null = f"{row_name}: null instead of a text" if data is None else None
+            yield Item(row_name, label or own, data, is_text, null, series=name)
+
+
+def _rows(
+    name: str, kind: str, stream: BinaryIO, options: SourceOptions
+) -> Iterator[tuple[str | None, bytes | None, bool, str | None]]:
+    """Yield class, data (None: null), whether they are text, and name of each row of a table."""
+    wanted, listener = options.wanted, options.listener_to(name)
+    if kind == "parquet":
         from nbspam.sources.parquet import parquet_rows
 
-        heard = options.listener_to(name)
-        packed = parquet_rows(name, stream, options.wanted, options.is_mail, heard)
-        for number, each in enumerate(packed, 1):
-            row_name = each.name or f"{name}#{number}"
-            null = f"{row_name}: {_NULL}" if each.data is None else None
-            own = label or each.label
-            yield Item(row_name, own, each.data, each.is_text, null, series=name)
-    else:
-        from nbspam.sources.rows import read_rows
+        yield from parquet_rows(name, stream, wanted, options.is_mail, listener)
+        return
+    from nbspam.sources.rows import read_rows
 
-        rows = read_rows(stream, kind, options.wanted, options.encoding, options.listener_to(name))
-        for number, row in enumerate(rows, 1):
-            row_name = row.name or f"{name}#{number}"
-            if row.text is None:
-                null = f"{row_name}: {_NULL}"
-                yield Item(row_name, label or row.label, None, True, null, series=name)
-                continue
-            # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
-            data = row.text.encode("utf-8", "replace")
-            yield Item(row_name, label or row.label, data, is_text=True, series=name)
+    for row in read_rows(stream, kind, wanted, options.encoding, listener):
+        # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
+        data = None if row.text is None else row.text.encode("utf-8", "replace")
+        yield row.label, data, True, row.name
 
 
 def _mbox_items(
