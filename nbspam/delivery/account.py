@@ -317,64 +317,61 @@ class AccountSorter:
 
     def _act(self, label: str, judged: list[tuple[PlacedMessage, Verdict]]) -> None:
         """Move or mark messages of one verdict, and note it before and after."""
-        can_move = self.session.can_move
-        tags = label == "spam" and (self.choices.tags or not can_move)
-        folder = {"spam": self.spam, "unsure": self.unsure if can_move else None}.get(label)
-        stays = self.report.lack is not None or (folder is None and not tags)
-        target = None if stays else JUNK if tags else folder
+        messages = [each for each, _ in judged]
+        acts, can_move = self.report.lack is None, self.session.can_move
+        tags = acts and label == "spam" and (self.choices.tags or not can_move)
+        folder = {"spam": self.spam, "unsure": self.unsure}.get(label)
+        folder = folder if acts and can_move and not tags else None
+        target = JUNK if tags else folder
         done = [SortedMessage(self._name(e), v.label, v.probability, target) for e, v in judged]
         if target is not None and not self.choices.dry_run:
+            # Of two deliveries, the one in the target would pass for the copy of the other.
+            first = [e.digest for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
+            self.memory.leave([(digest, LeftMessage(MOVING)) for digest in first], self._day)
             try:
-                self._carry([each for each, _ in judged], target, tags)
+                self._tag(messages) if folder is None else self._move(messages, folder)
             except AccountRefusedError as error:
-                self._skip([each for each, _ in judged], error)
+                self._skip(messages, error)
                 return
         self.report.judged += done
-        place = label if target is not None and not tags else "ham"
-        marked = tags and target is not None
         left = []
         for e, v in judged:  # an earlier delivery of a message may have the keyword
-            keyword = "spam" if marked or e.keyword == "spam" else ""
+            keyword = "spam" if tags or e.keyword == "spam" else ""
+            place = "ham" if folder is None else label
             left.append((e, LeftMessage(place, keyword, label, v.probability)))
-        if place == "ham":
+        if folder is None:
             self._settle(left)
         else:
             self.memory.leave([(e.digest, message) for e, message in left], self._day)
 
-    def _carry(self, messages: list[PlacedMessage], target: str, tags: bool) -> None:
-        """Move messages to a folder, or mark them, after noting that this may happen."""
-        uids = [each.uid for each in messages]
-        # Of two deliveries, the one in the target would pass for the copy of the other.
-        first = [e.digest for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
-        self.memory.leave([(digest, LeftMessage(MOVING)) for digest in first], self._day)
-        if tags:
-            if not self.choices.tags:
-                self.report.notes.append(
-                    f"{self.account.url.account}: the server cannot move a message alone, so spam"
-                    f" gets the keyword {JUNK}"
-                )
-            assert self.session.folder is not None
-            if not self.session.folder.takes_keywords:
-                raise AccountRefusedError(
-                    f"{self.account.url.account}: {self.inbox} takes no keywords; sort without"
-                    " --tag"
-                )
-            self.session.mark(uids, JUNK, NOT_JUNK)
-            return
-        if target not in self._places:
+    def _tag(self, messages: list[PlacedMessage]) -> None:
+        if not self.choices.tags:
+            self.report.notes.append(
+                f"{self.account.url.account}: the server cannot move a message alone, so spam gets"
+                f" the keyword {JUNK}"
+            )
+        assert self.session.folder is not None
+        if not self.session.folder.takes_keywords:
+            raise AccountRefusedError(
+                f"{self.account.url.account}: {self.inbox} takes no keywords; sort without --tag"
+            )
+        self.session.mark([each.uid for each in messages], JUNK, NOT_JUNK)
+
+    def _move(self, messages: list[PlacedMessage], folder: str) -> None:
+        if folder not in self._places:
             with suppress(AccountRefusedError):  # somebody else was faster
-                self.session.make_folder(target)
-        placed = self._moved(uids, target)
+                self.session.make_folder(folder)
+        placed = self._moved([each.uid for each in messages], folder)
         copies = [
-            each._replace(folder=target, validity=placed[each.uid][0], uid=placed[each.uid][1])
+            each._replace(folder=folder, validity=placed[each.uid][0], uid=placed[each.uid][1])
             for each in messages
             if each.uid in placed
         ]
-        self._drop_doubles(copies, self._others_in(target, copies))
+        self._drop_doubles(copies, self._others_in(folder, copies))
         self._open(self.inbox)
         # Noted now, so that it is seen when the user moves it before the next look.
         for validity in {each.validity for each in copies}:
-            self.memory.note(target, validity, [(each.uid, each.digest) for each in copies])
+            self.memory.note(folder, validity, [(each.uid, each.digest) for each in copies])
 
     def _others_in(self, target: str, copies: list[PlacedMessage]) -> list[PlacedMessage]:
         """Return the messages, beside these, that came to a folder just before or in between."""

@@ -454,16 +454,16 @@ def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(comman
 
 def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
     box.put("INBOX", *S[:4], *H[:4])
-    real = account.AccountSorter._carry
+    real = account.AccountSorter._move
 
-    def carry(self, messages, target, tags):
+    def move(self, messages, folder):
         box.move(S[0], "INBOX", "Archive")
         box.server.delete(S[1], "INBOX")
-        real(self, messages, target, tags)
+        real(self, messages, folder)
 
-    monkeypatch.setattr(account.AccountSorter, "_carry", carry)
+    monkeypatch.setattr(account.AccountSorter, "_move", move)
     box.sort()
-    monkeypatch.setattr(account.AccountSorter, "_carry", real)
+    monkeypatch.setattr(account.AccountSorter, "_move", real)
     assert box.where() == {"INBOX": H[:4], "Junk": S[2:4], "Trash": [], "Archive": [S[0]]}
     assert (box.sort().learned, box.sort().judged) == ([], [])
 
