@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 from fake_imap import PASSWORD
 from maildirs import ham, spam
-from nbspam.delivery.account import AccountChoices, AccountToSort, sort_account
+from nbspam.delivery.account import AccountToSort, sort_account
+from nbspam.delivery.maildir import SortingChoices
 from nbspam.errors import LostError
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.store.model import StoredModel
@@ -38,7 +39,7 @@ class Box:
             imap_url(self.url()),
             book,
             str(self.model),
-            AccountChoices(**choices),
+            SortingChoices(**choices),
             lambda classifier: classifier.rule,
         )
 

@@ -5,10 +5,10 @@ An account is named by such a table, or by its URL.
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,15 +24,17 @@ from nbspam.cli.frame import (
     near,
     running_call,
 )
-from nbspam.cli.options import Decision, rule_of
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text, printable
 from nbspam.sources.files import is_account
 
 if TYPE_CHECKING:
+    from nbspam.decision import Rule
     from nbspam.delivery.account import AccountToSort
     from nbspam.delivery.account_setup import FirstDay, SurveyedFolder
+    from nbspam.delivery.maildir import SortingChoices
     from nbspam.imap.accounts import AccessBook
+    from nbspam.verdicts import AnyClassifier
 
 # The keys of a table [account.NAME].
 _KEYS = (
@@ -117,13 +119,9 @@ def with_account_url(values: dict[str, Any]) -> dict[str, Any]:
 
 def accounts_of(
     names: Sequence[str],
+    choices: "SortingChoices",
+    rule: "Callable[[AnyClassifier], Rule]",
     model_path: str,
-    spam_folder: str | None,
-    unsure_folder: str | None,
-    tag: bool,
-    learn: str,
-    dry_run: bool,
-    decision: Decision,
     password_command: str | None,
     token_command: str | None,
     tls_ca: str | None,
@@ -133,7 +131,7 @@ def accounts_of(
 
     The table of an account outranks the general options.
     """
-    from nbspam.delivery.account import AccountChoices, AccountToSort
+    from nbspam.delivery.account import AccountToSort
     from nbspam.imap.accounts import imap_url
 
     book, known = access_book(password_command, token_command, tls_ca), configured_accounts()
@@ -145,15 +143,13 @@ def accounts_of(
     found = []
     for name in names or known:
         table = known.get(name, {"url": name})
-        choices = AccountChoices(
-            table.get("spam-folder", spam_folder),
-            table.get("unsure-folder", unsure_folder),
-            tag,
-            learn == "folders",
-            dry_run,
+        own = replace(
+            choices,
+            spam_folder=table.get("spam-folder", choices.spam_folder),
+            unsure_folder=table.get("unsure-folder", choices.unsure_folder),
         )
         url, model = imap_url(table["url"]), table.get("model-file", model_path)
-        found.append(AccountToSort(url, book, model, choices, partial(rule_of, decision)))
+        found.append(AccountToSort(url, book, model, own, rule))
     return found
 
 

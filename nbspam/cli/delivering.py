@@ -1,7 +1,6 @@
 """nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
 
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -16,6 +15,8 @@ from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.printing import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from nbspam.delivery.maildir import SortedMessage, SortingReport
 
 
@@ -182,12 +183,22 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     nbspam sort --watch imaps://ann@mail.example.org/
     """
     from nbspam.cli.accounts import accounts_of, is_account_name, watch_accounts
+    from nbspam.delivery.maildir import SortingChoices, sort_maildir
 
+    choices = SortingChoices(
+        values["spam_folder"],
+        values["unsure_folder"],
+        values["flag"],
+        values["tag"],
+        values["learn"] == "folders",
+        values["dry_run"],
+    )
+    rule = partial(options.rule_of, values["decision"])
     names = [name for name in mailboxes if is_account_name(name)]
     if names == list(mailboxes):
         if values["flag"] is not None:
             raise UsageError("--flag: for Maildirs; an account has --tag")
-        accounts = accounts_of(names, **values)
+        accounts = accounts_of(names, choices, rule, **values)
         if values["watch"]:
             if values["dry_run"]:
                 raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
@@ -195,19 +206,26 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
             return 0
         from nbspam.delivery.account import sort_account
 
-        sorters: list[tuple[str, Callable[[], SortingReport]]]
         sorters = [(str(each.url), partial(sort_account, each, today())) for each in accounts]
     elif names:
         raise UsageError("sort: a Maildir and an account; sort each in a call of its own")
     elif values["watch"] or values["tag"]:
         raise UsageError("--watch, --tag: for accounts; leave them out, and repeat it by cron")
     else:
-        sorters = _maildir_sorters(mailboxes, **values)
+        how = values["model_path"], choices, today(), rule
+        sorters = [(each, partial(sort_maildir, each, *how)) for each in mailboxes]
+    return _sort_all(sorters, values["dry_run"], values["as_json"])
+
+
+def _sort_all(
+    sorters: "Sequence[tuple[str, Callable[[], SortingReport]]]", is_dry: bool, as_json: bool
+) -> int:
+    """Sort each mailbox, and print its report; return the exit status."""
     status, failed = 0, list[NbspamError]()
     for mailbox, sort in sorters:
         shown = f"{mailbox}: " if len(sorters) > 1 else ""
         try:
-            status |= _print_report(mailbox, shown, sort(), values["dry_run"], values["as_json"])
+            status |= _print_report(mailbox, shown, sort(), is_dry, as_json)
         except NbspamError as error:  # the next one may still be sorted
             failed.append(error)
     for each in failed[:-1]:
@@ -215,28 +233,6 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     if failed:
         raise failed[-1]
     return status
-
-
-def _maildir_sorters(
-    maildirs: Sequence[str],
-    model_path: str,
-    spam_folder: str | None,
-    unsure_folder: str | None,
-    flag: str | None,
-    learn: str,
-    dry_run: bool,
-    decision: options.Decision,
-    **_: Any,
-) -> "list[tuple[str, Callable[[], SortingReport]]]":
-    from nbspam.delivery.maildir import UNSURE_FOLDER, SortingChoices, sort_maildir
-
-    unsure = UNSURE_FOLDER if unsure_folder is None else unsure_folder
-    choices = SortingChoices(spam_folder, unsure, flag, learn == "folders", dry_run)
-    rule = partial(options.rule_of, decision)
-    return [
-        (maildir, partial(sort_maildir, maildir, model_path, choices, today(), rule))
-        for maildir in maildirs
-    ]
 
 
 def _print_report(

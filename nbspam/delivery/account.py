@@ -8,7 +8,6 @@ look finds out what was done, and does the rest.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -27,6 +26,7 @@ from nbspam.delivery.account_memory import AccountMemory, LeftMessage
 from nbspam.delivery.maildir import (
     MOVING,
     SortedMessage,
+    SortingChoices,
     SortingReport,
     sorting_classifier,
     sorting_model,
@@ -48,24 +48,13 @@ _MOST_OTHERS = 200  # folders that are looked at for messages that left the junk
 _MOST_NEW = 5000  # messages in each of them
 
 
-@dataclass(frozen=True, slots=True)
-class AccountChoices:
-    """How to sort an account."""
-
-    spam_folder: str | None = None  # None: by its use, or its usual name
-    unsure_folder: str | None = None  # None: such mail stays
-    tags: bool = False  # spam is not moved but gets the keyword $Junk
-    learns: bool = True
-    dry_run: bool = False
-
-
 class AccountToSort(NamedTuple):
     """An account, and how it is sorted."""
 
     url: ImapUrl  # its folder is where new mail arrives; "": INBOX
     book: AccessBook
     model_path: str
-    choices: AccountChoices
+    choices: SortingChoices
     rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
 
     def sort_once(self, session: AccountSession, day: int, report: SortingReport) -> None:

@@ -244,11 +244,12 @@ _SEEN = "S"  # the Maildir flag of a message that was read
 
 @dataclass(frozen=True, slots=True)
 class SortingChoices:
-    """How to sort a Maildir."""
+    """How to sort a Maildir or an account."""
 
-    spam_folder: str | None = None  # None: the one with a usual name
-    unsure_folder: str = UNSURE_FOLDER
-    flag: str | None = None  # spam is not moved but gets this flag
+    spam_folder: str | None = None  # None: the one with a usual name, or of this use
+    unsure_folder: str | None = None  # None: .Unsure; in an account such mail stays
+    flag: str | None = None  # in a Maildir, spam is not moved but gets this flag
+    tags: bool = False  # in an account, spam is not moved but gets the keyword $Junk
     learns: bool = True
     dry_run: bool = False
 
@@ -335,8 +336,8 @@ class _Sorter:
         rule_of: Callable[[Classifier], Rule],
     ) -> None:
         self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
-        self.unsure = maildir_folder_name(choices.unsure_folder)
-        spam = choices.spam_folder
+        unsure, spam = choices.unsure_folder, choices.spam_folder
+        self.unsure = UNSURE_FOLDER if unsure is None else maildir_folder_name(unsure)
         self.spam = spam_folder(root) if spam is None else maildir_folder_name(spam)
         self.report = SortingReport()
         self.before = read_note(root)
