@@ -25,7 +25,8 @@ Stamp = tuple[int, int, int, int]
 
 _BINARY = getattr(os, "O_BINARY", 0)
 # O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
-_NO_LINK = _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+READ_FLAGS = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0)
+_NO_LINK = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
 _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files

@@ -311,13 +311,12 @@ def items_of_sources(
         reading = reading._replace(is_mail=True)
     _check_apart(labels.paths)
     parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
-    names = list(dict.fromkeys(name for name, _ in labels.paths))
-    tell_waiting(path for _, path in labels.paths)
-    if names:
-        tell_waiting(sources)
+    if parts:
+        tell_waiting(paths_of(sources, labels))
+        names = list(dict.fromkeys(name for name, _ in labels.paths))
         parts[:0] = [_items_beside(path, reading, names) for path in sources]
-    elif sources or not parts:
-        parts.insert(0, read_items(or_standard_input(sources), options=reading))
+    else:
+        parts = [read_items(or_standard_input(sources), options=reading)]
     paths = paths_of(sources, labels) or ["-"]
     return counting_items(items_together(parts, reading.listener), "messages", paths)
 
@@ -434,12 +433,10 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
 
 def _size_of(read: "Item | Record") -> int:
     """Return about how many bytes of its source an item or a row takes."""
-    cells = getattr(read, "cells", None)
-    if cells is not None:
-        return sum(map(len, cells.values())) + len(cells)
-    data = getattr(read, "data", None)
-    if data is not None:
-        return len(data)
+    if not isinstance(read, Item):
+        return sum(map(len, read.cells.values())) + len(read.cells)
+    if read.data is not None:
+        return len(read.data)
     return os.path.getsize(read.name) if os.path.exists(read.name) else 0
 
 

@@ -17,6 +17,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from nbspam.disk import READ_FLAGS
 from nbspam.errors import InputError, UsageError
 
 _PACKERS = (".gz", ".bz2", ".xz", ".zst")
@@ -39,7 +40,6 @@ _ENDINGS = {
     ".ndjson": "jsonl",
 }
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Bounds on an expanded file: this many times its size, or at least so many bytes.
@@ -226,7 +226,7 @@ def read_uncompressed(path: str, most: int) -> bytes:
     that it can be refused.
     """
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
+        descriptor = os.open(path, READ_FLAGS)
     except FileNotFoundError:
         now = _renamed_in_maildir(path)
         if now is not None:
@@ -277,7 +277,7 @@ def open_file(path: str) -> BinaryIO:
         return expanded(path, open_url(path))
     if not stat.S_ISREG(status_of(path).st_mode):
         raise InputError(_NO_FILE.format(path))
-    return expanded(path, open(os.open(path, _OPEN_FLAGS), "rb"))
+    return expanded(path, open(os.open(path, READ_FLAGS), "rb"))
 
 
 def open_inside(folder: str, path: str) -> BinaryIO:
@@ -292,7 +292,7 @@ def open_inside(folder: str, path: str) -> BinaryIO:
         for each in folders:
             outside, inside = inside, os.open(each, _FOLDER_FLAGS | _NO_LINK, dir_fd=inside)
             os.close(outside)
-        descriptor = os.open(name, _OPEN_FLAGS | _NO_LINK, dir_fd=inside)
+        descriptor = os.open(name, READ_FLAGS | _NO_LINK, dir_fd=inside)
     finally:
         os.close(inside)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from nbspam.disk import (
+    READ_FLAGS,
     Stamp,
     locked,
     open_own,
@@ -41,9 +42,6 @@ FORMAT = 1
 # It has 40 bytes, so that the 64-bit words after it are aligned.
 _HEADER = struct.Struct("<4s19sIQIc")
 PREFIX = b"\x80\x04C\x23" + MAGIC
-
-# O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _ROWS, _COLUMNS = 256, 512
 CHUNK = _ROWS * _COLUMNS * 8  # bytes: fits a second-level cache
@@ -425,7 +423,7 @@ def is_model_file(path: str) -> bool:
 
 
 def _first_bytes(path: str, count: int) -> bytes:
-    with open(os.open(path, _OPEN_FLAGS), "rb") as file:
+    with open(os.open(path, READ_FLAGS), "rb") as file:
         return file.read(count)
 
 
@@ -490,7 +488,7 @@ def _map(path: str, copy: str | None) -> tuple[mmap.mmap, Stamp]:
     """Return a map or a copy of a model file, and its stamp; raises ModelFileError."""
     try:
         _check_kind(path, os.stat(path))  # before it is opened: opening a device can do harm
-        descriptor = os.open(path, _OPEN_FLAGS)
+        descriptor = os.open(path, READ_FLAGS)
         try:
             status = os.fstat(descriptor)
             _check_kind(path, status)
