@@ -418,10 +418,10 @@ def _complete(parts: Sequence[TrainingPart]) -> list[TrainingPart]:
 # ---- all kinds of files ----
 
 # The endings of what nbspam keeps beside a model: the model that it replaced, locks, journals, and
-# what `nbspam serve` keeps.
+# what `nbspam serve` and `nbspam sort` keep.
 _BESIDE = re.compile(
     r"(?:~|\.lock|\.journal(?:\.[0-9a-f]{8}|\.next)?|\.secret|\.lists|\.served"
-    r"|\.(?:review|share)(?:-wal|-shm|\.[a-z]+)?)+$"
+    r"|\.(?:review|share|accounts)(?:-wal|-shm|\.[0-9a-z]+)?)+$"
 )
 
 

@@ -201,6 +201,7 @@ def test_files_that_belong_to_a_part_are_no_parts(three, tmp_path):
     *parts, _ = three
     page = (".secret", ".review", ".review.lock", ".review-wal", ".review.damaged", ".lists")
     page += (".served", ".share", ".share-shm", ".share.reading.lock")
+    page += (".accounts", ".accounts-wal", ".accounts.0123456789abcdef.lock")
     for ending in ("~", "~.lock", ".journal", ".journal.0123abcd", *page):
         (tmp_path / f"part.2{ending}").write_bytes(b"not a part")
     names = sorted(map(str, tmp_path.glob("part.*")))
