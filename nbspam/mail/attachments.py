@@ -155,7 +155,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     if size > MAX_FILE:
         facts.append("too-large")
     signs = {"pdf": _IN_PDF, "ole": _IN_OLE}.get(found, {})
-    facts += {fact for sign, fact in signs.items() if sign in data}
+    facts += sorted({fact for sign, fact in signs.items() if sign in data})
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
     if (archive := read_archive(data)) is not None:
@@ -164,7 +164,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
         facts += _facts_of_archive(archive, found)
     if found in ("", "svg") and b"<" in data[:1024]:
         small = data.lower()
-        facts += {fact for sign, fact in _IN_HTML.items() if sign in small}
+        facts += sorted({fact for sign, fact in _IN_HTML.items() if sign in small})
     facts.append(f"same-{sha256(data).hexdigest()[:16]}")
     names = archive.names if archive is not None and found not in DOCUMENTS else []
     return AttachedFile(found, facts, names)

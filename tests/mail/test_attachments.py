@@ -97,6 +97,19 @@ def test_a_file_that_comes_again_has_the_same_token():
     assert one == again != other
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"%PDF /URI /JavaScript /Launch /Encrypt /AcroForm /EmbeddedFile",
+        b'<a>unescape(atob(createobjecturl fromcharcode type="password"',
+    ],
+)
+def test_the_facts_of_a_file_have_the_same_order_in_every_process(data):
+    _, _, *signs, _ = look_at_file(BINARY, b"a", data, len(data)).facts
+    assert len(signs) > 4
+    assert signs == sorted(signs)
+
+
 def test_a_large_file_is_looked_at_in_part():
     found = fields(b"%PDF" + bytes(3 << 20))["file"].split()
     assert {b"too-large", b"size-4096k"} <= set(found)
