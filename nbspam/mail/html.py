@@ -8,8 +8,9 @@ could hide text.
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,6 @@ import numpy as np
 
 from nbspam.mail.headers import decode_base64
 from nbspam.mail.visibility import (
-    ALL_HIDING,
     DECIDING,
     ELEMENT,
     HIDDEN_RAW,
@@ -25,13 +25,10 @@ from nbspam.mail.visibility import (
     ROOT,
     SHOWN_RAW,
     VOID,
-    HidingStyles,
     Look,
     StartTag,
-    Style,
-    hiding_styles,
+    could_hide,
     look_of,
-    reduced,
     start_tag,
 )
 
@@ -284,10 +281,9 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
         facts |= _facts_of_comments(html, pieces, tags)
     pieces[1::2] = [tag.shown for tag in tags]
     hidden = [tag.hidden for tag in different if tag.hidden is not None and tag.name != b"style"]
-    walk = _Walk(pieces, facts)
-    if walk.follow(tags, different, sheet):
-        pieces = walk.shown
-        hidden += walk.hidden
+    if looks := _looks(tags, different, sheet):
+        pieces, unread = _divided(pieces, looks, facts)
+        hidden += unread
     visible = _unescape(b"".join(pieces))
     if "tag-img" in facts and len(visible.split(None, _FEW)) < _FEW:
         facts.add("image-only")
@@ -301,7 +297,6 @@ def _written(trees: list["LexborHTMLParser"]) -> bytes:
 
 
 _KNOWN: dict[bytes, _Tag] = {}  # by what the parser writes
-_TAGS: dict[StartTag, _Tag] = {}  # the last of each, which others differ from by their facts
 
 
 def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]:
@@ -381,15 +376,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         facts += ("text-white",)
     if not is_raw:
         start = start_tag(name, deciding)
-        tag = _TAGS.get(start)
-        if tag is None or tag.facts != facts:
-            shown = b"\n" if name in _BREAKING else b""
-            tag = _Tag(name, name not in VOID, start, shown, None, facts)
-            if start.is_cached:
-                if len(_TAGS) >= _MAX_KNOWN:
-                    _TAGS.clear()
-                _TAGS[start] = tag
-        return tag, values
+        return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
     if name == b"script":
         coded = map(decode_base64, _CODED.findall(text) if b"atob" in text else ())
@@ -397,6 +384,13 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
             values[b"href"] = b"\n".join(links).lower()
     shown, hidden = _raw_text(name, text, dict(attributes).get(b"media") or b"all")
     return _Tag(name, False, None, shown, hidden, facts), values
+
+
+@lru_cache(_MAX_KNOWN)
+def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
+    """Return the tag that begins an element; equal ones are one object."""
+    shown = b"\n" if start.name in _BREAKING else b""
+    return _Tag(start.name, start.name not in VOID, start, shown, None, facts)
 
 
 def _raw_text(name: bytes, text: bytes, media: bytes) -> tuple[bytes, bytes | None]:
@@ -482,112 +476,77 @@ def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> se
     return facts
 
 
-class _Walk:
-    """A walk through a document's elements, which divides shown text from text that is not."""
+def _looks(
+    tags: list[_Tag], different: Iterable[_Tag], sheet: "Sheet | None"
+) -> list[tuple[int, Look]]:
+    """Return the numbers of tags where text begins or ends to be hidden, and the looks there.
 
-    def __init__(self, pieces: list[bytes], facts: set[str]) -> None:
-        self.pieces = pieces  # texts and, at odd places, the text shown in place of tags
-        self.facts = facts
-        self.shown: list[bytes] = []
-        self.hidden: list[bytes] = []
-        self._unread: list[bytes] = []  # text of the present look, if it cannot be read
-
-    def follow(self, tags: list[_Tag], different: Iterable[_Tag], sheet: "Sheet | None") -> bool:
-        """Follow elements if some of the different tags could hide text; return whether so."""
-        starts = {tag.start: tag.is_start for tag in different if tag.start}
-        path = sheet.path() if sheet else []
-        style_of = sheet.style if sheet else StartTag.style
-        styles = {start: style for start in starts if (style := style_of(start))}
-        single = [*sheet.styles(starts)] if sheet and path else []
-        stated = {*styles.values(), *single}
-        # An image, as newsletters count their readers with, has no text that it could hide.
-        around = {*[style for start, style in styles.items() if starts[start]], *single}
-        is_open = sheet is not None and sheet.has_variables
-        can_hide = is_open or any(style.hides for style in around) or hiding_styles(around)
-        hiding = ALL_HIDING if is_open else hiding_styles(stated) if can_hide else None
-        if hiding is None:
-            return False
-        changing = {
-            start: less for start, style in styles.items() if (less := reduced(style, hiding))
-        }
-        # As every element is closed, elements of other names can be left out.
-        names = {start.name for start in changing}
-        followed = {
-            tag: changing.get(tag.start) if tag.start else None
-            for tag in different
-            if path or tag.name in names
-        }
-        self._walk(tags, followed, hiding, sheet, path)
-        return True
-
-    def _walk(
-        self,
-        tags: list[_Tag],
-        followed: Mapping[_Tag, Style | None],
-        hiding: HidingStyles,
-        sheet: "Sheet | None",
-        path: list[Any],
-    ) -> None:
-        """Divide the text by how it looks in the elements of some tags.
-
-        followed: these tags, and the styles of elements that depend on no others.
-        """
-        outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
-        look, done = ROOT, 0
-        for i, tag in enumerate(tags):
-            if tag not in followed:
-                continue
-            now = look
-            if tag.start is None:
-                if outside and tag.name == outside[-1][0]:
-                    now = outside.pop()[1]
-                    if path:
-                        path.pop()
-            else:
-                if sheet and path:
-                    style = reduced(sheet.enter(path, tag.start), hiding)
-                else:
-                    style = followed[tag]
-                if tag.is_start:
-                    if style is not None and len(outside) < _MAX_DEPTH:
-                        now = look_of(look, style)
-                    outside.append((tag.name, look))
-                else:
-                    del path[-1:]
-            if now is not look and (look.why or now.why):
-                done = self._change(look, now, tag.shown, done, 2 * i + 1)
-            look = now
-        self._add(look, done, len(self.pieces))
-        if look.why:
-            self._take(look)
-
-    def _change(self, look: Look, now: Look, shown: bytes, done: int, place: int) -> int:
-        """Add the pieces before a tag and what stands in its place; return the next place."""
-        self._add(look, done, place)
-        if look.why:
-            self._take(look)
-        if shown:
-            if not (look.is_absent or now.is_absent):
-                self.shown.append(shown)
-            if now.why:
-                self._unread.append(b"\n")
-        return place + 1
-
-    def _add(self, look: Look, start: int, stop: int) -> None:
-        """Add pieces of one look, which begin and end with a text."""
-        if not look.why:
-            self.shown += self.pieces[start:stop]
+    Elements are followed only if some of the different tags could hide text.
+    """
+    starts = {tag.start for tag in different if tag.start}
+    path = sheet.path() if sheet else []
+    style_of = sheet.style if sheet else StartTag.style
+    styles = {start: style for start in starts if (style := style_of(start))}
+    # An image, as newsletters count their readers with, has no text that it could hide.
+    around = [style for start, style in styles.items() if start.name not in VOID]
+    if sheet and path:
+        around += sheet.styles(starts)
+    if not (could_hide(around) or (sheet and sheet.has_variables)):
+        return []
+    # As every element is closed, elements of other names can be left out.
+    names = {start.name for start in styles}
+    followed = {tag for tag in different if path or tag.name in names}
+    changes: list[tuple[int, Look]] = []
+    outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
+    look = ROOT
+    for number, tag in enumerate(tags):
+        if tag not in followed:
+            continue
+        now = look
+        if tag.start is None:
+            if outside and tag.name == outside[-1][0]:
+                now = outside.pop()[1]
+                if path:
+                    path.pop()
         else:
-            self._unread += self.pieces[start:stop]
-            if not look.is_absent and any(self.pieces[start + 1 : stop : 2]):
-                self.shown.append(b"\n")
+            style = sheet.enter(path, tag.start) if sheet and path else styles.get(tag.start)
+            if tag.is_start:
+                if style is not None and len(outside) < _MAX_DEPTH:
+                    now = look_of(look, style)
+                outside.append((tag.name, look))
+            else:
+                del path[-1:]
+        if now is not look and (look.why or now.why):
+            changes.append((number, now))
+        look = now
+    return changes
 
-    def _take(self, look: Look) -> None:
-        """Put away the text that cannot be read; blanks that take room are shown."""
-        text, self._unread = b"".join(self._unread), []
-        if _WORD.search(_unescape(text).decode("utf-8", "replace")):
-            self.hidden.append(text)
-            if look.why != ELEMENT:
-                self.facts.update(("hidden-text", f"hidden-by-{look.why}"))
-        elif text and text.isspace() and not look.is_absent:
-            self.shown.append(text)
+
+def _divided(
+    pieces: list[bytes], looks: list[tuple[int, Look]], facts: set[str]
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the text that is shown and the texts that are not, and add facts about these.
+
+    pieces: texts and, at odd places, the text shown in place of tags.
+    """
+    shown: list[bytes] = []
+    hidden: list[bytes] = []
+    look, done = ROOT, 0
+    for number, now in [*looks, (len(pieces) // 2, ROOT)]:
+        place = 2 * number + 1
+        if not look.why:
+            shown += pieces[done:place]
+        else:
+            text = b"".join(pieces[done - 1 : place])
+            if not look.is_absent and any(pieces[done + 1 : place : 2]):
+                shown.append(b"\n")
+            if _WORD.search(_unescape(text).decode("utf-8", "replace")):
+                hidden.append(text)
+                if look.why != ELEMENT:
+                    facts.update(("hidden-text", f"hidden-by-{look.why}"))
+            elif text.isspace() and not look.is_absent:  # blanks that take room
+                shown.append(text)
+        if not (look.is_absent or now.is_absent):
+            shown += pieces[place : place + 1]
+        look, done = now, place + 1
+    return shown, hidden

@@ -63,88 +63,70 @@ _STYLING = frozenset(b"style hidden open href color bgcolor background text link
 # names; and all attributes that decide about styles.
 MARK = b"nbspam/mark"
 DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
-_PLACES = ("left", "right", "top", "bottom")
-_MOVING = frozenset(
-    (
-        *("hides", "mask", "skips", "clip", "clip-path", "transform", "translate", "scale"),
-        *("overflow-x", "overflow-y", "margin-left", "margin-top", "text-indent"),
-        *("letter-spacing", *_PLACES),
-    )
-)
+# Values that take text out of sight, and the boxes in which they do, see `_is_away`.
+_AWAY: dict[tuple[str, object], str] = {
+    **dict.fromkeys(
+        (("hides", True), ("mask", True), ("clip-path", True), ("letter-spacing", True)), "any"
+    ),
+    **dict.fromkeys((("transform", True), ("translate", True), ("scale", True)), "not inline"),
+    ("text-indent", LEFT): "not inline",
+    ("text-indent", RIGHT): "clipped",
+    ("skips", True): "block or page",
+    ("margin-left", LEFT): "not cell",
+    ("margin-top", LEFT): "neither cell nor inline",
+    ("clip", True): "placed",
+    **{(side, LEFT): "moved" for side in ("left", "right", "top", "bottom")},
+    **dict.fromkeys((("left", RIGHT), ("right", RIGHT)), "moved"),
+    **dict.fromkeys((("height", True), ("max-height", True)), "low"),
+    **dict.fromkeys((("width", True), ("max-width", True)), "narrow"),
+}
+
+
+class Changes(NamedTuple):
+    """The changes that an element makes in the look of its text; the defaults change nothing."""
+
+    is_own: bool = False  # hidden without any style, as templates are
+    is_absent: bool = False
+    is_away: bool = False
+    shown: bool | None = None
+    color: css.Colour | None = None
+    ground: css.Colour | None = None
+    link: css.Colour | None = None  # of the links in it
+    is_link: bool = False
+    size: tuple[float, bool] = (1.0, True)
+    zoom: float = 1.0
+    opacity: float = 1.0
+    closes: float = 0.0  # 1 hides what is in it, -1 opens what is closed, see `Look.closed`
 
 
 class Style:
-    """The changes that an element makes to the look of its text; equal ones are one object."""
+    """Changes that some element makes, and what follows from them; equal ones are one object."""
 
-    __slots__ = (
-        *("is_own", "is_absent", "is_away", "shown", "color", "ground", "link", "is_link"),
-        *("size", "zoom", "opacity", "closes", "shrinks", "mixes", "hides", "text_colours"),
-        *("grounds", "is_usual"),
-    )
+    __slots__ = "changes", "ground", "hides", "is_usual", "text_colours"
 
-    def __init__(
-        self,
-        display: bytes,
-        is_away: bool,
-        shown: bool | None,
-        color: css.Colour | None,
-        ground: css.Colour | None,
-        link: css.Colour | None,
-        is_link: bool,
-        size: tuple[float, bool],
-        zoom: float,
-        opacity: float,
-        closes: float,
-    ) -> None:
-        self.is_own = display == b"absent"  # hidden without any style, as templates are
-        self.is_absent = self.is_own or display == b"none"
-        self.is_away = is_away
-        self.shown = shown
-        self.color, self.ground = color, ground
-        self.link = link  # of the links in it
-        self.is_link = is_link
-        self.size, self.zoom, self.opacity = size, zoom, opacity
-        self.closes = closes  # 1 hides what is in it, -1 opens what is closed, see `Look.closed`
-        # Whether it may make text too small.
-        self.shrinks = size[0] * zoom < (1 if size[1] else READABLE)
-        # Whether the colour that is seen is one that no style states.
-        self.mixes = (
-            _MIN_OPACITY <= opacity < 1
-            or (color is not None and _MIN_OPACITY <= color.alpha < 1)
-            or (link is not None and _MIN_OPACITY <= link.alpha < 1)
-            or (ground is not None and ground.alpha < 1)
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        color, ground, link = changes.color, changes.ground, changes.link
+        size, is_relative = changes.size
+        is_small = size * changes.zoom < (1 if is_relative else READABLE)
+        is_faint = changes.opacity < 1 or any(
+            colour is not None and colour.alpha < 1 for colour in (color, ground, link)
         )
-        self.hides = self.is_absent or is_away or shown is False or opacity < 1 or closes > 0
-        colours = color or css.BLACK, link or css.BLACK, css.LINK if is_link else css.BLACK
-        self.text_colours = frozenset(colours)
-        self.grounds = frozenset((ground or css.WHITE,))
+        is_gone = changes.is_absent or changes.is_away or changes.shown is False
+        # Whether it may hide text, whatever is around it.
+        self.hides = is_gone or is_small or is_faint or changes.closes > 0
+        self.ground = ground or css.WHITE
+        usual = css.LINK if changes.is_link else css.BLACK
+        self.text_colours = {color or css.BLACK, link or css.BLACK, usual}
         # Whether its texts can be read on the ground of any usual style.
-        self.is_usual = not (self.hides or self.shrinks or self.mixes or zoom != 1) and (
-            all(map(css.is_dark, self.text_colours)) and (ground is None or css.is_light(ground))
+        self.is_usual = (
+            not self.hides
+            and all(map(css.is_dark, self.text_colours))
+            and css.is_light(self.ground)
         )
 
 
-@lru_cache(_MAX_KNOWN)
-def _interned(
-    display: bytes,
-    is_away: bool,
-    shown: bool | None,
-    color: css.Colour | None,
-    ground: css.Colour | None,
-    link: css.Colour | None,
-    is_link: bool,
-    size: tuple[float, bool] = (1.0, True),
-    zoom: float = 1.0,
-    opacity: float = 1.0,
-    closes: float = 0.0,
-) -> Style | None:
-    """Return the style of these values, None if it changes nothing."""
-    changes = color or ground or link or is_link or display or is_away or shown is not None
-    if not (changes or closes) and size == (1.0, True) and zoom == opacity == 1:
-        return None
-    return Style(
-        *(display, is_away, shown, color, ground, link, is_link, size, zoom, opacity, closes)
-    )
+_interned = lru_cache(_MAX_KNOWN)(Style)
 
 
 def style_of(
@@ -186,26 +168,26 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     color = value("text-fill") or value("color")
     if value("fills") and value("image"):  # letters have the colours of the image
         color = css.UNKNOWN
-    ground = value("ground")
-    if ground is not None and ground.alpha == 0:
-        ground = None
+    ground = css.UNKNOWN if value("image") else value("ground")
     opacity = 1.0
     for key in ("opacity", "filter"):
         if value(key) is not None:
             opacity *= declared[key]
-    return _interned(
-        value("display") if value("display") in (b"absent", b"none") else b"",
-        _is_away(declared, box),
-        value("shown"),
-        color,
-        css.UNKNOWN if value("image") else ground,
-        value("link"),
-        value("is-link") is True and color is None,
-        value("size") or (1.0, True),
-        value("zoom") or 1.0,
-        opacity,
-        value("closes") or 0.0,
+    changes = Changes(
+        is_own=value("display") == b"absent",
+        is_absent=value("display") in (b"absent", b"none"),
+        is_away=_is_away(declared, box),
+        shown=value("shown"),
+        color=color,
+        ground=ground if ground is not None and ground.alpha else None,
+        link=value("link"),
+        is_link=value("is-link") is True and color is None,
+        size=value("size") or (1.0, True),
+        zoom=value("zoom") or 1.0,
+        opacity=opacity,
+        closes=value("closes") or 0.0,
     )
+    return None if changes == Changes() else _interned(changes)
 
 
 def _is_away(declared: css.Declared, box: bytes) -> bool:
@@ -214,42 +196,28 @@ def _is_away(declared: css.Declared, box: bytes) -> bool:
     The box of inline text has neither a height nor an indent, and cells grow with their text.
     box: one of _BOXES, or inline.
     """
-    if _MOVING.isdisjoint(declared) or declared.get("display") == b"contents":
+    found = _AWAY.keys() & declared.items()
+    display, position = declared.get("display"), declared.get("position")
+    if not found or display == b"contents":
         return False
-    position = declared.get("position")
     is_placed = position in (b"absolute", b"fixed")
-    display = declared.get("display")
-    is_inline = (display or box) == b"inline" and not (
-        is_placed or declared.get("float") in (b"left", b"right")
-    )
-    if any(map(declared.get, ("hides", "mask", "clip-path"))):
-        return True
-    if is_placed and declared.get("clip"):
-        return True
-    if not is_inline and any(map(declared.get, ("transform", "translate", "scale"))):
-        return True
+    floats = declared.get("float") in (b"left", b"right")
+    is_inline = (display or box) == b"inline" and not (is_placed or floats)
     is_block = not is_inline and box in (b"block", b"inline")
-    if (is_block or box == b"page") and declared.get("skips"):
-        return True
-    if is_block and (declared.get("overflow-x") or declared.get("overflow-y")):
-        for side in ("height", "width"):
-            is_tiny = declared.get(side) or declared.get(f"max-{side}")
-            if is_tiny and declared.get(f"min-{side}") is not False:
-                return True
-        if declared.get("text-indent") == RIGHT:
-            return True
-    if box != b"cell" and declared.get("margin-left") == LEFT:
-        return True
-    if box != b"cell" and not is_inline and declared.get("margin-top") == LEFT:
-        return True
-    if not is_inline and declared.get("text-indent") == LEFT:
-        return True
-    if is_placed or position == b"relative":
-        if any(declared.get(side) == LEFT for side in _PLACES):
-            return True
-        if RIGHT in (declared.get("left"), declared.get("right")):
-            return True
-    return declared.get("letter-spacing") is True
+    clips = is_block and bool(declared.get("overflow-x") or declared.get("overflow-y"))
+    holds = {
+        "any": True,
+        "not inline": not is_inline,
+        "block or page": is_block or box == b"page",
+        "not cell": box != b"cell",
+        "neither cell nor inline": box != b"cell" and not is_inline,
+        "placed": is_placed,
+        "moved": is_placed or position == b"relative",
+        "clipped": clips,
+        "low": clips and declared.get("min-height") is not False,
+        "narrow": clips and declared.get("min-width") is not False,
+    }
+    return any(holds[_AWAY[pair]] for pair in found)
 
 
 class StartTag:
@@ -340,25 +308,23 @@ ROOT = Look()
 @lru_cache(_MAX_KNOWN)
 def look_of(parent: Look, style: Style) -> Look:
     """Return the look of text in an element of a style, which stands in text of a look."""
-    look = Look()
-    look.is_absent = parent.is_absent or style.is_absent
-    look.is_own = parent.is_own or style.is_own
-    look.is_away = parent.is_away or style.is_away
-    if style.closes in (1, -1) or parent.closed:
-        look.closed = max(parent.closed + style.closes, 0.0)
-    look.shown = parent.shown if style.shown is None else style.shown
-    look.link = style.link or parent.link
-    look.color = look.link if style.is_link else style.color or parent.color
-    look.ground = parent.ground
-    if style.ground == css.UNKNOWN:
-        look.ground = css.UNKNOWN
-    elif style.ground is not None:
-        is_opaque = style.ground.alpha == 1
-        look.ground = style.ground if is_opaque else css.laid_over(style.ground, parent.ground)
-    size, is_relative = style.size
+    look, changes = Look(), style.changes
+    look.is_absent = parent.is_absent or changes.is_absent
+    look.is_own = parent.is_own or changes.is_own
+    look.is_away = parent.is_away or changes.is_away
+    if changes.closes in (1, -1) or parent.closed:
+        look.closed = max(parent.closed + changes.closes, 0.0)
+    look.shown = parent.shown if changes.shown is None else changes.shown
+    look.link = changes.link or parent.link
+    look.color = look.link if changes.is_link else changes.color or parent.color
+    ground = changes.ground
+    if ground is not None and ground.alpha < 1:
+        ground = css.laid_over(ground, parent.ground)
+    look.ground = ground or parent.ground
+    size, is_relative = changes.size
     size *= parent.size if is_relative else 1
-    look.size = min(size * style.zoom, _LARGEST)
-    look.opacity = parent.opacity * style.opacity
+    look.size = min(size * changes.zoom, _LARGEST)
+    look.opacity = parent.opacity * changes.opacity
     look.why = look.reason()
     return look
 
@@ -366,82 +332,24 @@ def look_of(parent: Look, style: Style) -> Look:
 _MAX_PAIRS = 1024  # of colours that are compared; with more, all of them may hide text
 
 
-class HidingStyles(NamedTuple):
-    """The styles of a document that could hide text, however its elements are nested.
-
-    Most sizes and colours of a document cannot: they need not be followed.
-    """
-
-    sizes: bool  # whether text may become too small
-    shares: bool  # whether it may do so by sizes that are parts of others
-    texts: frozenset[css.Colour] | None  # colours of text that are near to a ground; None: all
-    grounds: frozenset[css.Colour]
-
-
-ALL_HIDING = HidingStyles(True, True, None, frozenset())
-
-
-def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
-    """Return the styles of a document that could hide text, None if there are none."""
+def could_hide(styles: Iterable[Style]) -> bool:
+    """Return whether elements of these styles could hide text, however they are nested."""
     stated = list(styles)
     if all(style.is_usual for style in stated):
-        return None
-    texts, grounds = {css.BLACK}, {css.WHITE}
-    hides = shrinks = shares = mixes = False
-    for style in stated:
-        shrinks = shrinks or style.shrinks
-        shares = shares or (style.shrinks and style.size[1]) or style.zoom != 1
-        mixes = mixes or style.mixes
-        hides = hides or style.hides
-        texts |= style.text_colours
-        grounds |= style.grounds
-    if mixes or len(texts) * len(grounds) > _MAX_PAIRS:
-        return HidingStyles(shrinks, shares, None, frozenset())
-    near_texts, near_grounds = _near(frozenset(texts), frozenset(grounds))
-    if hides or shrinks or near_texts:
-        return HidingStyles(shrinks, shares, near_texts, near_grounds)
-    return None
+        return False
+    if any(style.hides for style in stated):
+        return True
+    texts = frozenset((css.BLACK,)).union(*[style.text_colours for style in stated])
+    grounds = frozenset((css.WHITE, *[style.ground for style in stated]))
+    return len(texts) * len(grounds) > _MAX_PAIRS or _are_near(texts, grounds)
 
 
 @lru_cache(_MAX_SETS)
-def _near(
-    texts: frozenset[css.Colour], grounds: frozenset[css.Colour]
-) -> tuple[frozenset[css.Colour], frozenset[css.Colour]]:
-    """Return the colours of text that are hard to read on a ground, and these grounds."""
-    faint = {text for text in texts if text.alpha < _MIN_OPACITY}
+def _are_near(texts: frozenset[css.Colour], grounds: frozenset[css.Colour]) -> bool:
+    """Return whether some colour of text is hard to read on some ground."""
     not_light = [ground for ground in grounds if not css.is_light(ground)]
-    pairs = [
-        (text, ground)
+    return any(
+        css.is_near(text, ground)
         for text in texts
         for ground in (not_light if css.is_dark(text) else grounds)
-        if css.is_near(text, ground)
-    ]
-    return frozenset([*faint, *[pair[0] for pair in pairs]]), frozenset([g for _, g in pairs])
-
-
-@lru_cache(_MAX_KNOWN)
-def reduced(style: Style | None, hiding: HidingStyles) -> Style | None:
-    """Return a style without what cannot hide text, None if it has nothing else."""
-    if style is None:
-        return None
-    texts, is_link = hiding.texts, style.is_link
-    colours = style.color, style.ground, style.link
-    if texts is not None:
-        if texts:
-            color, ground, link = colours
-            # A colour that is known to be seen may still cover one that is not.
-            colours = (
-                color if color is None or color in texts else css.UNKNOWN,
-                ground if ground is None or ground in hiding.grounds else css.UNKNOWN,
-                link if link is None or link in texts else css.UNKNOWN,
-            )
-        else:
-            colours, is_link = (None, None, None), False
-    size, zoom = (style.size, style.zoom) if hiding.sizes else ((1.0, True), 1.0)
-    if not (hiding.shares or size[1] or style.shrinks):
-        size = MEDIUM, False
-    display = b"absent" if style.is_own else b"none" if style.is_absent else b""
-    return _interned(
-        *(display, style.is_away, style.shown, *colours, is_link, size, zoom, style.opacity),
-        style.closes,
     )

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from nbspam.mail import css, lengths, sheets, visibility
 from nbspam.mail import html as reader
 from nbspam.mail.html import read_html
-from nbspam.mail.visibility import ALL_HIDING
 from support import examples
 
 
@@ -399,7 +398,7 @@ def test_formatting_left_open_is_not_repeated_in_every_paragraph():
 
 
 def test_only_few_colours_are_compared_with_each_other(monkeypatch):
-    monkeypatch.setattr(visibility, "_near", None)
+    monkeypatch.setattr(visibility, "_are_near", None)
     texts = "".join(
         f"<font color=#ff{255 - i:02x}ff>no </font><b style=background:#00{i:02x}00></b>"
         for i in range(40)
@@ -553,7 +552,7 @@ def test_following_only_what_could_hide_changes_nothing(html):
     html = html.replace("<option>", "")  # ends with the next tag unless elements are followed
     quick = words_of(html)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nbspam.mail.html.hiding_styles", lambda *_: ALL_HIDING)
+        patch.setattr("nbspam.mail.html.could_hide", lambda _: True)
         assert words_of(html) == quick
 
 
