@@ -326,21 +326,20 @@ def _declaration(text: bytes) -> tuple[bool, Declared]:
     return word.strip() == b"important", read(value.strip())
 
 
-# Presentational attributes that are read, and the elements that have them.
-HINTS: dict[bytes, tuple[bytes, ...]] = {
-    b"font": (b"color",),
-    **dict.fromkeys(b"svg g text tspan textpath".split(), (b"fill",)),
-    b"body": (b"bgcolor", b"background", b"text", b"link"),
-    **dict.fromkeys(
-        b"table thead tbody tfoot tr td th marquee".split(), (b"bgcolor", b"background")
-    ),
-}
-_COLOURED = {
-    b"fill": "fill",
-    b"color": "color",
-    b"text": "color",
-    b"bgcolor": "ground",
-    b"link": "link",
+def _fill(value: bytes) -> Colour | None:
+    """Return the colour of text in a drawing."""
+    return read_colour(b"transparent" if value == b"none" else value)
+
+
+_Hints = dict[bytes, tuple[str, Callable[[bytes], Any]]]
+# Presentational attributes of elements, the property that each states, and how it is read.
+_OF_BOXES: _Hints = {b"bgcolor": ("ground", read_legacy_colour), b"background": ("image", bool)}
+_OF_BODY = {b"text": ("color", read_legacy_colour), b"link": ("link", read_legacy_colour)}
+_HINTS: dict[bytes, _Hints] = {
+    b"font": {b"color": ("color", read_legacy_colour)},
+    b"body": {**_OF_BOXES, **_OF_BODY},
+    **{name: {b"fill": ("fill", _fill)} for name in b"svg g text tspan textpath".split()},
+    **dict.fromkeys(b"table thead tbody tfoot tr td th marquee".split(), _OF_BOXES),
 }
 
 
@@ -349,43 +348,27 @@ def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
     found: Declared = {}
     if attributes.get(b"hidden", b"until-found") != b"until-found":
         found["display"] = b"none"
-    for hint in HINTS.get(name, ()):
-        if hint == b"background":
-            if attributes.get(hint):
-                found["image"] = True
-        elif hint in attributes:
-            read = _fill if hint == b"fill" else read_legacy_colour
-            if colour := read(attributes[hint]):
-                found[_COLOURED[hint]] = colour
+    for hint, (key, read) in _HINTS.get(name, {}).items():
+        if stated := read(attributes.get(hint, b"")):
+            found[key] = stated
     return found
 
 
-def _fill(value: bytes) -> Colour | None:
-    """Return the colour of text in a drawing."""
-    return read_colour(b"transparent" if value == b"none" else value)
+def _sides(value: bytes) -> list[bytes | None]:
+    """Return where top, right, bottom and left of a shorthand lead; nothing if it is invalid."""
+    if value in _RESET:
+        return [None] * 4
+    sides = list(map(lengths.far, value.split()))
+    return [] if None in sides else lengths.four_sides(sides)
 
 
 def _margin(value: bytes) -> Declared:
-    """Return the margins above and to the left that the shorthand states."""
-    sides = value.split()
-    if not 1 <= len(sides) <= 4:
-        return {}
-    return {
-        "margin-top": lengths.far(sides[0]),
-        "margin-left": lengths.far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
-    }
+    sides = _sides(value)
+    return {"margin-top": sides[0], "margin-left": sides[3]} if sides else {}
 
 
 def _inset(value: bytes) -> Declared:
-    """Return the places that inset states; one value is that of all sides."""
-    sides = value.split()
-    if not 1 <= len(sides) <= 4:
-        return {}
-    top, right, bottom, left = (sides * 4)[:4] if len(sides) < 3 else [*sides, sides[1]][:4]
-    named = {"top": top, "right": right, "bottom": bottom, "left": left}
-    return {
-        name: found for name, side in named.items() if (found := lengths.far(side)) is not None
-    }
+    return dict(zip(("top", "right", "bottom", "left"), _sides(value), strict=False))
 
 
 def _masks(value: bytes) -> bool:

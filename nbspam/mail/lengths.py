@@ -5,6 +5,9 @@ Numbers are cut to a range in which all arithmetic is finite.
 
 import re
 from math import cos, radians
+from typing import TypeVar
+
+Side = TypeVar("Side")
 
 _LARGEST = 1e6
 VIEW = 1000.0  # assumed width of the window in pixels
@@ -174,14 +177,20 @@ def is_clipped_to_shape(value: bytes) -> bool:
     if place and not (_NUMBERS.search(size) or b"farthest" in size):
         size = place[0]  # a circle as far as the nearest side
     numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(size)]
-    if call[1] == b"inset" and b"%" in size and 1 <= len(numbers) <= 4:
-        for i in range(len(numbers), 4):  # a side that is not stated is like the one opposite
-            numbers.append(numbers[max(i - 2, 0)])
-        return max(numbers[0] + numbers[2], numbers[1] + numbers[3]) >= VIEW
+    if call[1] == b"inset" and b"%" in size and (sides := four_sides(numbers)):
+        return max(sides[0] + sides[2], sides[1] + sides[3]) >= VIEW
     if call[1] in (b"circle", b"ellipse"):
         return bool(numbers) and min(numbers) < READABLE / 2
-    sides = numbers[::2], numbers[1::2]
-    return call[1] == b"polygon" and all(sides) and any(max(s) - min(s) < READABLE for s in sides)
+    axes = numbers[::2], numbers[1::2]
+    return call[1] == b"polygon" and all(axes) and any(max(a) - min(a) < READABLE for a in axes)
+
+
+def four_sides(stated: list[Side]) -> list[Side]:
+    """Return the values for top, right, bottom and left of one to four; else nothing."""
+    sides = stated[:] if len(stated) <= 4 else []
+    for i in range(len(sides), 4 if sides else 0):  # as the side opposite
+        sides.append(sides[max(i - 2, 0)])
+    return sides
 
 
 def is_transformed_away(value: bytes) -> bool:
@@ -222,6 +231,8 @@ def far(value: bytes) -> bytes | None:
 
     Percentages are of a box, which may be narrower than the window.
     """
+    if value == b"auto":
+        return b""
     pixels = read_pixels(value)
     if pixels is None:
         return None
