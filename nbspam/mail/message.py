@@ -7,10 +7,10 @@ raises.  Errors in a message are noted as defects, which are evidence, too.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.charsets import CharsetGuess, to_utf8
+from nbspam.mail.alternatives import links_of, unseen_texts
 from nbspam.mail.headers import (
     HEADS,
     LIMITS,
@@ -21,25 +21,12 @@ from nbspam.mail.headers import (
     header_lines,
     open_message,
 )
-from nbspam.mail.parts import (
-    NOT_SHOWN,
-    SHOWN_BY_SOME,
-    Choice,
-    FoundText,
-    Parts,
-    decode_transfer,
-    granted_shares,
-    sampled,
-    shared,
-    spread_indices,
-)
+from nbspam.mail.parts import NOT_SHOWN, FoundText, Parts, decode_transfer
+from nbspam.mail.sampling import granted_shares, sampled, shared, spread_indices
 
 if TYPE_CHECKING:
     from nbspam.mail.html import Html
 
-# Two patterns that begin with a literal are five times as fast as one that does not.
-_LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
-_BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
 # Uuencoded data must have full lines, of 45 bytes in 60 characters: shorter ones could be words.
 # Such a line is searched first, because single bytes are found quickly and M is rare.
 _FULL_LINE = re.compile(rb"M(?<=\nM)[ -`]{60,61}\n")
@@ -52,18 +39,6 @@ _META_CHARSET = re.compile(
     rb"<meta[^<>]{1,200}?charset=[\"']?(?![\w-]*utf-?7)([\w-]{1,40})", re.IGNORECASE
 )
 _META_REACH = 1024  # bytes in which HTML must declare its charset
-_FRAMED = re.compile(
-    rb"<(?:i?frame|object|embed)\b[^<>]{0,500}?\bcid:([^\s\"'<>]{1,200})", re.IGNORECASE
-)
-# Words that are compared between alternatives: of scripts that have words, and the characters of
-# those that write without blanks.
-_WORD = re.compile(rb"(?:[a-z]|[\xc3-\xdf][\x80-\xbf])++|[\xe0-\xef][\x80-\xbf]{2}")
-# For bytes.translate: lower case, and a space for everything but letters.
-_LETTERS = bytes(range(256)).lower()
-_LETTERS = bytes(c if c > 127 or bytes([c]).isalpha() else ord(" ") for c in _LETTERS)
-_MIN_LETTERS = 3  # of a word that is compared
-# Alternatives may differ by this many words, such as "your mail program cannot show HTML".
-_FEW_WORDS = 10
 # Bytes of a writer's own text that are its beginning; if it has fewer than a few, then what it
 # quotes is all that it says: E-321.
 _BEGINNING, _FEW_BYTES = 2000, 20
@@ -161,7 +136,9 @@ class _MessageReader:
         if sum([len(text) for text in visible]) > self.limits.text:
             self.defects.add("truncated")
             visible = shared(visible, [False] * len(visible), self.limits.text)
-        unseen = self.unseen(visible) if parts.choices else ()
+        unseen = unseen_texts(parts.texts, parts.choices, texts, visible)
+        if unseen:
+            self.defects.add("alternatives-differ")
         fields: list[Field] = []
         urls: list[bytes] = []
         facts: set[str] = set()
@@ -184,7 +161,7 @@ class _MessageReader:
                 fields.append(Field("hidden", text))
             else:
                 fields.append(Field("body", text))
-                urls += _LINK.findall(text) or _BARE_LINK.findall(text)
+                urls += links_of(text)
         fields += parts.fields[done:]
         if parts.documents:
             fields += self.documents(urls)
@@ -230,83 +207,12 @@ class _MessageReader:
         read = READER.read(self.parts.documents, self.limits.documents / 1000)
         urls += read.links
         for text in read.texts:
-            urls += _LINK.findall(text) or _BARE_LINK.findall(text)
+            urls += links_of(text)
         fields = []
         for origin, texts in (("attached", read.texts), ("hidden", read.hidden)):
             texts = shared(texts, [False] * len(texts), self.limits.text)
             fields += [Field(origin, text) for text in texts if text]
         return [*fields, Field("file", " ".join(sorted(read.facts)).encode())]
-
-    def unseen(self, visible: list[bytes]) -> set[int]:
-        """Return the numbers of the texts that are not shown and differ from the shown ones.
-
-        visible: the visible part of each text.
-        """
-        branches: list[dict[int, list[int]]] = [{} for _ in self.parts.choices]
-        for i, text in enumerate(self.parts.texts):
-            for number, branch in text.branches:
-                branches[number].setdefault(branch, []).append(i)
-        left_out: set[int] = set()
-        differing: dict[int, set[bytes]] = {}
-        # Inner choices come first: text that they hide is not shown by outer ones either.
-        for own, choice in reversed(list(zip(branches, self.parts.choices, strict=True))):
-            if len(own) < 2:  # one text is no choice, and pictures have none
-                continue
-            shown = self.shown(own, choice)
-            texts = [i for branch in shown for i in own.get(branch, ())]
-            if not self.can_hide(texts, choice):
-                continue
-            seen = set().union(*(_words(visible[i]) for i in texts if i not in left_out))
-            for branch in own.keys() - shown:
-                left_out.update(own[branch])
-                for i in own[branch]:
-                    differing[i] = _words(visible[i]) - seen
-        # All together, because an attacker can write many alternatives that differ a little.
-        words = set().union(*differing.values())
-        if sum(len(word) >= _MIN_LETTERS for word in words) <= _FEW_WORDS:
-            return set()
-        self.defects.add("alternatives-differ")
-        return {i for i, words in differing.items() if words}
-
-    def can_hide(self, shown: list[int], choice: Choice) -> bool:
-        """Return whether mail programs show these texts and nothing else of the choice.
-
-        Of related parts they show only the root if that is HTML; below plain text, which refers
-        to nothing, they show the others, too.
-        """
-        return choice.root is None or any(self.parts.texts[i].is_html for i in shown)
-
-    def shown(self, branches: dict[int, list[int]], choice: Choice) -> set[int]:
-        """Return the branches that mail programs show: one, and AMP, which some of them show.
-
-        Documents in a frame of the root are shown with it.
-        """
-        if choice.root is not None:
-            from urllib.parse import unquote_to_bytes  # late: few messages need it
-
-            sources = [self.texts[i] for i in branches.get(choice.root, ())]
-            names = chain.from_iterable(map(_FRAMED.findall, sources))
-            framed = {choice.ids.get(unquote_to_bytes(name)) for name in names}
-            return {choice.root, *(branch for branch in framed if branch is not None)}
-        rank = {
-            branch: max(self.parts.texts[i].rank for i in texts)
-            for branch, texts in branches.items()
-        }
-        by_some = {branch for branch in rank if rank[branch] == SHOWN_BY_SOME}
-        others = rank.keys() - by_some
-        return by_some | {max(others, key=lambda branch: (rank[branch], branch), default=0)}
-
-
-def _words(text: bytes) -> set[bytes]:
-    """Return the different words of a text, without its links."""
-    text = _BARE_LINK.sub(b" ", _LINK.sub(b" ", text)).translate(_LETTERS)
-    words = set(text.split())
-    if not text.isascii():
-        # Few different words are beyond ASCII, so only they are searched by a pattern.
-        beyond = [word for word in words if not word.isascii()]
-        words.difference_update(beyond)
-        words.update(_WORD.findall(b" ".join(beyond)))
-    return words
 
 
 # --- the beginning of a writer's own text -----------------------------------------------------

@@ -5,11 +5,8 @@ A part too deep or beyond the limit of parts is read as raw text, not left out.
 
 import re
 from binascii import a2b_qp
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
 from nbspam.charsets import MARKED, CharsetGuess
 from nbspam.mail.headers import (
@@ -37,156 +34,10 @@ from nbspam.mail.headers import (
     with_line_feeds,
     without_pieces,
 )
+from nbspam.mail.sampling import ends, spread_indices
 
 if TYPE_CHECKING:
     from nbspam.mail.attachments import AttachedDocument
-
-# --- how much of a long message is read ------------------------------------------------------
-
-# Most messages are read whole.  Of a longer one every part has a share: its beginning, its end and
-# many small pieces between.  The pieces are spread evenly, so no stretch of text longer than two
-# of their distances is left out, and each stands at a place that a checksum of the text decides.
-# A spammer can compute the places and put a little between them, but not the text
-# of an offer.
-
-_PIECE = 512  # bytes of a piece from the middle of a text
-_REACH = 64  # bytes in which a piece begins or ends at a blank
-_MAX_STYLE = 64 << 10  # bytes of a style sheet
-# Text that takes no room on a screen.  It is dropped before a long text is sampled, because
-# otherwise it would be sampled in place of visible text.  All patterns take linear time.
-_BLANKS = re.compile(rb"\s\s++")
-_NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
-_UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
-_UNSEEN_END = {
-    b"": re.compile(rb"--!?>"),
-    b"script": re.compile(rb"</(?i:script)"),
-    b"style": re.compile(rb"</(?i:style)"),
-}
-_BRACKET = re.compile(rb"[<>]")
-# Ends a tag that a piece of HTML leaves open, and begins none.
-_BETWEEN_HTML = b"<\n"
-
-
-def ends(data: bytes, most: int) -> bytes:
-    """Return at most `most` bytes: three quarters from the beginning, the rest from the end."""
-    head = most - most // 4
-    # From the start of a line, because the end of encoded data must begin with a line of it.
-    tail = max(data.find(b"\n", len(data) - most // 4) + 1, len(data) - most // 4)
-    return data[:head] + data[tail:]
-
-
-def spread_indices(pieces: Sequence[bytes], most: int) -> list[int]:
-    """Return the indices of at most `most` pieces: the first, the last and some of the others.
-
-    The others are those in which evenly spread places of all their bytes lie, so that a large
-    piece is chosen before small ones.
-    """
-    if len(pieces) <= most:
-        return list(range(len(pieces)))
-    last = most // 4
-    first = min(last + 1, most)
-    between = [len(piece) + 1 for piece in pieces[first : len(pieces) - last]]
-    seed = 0
-    for piece in pieces:
-        seed = crc32(piece, seed)
-    bounds = list(accumulate(between))
-    spots = _spots(bounds[-1], most - first - last, seed)
-    middle = {first + bisect_right(bounds, spot) for spot in spots}
-    return [*range(first), *sorted(middle), *range(len(pieces) - last, len(pieces))]
-
-
-def shared(texts: Sequence[bytes], are_html: Sequence[bool], budget: int) -> list[bytes]:
-    """Return texts of at most `budget` bytes in all, by shortening the long ones."""
-    condensed = list(map(_condensed, texts, are_html))
-    shares = granted_shares(list(map(len, condensed)), budget)
-    return list(map(sampled, condensed, shares, are_html))
-
-
-def granted_shares(sizes: Sequence[int], budget: int) -> list[int]:
-    """Return the bytes granted to each text: all to small ones, equal shares to the others."""
-    granted = [0] * len(sizes)
-    by_size = sorted(range(len(sizes)), key=sizes.__getitem__)
-    for rank, i in enumerate(by_size):
-        granted[i] = min(sizes[i], budget // (len(sizes) - rank))
-        budget -= granted[i]
-    return granted
-
-
-def _condensed(text: bytes, is_html: bool) -> bytes:
-    """Return a text without parts that take no room on a screen, such as long runs of blanks."""
-    if is_html:
-        text = _without_unseen(text).replace(b"&nbsp;", b" ")
-    return _BLANKS.sub(b"\n", _NO_WORD.sub(b" ", text))
-
-
-def _without_unseen(html: bytes) -> bytes:
-    """Return HTML without comments and scripts, and with style sheets of a limited size."""
-    kept = []
-    position = 0
-    while match := _UNSEEN.search(html, position):
-        kept.append(html[position : match.start()])
-        name = (match[1] or b"").lower()
-        end = _UNSEEN_END[name].search(html, match.end())
-        if name == b"style":
-            position = end.start() if end else len(html)
-            kept.append(html[match.start() : min(position, match.start() + _MAX_STYLE)])
-        else:
-            position = end.end() if end else len(html)
-            kept.append(b"<" * (name == b"script"))  # of what remains of the end tag
-    kept.append(html[position:])
-    return b"".join(kept)
-
-
-def sampled(text: bytes, most: int, is_html: bool = False) -> bytes:
-    """Return at most about `most` bytes of a text in UTF-8: see the head of the module.
-
-    A quarter is from the beginning, and a quarter from the end.
-    """
-    if len(text) <= most:
-        return text
-    count = most // 2 // _PIECE
-    end = most // 4 if count else most // 2
-    head = most - end - count * _PIECE
-    spots = _spots(len(text) - head - end - _PIECE, count, crc32(text))
-    bounds = [(0, head), *((head + spot, head + spot + _PIECE) for spot in spots)]
-    bounds.append((len(text) - end, len(text)))
-    pieces = [_piece(text, start, stop, is_html) for start, stop in bounds]
-    return (_BETWEEN_HTML if is_html else b"\n").join(pieces)
-
-
-def _spots(size: int, count: int, seed: int) -> Iterator[int]:
-    """Yield one place in each of `count` equal stretches of `size` bytes."""
-    for i in range(count):
-        start, stop = i * size // count, (i + 1) * size // count
-        yield start + crc32(i.to_bytes(4, "big"), seed) % max(stop - start, 1)
-
-
-def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
-    """Return text[start : stop] without the parts of words, characters and tags at its ends."""
-    if start:
-        start = _next_start(text, start, min(start + _REACH, stop))
-        bracket = _BRACKET.search(text, start, stop) if is_html else None
-        if bracket and bracket[0] == b">":
-            start = bracket.end()
-    if stop < len(text):
-        blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
-        stop = blank if blank > start else stop
-        while stop > start and text[stop] & 0xC0 == 0x80:  # within a character
-            stop -= 1
-    return text[start:stop]
-
-
-def _next_start(text: bytes, start: int, stop: int) -> int:
-    """Return where the next word begins, or the next character if no word does."""
-    blanks = (text.find(b" ", start, stop), text.find(b"\n", start, stop))
-    if max(blanks) >= 0:
-        return min(blank for blank in blanks if blank >= 0) + 1
-    while start < stop and text[start] & 0xC0 == 0x80:
-        start += 1
-    return start
-
-
-# --- parts -----------------------------------------------------------------------------------
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
 _AMP, _RTF = b"text/x-amp-html", b"text/rtf"
@@ -248,8 +99,36 @@ class _UnreadPart(NamedTuple):
     is_raw: bool = False  # to be read as text, because it is beyond a limit
     branches: tuple[tuple[int, int], ...] = ()
 
+    def inside(self, data: bytes) -> "_UnreadPart":
+        """Return a part inside this one."""
+        return _UnreadPart(data, self.depth + 1, branches=self.branches)
+
 
 _WHOLE = _UnreadPart(b"", 0)  # stands for the message itself, which is read from its beginning
+
+
+class _Body(NamedTuple):
+    """The body of a part, and what headers say of it."""
+
+    data: bytes  # in its transfer encoding
+    encoding: bytes
+    kind: bytes  # the media type
+    parameters: Mapping[str, bytes]  # of the media type
+    filename: bytes  # empty if there is none
+    part: _UnreadPart
+
+    @property
+    def charset(self) -> str:
+        """The stated charset, or an empty string."""
+        return _charset(self.parameters)
+
+    def decoded(self) -> bytes:
+        """Return the data without their transfer encoding."""
+        return decode_transfer(self.data, self.encoding)
+
+    def start(self) -> bytes:
+        """Return the beginning of the decoded data, which tells text from binary data."""
+        return decode_transfer(self.data[:_SNIFFED], self.encoding)
 
 
 class Choice(NamedTuple):
@@ -374,13 +253,13 @@ class Parts:
                     break
 
     def read_body(
-        self, body: bytes, content: _Content, encoding: bytes, part: _UnreadPart
+        self, data: bytes, content: _Content, encoding: bytes, part: _UnreadPart
     ) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
         kind, parameters = content_value(value)
         disposition, more = content_value(content.get(b"content-disposition", b""))
-        filename = more.get("filename") or parameters.get("name")
+        filename = more.get("filename") or parameters.get("name") or b""
         if filename:
             origin, head = self.fields[-1]
             for raw in filter(None, map(content.get, ON_CONTENT)):
@@ -389,65 +268,66 @@ class Parts:
             if not is_plain(filename):
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
+        body = _Body(data, encoding, kind, parameters, filename, part)
         if kind.startswith(b"multipart/"):
-            self.read_multipart(body, parameters, kind, part, encoding)
+            self.read_multipart(body)
             return
         is_text = kind != _RTF and (kind.startswith((b"text/", b"message/")) or b"/" not in kind)
         is_shown = not disposition.startswith(b"attachment")
         if not is_text or filename or not is_shown:
-            self.look_at_file(kind, filename or b"", body, encoding)
+            self.look_at_file(body)
         if not is_text:
             is_alternative = part.branches and self.choices[part.branches[-1][0]].root is None
             if is_alternative and is_shown and kind.startswith(b"image/"):
                 # A picture that is shown instead of texts: it has no words.
                 self.add_text(b"", False, rank=_SHOWN_FIRST, branches=part.branches)
-            if inner := self.unwrapped(kind, filename or b"", body, encoding):
-                deeper = part.depth + 1
-                self.push([_UnreadPart(each, deeper, branches=part.branches) for each in inner])
+            if inner := self.unwrapped(body):
+                self.push([part.inside(each) for each in inner])
                 return
-            kind = _type_of_file(kind, filename or b"", body, encoding)
+            kind = _type_of_file(body)
         if kind in _MESSAGES:
-            nested = _UnreadPart(decode_transfer(body, encoding), part.depth + 1, is_nested=True)
-            self.push([nested._replace(branches=part.branches)])
+            self.push([part.inside(body.decoded())._replace(is_nested=True)])
         elif kind in _CARDS:
-            self.read_card(decode_transfer(body, encoding), _charset(parameters), kind, part)
+            self.read_card(body, is_invitation=kind == b"text/calendar")
         elif kind:
             is_html = kind in _HTML_TYPES or (
-                ON_CONTENT.isdisjoint(content) and looks_like_html(body)
+                ON_CONTENT.isdisjoint(content) and looks_like_html(data)
             )
             rank = NOT_SHOWN
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
                 rank = SHOWN_BY_SOME if kind == _AMP else rank
-            self.add_text(body, is_html, encoding, _charset(parameters), rank, part.branches)
+            self.add_text(data, is_html, encoding, body.charset, rank, part.branches)
 
-    def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
+    def unwrapped(self, body: _Body) -> list[bytes]:
         """Return the MIME parts inside signed mail, RTF or winmail.dat; none of any other file."""
         from nbspam.mail import wrappings  # late, as all that few messages need
 
-        if kind in wrappings.SIGNED or filename.lower().endswith(b".p7m"):
-            content = wrappings.cms_content(decode_transfer(body, encoding))
+        if body.kind in wrappings.SIGNED or body.filename.lower().endswith(b".p7m"):
+            content = wrappings.cms_content(body.decoded())
             return [with_line_feeds(content)] if content else []
-        start = decode_transfer(body[:_SNIFFED], encoding)
-        is_rtf = kind == _RTF and start.startswith(b"{\\rtf")
+        start = body.start()
+        is_rtf = body.kind == _RTF and start.startswith(b"{\\rtf")
         if is_rtf or start.startswith(wrappings.TNEF):
             if self.readings:
                 self.readings -= 1
-                data = decode_transfer(body, encoding)
+                data = body.decoded()
                 return [b"\n" + wrappings.rtf_text(data)] if is_rtf else wrappings.tnef_parts(data)
             self.defects.add("too-many-parts")
         return []
 
-    def look_at_file(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> None:
+    def look_at_file(self, body: _Body) -> None:
         """Add facts about an attached file; a document is to be read later."""
         from nbspam.mail import attachments
 
-        if kind.startswith(b"message/") or attachments.is_signature(kind, len(body)):
+        length = len(body.data)
+        if body.kind.startswith(b"message/") or attachments.is_signature(body.kind, length):
             return
         most = attachments.MAX_FILE
-        data = decode_transfer(body[: 2 * most], encoding)
-        size = len(data) * len(body) // max(min(len(body), 2 * most), 1)  # the rest shrinks alike
-        file = attachments.look_at_file(kind, decode_value(filename), data[:most], size)
+        data = decode_transfer(body.data[: 2 * most], body.encoding)
+        size = len(data) * length // max(min(length, 2 * most), 1)  # the rest shrinks alike
+        name = decode_value(body.filename)
+        file = attachments.look_at_file(body.kind, name, data[:most], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
         if not self.limits.documents:
             return
@@ -458,17 +338,18 @@ class Parts:
         if file.kind in attachments.DOCUMENTS and (size <= most or file.kind == "rtf"):
             self.documents.append(attachments.AttachedDocument(file.kind, data[:most]))
 
-    def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:
+    def read_card(self, body: _Body, is_invitation: bool) -> None:
         """Read an invitation, which mail programs show above the alternatives, or a card."""
         from nbspam.mail.wrappings import card_texts
 
-        branches = () if kind == b"text/calendar" else part.branches
+        branches = () if is_invitation else body.part.branches
+        data = body.decoded()
         if len(data) > self.limits.source:
             data = ends(data, self.limits.source)
         text, html = card_texts(data)
-        self.add_text(text, False, charset=charset, branches=branches)
+        self.add_text(text, False, charset=body.charset, branches=branches)
         if html:
-            self.add_text(html, True, charset=charset, branches=branches)
+            self.add_text(html, True, charset=body.charset, branches=branches)
 
     def add_text(
         self,
@@ -483,48 +364,45 @@ class Parts:
         field = len(self.fields)
         self.texts.append(FoundText(data, encoding, charset, is_html, field, rank, branches))
 
-    def read_multipart(
-        self,
-        body: bytes,
-        parameters: Mapping[str, bytes],
-        kind: bytes,
-        part: _UnreadPart,
-        encoding: bytes,
-    ) -> None:
+    def read_multipart(self, body: _Body) -> None:
         """Push the parts of a multipart body; without a boundary read it as text.
 
         It gets at most half of the parts that may still be read, so that no multipart takes all;
         the others are read together, as raw text.
         """
+        part = body.part
         bodies: list[bytes] = []
         goes_on = False
-        if boundary := parameters.get("boundary"):
-            bodies, goes_on = _bodies(body, boundary)
-            if not bodies and encoding not in _PLAIN:  # against the standard, and decoded by some
-                decoded = with_line_feeds(decode_transfer(body, encoding))
-                bodies, goes_on = _bodies(decoded, boundary)
+        if boundary := body.parameters.get("boundary"):
+            bodies, goes_on = _bodies(body.data, boundary)
+            if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
+                bodies, goes_on = _bodies(with_line_feeds(body.decoded()), boundary)
         if goes_on:
             self.defects.add("parts-after-end")
         if not bodies:
             self.defects.add("no-boundary")
-            self.add_text(body, False, branches=part.branches)
+            self.add_text(body.data, False, branches=part.branches)
             return
-        default = b"message/rfc822" if kind == b"multipart/digest" else b"text/plain"
+        default = b"message/rfc822" if body.kind == b"multipart/digest" else b"text/plain"
         taken = spread_indices(bodies, self.room // 2)
         self.room -= len(taken)
-        parts = [_UnreadPart(bodies[i], part.depth + 1, default) for i in taken]
+        parts = [part.inside(bodies[i])._replace(default_type=default) for i in taken]
         if len(taken) < len(bodies):
             self.defects.add("too-many-parts")
             rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
-            parts.append(_UnreadPart(rest, part.depth + 1, is_raw=True))
-        branches = [part.branches] * len(parts)
-        if len(parts) > 1 and kind in (b"multipart/alternative", b"multipart/related"):
-            is_related = kind == b"multipart/related"
+            parts.append(part.inside(rest)._replace(is_raw=True))
+        if len(parts) > 1 and body.kind in (b"multipart/alternative", b"multipart/related"):
+            is_related = body.kind == b"multipart/related"
             ids = _ids(parts) if is_related else {}
-            root = ids.get(parameters.get("start", b"").strip(b"<> "), 0) if is_related else None
-            branches = [(*part.branches, (len(self.choices), i)) for i in range(len(parts))]
+            root = (
+                ids.get(body.parameters.get("start", b"").strip(b"<> "), 0) if is_related else None
+            )
+            parts = [
+                each._replace(branches=(*part.branches, (len(self.choices), i)))
+                for i, each in enumerate(parts)
+            ]
             self.choices.append(Choice(root, ids))
-        self.push([each._replace(branches=own) for each, own in zip(parts, branches, strict=True)])
+        self.push(parts)
 
     def push(self, parts: list[_UnreadPart]) -> None:
         """Put parts on the stack, the first part on top; parts too deep as raw text."""
@@ -544,17 +422,17 @@ def _ids(parts: Sequence[_UnreadPart]) -> dict[bytes, int]:
     return found
 
 
-def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> bytes:
+def _type_of_file(body: _Body) -> bytes:
     """Return the type that an attachment is read as; nothing if it is not text.
 
-    kind: as declared; it is not a type of text.
+    Its declared type is not one of text.
     """
-    if kind in _HTML_TYPES:
-        return kind
-    named = _NAMED.get(filename.rpartition(b".")[2].strip().lower())
-    if named is None and kind.startswith(_MEDIA):
+    if body.kind in _HTML_TYPES:
+        return body.kind
+    named = _NAMED.get(body.filename.rpartition(b".")[2].strip().lower())
+    if named is None and body.kind.startswith(_MEDIA):
         return b""
-    sample = decode_transfer(body[:_SNIFFED], encoding)
+    sample = body.start()
     if named and sample.startswith(MARKED):  # UTF-16
         return named
     if not sample.strip() or _BINARY.search(sample):
