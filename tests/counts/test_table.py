@@ -28,7 +28,6 @@ from nbspam.counts.table import (
     shifted,
     without_empty,
 )
-from nbspam.errors import UsageError
 from nbspam.settings import (
     COUNTS,
     LOG_LENGTH,
@@ -37,9 +36,7 @@ from nbspam.settings import (
     UNIT_LENGTH,
     WEIGHTINGS,
     Bounds,
-    SettingsChoices,
     TokenSettings,
-    settings_for,
 )
 from nbspam.tokens.sparse import RIDER_BITS, Documents, Vocabulary
 from nbspam.tokens.tokenizer import tokenize
@@ -337,10 +334,3 @@ def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
     assert len(classifier.table.vocabulary) == 40
     assert classifier.table.loss.of_others > 0
     assert classifier.table.loss.n_exact == 40  # they were there all the time
-
-
-def test_models_that_need_all_messages_at_once_refuse_bounds():
-    settings, given = settings_for(iter(items(range(10))), SettingsChoices(model="tan"))
-
-    with pytest.raises(UsageError, match="--vocabulary: not for --model tan; leave them out"):
-        learn_items(given, settings, bounds=Bounds(max_tokens=10))

@@ -49,6 +49,14 @@ def misfiled(items, count, seed=1):
     return moved, wrong
 
 
+def as_mail(texts):
+    """Return texts as mail, of which each has an id of its own."""
+    return [
+        item._replace(data=b"Message-ID: <%d@x>\n\n" % n + item.data, is_text=False)
+        for n, item in enumerate(texts)
+    ]
+
+
 SETTINGS = {2: PRESETS["text"], 3: MANY["text"]}
 
 
@@ -88,10 +96,7 @@ def test_what_a_person_has_told_is_believed_and_not_listed():
 
 def test_a_message_filed_twice_is_judged_without_either_copy():
     # The copy in the wrong class comes last, so training would believe it.
-    mail = [
-        Item(item.name, item.label, b"Message-ID: <%d@x>\n\n" % n + item.data)
-        for n, item in enumerate(corpus(60, ["sea", "sky"]))
-    ]
+    mail = as_mail(corpus(60, ["sea", "sky"]))
     again = [mail[n]._replace(name=f"again-{n}", label="sky") for n in range(4)]
 
     found = find_doubts([*mail, *again], PRESETS["mail"], {}).found
@@ -119,10 +124,7 @@ def test_a_class_is_learned_from_its_messages_and_not_from_copies_filed_elsewher
 
 
 def test_a_class_of_copies_only_that_are_all_contradicted_keeps_its_messages():
-    mail = [
-        item._replace(data=b"Message-ID: <%d@x>\n\n" % n + item.data, is_text=False)
-        for n, item in enumerate(corpus(20, ["sea", "sky"]))
-    ]
+    mail = as_mail(corpus(20, ["sea", "sky"]))
     again = [item._replace(name=f"again {item.name}", label="soil") for item in mail[:8]]
 
     found = find_doubts([*mail, *again], MANY["mail"], {}).found
@@ -130,15 +132,10 @@ def test_a_class_of_copies_only_that_are_all_contradicted_keeps_its_messages():
 
 
 def test_a_fold_that_loses_a_class_to_copies_elsewhere_is_wrong_usage(nbspam, tmp_path):
-    mail = [
-        item._replace(data=b"Message-ID: <%d@x>\n\n" % n + item.data, is_text=False)
-        for n, item in enumerate(corpus(6, ["sea", "sky", "soil"]))
-    ]
+    mail = as_mail(corpus(6, ["sea", "sky", "soil"]))
     again = [item._replace(name=f"again {item.name}", label="sky") for item in mail[:6]]
-    for item in [*mail, *again]:
-        path = tmp_path / "mails" / item.label / f"{item.name}.eml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(item.data)
+    files = {f"{item.label}/{item.name}.eml": item.data for item in [*mail, *again]}
+    write_files(tmp_path / "mails", files)
     found = nbspam("eval", "--cv", "3", tmp_path / "mails")
     assert complains(found, 2, "sea: its messages are filed in other classes, too")
 
