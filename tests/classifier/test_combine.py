@@ -280,19 +280,6 @@ def test_log_odds_worked_by_hand(group, alpha, weak):
     assert found == pytest.approx([strong, 0, 0 if weak > middle else middle, 0])
 
 
-@pytest.mark.parametrize("label", [0, 1])
-def test_leaving_a_document_out_is_counting_without_it(label):
-    # Tokens of either class alone, of mostly one, and of that document alone.
-    count, n = np.array([[1, 19], [9, 1], [1, 1]]), np.array([10, 20])
-    own, groups = np.eye(2, dtype=int)[label], np.zeros(3, np.uint8)
-    without = combine.log_odds(count - own, n - own, groups)
-
-    assert (np.abs(without[:2]) > combine.BAND[0]).all()
-    assert (combine.log_odds(count, n, groups, left_out=label) == without).all()
-    assert (without != combine.log_odds(count, n, groups)).all()
-    assert count.tolist() == [[1, 19], [9, 1], [1, 1]]
-
-
 ODDS_AND_ZEROS = st.lists(
     st.one_of(st.just(0.0), st.floats(2, 12), st.floats(-12, -2), st.integers(-5, 5)), max_size=60
 )

@@ -19,7 +19,7 @@ from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save_keeping
 from nbspam.store.upkeep import BAD, findings
 from stress import kills
-from support import SPAM, write_mails
+from support import SPAM, in_child, write_mails
 
 pytest.importorskip("resource", reason="hangs are broken off by what Unix has")
 
@@ -112,22 +112,20 @@ def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(tmp_path):
 
 def work_until(n, work):
     """Do some work in a process that dies before its call number n; return its status."""
-    process = os.fork()
-    if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    left = iter(range(n))
-    for name in ("open", "replace", "unlink", "fchmod", "fsync", "ftruncate"):
 
-        def call(real, *arguments, **options):
-            if next(left, None) is None:
-                os._exit(9)
-            return real(*arguments, **options)
+    def dying():
+        left = iter(range(n))
+        for name in ("open", "replace", "unlink", "fchmod", "fsync", "ftruncate"):
 
-        setattr(os, name, partial(call, getattr(os, name)))
-    try:
+            def call(real, *arguments, **options):
+                if next(left, None) is None:
+                    os._exit(9)
+                return real(*arguments, **options)
+
+            setattr(os, name, partial(call, getattr(os, name)))
         work()
-    finally:
-        os._exit(0)
+
+    return in_child(dying)
 
 
 @pytest.mark.slow
