@@ -9,7 +9,6 @@ import pytest
 
 import nbspam as library
 from nbspam.models import COLUMN_MODELS, estimator_class
-from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import load_classifier
 from support import LIHANG, MELONS, ROOT, columns, complains, json_lines
 from support import steps_of as factors
@@ -260,25 +259,6 @@ def test_a_table_without_the_columns_of_the_model_is_refused(table, model):
 
     assert complains(table("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")
     assert complains(table("eval", LIHANG, "--target", "Y", "--cv", "7"), 2, "has 6 documents")
-
-
-def test_a_tables_model_that_does_not_fit_together_is_refused(table, model):
-
-    table("train", LIHANG, "--target", "Y")
-    state = load_state(str(model))
-    for key, value in (
-        ("classes", ["1"]),
-        ("counts", np.zeros((2, 2))),
-        ("model", "none"),
-        ("learnt", {}),
-        ("parameters", {"colour": "red"}),
-        ("learnt", {**state["learnt"], "levels_": np.array([2**40, 3])}),
-        ("learnt", {**state["learnt"], "levels_": np.array([-3, 9])}),
-    ):
-        save_state(str(model), {**state, key: value})
-        assert complains(table("classify", stdin=b"2,S\n"), 1, "its contents do not fit")
-    save_state(str(model), {**state, "kind": "oracle"})
-    assert complains(table("classify", stdin=b"2,S\n"), 1, "kind 'oracle'")
 
 
 # ---- tables of counts: Bernoulli, multinomial and complement naive Bayes by name ----
