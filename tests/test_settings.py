@@ -112,7 +112,9 @@ def test_without_choices_a_corpus_gets_its_preset(is_text, many):
     presets = MANY if many else PRESETS
 
     assert chosen(is_text, many) == presets["text" if is_text else "mail"]
+    assert chosen(is_text, many).weighting == ("log-length" if many else "presence")
     assert chosen(is_text, many, preset="tutorial") == PRESETS["tutorial"]
+    assert chosen(is_text, many, model="complement").weighting == "counts"
 
 
 @pytest.mark.parametrize(

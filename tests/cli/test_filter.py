@@ -84,19 +84,12 @@ def test_a_large_message_is_never_held_whole():
     assert sink.getvalue() == b"X-Nbspam: ham\n" + source.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (BrokenPipeError, "nobody reads standard output"),
-        (MemoryError, "only part of the message was written"),
-    ],
-)
-def test_a_message_that_cannot_be_written_is_an_error(error, words):
+def test_a_message_that_is_written_in_part_is_an_error():
     class Failing(io.BytesIO):
         def writelines(self, lines):
-            raise error
+            raise MemoryError
 
-    with pytest.raises(NbspamError, match=words):
+    with pytest.raises(NbspamError, match="only part of the message was written"):
         copy_message(io.BytesIO(b"A: b\n\n"), Failing(), lambda data, whole: [data])
 
 

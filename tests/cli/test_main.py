@@ -163,26 +163,6 @@ def test_a_table_of_texts_makes_a_model_of_text(nbspam, tmp_path, model):
     assert nbspam("predict", table)[1].split() == ["ham", "spam"] * 3
 
 
-def labelled(path, *labels):
-    path.write_text("".join(f"{label}\tsome text of {label}\n" for label in labels))
-    return path
-
-
-def test_the_number_of_classes_decides_the_weighting(nbspam, model, tmp_path):
-    def settings(labels, *options):
-        assert nbspam("train", labelled(tmp_path / "t.tsv", *labels), *options)[0] == 0
-        return nbspam.json("info")["settings"]
-
-    assert settings("ab" * 9)["weighting"] == "presence"
-    assert settings("abc" * 9)["weighting"] == "log-length"
-    # Names of a mail filter decide at once.
-    assert settings(["spam", "a", "b"])["weighting"] == "presence"
-    facts = settings("abcabc", "--model", "complement", "--characters")
-    assert (facts["combine"], facts["weighting"]) == (False, "counts")
-    assert facts["model"] == "complement"
-    assert facts["tokens"]["characters"]
-
-
 def test_an_interrupt_while_the_program_is_imported_ends_it_quietly():
     script = """
 import sys
