@@ -392,12 +392,12 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
     ]
 
 
-@pytest.mark.slow
 def five_lines(served):
     lines = served.errors.read_text().splitlines()
     return lines[4:] and lines
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path):
     options = ("--allow-tell", "--jobs", "2", "--log", "json")
     with serving(tmp_path / "new.nbspam", tmp_path, *options) as served:
