@@ -176,6 +176,10 @@ def test_commands_in_place_of_other_filters_run(terminal, tmp_path):
 
 
 def test_documents_name_what_exists():
+    index = (ROOT / "docs" / "howto" / "README.md").read_text()
+    for path in (ROOT / "docs" / "howto").glob("[a-z]*.md"):
+        assert f"]({path.name})" in index, path
+
     for path in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
             assert (path.parent / target).exists(), (path, target)
