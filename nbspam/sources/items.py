@@ -26,13 +26,14 @@ The first rule that fits decides the format of a path (unless a format is given)
     folder of files spam…, ham…          the file names tell the class, as in Ling-Spam
     any other folder                     tree: its files, then its sub-folders
 
-A path is one of this machine, or a URL, also of a folder or message in an account (`imaps://`).
-A file whose name has a further ending .gz, .bz2, .xz or .zst is decompressed.  In a tree, to open
-few files, the name alone decides (mbox, archive or parquet; else a message), except that a file
-whose name has no digit and no dot ("Inbox") is opened to recognise it, and that in a folder of at
-most 300 files, each may be an mbox ("2024").  Names are in natural order.  Hidden files, indexes
-of mail programs, and messages that are marked as deleted (Maildir, mbox) are skipped; a folder is
-read once, whatever links lead to it.
+A path is one of this machine, or a URL, also of a folder or message in an account (`imaps://`). A
+file whose name has a further ending .gz, .bz2, .xz or .zst is decompressed, and so is a message
+that a mail server keeps compressed.  In a tree, to open few files, the name alone decides (mbox,
+archive or parquet; else a message), except that a file whose name has no digit and no dot
+("Inbox") is opened to recognise it, and that in a folder of at most 300 files, each may be an mbox
+("2024").  Names are in natural order.  Hidden files, indexes of mail programs, and messages that
+are marked as deleted (Maildir, mbox) are skipped; a folder is read once, whatever links lead to
+it.
 """
 
 import marshal
@@ -41,11 +42,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from io import BytesIO
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.disk import spooling
-from nbspam.errors import EmptyError, InputError, UsageError
+from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
 from nbspam.sources import files
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ ARCHIVES = ("tar", "zip")
 _LOOKED_AT = (None, "unsure", "mail")  # kinds of files whose contents tell the format
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS)
 
+# Beginnings of compressed data, and the endings of such files' names.
+_COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 # Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
 _MBOX_CHUNK = 1 << 18
@@ -86,7 +90,17 @@ class Item(NamedTuple):
                 with files.open_file(self.name) as stream:
                     return files.read_raw_message(stream)
             data = files.read_uncompressed(self.name, files.MAX_MESSAGE)
+            if data.startswith(tuple(_COMPRESSED)):
+                return _decompressed(data)
             return files.message_of_emlx(data) if self.name.endswith(".emlx") else data
+
+
+def _decompressed(data: bytes) -> bytes:
+    """Return a message that a mail server keeps compressed; damaged data as they are."""
+    name = next(end for start, end in _COMPRESSED.items() if data.startswith(start))
+    with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
+        return files.read_raw_message(stream)
+    return data
 
 
 Chunk = list[Item]  # that one process works on at a time

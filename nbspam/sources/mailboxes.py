@@ -46,7 +46,7 @@ _HAM_FILE = re.compile(r"(?:ham|legit|nonspam)", re.IGNORECASE)
 _NO_MAIL = re.compile(
     r"\..*|.*[~#]|.*\.(?:msf|plist|metadata\.json)|(?:msgFilterRules|popstate)\.dat|filterlog\.html"
     r"|table_of_contents|cyrus\.(?:annotations|cache|expunge|header|index|squat)"
-    r"|dovecot(?:\.index.*|-(?:keywords|uid.*))|courierimap.*|.*[:;!]2,[A-Za-z]*T[A-Za-z]*"
+    r"|dovecot(?:\.(?:[a-z]+\.)?(?:index|log).*|-(?:keywords|uid.*))|courierimap.*|.*[:;!]2,[A-Za-z]*T[A-Za-z]*"
 )
 # A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
 # and Pine; and the one in which Pine and IMAP servers keep data of the folder.

@@ -255,6 +255,16 @@ def test_damaged_compressed_files_are_an_input_error(name, content, tmp_path):
             data(path, format=format)
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_message_that_a_server_keeps_compressed_is_decompressed(compress, tmp_path):
+    packed = compress(HAM)
+    damaged = [packed[:-9], packed[:20] + b"x" * 99, compress(bytes(20_000_000))]
+    for n, kept in enumerate((packed, *damaged)):
+        write(tmp_path / "cur" / f"{n}:2,S", kept)
+    (tmp_path / "new").mkdir()
+    assert data(tmp_path) == [HAM, *damaged]
+
+
 @pytest.mark.parametrize("size", [b"%d", b"%d        "])
 def test_a_file_of_apple_mail_is_its_message(size, tmp_path):
     message = b"Subject: x\n\nbody\n"

@@ -189,8 +189,9 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
     "equal numbers written differently": ("1.a 01.a 001.a", "001.a 01.a 1.a"),
     "no hidden files and backups": ("1.eml .hidden .git/1 1.eml~ #1.eml#", "1.eml"),
     "no files that mail programs keep beside mail": (
-        "1. a.msf a.plist table_of_contents cyrus.index dovecot.index.log dovecot-uidlist"
-        " courierimapuiddb b.metadata.json c/2:2,RS c/3:2,RST c/4!2,T c/5:2,St",
+        "1. a.msf a.plist table_of_contents cyrus.index dovecot.index dovecot.list.index.log"
+        " dovecot.mailbox.log dovecot-uidlist courierimapuiddb b.metadata.json"
+        " c/2:2,RS c/3:2,RST c/4!2,T c/5:2,St",
         "1. c/2:2,RS c/5:2,St",
     ),
     "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=Ham Ham/b/1=Ham X/1=X"),
