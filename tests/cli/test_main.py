@@ -154,15 +154,6 @@ def test_control_characters_in_names_never_reach_the_terminal(nbspam, folder, mo
     assert "\x1b" not in nbspam("words")[1] + nbspam("info")[1] + nbspam("eval", folder)[1]
 
 
-def test_a_table_of_texts_makes_a_model_of_text(nbspam, tmp_path, model):
-    table = tmp_path / "t.csv"
-    table.write_text("label,text\n" + "ham,see you at lunch\nspam,win money now\n" * 3)
-    out = nbspam.out("train", table)
-    assert "3 ham, 3 spam" in out
-    assert nbspam.json("info")["settings"]["reading"] == "text"
-    assert nbspam("predict", table)[1].split() == ["ham", "spam"] * 3
-
-
 def test_an_interrupt_while_the_program_is_imported_ends_it_quietly():
     script = """
 import sys

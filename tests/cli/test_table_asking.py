@@ -124,18 +124,12 @@ def test_a_trees_root_is_a_column_or_all_of_them(table, model, tmp_path, drawn):
 
 
 def test_the_parent_and_what_chose_it_are_shown(table, model, tmp_path, drawn):
-    how = ("--target", "y", "--model", "spode")
-    table("train", tmp_path / "t.csv", *how)
-    structure = exported(table)["structure"]
+    structure = trained(table, tmp_path / "t.csv", "spode")["structure"]
     assert [row["column"] for row in structure["candidates"]] == ["a", "b", "c"]
-    best = min(structure["candidates"], key=lambda row: (row["errors"], row["log_loss"]))
-    assert structure["parent"] == best["column"]
-    out = table("info")[1]
-    assert f"parent      {best['column']}, chosen by leave-one-out cross-validation\n" in out
-    shown = [str(best["column"]), str(best["errors"]), f"{best['log_loss']:.4f}"]
-    assert shown in [line.split() for line in out.splitlines()]
-    table("train", tmp_path / "t.csv", *how, "--parent", "b")
-    assert exported(table)["structure"] == {"parent": "b", "candidates": []}
+    shown = f"parent      {structure['parent']}, chosen by leave-one-out cross-validation\n"
+    assert shown in table("info")[1]
+    structure = trained(table, tmp_path / "t.csv", "spode", "--parent", "b")["structure"]
+    assert structure == {"parent": "b", "candidates": []}
     assert "parent      b\n" in table("info")[1]
 
 
