@@ -109,7 +109,6 @@ ORIGINS = (
     *("header", "people", "auth"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )
-_MAX_KNOWN = 4096  # header names that a table caches
 
 
 class Field(NamedTuple):
@@ -119,42 +118,26 @@ class Field(NamedTuple):
     text: bytes  # UTF-8, not normalised
 
 
-class Origins(NamedTuple):
-    """The origins of a header's name and of its value; None for one that is ignored."""
-
-    name: str | None
-    value: str | None
-
-
-class HeadTable(dict[bytes, Origins]):
-    """A cache of the origins of headers in one kind of head, by name as it is written.
-
-    values: the origins of values, by lower-case name; others are ignored.  names: the origin of
-    all names, None to ignore them.
-    """
-
-    def __init__(self, values: dict[bytes, str], names: str | None) -> None:
-        super().__init__()
-        self._values, self._names = values, names
-
-    def __missing__(self, raw: bytes) -> Origins:
-        name = raw.rstrip(b" \t").lower()
-        if name in _ADDED_LATER or name.startswith(_ADDED_BEGINNINGS):
-            found = Origins(None, None)
-        else:
-            found = Origins(self._names, self._values.get(name))
-        if len(self) < _MAX_KNOWN and len(raw) <= _MAX_VALUE:
-            self[raw] = found
-        return found
-
-
 HEAD, PART_HEAD, NESTED_HEAD = "head", "part-head", "nested-head"
-# Only in the head of a message are the names of headers evidence, too.
-HEADS = {
-    HEAD: HeadTable(_OF_MESSAGE, "header"),
-    PART_HEAD: HeadTable(_OF_PART, None),
-    NESTED_HEAD: HeadTable(_OF_NESTED, None),
+# Kinds of heads: the origins of values, by lower-case name, and the origin of all names.  Only in
+# the head of a message are the names of headers evidence, too.
+HEADS: dict[str, tuple[dict[bytes, str], str | None]] = {
+    HEAD: (_OF_MESSAGE, "header"),
+    PART_HEAD: (_OF_PART, None),
+    NESTED_HEAD: (_OF_NESTED, None),
 }
+
+
+def origins_of(kind: str, raw: bytes) -> tuple[str | None, str | None]:
+    """Return the origins of a header's name and of its value; None for one that is ignored.
+
+    kind: of the head, a key of HEADS.  raw: the name as it is written.
+    """
+    name = raw.rstrip(b" \t").lower()
+    if name in _ADDED_LATER or name.startswith(_ADDED_BEGINNINGS):
+        return None, None
+    of_values, of_names = HEADS[kind]
+    return of_names, of_values.get(name)
 
 
 # --- heads and bodies ------------------------------------------------------------------------

@@ -485,8 +485,8 @@ def _looks(
     """
     starts = {tag.start for tag in different if tag.start}
     path = sheet.path() if sheet else []
-    style_of = sheet.style if sheet else StartTag.style
-    styles = {start: style for start in starts if (style := style_of(start))}
+    found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
+    styles = {start: style for start, style in found if style}
     # An image, as newsletters count their readers with, has no text that it could hide.
     around = [style for start, style in styles.items() if start.name not in VOID]
     if sheet and path:

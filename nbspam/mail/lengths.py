@@ -157,11 +157,16 @@ _BEHIND_SIZE = re.compile(rb"\b(?:at|round)\b")
 _CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
 
 
+def _pixels_of(text: bytes) -> list[float]:
+    """Return all lengths in a text in pixels."""
+    return [read_pixels(each) or 0.0 for each in _NUMBERS.findall(text)]
+
+
 def is_clipped(value: bytes) -> bool:
     """Return whether rect(top, right, bottom, left) is too small to read in."""
     if not value.startswith(b"rect("):
         return False
-    edges = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(value)]
+    edges = _pixels_of(value)
     if len(edges) != 4:
         return False
     top, right, bottom, left = edges
@@ -176,7 +181,7 @@ def is_clipped_to_shape(value: bytes) -> bool:
     size, *place = _BEHIND_SIZE.split(call[2], maxsplit=1)
     if place and not (_NUMBERS.search(size) or b"farthest" in size):
         size = place[0]  # a circle as far as the nearest side
-    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(size)]
+    numbers = _pixels_of(size)
     if call[1] == b"inset" and b"%" in size and (sides := four_sides(numbers)):
         return max(sides[0] + sides[2], sides[1] + sides[3]) >= VIEW
     if call[1] in (b"circle", b"ellipse"):
@@ -196,7 +201,7 @@ def four_sides(stated: list[Side]) -> list[Side]:
 def is_transformed_away(value: bytes) -> bool:
     """Return whether a transform shrinks text to nothing or moves it out of sight."""
     for name, arguments in _CALL.findall(value):
-        numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(arguments)]
+        numbers = _pixels_of(arguments)
         if name.startswith(b"scale"):
             sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
             hides = any(abs(size) < _MIN_SCALE for size in sizes)
@@ -219,7 +224,7 @@ def is_moved_away(value: bytes) -> bool:
 
 def is_scaled_away(value: bytes) -> bool:
     """Return whether a scale shrinks text to nothing."""
-    return any(abs(read_pixels(each) or 0.0) < _MIN_SCALE for each in _NUMBERS.findall(value))
+    return any(abs(size) < _MIN_SCALE for size in _pixels_of(value))
 
 
 # Where a length leads.

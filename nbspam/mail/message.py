@@ -20,6 +20,7 @@ from nbspam.mail.headers import (
     ReadingLimits,
     header_lines,
     open_message,
+    origins_of,
 )
 from nbspam.mail.parts import NOT_SHOWN, FoundText, Parts, decode_transfer
 from nbspam.mail.sampling import granted_shares, sampled, shared, spread_indices
@@ -73,11 +74,11 @@ def by_header(fields: Iterable[Field]) -> Iterator[Field]:
             yield item
             continue
         for name, value in header_lines(item.text):
-            origins = HEADS[item.origin][name]
-            if origins.name is not None:
-                yield Field(origins.name, name)
-            if origins.value is not None:
-                yield Field(origins.value, value)
+            of_name, of_value = origins_of(item.origin, name)
+            if of_name is not None:
+                yield Field(of_name, name)
+            if of_value is not None:
+                yield Field(of_value, value)
 
 
 def parse_message(data: bytes, limits: ReadingLimits = LIMITS) -> Message:

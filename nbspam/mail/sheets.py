@@ -274,7 +274,7 @@ class Sheet:
     def style(self, tag: StartTag) -> Style | None:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys):
-            return tag.style()
+            return tag.style
         return self.step(tag, _NO_RELATIVES)[0]
 
     def step(self, tag: StartTag, context: _Context) -> _Step:
@@ -303,7 +303,7 @@ class Sheet:
         text = b";".join([each for each in texts if b"--" in each])
         if not (text and self._left > 0):
             blocks = [rule.block for rule in rules]
-            return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style(), inherited
+            return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style, inherited
         self._left -= len(text) + _BYTES_OF_ONE * len(inherited.values)
         variables = css.custom_properties(text, inherited.values)
         blocks = [

@@ -7,8 +7,8 @@ identity, so that what follows from two of them is found quickly again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 from nbspam.mail import css
 from nbspam.mail.lengths import LEFT, MEDIUM, READABLE, RIGHT
@@ -223,12 +223,9 @@ def _is_away(declared: css.Declared, box: bytes) -> bool:
 class StartTag:
     """Name and attributes that decide about an element's style; equal ones are one object."""
 
-    __slots__ = "_style", "attributes", "has_variables", "is_cached", "keys", "name"
-
     def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
         self.name = name
         self.attributes = attributes  # in lower case
-        self._style: Style | Literal[False] | None = False  # not yet read
         keys = [b"*", name]
         if b"class" in attributes:
             keys += [b"." + each for each in attributes[b"class"].split()]
@@ -242,11 +239,10 @@ class StartTag:
         size = len(name) + sum(map(len, attributes.values()))
         self.is_cached = size <= _MAX_TAG and len(self.keys) <= _MAX_KEYS
 
+    @cached_property
     def style(self) -> Style | None:
-        """Return the style under no rules."""
-        if self._style is False:
-            self._style = style_of(self.name, self.attributes)
-        return self._style
+        """The style under no rules."""
+        return style_of(self.name, self.attributes)
 
 
 _START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}

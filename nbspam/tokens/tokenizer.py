@@ -12,7 +12,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Keys, Octets, differences, positions_of
 from nbspam.errors import UsageError
-from nbspam.mail.headers import HEADS, ORIGINS
+from nbspam.mail.headers import HEADS, ORIGINS, origins_of
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
 from nbspam.tokens.definition import (
@@ -291,8 +291,8 @@ def _look_up(
     found = []
     for number, begin, stop in zip(kind.tolist(), start.tolist(), end.tolist(), strict=True):
         if stop:
-            origins = HEADS[_KINDS[number]][joined[begin:stop]]
-            found.append((_NUMBER[origins.name], _NUMBER[origins.value]))
+            of_name, of_value = origins_of(_KINDS[number], joined[begin:stop])
+            found.append((_NUMBER[of_name], _NUMBER[of_value]))
         else:
             found.append((_NOT_COUNTED, _NOT_COUNTED))
     return found

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nbspam.classifier.training import train_classifier
 from nbspam.counts.counting import count_items
-from nbspam.mail.headers import HEADS, ORIGINS, Field
+from nbspam.mail.headers import HEADS, ORIGINS, Field, origins_of
 from nbspam.mail.message import Message
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
@@ -258,8 +258,8 @@ ALL_ORIGINS = (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS))
 
 def test_a_kind_is_in_one_part_of_the_buffer():
     # Heads, other fields and runs are apart, and within each of them documents are in order.
-    names = [(table, name) for table in HEADS.values() for name in (*table._values, b"x-mine")]
-    heads = {origin for table, name in names for origin in table[name] if origin is not None}
+    names = [(kind, name) for kind, of in HEADS.items() for name in (*of[0], b"x-mine")]
+    heads = {origin for each in names for origin in origins_of(*each) if origin is not None}
     others = set(ORIGINS) - heads
     parts = [
         {kind_of(each) for origin in part for each in (origin, pair_origin(origin))}
