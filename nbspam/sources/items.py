@@ -388,7 +388,7 @@ def _mbox_items(
 
     alone: makes the item of a message that is the only one, From_ line included.
     """
-    from nbspam.sources.mailboxes import is_gone, mbox_messages, unwrap
+    from nbspam.sources.mailboxes import gmail_class, is_gone, mbox_messages, unwrap
 
     pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
     messages = mbox_messages(chain(filter(None, (head,)), pieces))
@@ -399,7 +399,7 @@ def _mbox_items(
         return
     for number, raw in enumerate(chain(first, messages), 1):
         if not is_gone(raw):
-            yield Item(f"{name}#{number}", label, unwrap(raw), series=name)
+            yield Item(f"{name}#{number}", label or gmail_class(raw), unwrap(raw), series=name)
 
 
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

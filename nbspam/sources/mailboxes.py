@@ -7,6 +7,7 @@ mbox or index is a ValueError without the file's name, which the caller adds.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
@@ -50,10 +51,18 @@ _NO_MAIL = re.compile(
 )
 # A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
 # and Pine; and the one in which Pine and IMAP servers keep data of the folder.
-_GONE = re.compile(
-    rb"From [^\n]*\n(?:X-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]|(?:[^\r\n]+\r?\n)*?"
-    rb"(?:X-Status: [A-Z]*D|Subject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA))"
+_DELETED = re.compile(rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]")
+_MARKS = (b"\nX-Status: ", b"\nSubject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA")
+_MARKED = re.compile(
+    rb"(?:[^\r\n]+\r?\n)*?(?:X-Status: [A-Z]*D|Subject: DON'T DELETE THIS MESSAGE)"
 )
+# The labels that Google's export of Gmail ("Takeout") writes before a message, and those of mail
+# that is neither spam nor mail that somebody kept.
+_GMAIL = re.compile(
+    rb"From [^\n]*\n(?:X-GM-THRID:[^\n]*\n)?X-Gmail-Labels:([^\n]*(?:\n[ \t][^\n]*)*)"
+)
+_GMAIL_LABEL = re.compile(r'"[^"]*"|[^,]+')
+_GMAIL_OTHERS = {"Trash", "Sent", "Drafts", "Draft", "Chat"}
 _FEW = 300  # files in a folder, whose contents then tell whether they hold many messages
 
 
@@ -471,7 +480,24 @@ def _find_separator(buffer: bytearray, start: int, end: int) -> int:
 
 def is_gone(raw: bytes) -> bool:
     """Return whether a message of an mbox, From_ line included, is none for its owner."""
-    return _GONE.match(raw) is not None
+    if _DELETED.match(raw):
+        return True
+    # The expression takes long, and few messages have such a header.
+    return any(mark in raw for mark in _MARKS) and _MARKED.match(raw) is not None
+
+
+def gmail_class(raw: bytes) -> str | None:
+    """Return ham or spam for a message of an mbox that has Gmail's labels; else None."""
+    found = _GMAIL.match(raw)
+    if found is None:
+        return None
+    from email.header import decode_header, make_header
+
+    text = found[1].decode("ascii", "replace").strip()
+    with suppress(ValueError, LookupError):
+        text = str(make_header(decode_header(text)))
+    labels = {label.strip('" \r\n\t') for label in _GMAIL_LABEL.findall(text)}
+    return "spam" if "Spam" in labels else None if labels & _GMAIL_OTHERS else "ham"
 
 
 def unwrap(raw: bytes) -> bytes:

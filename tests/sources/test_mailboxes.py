@@ -134,6 +134,25 @@ def test_a_message_that_is_marked_as_deleted_has_left_its_mbox(head, remain, tmp
     assert [item.name for item in read_items([str(box)])] == [f"{box}/{name}" for name in names]
 
 
+def test_messages_of_gmails_export_have_the_classes_that_their_labels_say(tmp_path):
+    thread = b"X-GM-THRID: 17\nX-Gmail-Labels: "
+    heads = {
+        thread + b"Archived,Spam,Unread\n": "spam",
+        thread + b'Inbox,Opened,"Spam, not"\n': "ham",
+        thread + b"=?UTF-8?Q?Spam,Kategorie:_=E2=80=9EWerbung=E2=80=9C?=\n": "spam",
+        thread + b"=?UTF-8?Q?Posteingang,Ge=C3=B6ffnet,Kategorie:_?=\n =?UTF-8?Q?Spam?=\n": "ham",
+        b"X-Gmail-Labels: Inbox,\r\n Spam\r\n": "spam",
+        thread + b"=?none?Q?Spam?=,Inbox\n": "ham",
+        thread + b"Trash,Category Promotions\n": None,
+        thread + b"Sent\n": None,
+        b"Subject: x\n" + thread + b"Spam\n": None,  # came with the message
+    }
+    path = tmp_path / "All mail.mbox"
+    path.write_bytes(b"".join(quoted(head + b"\nx\n") for head in heads))
+    assert [item.label for item in read_items([str(path)])] == list(heads.values())
+    assert {item.label for item in read_items([str(path)], label="ham")} == {"ham"}
+
+
 @pytest.mark.parametrize("size", [7, 100, 5000, 1 << 20])
 def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch):
     monkeypatch.setattr(mailboxes, "MAX_MESSAGE", 1000)
