@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from nbspam.mail.attachments import IMAGES, AttachedDocument
 from nbspam.mail.office import split_office
 from nbspam.mail.ole import ole_text
-from nbspam.mail.wrappings import rtf_text
+from nbspam.mail.wrappings import rtf_texts
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -205,10 +205,12 @@ def read_document(kind: str, data: bytes) -> Document:
     if kind in IMAGES:
         return _read_image(data)
     if kind == "rtf":
-        return Document(rtf_text(data).decode("utf-8", "replace"), [])
+        shown, hidden = (text.decode("utf-8", "replace") for text in rtf_texts(data))
+        return Document(shown, [], facts_of_hidden(hidden), hidden)
     if kind == "ole":
-        text, is_encrypted = ole_text(data)
-        return Document(text, [], ("encrypted",) if is_encrypted else ())
+        text, hidden, is_encrypted = ole_text(data)
+        facts = ("encrypted",) if is_encrypted else facts_of_hidden(hidden)
+        return Document(text, [], facts, hidden)
     return _read_office(data)
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate, islice, pairwise
 from struct import error, iter_unpack, unpack_from
 from typing import TYPE_CHECKING
 
-from nbspam.mail.wrappings import UTF_16, decompressed, in_utf8, rtf_text
+from nbspam.mail.wrappings import UTF_16, decompressed, in_utf8, rtf_texts
 
 if TYPE_CHECKING:
     from olefile import OleFileIO
@@ -29,30 +29,32 @@ class _EncryptedError(Exception):
     """The document needs a password."""
 
 
-def ole_text(data: bytes) -> tuple[str, bool]:
-    """Return the text of an OLE file, as far as it can be read, and whether it is encrypted.
+def ole_text(data: bytes) -> tuple[str, str, bool]:
+    """Return shown and hidden text of an OLE file, as far as it goes, and if it is encrypted.
 
     Raises the errors of olefile if the file cannot be opened.
     """
     from olefile import OleFileIO
 
     texts: list[str] = []
+    hidden: list[bytes] = []
     left = _MAX_TEXT
     with OleFileIO(io.BytesIO(data)) as file:
         try:
-            for text in _texts(file):
+            for text in _texts(file, hidden):
                 texts.append(text)
                 left -= len(text)
                 if left <= 0:
                     break
         except _EncryptedError:
-            return "", True
+            return "", "", True
         except (error, IndexError, OSError, OverflowError):  # the data end
             pass
-    return "\n".join(texts).translate(_CONTROLS), False
+    unseen = b"\n".join(hidden)[:_MAX_TEXT].decode("utf-8", "replace")
+    return "\n".join(texts).translate(_CONTROLS), unseen, False
 
 
-def _texts(file: "OleFileIO") -> Iterator[str]:
+def _texts(file: "OleFileIO", hidden: list[bytes]) -> Iterator[str]:
     def stream(name: str) -> bytes:
         return file.openstream(name).read() if file.exists(name) else b""
 
@@ -66,7 +68,8 @@ def _texts(file: "OleFileIO") -> Iterator[str]:
         raise _EncryptedError
     yield from _powerpoint_texts(stream("PowerPoint Document"))
     charset = _CODE_PAGE_OF_MESSAGE.search(stream("__properties_version1.0"))
-    yield from _outlook_texts(file, f"cp{int.from_bytes(charset[1], 'little')}" if charset else "")
+    page = f"cp{int.from_bytes(charset[1], 'little')}" if charset else ""
+    yield from _outlook_texts(file, page, hidden)
 
 
 def _word_text(stream: bytes, table: bytes) -> str:
@@ -178,8 +181,11 @@ _PROPERTY = re.compile(r"__substg1\.0_(0037|0C1[AF]|5D01|370[47]|1000|1009|1013)
 _CODE_PAGE_OF_MESSAGE = re.compile(rb"\x03\0\xfd\x3f.{4}(..)\0\0", re.DOTALL)
 
 
-def _outlook_texts(file: "OleFileIO", charset: str) -> Iterator[str]:
-    """Yield the texts of a message and of messages inside it, and the names of their files."""
+def _outlook_texts(file: "OleFileIO", charset: str, hidden: list[bytes]) -> Iterator[str]:
+    """Yield the texts of a message and of messages inside it, and the names of their files.
+
+    hidden: to which text is added that is not shown, in UTF-8.
+    """
     read = set()  # storages whose body has been read
     for *storage, name in file.listdir():  # sorted
         match = _PROPERTY.fullmatch(name)
@@ -187,7 +193,8 @@ def _outlook_texts(file: "OleFileIO", charset: str) -> Iterator[str]:
             continue
         data = file.openstream([*storage, name]).read()
         if match[1] == "1009":
-            data = rtf_text(decompressed(data))
+            data, unseen = rtf_texts(decompressed(data))
+            hidden.append(unseen)
         else:
             data = in_utf8(data, UTF_16 if match[2] == "001F" else charset)
         if match[1] == "1013":
@@ -195,6 +202,7 @@ def _outlook_texts(file: "OleFileIO", charset: str) -> Iterator[str]:
 
             (html,) = read_html([data])
             data = b"\n".join([html.visible, *html.urls])
+            hidden.append(html.hidden)
         if match[1].startswith("10") and data.strip():
             read.add(tuple(storage))
         yield data.decode("utf-8", "replace")

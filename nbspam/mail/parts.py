@@ -312,7 +312,7 @@ class Parts:
             if self.readings:
                 self.readings -= 1
                 data = body.decoded()
-                return [b"\n" + wrappings.rtf_text(data)] if is_rtf else wrappings.tnef_parts(data)
+                return wrappings.rtf_parts(data) if is_rtf else wrappings.tnef_parts(data)
             self.defects.add("too-many-parts")
         return []
 

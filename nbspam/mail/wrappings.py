@@ -138,9 +138,7 @@ def tnef_parts(data: bytes) -> list[bytes]:
     parts = []
     if _HTML in texts:
         parts.append(b"Content-Type: text/html\n\n" + texts[_HTML])
-    text = texts.get(_TEXT, b"") + b"\n" + rtf_text(decompressed(texts.get(_RTF, b"")))
-    if text.strip():
-        parts.append(b"\n" + text)
+    parts += rtf_parts(decompressed(texts.get(_RTF, b"")), texts.get(_TEXT, b""))
     for file in files:
         name = re.sub(rb'[\0-\x1f"\\]', b"_", file.get(_LONG_NAME, b""))
         disposition = b'Content-Disposition: attachment; filename="' + name + b'"\n\n'
@@ -271,6 +269,15 @@ _WRITTEN = dict.fromkeys(b"par line tab cell row sect page".split(), b"\n")
 _WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"emdash": b" ", b"endash": b"-"}
 
 
+_OF_LOOK = frozenset(
+    b"ansicpg plain v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
+)
+_COLOURS = re.compile(rb"\\colortbl([^{}]*)\}")
+_SHADES = re.compile(rb"\\(?:red|green|blue)(\d{1,3})")
+_LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
+_BREAK = ("cp1252", b"\n")
+_LEAST_SIZE = 9  # half points of letters that can be read
+
 # The code pages of fonts, by their charsets.
 _FONT = re.compile(rb"\\f(\d{1,5})[^{};]{0,80}?\\fcharset(\d{1,3})")
 _FONT_TABLE = 256 << 10  # bytes in which it ends
@@ -285,14 +292,86 @@ def in_utf8(data: bytes, charset: str) -> bytes:
     return to_utf8(data, charset)[0]
 
 
-def rtf_text(data: bytes) -> bytes:
-    """Return the text of RTF in UTF-8, nothing if the data are no RTF."""
+class _RtfLook(NamedTuple):
+    """How text in a group of RTF looks."""
+
+    page: int = 1252  # its code page
+    default: int = 1252  # the code page of fonts without one
+    is_left_out: bool = False
+    is_light: bool = False  # nearly white
+    is_shaded: bool = False
+    is_in_table: bool = False
+    is_row_shaded: bool = False
+    size: int = 24  # half points
+
+    def after(self, word: bytes, value: bytes | None, light: set[int]) -> "_RtfLook":
+        """Return the look after a control word; light: numbers of nearly white colours."""
+        number = int(value or 0)
+        is_shade = number > 0 and number not in light
+        if word == b"ansicpg":
+            return self._replace(page=number, default=number)
+        if word == b"plain":
+            return self._replace(page=self.default, is_left_out=False, is_light=False, size=24)
+        if word == b"pard":
+            return self._replace(is_shaded=False, is_in_table=False)
+        if word == b"fs":
+            return self._replace(size=number)
+        if word in (b"v", b"deleted"):
+            return self._replace(is_left_out=value != b"0")
+        if word == b"cf":
+            return self._replace(is_light=number in light)
+        if word == b"intbl":
+            return self._replace(is_in_table=True)
+        if word in (b"trowd", b"clcbpat"):  # the format of a row, and of one of its cells
+            return self._replace(
+                is_row_shaded=is_shade or (self.is_row_shaded and value is not None)
+            )
+        return self._replace(is_shaded=is_shade)
+
+    def is_hidden(self) -> bool:
+        """Return whether nobody can read such text."""
+        is_shaded = self.is_shaded or (self.is_in_table and self.is_row_shaded)
+        is_white = self.is_light and not is_shaded
+        return self.is_left_out or self.size < _LEAST_SIZE or is_white
+
+
+def rtf_parts(data: bytes, text: bytes = b"") -> list[bytes]:
+    """Return text and that of RTF as MIME parts, in which hidden text is hidden, too."""
+    shown, hidden = rtf_texts(data)
+    text += b"\n" + shown
+    parts = [b"\n" + text] if text.strip() else []
+    if hidden.strip():
+        markup = hidden.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
+        parts.append(b"Content-Type: text/html; charset=utf-8\n\n<p hidden>" + markup)
+    return parts
+
+
+def rtf_texts(data: bytes) -> tuple[bytes, bytes]:
+    """Return shown and hidden text of RTF in UTF-8, nothing if the data are no RTF."""
     if not data.lstrip().startswith(b"{\\rtf"):
-        return b""
-    written: list[tuple[str, bytes]] = []  # text and its charset
+        return b"", b""
+    shown: list[tuple[str, bytes]] = []  # charset and text
+    hidden: list[tuple[str, bytes]] = []
+    for is_hidden, charset, text in _rtf_pieces(data):
+        if is_hidden:
+            hidden.append((charset, text))
+            continue
+        shown.append((charset, text))
+        if hidden and hidden[-1] != _BREAK:
+            hidden.append(_BREAK)
+    return _joined(shown), _joined(hidden)
+
+
+def _joined(written: list[tuple[str, bytes]]) -> bytes:
+    groups = groupby(written, itemgetter(0))
+    return b"".join(in_utf8(b"".join(text for _, text in same), name) for name, same in groups)
+
+
+def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
+    """Yield each piece of text, after its charset, and whether it is hidden."""
+    light = _light_colours(data[:_FONT_TABLE])
     fonts = {font: _PAGES.get(charset) for font, charset in _FONT.findall(data[:_FONT_TABLE])}
-    default = 1252
-    pages = [default]  # of the groups that are open
+    looks = [_RtfLook()]  # of the groups that are open
     skipped = 0  # how many are open at the group without text; 0: in none
     instead, left = 1, 0  # characters that stand for one of Unicode, those of them to come
     place, is_first = 0, False
@@ -303,20 +382,21 @@ def rtf_text(data: bytes) -> bytes:
         place = match.end()
         word, value, code, sign, brace, text = match.groups()
         number = int(value or 0)
-        more, charset = b"", f"cp{pages[-1]}"
+        look = looks[-1]
+        more, charset = b"", f"cp{look.page}"
         if brace == b"{":
-            pages.append(pages[-1])
+            looks.append(look)
         elif brace == b"}":
-            skipped = 0 if skipped == len(pages) else skipped
-            del pages[max(len(pages) - 1, 1) :]
+            skipped = 0 if skipped == len(looks) else skipped
+            del looks[max(len(looks) - 1, 1) :]
         elif word == b"bin":
             place += max(number, 0)
         elif is_first and (word in _GROUPS_WITHOUT_TEXT or sign == b"*"):
-            skipped = skipped or len(pages)
-        elif word == b"ansicpg":
-            pages[-1] = default = number
-        elif word in (b"f", b"plain"):
-            pages[-1] = fonts.get(value) or default
+            skipped = skipped or len(looks)
+        elif word == b"f":
+            looks[-1] = look._replace(page=fonts.get(value) or look.default)
+        elif word in _OF_LOOK:
+            looks[-1] = look.after(word, value, light)
         elif word == b"uc":
             instead = number
         elif word == b"u" and not skipped:
@@ -331,10 +411,18 @@ def rtf_text(data: bytes) -> bytes:
         elif not skipped:
             more = _WRITTEN.get(word, b"") if word else sign.strip(b"*\r\n")
         if more:
-            written.append((charset, more))
+            yield look.is_hidden() and not skipped, charset, more
         is_first = brace == b"{"
-    groups = groupby(written, itemgetter(0))
-    return b"".join(in_utf8(b"".join(text for _, text in same), name) for name, same in groups)
+
+
+def _light_colours(data: bytes) -> set[int]:
+    """Return the numbers of the colours that nobody can read on white."""
+    table = _COLOURS.search(data)
+    return {
+        i
+        for i, colour in enumerate(table[1].split(b";") if table else ())
+        if len(shades := _SHADES.findall(colour)) == 3 and min(map(int, shades)) >= _LIGHT
+    }
 
 
 # MS-OXRTFCP, 2.1.3.1.1: what the dictionary has at the beginning.

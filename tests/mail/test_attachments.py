@@ -23,7 +23,7 @@ from nbspam.mail.attachments import (
 from nbspam.mail.documents import DocumentReader, answer_requests, read_document
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
-from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_text, tnef_parts
+from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_texts, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
 from support import in_child, packed, raising
 
@@ -533,7 +533,39 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
     ],
 )
 def test_the_text_of_rtf(rtf, text):
-    assert rtf_text(rtf).decode() == text
+    assert rtf_texts(rtf) == (text.encode(), b"")
+
+
+COLOURS = rb"{\colortbl;\red255\green255\blue255;\red250\green250\blue100;\red0\green0\blue90;}"
+
+
+@pytest.mark.parametrize(
+    ("rtf", "is_hidden"),
+    [
+        (rb"{\v secret}", True),
+        (rb"\v\v0 secret", False),
+        (rb"{\deleted secret}", True),
+        (rb"\fs8 secret\fs20", True),
+        (rb"{\fs9 secret}", False),
+        (rb"{\cf1 secret}", True),
+        (rb"{\cf2 secret}", False),
+        (rb"\v\cf1\fs2\plain secret", False),
+        (rb"{\cf1\chcbpat3 secret}", False),
+        (rb"{\cf1\chcbpat1 secret}", True),
+        (rb"\pard\cbpat3{\cf1 secret}", False),
+        (rb"\pard\cbpat3\pard{\cf1 secret}", True),
+        (rb"\trowd\clcbpat3\clcbpat1\pard\plain\intbl{\cf1 secret}\cell\row", False),
+        (rb"\trowd\clcbpat3\trowd\intbl{\cf1 secret}", True),
+        (rb"\trowd\clcbpat3\intbl\cell\row\pard{\cf1 secret}", True),
+    ],
+)
+def test_hidden_text_of_rtf(rtf, is_hidden):
+    data = rb"{\rtf1" + COLOURS + b"a " + rtf + rb"\cf0  b}"
+    shown, hidden = (b"a b", b"secret") if is_hidden else (b"a secret b", b"")
+    found = rtf_texts(data)
+    assert [b" ".join(text.split()) for text in found] == [shown, hidden]
+    assert fields(data, b"text/rtf").get("hidden", b"") == hidden
+    assert fields(data, b"text/rtf")["body"] == shown
 
 
 def test_compressed_rtf_is_that_of_the_specification():

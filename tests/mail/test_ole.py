@@ -125,6 +125,15 @@ def test_the_text_of_ole_files(streams, text):
     assert (found.text.split(), found.facts) == (text.split(), ())
 
 
+def test_hidden_text_of_a_saved_message():
+    page, rtf = b"<p>a <s hidden>secret</s>", rb"{\rtf1 a {\v secret}}"
+    packed = pack("<II4sI", len(rtf) + 12, len(rtf), b"MELA", 0) + rtf
+    for streams in (outlook(p10130102=page), outlook(p10090102=packed)):
+        found = read_document("ole", compound(streams))
+        assert (found.text.strip(), found.hidden.strip()) == ("a", "secret")
+        assert found.facts == ("attached-hidden",)
+
+
 @pytest.mark.parametrize(
     "streams",
     [
