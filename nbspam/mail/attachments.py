@@ -2,12 +2,13 @@
 
 They are the type of a file by its first bytes, beside the type it claims; its size; a hash, which
 recognises the same picture or document again; and facts from its headers.  For archives these are
-the names of their files: nothing is unpacked.
+the names of their files: nothing is unpacked but a tar archive inside of gzip.
 """
 
 import lzma
 import re
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -88,10 +89,11 @@ _SAME = {
     **dict.fromkeys(("odt", "ods", "odp", "jar", "apk", "epub", "xps", "x-zip-compressed"), "zip"),
     **dict.fromkeys(("scr", "dll", "com", "pif", "cpl", "x-msdownload"), "exe"),
     **dict.fromkeys(("x-png",), "png"),
+    **dict.fromkeys(("x-tar",), "tar"),
     **dict.fromkeys(("gz", "tgz", "x-gzip"), "gzip"),
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
 }
-_KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso"))
+_KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso", "tar"))
 _OFFICE = {b"word": "docx", b"xl": "xlsx", b"ppt": "pptx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
 DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", "ole", *IMAGES))
@@ -175,6 +177,8 @@ def _type_of_bytes(data: bytes) -> str:
         return "webp"
     if data.startswith(b"CD001", 0x8001):  # ECMA-119, section 8.4
         return "iso"
+    if data.startswith(b"ustar", 257):
+        return "tar"
     if data.startswith(b"<?xml") and b"<svg" in data[:1024]:
         return "svg"
     start = data[: _LONGEST + 2].lstrip()
@@ -245,17 +249,21 @@ _Entry = tuple[bytes | None, bool]  # the name of a file, if it is known; whethe
 
 def read_archive(data: bytes) -> Archive | None:
     """Return the files in an archive; None if the data are no archive."""
-    for start, entries in (
-        (b"PK\3\4", _zip_entries),
-        (b"Rar!\x1a\7\0", _rar4_entries),
-        (b"Rar!\x1a\7\1\0", _rar5_entries),
-        (b"7z\xbc\xaf\x27\x1c", _7z_entries),
+    for start, place, entries in (
+        (b"PK\3\4", 0, _zip_entries),
+        (b"Rar!\x1a\7\0", 0, _rar4_entries),
+        (b"Rar!\x1a\7\1\0", 0, _rar5_entries),
+        (b"7z\xbc\xaf\x27\x1c", 0, _7z_entries),
+        (b"ustar", 257, _tar_entries),
+        (b"\x1f\x8b\x08", 0, _gzip_entries),
     ):
-        if data.startswith(start):
+        if data.startswith(start, place):
             names: list[bytes] = []
             is_encrypted = False
             # Errors mean that the data end.
-            with suppress(struct.error, IndexError, lzma.LZMAError, ValueError, OverflowError):
+            with suppress(
+                struct.error, IndexError, lzma.LZMAError, zlib.error, ValueError, OverflowError
+            ):
                 for name, is_closed in entries(data):
                     is_encrypted = is_encrypted or is_closed
                     names += [] if name is None else [name]
@@ -276,6 +284,32 @@ def _zip_entries(data: bytes) -> Iterator[_Entry]:
         flags, length = struct.unpack_from("<2xH18xH2x", data, match.start() + 4)
         start = match.start() + 30
         yield data[start : start + min(length, 255)], bool(flags & 1)
+
+
+# --- tar (POSIX, `pax`) and gzip (RFC 1952) ---------------------------------------------------
+
+_END = re.compile(rb"[\0\n]")
+_MAX_TAR = 1 << 20  # bytes of a tar archive that are decompressed
+
+
+def _tar_entries(data: bytes) -> Iterator[_Entry]:
+    place, long_name = 0, b""
+    while data.startswith(b"ustar", place + 257):
+        size = max(int(data[place + 124 : place + 136].strip(b" \0") or b"0", 8), 0)
+        kind, content = data[place + 156 : place + 157], data[place + 512 : place + 512 + size]
+        if kind in b"0\0":
+            yield long_name or data[place : place + 100].partition(b"\0")[0], False
+        is_name = kind == b"L" or (kind == b"x" and b" path=" in content)  # of the next file
+        long_name = _END.split(content.rpartition(b" path=")[2], 1)[0][:255] if is_name else b""
+        place += 512 + size + -size % 512
+
+
+def _gzip_entries(data: bytes) -> Iterator[_Entry]:
+    tar = zlib.decompressobj(31).decompress(data, _MAX_TAR)
+    if tar.startswith(b"ustar", 257):
+        yield from _tar_entries(tar)
+    elif data[3] == 8:  # nothing but a name stands before the data
+        yield data[10:].partition(b"\0")[0][:255], False
 
 
 # --- RAR -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What stands in attached files and wrappings, and what those facts tell."""
 
 import base64
+import gzip
 import io
 import lzma
 import os
@@ -73,6 +74,7 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
         (WEBP + b"VP8L" + bytes(4) + b"/" + LOSSLESS, b"", {"image-320x240"}),
         (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 320, 240), b"", {"image-320x240"}),
         (b"\xe4R\\{\x8c\xd8\xa7M", b"a.pdf", {"type-one", "pdf-is-one"}),
+        (packed({"a.exe": b"x"}), b"a.zip", {"type-tar", "zip-is-tar", "inside-exe", "files-1"}),
         (bytes(0x8001) + b"CD001", b"a.pdf", {"type-iso", "pdf-is-iso"}),
         (b"<svg><script>eval(atob('x'))", b"a.svg", {"type-svg", "script-atob"}),
         (b"<?xml version='1.0'?><!DOCTYPE svg><svg>", b"a.svg", {"type-svg"}),
@@ -179,6 +181,9 @@ def seven_zip(name: str, compress: bool = False, coder: bytes = b"") -> bytes:
         (rar4("näme.exe".encode()), False),
         (rar4("näme.exe".encode(), 0x8004), True),
         (rar4("näme.exe".encode()) + struct.pack("<2xBHH", 0x73, 0x80, 13), True),
+        (packed({"näme.exe": b"x"}), False),
+        (packed({"näme.exe": b"x"}, "tar.gz"), False),
+        (b"\x1f\x8b\x08\x08" + bytes(6) + "näme.exe\0".encode() + gzip.compress(b"x")[10:], False),
         (seven_zip("näme.exe"), False),
         (seven_zip("näme.exe", compress=True), False),
         (seven_zip("näme.exe", coder=b"\x06\xf1\x07\x01"), True),
@@ -196,10 +201,20 @@ def test_the_names_in_an_archive(data, is_encrypted):
         zipped(*map(str, range(600))),
         b"Rar!\x1a\7\0" + rar4(b"a")[7:] * 600,
         b"Rar!\x1a\7\1\0" + rar5(b"a")[8:] * 600,
+        packed(dict.fromkeys(map(str, range(600)), b"x")),
     ],
 )
 def test_of_very_many_names_the_first_are_read(data):
     assert len(read_archive(data).names) == attachments.MAX_MEMBERS == 500
+
+
+def test_a_tar_archive_has_long_names_and_damage_ends_it():
+    name, files = "a" * 120 + ".exe", {"b": b"x"}
+    assert read_archive(packed({name: b"x", **files})).names == [name.encode(), b"b"]
+    damaged = packed(files).replace(b"00000000001\0", b"-7777777777\0")
+    assert read_archive(damaged).names == [b"b"]
+    assert read_archive(gzip.compress(b"x")).names == []
+    assert read_archive(packed(files, "tar.gz")[:30]).names == []
 
 
 def test_names_in_an_archive_may_be_in_a_charset_of_windows():
