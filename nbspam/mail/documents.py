@@ -27,7 +27,7 @@ from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from nbspam.mail.attachments import IMAGES, AttachedDocument
+from nbspam.mail.attachments import DOCUMENTS, IMAGES, AttachedDocument, look_at_file
 from nbspam.mail.office import split_office
 from nbspam.mail.ole import ole_text
 from nbspam.mail.wrappings import rtf_texts
@@ -208,10 +208,23 @@ def read_document(kind: str, data: bytes) -> Document:
         shown, hidden = (text.decode("utf-8", "replace") for text in rtf_texts(data))
         return Document(shown, [], facts_of_hidden(hidden), hidden)
     if kind == "ole":
-        text, hidden, is_encrypted = ole_text(data)
-        facts = ("encrypted",) if is_encrypted else facts_of_hidden(hidden)
-        return Document(text, [], facts, hidden)
+        return _read_ole(data)
     return _read_office(data)
+
+
+def _read_ole(data: bytes) -> Document:
+    """Return the text of an OLE file, and of the documents attached to a saved message."""
+    found = ole_text(data)
+    own_facts = ("encrypted",) if found.is_encrypted else facts_of_hidden(found.hidden)
+    read = [Document(found.text, [], own_facts, found.hidden)]
+    for file in found.files:
+        kind = look_at_file(b"", b"", file, len(file)).kind
+        if kind in DOCUMENTS:
+            with suppress(Exception):  # whatever a library raises
+                read.append(read_document(kind, file))
+    texts, links, facts, hidden = zip(*read, strict=True)
+    every_link, every_fact = list(chain.from_iterable(links)), {*chain.from_iterable(facts)}
+    return Document("\n".join(texts), every_link, tuple(every_fact), "\n".join(hidden))
 
 
 # --- Office and OpenDocument -----------------------------------------------------------------

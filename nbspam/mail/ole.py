@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, islice, pairwise
 from struct import error, iter_unpack, unpack_from
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.mail.wrappings import UTF_16, decompressed, in_utf8, rtf_texts
 
@@ -29,32 +29,39 @@ class _EncryptedError(Exception):
     """The document needs a password."""
 
 
-def ole_text(data: bytes) -> tuple[str, str, bool]:
-    """Return shown and hidden text of an OLE file, as far as it goes, and if it is encrypted.
+class OleText(NamedTuple):
+    """The text of an OLE file, as far as it can be read."""
 
-    Raises the errors of olefile if the file cannot be opened.
-    """
+    text: str
+    hidden: str
+    files: tuple[bytes, ...]  # that are attached to a message
+    is_encrypted: bool = False
+
+
+def ole_text(data: bytes) -> OleText:
+    """Return the text of an OLE file; raises the errors of olefile if it cannot be opened."""
     from olefile import OleFileIO
 
     texts: list[str] = []
     hidden: list[bytes] = []
+    files: list[bytes] = []
     left = _MAX_TEXT
     with OleFileIO(io.BytesIO(data)) as file:
         try:
-            for text in _texts(file, hidden):
+            for text in _texts(file, hidden, files):
                 texts.append(text)
                 left -= len(text)
                 if left <= 0:
                     break
         except _EncryptedError:
-            return "", "", True
+            return OleText("", "", (), is_encrypted=True)
         except (error, IndexError, OSError, OverflowError):  # the data end
             pass
     unseen = b"\n".join(hidden)[:_MAX_TEXT].decode("utf-8", "replace")
-    return "\n".join(texts).translate(_CONTROLS), unseen, False
+    return OleText("\n".join(texts).translate(_CONTROLS), unseen, tuple(files))
 
 
-def _texts(file: "OleFileIO", hidden: list[bytes]) -> Iterator[str]:
+def _texts(file: "OleFileIO", hidden: list[bytes], files: list[bytes]) -> Iterator[str]:
     def stream(name: str) -> bytes:
         return file.openstream(name).read() if file.exists(name) else b""
 
@@ -69,7 +76,7 @@ def _texts(file: "OleFileIO", hidden: list[bytes]) -> Iterator[str]:
     yield from _powerpoint_texts(stream("PowerPoint Document"))
     charset = _CODE_PAGE_OF_MESSAGE.search(stream("__properties_version1.0"))
     page = f"cp{int.from_bytes(charset[1], 'little')}" if charset else ""
-    yield from _outlook_texts(file, page, hidden)
+    yield from _outlook_texts(file, page, hidden, files)
 
 
 def _word_text(stream: bytes, table: bytes) -> str:
@@ -176,15 +183,17 @@ def _powerpoint_texts(stream: bytes) -> Iterator[str]:
             place += size
 
 
-# Subject, sender, names of files; the three forms of the body, of which the first is read.
-_PROPERTY = re.compile(r"__substg1\.0_(0037|0C1[AF]|5D01|370[47]|1000|1009|1013)(001[EF]|0102)")
+# Subject, sender, files and their names; the three forms of the body, of which the first is read.
+_PROPERTY = re.compile(r"__substg1\.0_(0037|0C1[AF]|5D01|370[147]|1000|1009|1013)(001[EF]|0102)")
 _CODE_PAGE_OF_MESSAGE = re.compile(rb"\x03\0\xfd\x3f.{4}(..)\0\0", re.DOTALL)
 
 
-def _outlook_texts(file: "OleFileIO", charset: str, hidden: list[bytes]) -> Iterator[str]:
+def _outlook_texts(
+    file: "OleFileIO", charset: str, hidden: list[bytes], files: list[bytes]
+) -> Iterator[str]:
     """Yield the texts of a message and of messages inside it, and the names of their files.
 
-    hidden: to which text is added that is not shown, in UTF-8.
+    hidden: gets text that is not shown, in UTF-8.  files: gets the files.
     """
     read = set()  # storages whose body has been read
     for *storage, name in file.listdir():  # sorted
@@ -192,6 +201,9 @@ def _outlook_texts(file: "OleFileIO", charset: str, hidden: list[bytes]) -> Iter
         if match is None or (match[1].startswith("10") and tuple(storage) in read):
             continue
         data = file.openstream([*storage, name]).read()
+        if match[1] == "3701":
+            files.append(data)
+            continue
         if match[1] == "1009":
             data, unseen = rtf_texts(decompressed(data))
             hidden.append(unseen)
