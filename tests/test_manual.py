@@ -58,7 +58,9 @@ def test_a_man_page_has_every_option(name):
     sections = ", ".join(re.findall(r"^\.SH (.*)$", page, re.MULTILINE))
     assert sections == "NAME, SYNOPSIS, DESCRIPTION, EXAMPLES, OPTIONS, EXIT STATUS, SEE ALSO"
     examples = re.split(r"^\.SH .*\n", page, flags=re.MULTILINE)[4]
-    assert all("nbspam " in line for line in re.findall(r"^[^.].*", examples, re.MULTILINE))
+    for line in re.findall(r"^[^.].*", examples, re.MULTILINE):
+        assert "nbspam " in line
+        assert len(line.replace("\\-", "-")) <= 80 - 7, "man indents by seven columns"
 
 
 def test_the_first_man_page_has_every_command():

@@ -196,7 +196,7 @@ def setup_command(
 
     \b
     nbspam setup imaps://ann@mail.example.org/
-    nbspam setup --password-command 'pass show mail' imaps://ann@mail.example.org/
+    nbspam setup --password-command 'pass mail' imaps://ann@mail.example.org/
     """
     from nbspam.delivery.account_setup import first_day, surveyed
     from nbspam.imap.accounts import imap_url

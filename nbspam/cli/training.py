@@ -337,8 +337,8 @@ def vectorize_command(
     a table for `nbspam table`, with a last column `label`.
 
     \b
-    nbspam vectorize mails/ -o mails.npz > vocabulary.txt
-    nbspam vectorize more/ -o more.npz --vocabulary vocabulary.txt > /dev/null
+    nbspam vectorize mails/ -o mails.npz > words.txt
+    nbspam vectorize more/ -o more.npz --vocabulary words.txt > /dev/null
     """
     from nbspam.counts.corpus import vectors_of, write_vectors
 
