@@ -208,9 +208,9 @@ class LinearModel(SmoothedModel):
 class BernoulliNB(LinearModel):
     """A probability per class and token: P(token in document given class).
 
-    Manning, Raghavan & Schütze (2008), fig. 13.3; McCallum & Nigam (1998), eq. 3 and 5;
-    Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood and eq. 7 for
-    Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
+    Manning, Raghavan & Schütze (2008), fig. 13.3; McCallum & Nigam (1998), multi-variate
+    Bernoulli event model; Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood
+    and eq. 7 for Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
 
     beta: parameters of the Beta prior of a token, for present and absent, instead of alpha.
     All other parameters: see `LinearModel`.
@@ -286,7 +286,8 @@ class MultinomialNB(LinearModel):
     """A distribution over tokens per class: P(token given class).
 
     Manning, Raghavan & Schütze (2008), fig. 13.2 and eq. 13.7; McCallum & Nigam (1998),
-    eq. 6.  X holds counts, or any other weights from 0 up.  Parameters: see `LinearModel`.
+    multinomial event model.  X holds counts, or any other weights from 0 up.  Parameters: see
+    `LinearModel`.
 
     >>> from nbspam.models import MultinomialNB
     >>> model = MultinomialNB().fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
