@@ -69,7 +69,7 @@ _TAG = re.compile(
     rb"<(/?)(?:(%b)|(w:(?:vanish|color|sz|shd|highlight|background|[rp]Style|tblStyle|basedOn)"
     rb"|a:rPr|p:cNvPr|style:[a-z-]+-properties))(?=[\s/>])([^<>]*)>" % _ELEMENTS
 )
-_ATTRIBUTE = re.compile(rb'([\w:-]+)="([^"<>]*)"')
+_ATTRIBUTE = re.compile(rb'(?<![\w:-])([\w:-]++)="([^"<>]*)"')
 _LEFT_OUT = frozenset((b"w:del", b"text:deletion", b"presentation:notes"))
 _ON_UNKNOWN_GROUND = frozenset((b"w:txbxContent", b"draw:frame", b"draw:custom-shape"))
 _LEAVES_OUT = frozenset(
@@ -207,7 +207,7 @@ _HIDDEN_ROW = re.compile(rb'<(?:\w{1,9}:)?row\b[^<>]*?\b(?:hidden="(?:1|true)"|h
 _COLUMN = re.compile(rb"<(?:\w{1,9}:)?col\b([^<>]*)>")
 _SHEET = re.compile(rb"<(?:\w{1,9}:)?sheet\b([^<>]*)>")
 _RELATION = re.compile(rb"<Relationship\b([^<>]*)>")
-_SHARED = re.compile(rb'<(?:\w{1,9}:)?c\b[^<>]*?\bt="s"[^<>]*>\s*<(?:\w{1,9}:)?v>(\d+)<')
+_SHARED = re.compile(rb'<(?:\w{1,9}:)?c\b(?=[^<>]*?\bt="s")[^<>]*+>\s*+<(?:\w{1,9}:)?v>(\d+)<')
 _OTHER_GROUNDS = re.compile(rb"<(?:\w{1,9}:)?(?:tableParts|conditionalFormatting)\b")
 
 _FONT_SIZE = re.compile(rb'<sz val="(\d{1,4}(?:\.\d{1,9})?)"')

@@ -189,3 +189,9 @@ def test_hidden_sheets_and_strings_of_no_cell(state):
     found = read_document("xlsx", packed({k: v.encode() for k, v in parts.items()}, "zip"))
     assert found.text.split() == ["1", "shown"]
     assert found.hidden.split() == ["inline", "secret", "unused"]
+
+
+def test_long_tags_are_read_in_linear_time():
+    assert read("docx", word__document=f"<w:color {'a' * 400_000}/>a").text.strip() == "a"
+    row = "<row><c " + 't="s" ' * 120_000 + ">a</c></row>"
+    assert read("xlsx", xl__worksheets__sheet1=row).text.strip() == "a"
