@@ -358,7 +358,7 @@ def _sides(value: bytes) -> list[bytes | None]:
     """Return where top, right, bottom and left of a shorthand lead; nothing if it is invalid."""
     if value in _RESET:
         return [None] * 4
-    sides = list(map(lengths.far, value.split()))
+    sides = [b"" if word == b"auto" else lengths.far(word) for word in value.split()]
     return [] if None in sides else lengths.four_sides(sides)
 
 
@@ -379,11 +379,16 @@ def _masks(value: bytes) -> bool:
     return bool(colours) and all(colour.alpha == 0 for colour in colours)
 
 
-def _one(key: str, read: Callable[[bytes], object]) -> Callable[[bytes], Declared]:
-    """Return a reader of a property with one value, which `read` turns into None if invalid."""
+def _one(
+    key: str, read: Callable[[bytes], object], initial: bytes = b"initial"
+) -> Callable[[bytes], Declared]:
+    """Return a reader of a property with one value, which `read` turns into None if invalid.
+
+    initial: the value that it has where nothing is stated.
+    """
 
     def declare(value: bytes) -> Declared:
-        if value in _RESET:
+        if value == initial or value in _RESET:
             return {key: None}
         found = read(value)
         return {} if found is None else {key: found}
@@ -491,13 +496,14 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"scale": _one("scale", lengths.is_scaled_away),
     b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),
     b"margin": _margin,
+    b"text-indent": _one("text-indent", lengths.far),
     **{
-        (bound + name).encode(): _one(bound + side, lengths.tiny)
-        for bound in ("", "min-", "max-")
+        (bound + name).encode(): _one(bound + side, lengths.tiny, initial)
+        for bound, initial in (("", b"auto"), ("min-", b"auto"), ("max-", b"none"))
         for name, side in _SIDES.items()
     },
     **{
-        name.encode(): _one(name, lengths.far)
-        for name in ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
+        name.encode(): _one(name, lengths.far, b"auto")
+        for name in ("left", "top", "right", "bottom", "margin-left", "margin-top")
     },
 }

@@ -236,8 +236,6 @@ def far(value: bytes) -> bytes | None:
 
     Percentages are of a box, which may be narrower than the window.
     """
-    if value == b"auto":
-        return b""
     pixels = read_pixels(value)
     if pixels is None:
         return None
