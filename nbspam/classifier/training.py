@@ -207,8 +207,10 @@ def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
     """Raise NotTrainedError if there are fewer than two classes; say what could not be read."""
     if len(table.classes) < 2:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
-        if unread := [item.name for item in skipped if item.reason != "no label"]:
-            found += f", and {len(unread)} not readable, such as {unread[-1]}"
+        if unread := [item for item in skipped if item.reason != "no label"]:
+            name, why = unread[-1]
+            why = why.removeprefix(f"{name}: ")
+            found += f", and {len(unread)} not readable, such as {name}: {why}"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two classes or more: give a folder with one"
             " sub-folder per class, or --spam PATH --ham PATH (or first the one and then the"
