@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nbspam.mail.css import BLACK, UNKNOWN, WHITE, Colour, is_near, read_colour
 
 _LEAST_SIZE = 4.5  # points of letters that can be read
-_MAX_BASES = 10  # styles that are based on each other
+_MAX_BASES = 10  # styles that one style is based on, all together
 _MAX_OPEN = 200  # elements
 _MAX_LOOKS = 1000  # that are remembered
 _WITHOUT_OWN_TEXT = re.compile(
@@ -133,13 +133,14 @@ def _said_by(tag: bytes, attributes: bytes) -> list[Said]:
     return [(tag, dict(said).get(key, b""))]
 
 
-def _changed(
-    look: TextLook, said: Iterable[Said], styles: Styles, depth: int = _MAX_BASES
-) -> TextLook:
-    for name, value in said:
+def _changed(look: TextLook, said: Iterable[Said], styles: Styles) -> TextLook:
+    left, pending = _MAX_BASES, [*said][::-1]  # the next one is last
+    while pending:
+        name, value = pending.pop()
         if name in _USES_STYLE:
-            if depth and value in styles:
-                look = _changed(look, styles[value], styles, depth - 1)
+            if left and value in styles:
+                left -= 1
+                pending += reversed(styles[value])
         elif name in (b"w:color", b"fo:color"):
             look = look._replace(colour=_colour(value) or UNKNOWN)
         elif name in _GROUNDS:

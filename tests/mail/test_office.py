@@ -12,7 +12,7 @@ STYLES = (
     '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:sz w:val="20"/></w:style>'
     '<w:style w:type="character" w:styleId="Quiet"><w:rPr><w:vanish/></w:rPr></w:style>'
     '<w:style w:type="paragraph" w:styleId="Still"><w:basedOn w:val="Quiet"/></w:style>'
-    '<w:style w:type="character" w:styleId="A"><w:basedOn w:val="A"/></w:style>'
+    '<w:style w:type="character" w:styleId="A">' + '<w:basedOn w:val="A"/>' * 9 + "</w:style>"
     f'<w:style w:type="table" w:styleId="Grid"><w:tblStylePr>{SHADED}{WHITE}</w:tblStylePr>'
 )
 
