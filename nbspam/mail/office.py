@@ -66,7 +66,7 @@ _ELEMENTS = (
     rb"|draw:(?:page|frame|custom-shape)"
 )
 _TAG = re.compile(
-    rb"<(/?)(?:(%b)|(w:(?:vanish|color|sz|shd|highlight|background|[rp]Style|tblStyle|basedOn)"
+    rb"<(/?)(?:(%b)|(w:(?:vanish|color|sz|shd|highlight|background|[rp]Style|tblStyle)"
     rb"|a:rPr|p:cNvPr|style:[a-z-]+-properties))(?=[\s/>])([^<>]*)>" % _ELEMENTS
 )
 _ATTRIBUTE = re.compile(rb'(?<![\w:-])([\w:-]++)="([^"<>]*)"')
@@ -86,6 +86,9 @@ _USES_STYLE = frozenset(
 _GROUNDS = frozenset((b"w:shd", b"w:highlight", b"w:background", b"fo:background-color"))
 _SIZES = {b"w:sz": 0.5, b"sz": 0.01, b"fo:font-size": 1.0}  # points
 _POINTS = re.compile(rb"(\d{1,6}(?:\.\d{1,6})?)(?:pt)?$")
+
+
+_BASE = re.compile(rb'<w:basedOn w:val="([^"<>]*)"')
 
 
 def _split_by_look(xml: bytes, styles: Styles, is_slide: bool) -> tuple[bytes, bytes]:
@@ -170,6 +173,8 @@ def _word_styles(xml: bytes) -> dict[bytes, list[Said]]:
         head, _, body = each.partition(b">")
         attributes = dict(_ATTRIBUTE.findall(head))
         name, said = attributes.get(b"w:styleId", b""), _said_in(body)
+        if base := _BASE.search(body):
+            said.insert(0, (b"w:basedOn", base[1]))
         if attributes.get(b"w:type") == b"table":  # it has a look for each part of the table
             is_shaded = any(tag == b"w:shd" and _colour(value) for tag, value in said)
             said = [(b"w:shd", b"unknown")] if is_shaded else []
@@ -185,6 +190,7 @@ def _said_in(xml: bytes) -> list[Said]:
         for is_end, element, tag, attributes in _TAG.findall(xml)
         if tag and not is_end
         for said in _said_by(tag, attributes)
+        if said[0] not in _USES_STYLE  # else the work would grow with the power of the depth
     ]
 
 

@@ -272,7 +272,6 @@ _WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"emdash": b" ", b"endash": b"-"}
 _OF_LOOK = frozenset(
     b"ansicpg plain v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
 )
-_COLOURS = re.compile(rb"\\colortbl([^{}]*)\}")
 _SHADES = re.compile(rb"\\(?:red|green|blue)(\d{1,3})")
 _LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
 _BREAK = ("cp1252", b"\n")
@@ -417,10 +416,10 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
 
 def _light_colours(data: bytes) -> set[int]:
     """Return the numbers of the colours that nobody can read on white."""
-    table = _COLOURS.search(data)
+    table = data.partition(b"\\colortbl")[2].partition(b"}")[0]
     return {
         i
-        for i, colour in enumerate(table[1].split(b";") if table else ())
+        for i, colour in enumerate(table.split(b";"))
         if len(shades := _SHADES.findall(colour)) == 3 and min(map(int, shades)) >= _LIGHT
     }
 

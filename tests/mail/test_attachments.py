@@ -544,6 +544,7 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
         (rb"{\rtf1{\fonttbl{\f1\fnil\fcharset134 SimSun;}}{\f1 \'c4\'e3} \'e9t\'e9}", "你 été"),
         (rb"{\rtf1\ansicpg1251{\fonttbl{\f7\fcharset128 A;}}\f7\'82\'a0\plain\'e0}", "あа"),
         (rb"{\rtf1 }}}}a{{{{{\fonttbl b", "a"),
+        (b"{\\rtf1" + b"\\colortbl" * 29_000, ""),
         (b"text", ""),
     ],
 )
