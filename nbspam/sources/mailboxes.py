@@ -327,7 +327,10 @@ def visible_folder(files: list[str], folders: list[str], has_sequences: bool) ->
     """Return a folder of names that are not hidden.
 
     Beside parquet files a name that begins with "_" is one of their programs' marks (_SUCCESS).
+    Beside its Messages, Apple Mail keeps the files that were attached to them.
     """
+    if "Messages" in folders:
+        folders = [name for name in folders if name != "Attachments"]
     if any(name.endswith(PACKED["parquet"]) for name in files):
         files = [name for name in files if not name.startswith("_")]
     return Folder(_natural_order(files), _natural_order(folders), has_sequences)

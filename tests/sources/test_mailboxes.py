@@ -213,6 +213,11 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
         " c/2:2,RS c/3:2,RST c/4!2,T c/5:2,St",
         "1. c/2:2,RS c/5:2,St",
     ),
+    "no attached files of Apple Mail": (
+        "4/Messages/1.emlx 4/Attachments/1/2/a.txt Attachments/3.eml",
+        "4/Messages/1.emlx=spam Attachments/3.eml=spam",
+        {"label": "spam"},
+    ),
     "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=Ham Ham/b/1=Ham X/1=X"),
     "ham and spam beside files": ("Sum.txt ham/1 spam/1", "ham/1=ham spam/1=spam"),
     "a label": ("2001/1 2002/a/1", "2001/1=spam 2002/a/1=spam", {"label": "spam"}),
