@@ -31,12 +31,12 @@ from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import COMPRESSED, Rememberer, TextColumns, holds_many, listed
-from nbspam.sources.foreign import begins_like_mail, oddity
 from nbspam.sources.items import (
     FORMATS,
     RECORD_FORMATS,
     Item,
     SourceOptions,
+    begins_like_mail,
     items_together,
     read_items,
 )
@@ -585,6 +585,8 @@ def _pasted_as_text(item: Item) -> Item:
     """Return an item; mail that was pasted without its head becomes a text."""
     if item.name != "-" or item.is_text or item.data is None or begins_like_mail(item.data):
         return item
+    from nbspam.sources.foreign import oddity  # late: nearly all items are mail
+
     if not item.data.strip() or oddity(item.data, TextColumns()) is not None:
         return item
     warn("-: no head of a mail, judged as text; paste the message's source to judge all of it")

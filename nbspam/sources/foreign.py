@@ -4,6 +4,7 @@ They get a verdict like any message, with a note; but no model learns from them.
 """
 
 from nbspam.sources.files import TextColumns
+from nbspam.sources.items import begins_like_mail
 
 # Beginnings of files, and their formats.
 _MAGIC = {
@@ -33,7 +34,6 @@ _MAGIC = {
 _BEGINNINGS = tuple(_MAGIC)
 _UNICODE = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 2048  # bytes
-_LONGEST_NAME = 80
 _MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
 # Control characters that texts do not have: all but white space, backspace, bell and escape.
 _CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
@@ -59,14 +59,6 @@ def strangeness(data: bytes) -> str | None:
     """Return the reason why data are neither mail nor text, None if they may be."""
     what = None if begins_like_mail(data) else _binary_kind(data[:_HEAD])
     return what and f"looks like {what}, not like mail or text"
-
-
-def begins_like_mail(data: bytes) -> bool:
-    """Return whether data begin with the name of a header, or with a From_ line."""
-    # Without a regular expression, which takes longer to compile than a verdict may take.
-    name, colon, _ = data[:_LONGEST_NAME].partition(b":")
-    is_name = bool(colon) and name.replace(b"-", b"").isalnum() and name[:1].isalpha()
-    return is_name or data.startswith(b"From ")
 
 
 def _binary_kind(head: bytes) -> str | None:

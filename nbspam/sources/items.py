@@ -62,6 +62,7 @@ FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS
 
 # Beginnings of compressed data, and the endings of such files' names.
 _COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_LONGEST_NAME = 80  # bytes in which the name of a message's first header ends
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 # Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
 _MBOX_CHUNK = 1 << 18
@@ -101,6 +102,14 @@ def _decompressed(data: bytes) -> bytes:
     with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
         return files.read_raw_message(stream)
     return data
+
+
+def begins_like_mail(data: bytes) -> bool:
+    """Return whether data begin with the name of a header, or with a From_ line."""
+    # Without a regular expression, which takes longer to compile than a verdict may take.
+    name, colon, _ = data[:_LONGEST_NAME].partition(b":")
+    is_name = bool(colon) and name.replace(b"-", b"").isalnum() and name[:1].isalpha()
+    return is_name or data.startswith(b"From ")
 
 
 Chunk = list[Item]  # that one process works on at a time

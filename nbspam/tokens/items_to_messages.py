@@ -12,8 +12,7 @@ from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
 from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning
 from nbspam.settings import Settings
 from nbspam.sources.files import is_url
-from nbspam.sources.foreign import oddity, strangeness
-from nbspam.sources.items import Chunk, Item, chunks
+from nbspam.sources.items import Chunk, Item, begins_like_mail, chunks
 from nbspam.verdicts import Skipped
 from nbspam.workers import Engine, Workers, ordered_map
 
@@ -129,9 +128,12 @@ def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
     """Return the messages that items hold, to be judged, and why some could not be read."""
     found = MessagesToJudge([], [], {}, {})
     for place, item, data, opened in _readable(enumerate(items), settings, found.failures):
-        odd = None if item.is_text else oddity(data, settings.columns)
-        if odd is not None:
-            found.notes[place] = odd
+        if not item.is_text and not begins_like_mail(data):
+            # Imported late: nearly all items are mail.
+            from nbspam.sources.foreign import oddity
+
+            if (odd := oddity(data, settings.columns)) is not None:
+                found.notes[place] = odd
         found.items.append(item)
         found.messages.append(_message(opened, settings))
     if not settings.has_beginnings:
@@ -146,6 +148,7 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     Items without a label, and those that are neither mail nor text, are failures.
     """
     from nbspam.mail.digest import digest_of, mail_digest
+    from nbspam.sources.foreign import strangeness
 
     found = MessagesToLearn([], [], [], {})
     labelled: list[tuple[int, Item]] = []
