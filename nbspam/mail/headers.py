@@ -43,6 +43,10 @@ _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
+BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
+_BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
+_SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
+UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 # As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
 # a search does.
 CR, _EQUALS, _QUESTION = b"\r=?"
@@ -359,6 +363,24 @@ def _decode_run(text: bytes) -> bytes:
 
 
 @lru_cache(maxsize=128)  # most mail has one of a few values
+def decode_transfer(body: bytes, encoding: bytes) -> bytes:
+    """Undo a transfer encoding; data in an unknown one are returned unchanged."""
+    if encoding == b"base64":
+        if not _BASE64_RUN.fullmatch(body, max(len(body) - _TAIL, 0)):
+            # A list has added its footer in clear, which mail programs do not show.
+            end = body.rfind(b"\n", 0, _BASE64_RUN.match(body).end())  # type: ignore[union-attr]
+            if body[: max(end, 0)].strip() and not BASE64_LINES.search(body, end):
+                body = body[:end]
+        return decode_base64(body)
+    if encoding == b"quoted-printable":
+        return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
+    if encoding in UUENCODE:
+        from nbspam.mail.wrappings import uudecoded
+
+        return uudecoded(body[max(body.find(b"begin "), 0) :])
+    return body
+
+
 def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
     """Return the first word, in lower case, and the parameters of a header on content.
 

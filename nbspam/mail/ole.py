@@ -55,7 +55,7 @@ def ole_text(data: bytes) -> OleText:
                     break
         except _EncryptedError:
             return OleText("", "", (), is_encrypted=True)
-        except (error, IndexError, OSError, OverflowError):  # the data end
+        except (error, IndexError, OSError, OverflowError, RecursionError):  # the data end
             pass
     unseen = b"\n".join(hidden)[:_MAX_TEXT].decode("utf-8", "replace")
     return OleText("\n".join(texts).translate(_CONTROLS), unseen, tuple(files))

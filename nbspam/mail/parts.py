@@ -1,15 +1,18 @@
-"""Finding the parts of a message: its heads, its texts, and which of them a reader is shown.
+"""Finding the parts of a message: its heads, its texts, and how much of them is read.
 
 A part too deep or beyond the limit of parts is read as raw text, not left out.
 """
 
 import re
-from binascii import a2b_qp
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from nbspam.charsets import MARKED, CharsetGuess
 from nbspam.mail.headers import (
+    BASE64_LINES,
     HEAD,
     HEADS,
     NESTED_HEAD,
@@ -17,12 +20,14 @@ from nbspam.mail.headers import (
     PART_BEGINS,
     PART_ENDS,
     PART_HEAD,
+    UUENCODE,
     Field,
     OpenedMessage,
     ReadingLimits,
     content_value,
     decode_base64,
     decode_head,
+    decode_transfer,
     decode_value,
     delimited,
     is_plain,
@@ -34,7 +39,6 @@ from nbspam.mail.headers import (
     with_line_feeds,
     without_pieces,
 )
-from nbspam.mail.sampling import ends, spread_indices
 
 if TYPE_CHECKING:
     from nbspam.mail.attachments import AttachedDocument
@@ -61,16 +65,11 @@ _BINARY = re.compile(
 _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
 # Ranks: AMP, which some programs show; HTML and pictures; plain text; anything else.
 SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, NOT_SHOWN = 3, 2, 1, 0
-# Lines of base64 in a part that is read raw.
-_BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
-_BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
-_SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
 _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
 _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
-_UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
-_ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *_UUENCODE)
+_ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *UUENCODE)
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
@@ -120,7 +119,7 @@ class _Body(NamedTuple):
     @property
     def charset(self) -> str:
         """The stated charset, or an empty string."""
-        return _charset(self.parameters)
+        return self.parameters.get("charset", b"").decode("latin-1")
 
     def decoded(self) -> bytes:
         """Return the data without their transfer encoding."""
@@ -170,7 +169,7 @@ class Parts:
             part = self.stack.pop()
             if part.is_raw:
                 # As HTML, because tags in it would hide nothing otherwise.
-                text = _BASE64_LINES.sub(_decoded_lines, part.data)
+                text = BASE64_LINES.sub(_decoded_lines, part.data)
                 self.add_text(text, True, branches=part.branches)
             else:
                 kind = NESTED_HEAD if part.is_nested else PART_HEAD
@@ -189,7 +188,8 @@ class Parts:
             block = block[:half] + (block[tail:] if tail >= 0 else b"")
         is_coded = not is_plain(block)
         if is_coded:
-            charset = _charset(content_value(telling.get(b"content-type", b""))[1])
+            _, declared = content_value(telling.get(b"content-type", b""))
+            charset = declared.get("charset", b"").decode("latin-1")
             self.encoded.append((len(self.fields), charset))
         self.fields.append(Field(kind, block))
         if kind == HEAD and (subject := telling.get(b"subject")) is not None:
@@ -448,11 +448,6 @@ def _decoded_lines(match: re.Match[bytes]) -> bytes:
     return b"\n" if _BINARY.search(data) else data + b"\n"
 
 
-def _charset(parameters: Mapping[str, bytes]) -> str:
-    """Return the charset in a content type's parameters, or an empty string."""
-    return parameters.get("charset", b"").decode("latin-1")
-
-
 def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
     """Return the parts between boundary lines, and if parts follow an end line."""
     kinds, texts = delimited(body, boundary)
@@ -460,19 +455,144 @@ def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
     return parts, PART_ENDS in kinds and PART_BEGINS in kinds[kinds.index(PART_ENDS) :]
 
 
-def decode_transfer(body: bytes, encoding: bytes) -> bytes:
-    """Undo a transfer encoding; data in an unknown one are returned unchanged."""
-    if encoding == b"base64":
-        if not _BASE64_RUN.fullmatch(body, max(len(body) - _TAIL, 0)):
-            # A list has added its footer in clear, which mail programs do not show.
-            end = body.rfind(b"\n", 0, _BASE64_RUN.match(body).end())  # type: ignore[union-attr]
-            if body[: max(end, 0)].strip() and not _BASE64_LINES.search(body, end):
-                body = body[:end]
-        return decode_base64(body)
-    if encoding == b"quoted-printable":
-        return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
-    if encoding in _UUENCODE:
-        from nbspam.mail.wrappings import uudecoded
+# --- how much of a long message is read ------------------------------------------------------
 
-        return uudecoded(body[max(body.find(b"begin "), 0) :])
-    return body
+# Most messages are read whole.  Of a longer one every part has a share: its beginning, its end and
+# many small pieces between.  The pieces are spread evenly, so no stretch of text longer than two
+# of their distances is left out, and each stands at a place that a checksum of the text decides.
+# A spammer can compute the places and put a little between them, but not the text of an offer.
+
+_PIECE = 512  # bytes of a piece from the middle of a text
+_REACH = 64  # bytes in which a piece begins or ends at a blank
+_MAX_STYLE = 64 << 10  # bytes of a style sheet
+# Text that takes no room on a screen.  It is dropped before a long text is sampled, because
+# otherwise it would be sampled in place of visible text.  All patterns take linear time.
+_BLANKS = re.compile(rb"\s\s++")
+_NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
+_UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
+_UNSEEN_END = {
+    b"": re.compile(rb"--!?>"),
+    b"script": re.compile(rb"</(?i:script)"),
+    b"style": re.compile(rb"</(?i:style)"),
+}
+_BRACKET = re.compile(rb"[<>]")
+_BETWEEN_HTML = b"<\n"  # ends a tag that a piece of HTML leaves open, and begins none
+
+
+def ends(data: bytes, most: int) -> bytes:
+    """Return at most `most` bytes: three quarters from the beginning, the rest from the end."""
+    head = most - most // 4
+    # From the start of a line, because the end of encoded data must begin with a line of it.
+    tail = max(data.find(b"\n", len(data) - most // 4) + 1, len(data) - most // 4)
+    return data[:head] + data[tail:]
+
+
+def spread_indices(pieces: Sequence[bytes], most: int) -> list[int]:
+    """Return the indices of at most `most` pieces: the first, the last and some of the others.
+
+    The others are those in which evenly spread places of all their bytes lie, so that a large
+    piece is chosen before small ones.
+    """
+    if len(pieces) <= most:
+        return list(range(len(pieces)))
+    last = most // 4
+    first = min(last + 1, most)
+    between = [len(piece) + 1 for piece in pieces[first : len(pieces) - last]]
+    seed = 0
+    for piece in pieces:
+        seed = crc32(piece, seed)
+    bounds = list(accumulate(between))
+    spots = _spots(bounds[-1], most - first - last, seed)
+    middle = {first + bisect_right(bounds, spot) for spot in spots}
+    return [*range(first), *sorted(middle), *range(len(pieces) - last, len(pieces))]
+
+
+def shared(texts: Sequence[bytes], are_html: Sequence[bool], budget: int) -> list[bytes]:
+    """Return texts of at most `budget` bytes in all, by shortening the long ones."""
+    condensed = list(map(_condensed, texts, are_html))
+    shares = granted_shares(list(map(len, condensed)), budget)
+    return list(map(sampled, condensed, shares, are_html))
+
+
+def granted_shares(sizes: Sequence[int], budget: int) -> list[int]:
+    """Return the bytes granted to each text: all to small ones, equal shares to the others."""
+    granted = [0] * len(sizes)
+    by_size = sorted(range(len(sizes)), key=sizes.__getitem__)
+    for rank, i in enumerate(by_size):
+        granted[i] = min(sizes[i], budget // (len(sizes) - rank))
+        budget -= granted[i]
+    return granted
+
+
+def _condensed(text: bytes, is_html: bool) -> bytes:
+    """Return a text without parts that take no room on a screen, such as long runs of blanks."""
+    if is_html:
+        text = _without_unseen(text).replace(b"&nbsp;", b" ")
+    return _BLANKS.sub(b"\n", _NO_WORD.sub(b" ", text))
+
+
+def _without_unseen(html: bytes) -> bytes:
+    """Return HTML without comments and scripts, and with style sheets of a limited size."""
+    kept = []
+    position = 0
+    while match := _UNSEEN.search(html, position):
+        kept.append(html[position : match.start()])
+        name = (match[1] or b"").lower()
+        end = _UNSEEN_END[name].search(html, match.end())
+        if name == b"style":
+            position = end.start() if end else len(html)
+            kept.append(html[match.start() : min(position, match.start() + _MAX_STYLE)])
+        else:
+            position = end.end() if end else len(html)
+            kept.append(b"<" * (name == b"script"))  # of what remains of the end tag
+    kept.append(html[position:])
+    return b"".join(kept)
+
+
+def sampled(text: bytes, most: int, is_html: bool = False) -> bytes:
+    """Return at most about `most` bytes of a text in UTF-8: see above.
+
+    A quarter is from the beginning, and a quarter from the end.
+    """
+    if len(text) <= most:
+        return text
+    count = most // 2 // _PIECE
+    end = most // 4 if count else most // 2
+    head = most - end - count * _PIECE
+    spots = _spots(len(text) - head - end - _PIECE, count, crc32(text))
+    bounds = [(0, head), *((head + spot, head + spot + _PIECE) for spot in spots)]
+    bounds.append((len(text) - end, len(text)))
+    pieces = [_piece(text, start, stop, is_html) for start, stop in bounds]
+    return (_BETWEEN_HTML if is_html else b"\n").join(pieces)
+
+
+def _spots(size: int, count: int, seed: int) -> Iterator[int]:
+    """Yield one place in each of `count` equal stretches of `size` bytes."""
+    for i in range(count):
+        start, stop = i * size // count, (i + 1) * size // count
+        yield start + crc32(i.to_bytes(4, "big"), seed) % max(stop - start, 1)
+
+
+def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
+    """Return text[start : stop] without the parts of words, characters and tags at its ends."""
+    if start:
+        start = _next_start(text, start, min(start + _REACH, stop))
+        bracket = _BRACKET.search(text, start, stop) if is_html else None
+        if bracket and bracket[0] == b">":
+            start = bracket.end()
+    if stop < len(text):
+        blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
+        stop = blank if blank > start else stop
+        while stop > start and text[stop] & 0xC0 == 0x80:  # within a character
+            stop -= 1
+    return text[start:stop]
+
+
+def _next_start(text: bytes, start: int, stop: int) -> int:
+    """Return where the next word begins, or the next character if no word does."""
+    blanks = (text.find(b" ", start, stop), text.find(b"\n", start, stop))
+    if max(blanks) >= 0:
+        return min(blank for blank in blanks if blank >= 0) + 1
+    while start < stop and text[start] & 0xC0 == 0x80:
+        start += 1
+    return start

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nbspam.mail.headers import LIMITS, ReadingLimits
 from nbspam.mail.message import parse_message
-from nbspam.mail.sampling import ends, granted_shares, sampled, shared, spread_indices
+from nbspam.mail.parts import ends, granted_shares, sampled, shared, spread_indices
 from support import examples
 
 HEAD = b"Subject: x\nMIME-Version: 1.0\n"

@@ -34,7 +34,7 @@ from nbspam.decision import default_rule
 from nbspam.errors import NbspamError
 from nbspam.mail.digest import digest_of
 from nbspam.mail.message import parse_message
-from nbspam.mail.sampling import shared
+from nbspam.mail.parts import shared
 from nbspam.mail.verdict_headers import VERDICT, HeaderChoices, with_headers
 from nbspam.settings import TokenSettings
 from nbspam.sources.arrival import date_of
