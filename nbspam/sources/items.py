@@ -304,10 +304,6 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     if kind in ARCHIVES:
         yield from _archive_items(path, kind, label)
         return
-    # Imported late, here and below: most commands read one format.
-    from nbspam.sources.mailboxes import is_index
-    from nbspam.sources.rows import sniff
-
     with files.Blaming(path), ExitStack() as stack:
         try:
             stream = stack.enter_context(files.open_file(path))
@@ -325,7 +321,13 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
             # Mail servers leave a From_ line in single messages, too.
             yield from _mbox_items(path, b"", stream, label, lambda raw: Item(path, label))
             return
-        found = None if kind == "mail" else "trec" if is_index(path, head) else sniff(head)
+        found = None
+        if kind != "mail":
+            # Imported late, here and below: most commands read one format.
+            from nbspam.sources.mailboxes import is_index
+            from nbspam.sources.rows import sniff
+
+            found = "trec" if is_index(path, head) else sniff(head)
         if found is not None:
             yield from _stored_items(path, found, stream, label, options)
         elif head or kind is None:  # in a folder, an empty file is an empty mailbox
