@@ -44,6 +44,7 @@ _PLACES = ("ham", "spam", "unsure", MOVING)
 MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
+_DELETED = "T"  # the flag of a message that a mail program will remove, perhaps moved as a copy
 # mbsync and OfflineIMAP write a message's UID into its file name, and mark their copies.
 _NUMBER = re.compile(r",U=\d+")
 _MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)
@@ -145,8 +146,9 @@ def entry_digest(data: bytes) -> str:
 
 
 def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:
-    """Yield the messages of a folder, each once; none if there is no such folder.
+    """Yield the messages of a folder, each once, but none that are marked as deleted.
 
+    Without such a folder there are none.
     Raises OSError if it cannot be read.
     """
     seen = set()
@@ -155,7 +157,7 @@ def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:
         for file in sorted(_files(os.path.join(root, folder, part))):
             entry = MaildirEntry(folder, part, file)
             base = entry.base
-            if base not in seen:
+            if base not in seen and _DELETED not in entry.flags:
                 seen.add(base)
                 yield entry
 

@@ -38,7 +38,7 @@ def test_a_name_has_a_base_and_flags_and_a_flag_moves_the_message_to_cur():
 
 
 def test_every_message_is_one_entry(root):
-    names = "new/2.h cur/1.h:2,S cur/2.h:2, cur/.hidden tmp/3.h .Spam/cur/4.h"
+    names = "new/2.h cur/1.h:2,S cur/2.h:2, cur/.hidden tmp/3.h cur/5.h:2,ST .Spam/cur/4.h"
     write_files(root, dict.fromkeys(names.split(), b"x"))
     (root / "cur" / "folder").mkdir()
     (root / "cur" / "link").symlink_to("1.h:2,S")

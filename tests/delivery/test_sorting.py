@@ -102,6 +102,24 @@ def test_what_is_moved_is_learned_once_as_where_it_lies_whatever_its_name(maildi
     assert [one.label for one in maildir.sort().learned] == ["spam"]
 
 
+@pytest.mark.parametrize("there", ["new/2.h:2,", "new/2.h:2,T", None])
+def test_a_message_marked_as_deleted_has_gone_and_its_copy_was_moved(maildir, there):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("cur/3.h:2,T", spam(3))
+    maildir.sort()
+    maildir.rename(".Spam/new/1.h", ".Spam/cur/1.h:2,ST")
+    maildir.put(".Spam/cur/4.h:2,T", ham(4))
+    if there is not None:
+        maildir.put(there, spam(1))
+
+    report, files = maildir.sort(), maildir.files
+    learned = [(one.name, one.label) for one in report.learned]
+    assert learned == ([(there, "ham")] if there == "new/2.h:2," else [])
+    assert report.judged == []
+    assert "cur/3.h:2,T" in files
+    assert (maildir.sort().learned, maildir.files) == ([], files)
+
+
 def test_unknown_mail_among_spam_teaches_errors_but_less_than_what_a_person_has_told(maildir):
     for n in (1, 2):
         maildir.put(f".Junk/cur/{n}.h:2,S", ham(n))  # the user dragged them there
