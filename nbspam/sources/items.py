@@ -405,11 +405,11 @@ def _mbox_items(
     messages = mbox_messages(chain(filter(None, (head,)), pieces))
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
-        if name == "-" or not is_gone(first[0]):
+        if name == "-" or not is_gone(first[0], 0):
             yield alone(first[0])
         return
     for number, raw in enumerate(chain(first, messages), 1):
-        if not is_gone(raw):
+        if not is_gone(raw, number):
             yield Item(f"{name}#{number}", label or gmail_class(raw), unwrap(raw), series=name)
 
 

@@ -54,16 +54,14 @@ _NO_MAIL_STARTS = (
 )
 _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
 # A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
-# and Pine; and the one in which Pine and IMAP servers keep data of the folder.
-_MARKS = (
+# and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  What few
+# messages have stands before each expression, which takes long.
+_DELETED = (
     b"\nX-Mozilla-Status: ",
-    b"\nX-Status: ",
-    b"\nSubject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA",
+    rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]",
 )
-_GONE = (
-    rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]"
-    rb"|(?:[^\r\n]+\r?\n)*?(?:X-Status: [A-Z]*D|Subject: DON'T DELETE THIS MESSAGE)"
-)
+_MARKED = b"\nX-Status: ", rb"(?:[^\r\n]+\r?\n)*?X-Status: [A-Z]*D"
+_FOLDER_DATA = b" FOLDER INTERNAL DATA", rb"(?:[^\r\n]+\r?\n)*?Subject: DON'T DELETE THIS MESSAGE"
 # The labels that Google's export of Gmail ("Takeout") writes before a message, and those of mail
 # that is neither spam nor mail that somebody kept.
 _GMAIL = rb"From [^\n]*\n(?:X-GM-THRID:[^\n]*\n)?X-Gmail-Labels:([^\n]*(?:\n[ \t][^\n]*)*)"
@@ -492,10 +490,14 @@ def _find_separator(buffer: bytearray, start: int, end: int) -> int:
     return -1
 
 
-def is_gone(raw: bytes) -> bool:
-    """Return whether a message of an mbox, From_ line included, is none for its owner."""
-    # The expression takes long, and few messages have such a header.
-    return any(mark in raw for mark in _MARKS) and re.match(_GONE, raw) is not None
+def is_gone(raw: bytes, number: int) -> bool:
+    """Return whether a message of an mbox, From_ line included, is none for its owner.
+
+    number: its place in the mbox; 0: no other follows, so that all but what stands before its own
+    headers may have come with it.
+    """
+    signs = [_DELETED, *[_MARKED] * (number > 0), *[_FOLDER_DATA] * (number == 1)]
+    return any(mark in raw and re.match(expression, raw) for mark, expression in signs)
 
 
 def gmail_class(raw: bytes) -> str | None:
