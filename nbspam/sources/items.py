@@ -90,15 +90,13 @@ class Item(NamedTuple):
             if files.is_url(self.name) or self.name.lower().endswith(files.COMPRESSED):
                 with files.open_file(self.name) as stream:
                     return files.read_raw_message(stream)
-            data = files.read_uncompressed(self.name, files.MAX_MESSAGE)
-            if data.startswith(tuple(_COMPRESSED)):
-                return _decompressed(data)
+            data = unpacked_message(files.read_uncompressed(self.name, files.MAX_MESSAGE))
             return files.message_of_emlx(data) if self.name.endswith(".emlx") else data
 
 
-def _decompressed(data: bytes) -> bytes:
-    """Return a message that a mail server keeps compressed; damaged data as they are."""
-    name = next(end for start, end in _COMPRESSED.items() if data.startswith(start))
+def unpacked_message(data: bytes) -> bytes:
+    """Return a message that a mail server may keep compressed; damaged data as they are."""
+    name = next((end for start, end in _COMPRESSED.items() if data.startswith(start)), "")
     with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
         return files.read_raw_message(stream)
     return data

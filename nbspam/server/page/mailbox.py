@@ -39,7 +39,7 @@ from nbspam.mail.address_lists import change_lists, read_lists, sender_of
 from nbspam.server.judge import model_in, user_folder_name, users_in
 from nbspam.server.page.database import Database
 from nbspam.sources import files
-from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.items import Item, SourceOptions, read_items, unpacked_message
 from nbspam.sources.mailboxes import SENT_FOLDERS, is_maildir
 from nbspam.store.model import StoredModel
 
@@ -206,7 +206,7 @@ class ReviewMailbox:
         """Return the message that is alone in a file; None if it cannot be read any more."""
         below = file.removeprefix(self._below)
         with suppress(InputError), files.Blaming(file), files.open_inside(self.path, below) as f:
-            return files.read_raw_message(f)
+            return unpacked_message(files.read_raw_message(f))
         return None
 
     def _found(self) -> Iterator[_FoundMessage]:
@@ -474,7 +474,7 @@ class Mailboxes:
                         found.append((changed, entry.path))
             for _, path in heapq.nlargest(MOST_SHOWN, found):
                 with suppress(InputError, OSError), files.open_inside(maildir, path) as stream:
-                    yield Item(path, None, files.read_raw_message(stream))
+                    yield Item(path, None, unpacked_message(files.read_raw_message(stream)))
 
     def _paths_of(self, name: str) -> tuple[str, str]:
         """Return where a user's mailbox and model are, or would be; raises UserError."""

@@ -1,5 +1,6 @@
 """Mailboxes as the page shows them: whose they are, order, names that stay, hostile contents."""
 
+import gzip
 import os
 from email.header import Header
 from urllib.parse import parse_qs, urlencode
@@ -87,6 +88,7 @@ def test_the_newest_comes_first_and_a_whole_pass_looks_once_at_most(make, tmp_pa
 
 def test_a_message_that_was_read_or_moved_is_the_same(tmp_path):
     root = maildir(tmp_path / "box", [1, 2])
+    put(root, 2, data=gzip.compress(written(2)))  # as Dovecot may keep it
     box = box_of(root)
     before = box.newest()
     os.rename(root / "new" / key_of(2), root / "cur" / f"{key_of(2)}:2,S")
