@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self, cast
 
+from nbspam.charsets import is_utf8
 from nbspam.sources import mailboxes
 from nbspam.sources.files import IMPLAUSIBLE, is_implausible, packed_kind
 
@@ -33,7 +34,10 @@ _EXTENSIONS = (
 )
 _LONGEST = 1 << 15  # bytes of such a header; tarfile searches it in quadratic time
 _MOST_FIELDS = 1000  # of headers about all members, which tarfile copies for each
-_ENCRYPTED = 1  # flag of a member of a ZIP archive
+_ENCRYPTED, _IN_UTF8 = 1, 1 << 11  # flags of a member of a ZIP archive
+# Windows' charsets of names in a ZIP archive without the second flag; macOS writes UTF-8 there.
+_OF_WINDOWS = ("gb18030", "big5hkscs", "cp932", "cp949", "cp866", "cp874")
+_NAMES = 1 << 13  # bytes of names, from which it is guessed
 _FILE_TYPE, _FILE, _SYMLINK = 0o170000, 0o100000, 0o120000  # bits of a Unix file's mode
 _MOST_FOLDERS, _DEEPEST = 100_000, 100
 _NOISE = "__MACOSX"  # folder of what macOS adds to a ZIP archive
@@ -134,11 +138,14 @@ def _zip_members(stream: BinaryIO) -> Iterator[Member]:
     size = stream.seek(0, os.SEEK_END)
     with _damage_in_words():
         archive = zipfile.ZipFile(stream)
-    n_read = 0
+    n_read, charset = 0, _charset_of_names(archive)
     for info in archive.infolist():
         if info.flag_bits & _ENCRYPTED:
             raise ValueError("encrypted; unpack it with its password")
-        name = info.filename.replace("\\", "/")
+        name = info.filename
+        if not info.flag_bits & _IN_UTF8:
+            name = name.encode("cp437", "replace").decode(charset, "replace")
+        name = name.replace("\\", "/")
         file_type = info.external_attr >> 16 & _FILE_TYPE
         if name.endswith("/"):
             yield Member(name, is_folder=True)
@@ -149,6 +156,18 @@ def _zip_members(stream: BinaryIO) -> Iterator[Member]:
             if is_implausible(n_read, size):
                 raise ValueError(IMPLAUSIBLE)
             yield Member(name, open=partial(_opened, archive.open, info))
+
+
+def _charset_of_names(archive: zipfile.ZipFile) -> str:
+    """Return the charset of the names that no flag declares as UTF-8; zipfile reads cp437."""
+    names = (info.filename for info in archive.infolist() if not info.flag_bits & _IN_UTF8)
+    stored = "\n".join(names).encode("cp437", "replace")
+    if is_utf8(stored):
+        return "utf-8"
+    from nbspam.alphabets import from_beyond_ascii, likely_charset
+
+    charset = likely_charset(from_beyond_ascii(stored, _NAMES))
+    return charset if charset in _OF_WINDOWS else "cp437"
 
 
 @_damage_in_words()

@@ -82,6 +82,28 @@ def test_a_folder_that_wraps_the_others_or_is_of_macos_states_no_class(names, la
     assert [label for label, _ in found(archive).values()] == labels
 
 
+@pytest.mark.parametrize(
+    ("names", "charset"),
+    [
+        (("好评", "差评"), "utf-8"),
+        (("正常邮件", "垃圾邮件"), "gbk"),
+        (("收件匣", "垃圾郵件"), "big5"),
+        (("受信トレイ", "ソフト"), "cp932"),  # ソ ends in the byte of a backslash
+        (("Почта", "Спам"), "cp866"),
+        (("Grüße", "Übung"), "cp437"),
+    ],
+)
+def test_the_charset_of_names_in_a_zip_archive_is_guessed(names, charset, tmp_path):
+    stored = [name.encode(charset) for name in names]
+    ascii_names = [sign * len(name) for sign, name in zip("ab", stored, strict=True)]
+    data = packed({f"{name}/1.eml": HAM for name in ascii_names}, "zip")
+    for ascii_name, name in zip(ascii_names, stored, strict=True):
+        data = data.replace(ascii_name.encode(), name)
+    (tmp_path / "a.zip").write_bytes(data)
+
+    assert [label for label, _ in found(tmp_path / "a.zip").values()] == list(names)
+
+
 def test_archives_in_a_folder_are_read_with_its_class(tmp_path):
     members = {"1.eml": HAM, "2.eml": SPAM}
     archives = {"ham/2001.tar": packed(members), "spam/2001.zip": packed(members, "zip")}
