@@ -62,11 +62,24 @@ _DELETED = (
 )
 _MARKED = b"\nX-Status: ", rb"(?:[^\r\n]+\r?\n)*?X-Status: [A-Z]*D"
 _FOLDER_DATA = b" FOLDER INTERNAL DATA", rb"(?:[^\r\n]+\r?\n)*?Subject: DON'T DELETE THIS MESSAGE"
-# The labels that Google's export of Gmail ("Takeout") writes before a message, and those of mail
-# that is neither spam nor mail that somebody kept.
+# The labels that Google's export of Gmail ("Takeout") writes before a message, in the language of
+# the account: those of spam, and those of mail that is neither spam nor mail that somebody kept.
 _GMAIL = rb"From [^\n]*\n(?:X-GM-THRID:[^\n]*\n)?X-Gmail-Labels:([^\n]*(?:\n[ \t][^\n]*)*)"
 _GMAIL_LABEL = r'"[^"]*"|[^,]+'
-_GMAIL_OTHERS = {"Trash", "Sent", "Drafts", "Draft", "Chat"}
+_GMAIL_SPAM = {
+    *("Spam", "Skräppost", "Søppelpost", "Roskaposti", "Спам"),
+    *("垃圾邮件", "垃圾郵件", "迷惑メール", "스팸함"),
+}
+_GMAIL_OTHERS = {
+    *("Trash", "Bin", "Sent", "Drafts", "Draft", "Chat"),
+    *("Papierkorb", "Gesendet", "Entwürfe", "Prullenbak", "Verzonden", "Concepten"),
+    *("Corbeille", "Envoyé", "Messages envoyés", "Brouillons", "Cestino", "Inviati", "Bozze"),
+    *("Papelera", "Enviados", "Borradores", "Lixeira", "Rascunhos", "Kosz", "Wysłane"),
+    *("Posta inviata", "Verzonden berichten", "E-mails enviados", "Wersje robocze"),
+    *("Papperskorgen", "Skickat", "Utkast", "Корзина", "Отправленные", "Черновики"),
+    *("已删除邮件", "已发邮件", "草稿", "垃圾桶", "寄件備份"),
+    *("ゴミ箱", "送信済みメール", "送信済み", "下書き", "휴지통", "보낸편지함", "임시보관함"),
+}
 _FEW = 300  # files in a folder, whose contents then tell whether they hold many messages
 
 
@@ -511,7 +524,7 @@ def gmail_class(raw: bytes) -> str | None:
     with suppress(ValueError, LookupError):
         text = str(make_header(decode_header(text)))
     labels = {label.strip('" \r\n\t') for label in re.findall(_GMAIL_LABEL, text)}
-    return "spam" if "Spam" in labels else None if labels & _GMAIL_OTHERS else "ham"
+    return "spam" if labels & _GMAIL_SPAM else None if labels & _GMAIL_OTHERS else "ham"
 
 
 def unwrap(raw: bytes) -> bytes:
