@@ -308,7 +308,7 @@ def look_of(parent: Look, style: Style) -> Look:
     look.is_absent = parent.is_absent or changes.is_absent
     look.is_own = parent.is_own or changes.is_own
     look.is_away = parent.is_away or changes.is_away
-    if changes.closes in (1, -1) or parent.closed:
+    if changes.closes == 1 or parent.closed:
         look.closed = max(parent.closed + changes.closes, 0.0)
     look.shown = parent.shown if changes.shown is None else changes.shown
     look.link = changes.link or parent.link

@@ -7,6 +7,7 @@ import lzma
 import os
 import resource
 import struct
+import tarfile
 import zlib
 from importlib.util import find_spec
 from struct import pack
@@ -210,7 +211,11 @@ def test_of_very_many_names_the_first_are_read(data):
 
 def test_a_tar_archive_has_long_names_and_damage_ends_it():
     name, files = "a" * 120 + ".exe", {"b": b"x"}
-    assert read_archive(packed({name: b"x", **files})).names == [name.encode(), b"b"]
+    dated = tarfile.TarInfo("c")
+    dated.mtime = 0.5
+    for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+        data = tarfile.TarInfo(name).tobuf(form) + dated.tobuf(form) + packed(files)
+        assert read_archive(data).names == [name.encode(), b"c", b"b"]
     damaged = packed(files).replace(b"00000000001\0", b"-7777777777\0")
     assert read_archive(damaged).names == [b"b"]
     assert read_archive(gzip.compress(b"x")).names == []
@@ -338,6 +343,13 @@ def test_text_that_a_page_does_not_show_is_hidden(operators, hidden):
     assert found.text.split()[:4] == SPAM.split()
     assert ("secret" in found.text, found.hidden) == ("secret" in more and not hidden, hidden)
     assert ("attached-hidden" in found.facts) == bool(hidden)
+
+
+@needs_libraries
+def test_the_text_of_twenty_pages_is_read():
+    data = pdf("once", "").replace(b"[3 0 R]/Count 1", b"[%b]/Count 30" % (b"3 0 R " * 30))
+    found = read_document("pdf", data)
+    assert (found.text.split(), found.facts) == (["once"] * 20, ("pages-20",))
 
 
 def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
@@ -576,11 +588,11 @@ COLOURS = rb"{\colortbl;\red255\green255\blue255;\red250\green250\blue100;\red0\
     ],
 )
 def test_hidden_text_of_rtf(rtf, is_hidden):
-    data = rb"{\rtf1" + COLOURS + b"a " + rtf + rb"\cf0  b}"
-    shown, hidden = (b"a b", b"secret") if is_hidden else (b"a secret b", b"")
+    data = rb"{\rtf1" + COLOURS + rb"{\v one}a " + rtf + rb"\cf0  b}"
+    shown, hidden = (b"a b", b"one secret") if is_hidden else (b"a secret b", b"one")
     found = rtf_texts(data)
     assert [b" ".join(text.split()) for text in found] == [shown, hidden]
-    assert fields(data, b"text/rtf").get("hidden", b"") == hidden
+    assert fields(data, b"text/rtf")["hidden"] == hidden
     assert fields(data, b"text/rtf")["body"] == shown
 
 

@@ -8,11 +8,12 @@ from support import packed
 WHITE = '<w:color w:val="FFFFFF"/>'
 SHADED = '<w:shd w:val="clear" w:fill="204060"/>'
 STYLES = (
-    '<w:docDefaults><w:rPr><w:sz w:val="22"/></w:rPr></w:docDefaults>'
+    '<w:docDefaults><w:rPr><w:sz w:val="4"/></w:rPr></w:docDefaults>'
     '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:sz w:val="20"/></w:style>'
     '<w:style w:type="character" w:styleId="Quiet"><w:rPr><w:vanish/></w:rPr></w:style>'
     '<w:style w:type="paragraph" w:styleId="Still"><w:basedOn w:val="Quiet"/></w:style>'
     '<w:style w:type="character" w:styleId="A">' + '<w:basedOn w:val="A"/>' * 9 + "</w:style>"
+    f'<w:style w:type="table" w:styleId="Plain">{WHITE}</w:style>'
     f'<w:style w:type="table" w:styleId="Grid"><w:tblStylePr>{SHADED}{WHITE}</w:tblStylePr>'
 )
 
@@ -62,14 +63,15 @@ RUN = f"<w:p><w:r><w:rPr>{WHITE}</w:rPr>secret</w:r></w:p>"
     ("xml", "is_hidden"),
     [
         ('<w:p><w:pPr><w:pStyle w:val="Still"/></w:pPr><w:r>secret</w:r></w:p>', True),
-        ("<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr><w:r>secret</w:r></w:p>", False),
+        ("<w:p><w:rPr><w:del/><w:vanish/></w:rPr><w:r>secret</w:r></w:p>", False),
         ("<w:p><w:del><w:r><w:delText>secret</w:delText></w:r></w:del></w:p>", True),
         (f"<w:tbl><w:tc>{RUN}</w:tc></w:tbl>", True),
         (f"<w:tbl><w:tc><w:tcPr>{SHADED}</w:tcPr>{RUN}</w:tc></w:tbl>", False),
         (f'<w:tbl><w:tblStyle w:val="Grid"/><w:tc>{RUN}</w:tc></w:tbl>', False),
+        (f'<w:tbl><w:tblStyle w:val="Plain"/><w:tc>{RUN}</w:tc></w:tbl>', True),
         (f"<w:p><w:r><w:txbxContent>{RUN}</w:txbxContent></w:r></w:p>", False),
         (f'<wp:anchor behindDoc="1"/>{RUN}', False),
-        (f'<w:background w:color="204060"/>{RUN}', False),
+        (f'<w:background w:color="204060"></w:background>{RUN}', False),
     ],
 )
 def test_what_stands_around_a_run_of_word(xml, is_hidden):
@@ -161,8 +163,9 @@ CELLS = (
         ("", "", 5, "<tableParts/>", False),  # its ground is that of the table
         ("", ' hidden="1"', 0, "", True),
         ("", ' ht="0"', 0, "", True),
-        ('<col min="27" max="16384" hidden="1"/>', "", 0, "", True),
+        ('<col min="27" max="27" hidden="1"/>', "", 0, "", True),
         ('<col min="3" max="26" hidden="1"/>', "", 0, "", False),
+        ('<col min="9" max="99" width="0"/>', "", 0, "", True),
     ],
 )
 def test_hidden_cells(columns, row, style, more, is_hidden):
@@ -183,12 +186,13 @@ def test_hidden_sheets_and_strings_of_no_cell(state):
         "xl/workbook.xml": f'<sheet state="{state}" r:id="sheet1"/><sheet r:id="sheet2"/>',
         "xl/_rels/workbook.xml.rels": relations,
         "xl/worksheets/sheet1.xml": '<row><c t="s"><v>0</v></c><c><is>inline</is></c></row>',
-        "xl/worksheets/sheet2.xml": '<x:row><x:c t="s"><x:v>1</x:v></x:c></x:row>',
+        "xl/worksheets/sheet2.xml": '<x:col min="2" max="2" hidden="true"/><x:row><x:c t="s"><x:v>'
+        '1</x:v></x:c><x:c r="B1"><is>cell</is></x:c></x:row><x:row hidden="true"><is>row</is>',
         "xl/sharedStrings.xml": "<si>secret</si><si>shown</si><si>unused</si>",
     }
     found = read_document("xlsx", packed({k: v.encode() for k, v in parts.items()}, "zip"))
     assert found.text.split() == ["1", "shown"]
-    assert found.hidden.split() == ["inline", "secret", "unused"]
+    assert found.hidden.split() == ["inline", "cell", "row", "secret", "unused"]
 
 
 def test_long_tags_are_read_in_linear_time():

@@ -156,8 +156,10 @@ def test_a_block_is_shown(attributes):
         ("<table bgcolor=navy><tr><td><font color=white>yes</table>", "yes", ""),
         ("<body link=white><a href=x>no</a> <a name=x>yes</a>", "yes", "no"),
         # Words that are split.
-        ("vi<div style=display:none>no</div>agra", "viagra", "no"),
+        ("vi<div style=display:none>no<br>no</div>agra", "viagra", "no no"),
         ("one<div style=font-size:0>no</div>two", "one two", "no"),
+        ("one<b style=font-size:0>no<br>no</b>two", "one two", "no no"),
+        ("one<b style=font-size:0> </b>two<b style=display:none> </b>three", "one twothree", ""),
         # Inheritance.
         ("<div style=display:none>no<div style=display:block>no</div></div>b", "b", "no no"),
         ("<div style=visibility:hidden>no <b style=visibility:visible>b</b></div>", "b", "no"),
