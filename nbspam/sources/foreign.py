@@ -35,8 +35,9 @@ _BEGINNINGS = tuple(_MAGIC)
 _UNICODE = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 2048  # bytes
 _MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
-# Control characters that texts do not have: all but white space, backspace, bell and escape.
-_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
+# Control characters that texts do not have: all but white space, backspace, bell, and those that
+# change the charset.
+_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x0e\x0f\x1b"})
 _MANY = 20  # binary data have at least one control character in so many bytes
 
 
@@ -45,10 +46,10 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
 
     learned: the columns of a table that the model has learned from.
     """
-    if (strange := strangeness(data)) is not None:
-        return strange
     if begins_like_mail(data):
         return None
+    if (strange := strangeness(data)) is not None:
+        return strange
     kind = _table_kind(data[:_HEAD], learned)
     if kind is not None:
         return f"looks like a table, judged as one text; --format {kind} judges its rows"
@@ -56,8 +57,8 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
 
 
 def strangeness(data: bytes) -> str | None:
-    """Return the reason why data are neither mail nor text, None if they may be."""
-    what = None if begins_like_mail(data) else _binary_kind(data[:_HEAD])
+    """Return the reason why data that do not begin like mail are no text, None if they may be."""
+    what = _binary_kind(data[:_HEAD])
     return what and f"looks like {what}, not like mail or text"
 
 

@@ -148,7 +148,6 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     Items without a label, and those that are neither mail nor text, are failures.
     """
     from nbspam.mail.digest import digest_of, mail_digest
-    from nbspam.sources.foreign import strangeness
 
     found = MessagesToLearn([], [], [], {})
     labelled: list[tuple[int, Item]] = []
@@ -158,9 +157,12 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
         else:
             labelled.append((place, item))
     for place, item, data, opened in _readable(labelled, settings, found.failures):
-        if isinstance(opened, OpenedMessage) and (strange := strangeness(data)) is not None:
-            found.failures[place] = Skipped(item.name, strange)
-            continue
+        if not item.is_text and not begins_like_mail(data):
+            from nbspam.sources.foreign import strangeness  # late, as above
+
+            if (strange := strangeness(data)) is not None:
+                found.failures[place] = Skipped(item.name, strange)
+                continue
         found.items.append(item)
         if isinstance(opened, OpenedMessage):
             found.digests.append(mail_digest(opened))

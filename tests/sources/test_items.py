@@ -466,11 +466,13 @@ def test_binary_data_are_named(data, what):
     assert oddity(data, NO_COLUMNS) == f"looks like {what}, not like mail or text"
 
 
-def test_no_model_learns_from_what_is_neither_mail_nor_text(nbspam, tmp_path):
+@pytest.mark.parametrize("preset", ["mail", "text"])
+def test_no_model_learns_from_what_is_neither_mail_nor_text(preset, nbspam, tmp_path):
     files = {"ham/1.eml": HAM, "spam/1.eml": SPAM, "spam/2.jpg": b"\xff\xd8\xff"}
     box, model = write_files(tmp_path / "box", files), tmp_path / "model"
-    for command, learned in (("train", "read 2 messages"), ("update", "already known 2")):
-        said = "".join(nbspam(command, "-m", model, box)[1:])
+    train = ("train", "--preset", preset)
+    for command, learned in ((train, "read 2 "), (("update",), "already known 2")):
+        said = "".join(nbspam(*command, "-m", model, box)[1:])
         assert learned in said
         assert (
             f"skipped {box}/spam/2.jpg: looks like a JPEG picture, not like mail or text" in said
@@ -491,7 +493,7 @@ HELLO = "こんにちは、お元気ですか。" * 20
 
 @pytest.mark.parametrize(
     "data",
-    [HAM, SPAM, b"", b"\n", b"hello", b"MZ is a country code"]
+    [HAM, SPAM, b"", b"\n", b"hello", b"MZ is a country code", "안녕 ".encode("iso2022_kr") * 9]
     + [HELLO.encode(name) for name in ("utf-8", "utf-16", "iso2022_jp", "shift_jis", "euc_jp")],
 )
 def test_mail_and_text_are_not_odd(data):
