@@ -270,8 +270,8 @@ class _ArchiveTree(mailboxes.FolderTree):
     def top(self) -> str:
         """Return the folder that the archive stands for.
 
-        It is the only one at the top if it only holds folders, as tar writes a corpus; but a
-        folder that is named ham or spam states a class.
+        It is the only one at the top if it holds folders, as tar writes a corpus, and Gmail's
+        Takeout files beside them; but a folder that is named ham or spam states a class.
         """
         path = ""
         while True:
@@ -280,10 +280,9 @@ class _ArchiveTree(mailboxes.FolderTree):
                 return path
             (name,) = folder.folders
             below = self.below(path) + name
-            if (
-                name.lower() in mailboxes.CLASS_FOLDERS
-                or self._folders[below].kind(True) != "classes"
-            ):
+            inner = self._folders[below]
+            is_mailbox = inner.kind(True) in ("maildir", "mh")
+            if name.lower() in mailboxes.CLASS_FOLDERS or is_mailbox or not inner.folders:
                 return path
             path = below
 
