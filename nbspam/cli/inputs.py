@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from glob import glob
-from itertools import chain
+from itertools import chain, pairwise
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
@@ -309,8 +310,8 @@ def items_of_sources(
         )
     if click.get_current_context().params.get("preset") == "mail":
         reading = reading._replace(is_mail=True)
-    _check_apart(labels.paths)
-    parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
+    stated = _outer_first(labels.paths)
+    parts = [read_items([path], label=name, options=reading) for name, path in stated]
     if parts:
         tell_waiting(paths_of(sources, labels))
         names = list(dict.fromkeys(name for name, _ in labels.paths))
@@ -336,16 +337,22 @@ def settings_and_items(
     return knowing_sent_mail(settings, sent, paths_of(corpus.sources, corpus.labels)), items
 
 
-def _check_apart(paths: Iterable[tuple[str, str]]) -> None:
-    """Raise UsageError if a path is stated to be of two classes."""
+def _outer_first(paths: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return classes and paths, a folder before those in it: a message's last copy counts.
+
+    Raises UsageError if a path is stated to be of two classes.
+    """
     known: dict[str, str] = {}
     for name, path in paths:
         other = known.setdefault(os.path.realpath(path), name)
         if other != name:
             raise UsageError(
-                f"{path}: given as {other} and as {name}; a message has one class: give each"
-                " class its own path"
+                f"{path}: given as {other} and as {name}; give each class its own path"
             )
+    # In this order, what a folder holds comes right after it.
+    ordered = sorted(os.path.join(path, "") for path in known)
+    outer = {path: len(path) for path, other in pairwise(ordered) if other.startswith(path)}
+    return sorted(paths, key=lambda given: outer.get(os.path.realpath(given[1]) + os.sep, inf))
 
 
 def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:

@@ -34,7 +34,7 @@ from nbspam.cli.options import (
 from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
 from nbspam.store.open import load_tokens as load
-from support import HAM, SPAM, complains, run_nbspam, write_files
+from support import FROM, HAM, SPAM, complains, run_nbspam, write_files
 
 
 def test_a_word_becomes_a_value():
@@ -301,6 +301,13 @@ def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
     assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
     answer = nbspam.json("eval", "--spam", *new, folder, "--cv", "2")
     assert answer["n_docs"] == 7
+
+
+def test_a_folder_keeps_its_class_within_a_folder_of_another_class(nbspam, model, tmp_path):
+    write_files(tmp_path / "mail", {"Inbox": FROM + HAM, "Junk": FROM + SPAM})
+    options = ("--spam", tmp_path / "mail/Junk", "--ham", tmp_path / "mail")
+
+    assert nbspam("train", *options)[1].startswith("read 2 messages (1 ham, 1 spam), 1 more")
 
 
 def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):

@@ -141,7 +141,7 @@ table info | a model of mail or text; give a table's by -m, or use: nbspam info
 table export | a model of mail or text; give a table's by -m, or use: nbspam export
 table query | a model of mail or text; give a table's by -m, or use: nbspam query
 table update | a model of mail or text; give a table's by -m, or use: nbspam update
-train --spam x --ham ham --ham ./x | ./x: given as spam and as ham; a message has one
+train --spam x --ham ham --ham ./x | ./x: given as spam and as ham; give each class its own
 train x --target y | --target: for tables; use: nbspam table train
 explain --factors | --factors: for tables; use: nbspam table explain
 cluster x -k 2 --drop y | --drop: for tables; use: nbspam table cluster
