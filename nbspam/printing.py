@@ -111,14 +111,14 @@ def right(text: str, width: int) -> str:
     return " " * (width - display_width(text)) + text
 
 
-def clipped(text: str, width: int, rest: str = "…") -> str:
-    """Return text, cut to this many columns of a terminal; `rest` is in place of the end."""
+def clipped(text: str, width: int) -> str:
+    """Return text, cut to this many columns of a terminal; … is in place of the end."""
     if display_width(text) <= width:
         return text
     text = text[:width]
-    while display_width(text) > width - len(rest):
+    while display_width(text) >= width:
         text = text[:-1]
-    return text + rest
+    return text + "…"
 
 
 def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:

@@ -20,8 +20,7 @@ from markupsafe import Markup
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import figures
 from nbspam.evaluation.figures import HEIGHT, WIDTH, Views, text_at
-from nbspam.evaluation.report import shortened
-from nbspam.printing import display_width, printable
+from nbspam.printing import clipped, display_width, printable
 from nbspam.tables.classifier import TableClassifier, description, estimated
 from nbspam.tables.unlabelled import TableClusters
 from nbspam.verdicts import shortened_text
@@ -104,7 +103,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
     what: the judged sources, for the title.
     """
     n_right, n_docs = int(np.trace(views.confusion)), views.n_docs
-    first, second = (shortened(printable(name), _NAMES) for name in views.histogram.names)
+    first, second = (clipped(printable(name), _NAMES) for name in views.histogram.names)
     panels = [
         ("Calibration (lines: 95 % interval)", figures.calibration_figure(views)),
         (
@@ -180,7 +179,7 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
         )
         yield Markup('<path class="m{n}" d="{d}"/>').format(n=n, d="".join(cells))
     for n in range(0, len(views.answers), int(np.ceil(_LETTERS / row))):
-        name = f"{shortened(printable(views.answers[n]), _NAMES)} {n + 1}"
+        name = f"{clipped(printable(views.answers[n]), _NAMES)} {n + 1}"
         yield text_at(left - 6, top + (n + 0.5) * row + 4, name, "end")
     for n in range(0, len(views.answers), int(np.ceil(2 * _LETTERS / column))):
         yield text_at(left + (n + 0.5) * column, top - 6, str(n + 1), "middle")
@@ -397,13 +396,13 @@ def curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
     canvas.ticks_left((v, figures.number_text(v)) for v in figures.round_values(0, max(heights)))
     canvas.ticks_below(
         ((v, figures.number_text(v)) for v in figures.round_values(low, high)),
-        shortened(column, 40),
+        clipped(column, 40),
     )
     for number, (curve, height) in enumerate(zip(curves, heights, strict=True)):
         z = np.linspace(-_WIDTHS, _WIDTHS, _POINTS)
         x, y = curve.mean + z * curve.deviation, height * np.exp(-(z**2) / 2)
         canvas.line(_KINDS[number % len(_KINDS)], *zip(x.tolist(), y.tolist(), strict=True))
-        canvas.label(curve.mean, height, shortened(printable(curve.name), 24))
+        canvas.label(curve.mean, height, clipped(printable(curve.name), 24))
     return canvas.drawn()
 
 
@@ -472,7 +471,7 @@ def graph_elements(
         room = width / len(layer) - _GAP / 2
         for name in layer:
             x, y = at[name]
-            text = shortened(printable(name), max(int((room - _ROUND) / _LETTER), 3))
+            text = clipped(printable(name), max(int((room - _ROUND) / _LETTER), 3))
             wide = display_width(text) * _LETTER + _ROUND
             yield Markup('<path class="node" d="M{:.1f} {:.1f}h{:.1f}v{}h{:.1f}z"/>').format(
                 x - wide / 2, top + number * _LAYER, wide, int(_NODE), -wide

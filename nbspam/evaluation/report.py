@@ -113,7 +113,7 @@ def compared_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
         "brier": "Brier score",
     }
     if len(classes) == 2 and not is_mail(classes, noun):
-        first, second = (shortened(printable(name), 7) for name in classes)
+        first, second = (clipped(printable(name), 7) for name in classes)
         names["false_positives"] = f"{first} called {second}"
         names["false_negatives"] = f"{second} called {first}"
     return names
@@ -268,7 +268,7 @@ def _shares_matrix(evaluation: Evaluation, answers: list[str]) -> str:
     text = "class, % by answer".ljust(width + 3)[: width + 3]
     text += "".join(f"{n:>3}" for n in range(1, len(answers) + 1)) + "\n"
     for n, name in enumerate(answers, 1):
-        line = f"{n:>2} {left(shortened(name, width), width)}"
+        line = f"{n:>2} {left(clipped(name, width), width)}"
         if n <= len(evaluation.confusion):
             counts = evaluation.confusion[n - 1]
             line += "".join(f"{_percent_of(k, counts.sum()):>3}" for k in counts.tolist())
@@ -285,7 +285,7 @@ def _percent_of(part: int, whole: int) -> str:
 
 def _measures_text(evaluation: Evaluation, of_mail: bool) -> str:
     """Return a line for each measure that applies, with its interval if there is one."""
-    names = [shortened(printable(name), 10) for name in evaluation.scores.classes]
+    names = [clipped(printable(name), 10) for name in evaluation.scores.classes]
     rows = []
     for label, name, shown in MEASURES:
         value = getattr(evaluation, name)
@@ -312,9 +312,4 @@ def short(value: float, sign: str = "") -> str:
 
 def printable_class(name: str) -> str:
     """Return a class name, safe to print and cut to LABEL_WIDTH columns of a terminal."""
-    return shortened(printable(name), LABEL_WIDTH)
-
-
-def shortened(name: str, width: int) -> str:
-    """Return a name cut to this many columns of a terminal; two dots are in place of the rest."""
-    return clipped(name, width, "..")
+    return clipped(printable(name), LABEL_WIDTH)
