@@ -66,6 +66,8 @@ def coded(text: str) -> str:
         "style='position:absolute;left:-9999px'",
         "style='margin-left:-9999px'",
         "style='margin:0 0 0 -9999px'",
+        "style='margin:0 -9999px 0'",
+        "style='margin:-9999px 0'",
         "style='height:0;overflow:clip'",
         "style='position:absolute;left:-100%'",
         "style='position:absolute;left:1000px'",
