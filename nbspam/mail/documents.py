@@ -28,7 +28,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nbspam.mail.attachments import DOCUMENTS, IMAGES, AttachedDocument, look_at_file
-from nbspam.mail.office import split_office
+from nbspam.mail.office import LEAST_SIZE, split_office
 from nbspam.mail.ole import ole_text
 from nbspam.mail.wrappings import rtf_texts
 
@@ -293,7 +293,6 @@ _PAGES_WITH_PICTURES = 2
 _SCALE = 1.5  # pixels of a point: a code is found if it is at least an inch wide
 _MAX_SIDE = 2000  # pixels
 _MAX_WORDS = 2000  # of a page, that are looked for in its picture
-_LEAST_SIZE = 4.5  # points of letters that can be read
 _LEAST_CONTRAST = 25  # of 255 shades of grey
 _WORD = re.compile(r"\w\S*")
 
@@ -348,7 +347,7 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
                 down.append(y.value)
         left, top = max(min(across), 0), max(min(down), 0)
         right, bottom = min(max(across) + 1, picture.width), min(max(down) + 1, picture.height)
-        if size < _LEAST_SIZE or left >= right or top >= bottom:  # too small, or off the page
+        if size < LEAST_SIZE or left >= right or top >= bottom:  # too small, or off the page
             return False
         shades = picture.crop((left, top, right, bottom)).getextrema()
         dark, light = cast("tuple[int, int]", shades)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from nbspam.mail.css import BLACK, UNKNOWN, WHITE, Colour, is_near, read_colour
 
-_LEAST_SIZE = 4.5  # points of letters that can be read
+LEAST_SIZE = 4.5  # points of letters that can be read
 _MAX_BASES = 10  # styles that one style is based on, all together
 _MAX_OPEN = 200  # elements
 _MAX_LOOKS = 1000  # that are remembered
@@ -35,7 +35,7 @@ class TextLook(NamedTuple):
 
     def cannot_be_read(self) -> bool:
         """Return whether nobody can read such text."""
-        return self.is_left_out or self.size < _LEAST_SIZE or is_near(self.colour, self.ground)
+        return self.is_left_out or self.size < LEAST_SIZE or is_near(self.colour, self.ground)
 
 
 def split_office(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
@@ -86,8 +86,6 @@ _USES_STYLE = frozenset(
 _GROUNDS = frozenset((b"w:shd", b"w:highlight", b"w:background", b"fo:background-color"))
 _SIZES = {b"w:sz": 0.5, b"sz": 0.01, b"fo:font-size": 1.0}  # points
 _POINTS = re.compile(rb"(\d{1,6}(?:\.\d{1,6})?)(?:pt)?$")
-
-
 _BASE = re.compile(rb'<w:basedOn w:val="([^"<>]*)"')
 
 
@@ -216,7 +214,6 @@ _SHEET = re.compile(rb"<(?:\w{1,9}:)?sheet\b([^<>]*)>")
 _RELATION = re.compile(rb"<Relationship\b([^<>]*)>")
 _SHARED = re.compile(rb'<(?:\w{1,9}:)?c\b(?=[^<>]*?\bt="s")[^<>]*+>\s*+<(?:\w{1,9}:)?v>(\d+)<')
 _OTHER_GROUNDS = re.compile(rb"<(?:\w{1,9}:)?(?:tableParts|conditionalFormatting)\b")
-
 _FONT_SIZE = re.compile(rb'<sz val="(\d{1,4}(?:\.\d{1,9})?)"')
 _BLANK_NUMBERS = re.compile(rb'<numFmt numFmtId="(\d+)" formatCode=";;;?"')
 _COLUMN_OF_CELL = re.compile(rb'\br="([A-Z]{1,3})\d')

@@ -267,8 +267,6 @@ _GROUPS_WITHOUT_TEXT = frozenset(
 )
 _WRITTEN = dict.fromkeys(b"par line tab cell row sect page".split(), b"\n")
 _WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"emdash": b" ", b"endash": b"-"}
-
-
 _OF_LOOK = frozenset(
     b"ansicpg plain v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
 )
@@ -314,7 +312,7 @@ class _RtfLook(NamedTuple):
         if word == b"pard":
             return self._replace(is_shaded=False, is_in_table=False)
         if word == b"fs":
-            return self._replace(size=number)
+            return self._replace(size=int(value or 24))
         if word in (b"v", b"deleted"):
             return self._replace(is_left_out=value != b"0")
         if word == b"cf":

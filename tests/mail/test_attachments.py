@@ -575,6 +575,7 @@ COLOURS = rb"{\colortbl;\red255\green255\blue255;\red250\green250\blue100;\red0\
         (rb"{\deleted secret}", True),
         (rb"\fs8 secret\fs20", True),
         (rb"{\fs9 secret}", False),
+        (rb"{\fs2\fs secret}", False),
         (rb"{\cf1 secret}", True),
         (rb"{\cf2 secret}", False),
         (rb"\v\cf1\fs2\plain secret", False),
