@@ -460,6 +460,7 @@ def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
 # ---- the messages of an mbox, and the lines of a TREC index ----
 
 
+_LENGTH = b"\nContent-Length: "
 _QUOTED_FROM = rb"(?m)^>(>*From )"
 _INDEX_LINE_BYTES = 1 << 16
 
@@ -468,7 +469,8 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield each message of an mbox unchanged, its From_ line included.
 
     Text before the first From_ line is a message too, unless it is blank.
-    A message of more than MAX_MESSAGE bytes is truncated.
+    A message of more than MAX_MESSAGE bytes is truncated.  If its Content-Length leads exactly to
+    a From_ line or to the end, it may have others: mutt does not quote them.
     """
     buffer = bytearray()
     searched = 0
@@ -478,6 +480,12 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
         horizon = len(buffer) - LOOKAHEAD if chunk else len(buffer)
         start = 0
         while (found := _find_separator(buffer, searched, horizon)) >= 0:
+            if (stated := _stated_end(buffer, start, found)) > found:
+                is_last = not chunk and len(buffer) - 2 <= stated <= len(buffer)
+                if is_last or (chunk and stated > horizon):
+                    horizon = found  # the next chunk, or the end, decides
+                    break
+                found = max(found, _find_separator(buffer, stated - 1, stated + 7))
             message = bytes(buffer[start : min(found, start + MAX_MESSAGE)])
             if not message.isspace():
                 yield message
@@ -501,6 +509,15 @@ def _find_separator(buffer: bytearray, start: int, end: int) -> int:
             return at + 1
         at = buffer.find(b"\nFrom ", at + 1, end)
     return -1
+
+
+def _stated_end(buffer: bytearray, start: int, end: int) -> int:
+    """Return where a message that begins at `start` ends by its Content-Length, or else `end`."""
+    head = buffer.find(b"\n\n", start, end)
+    at = buffer.find(_LENGTH, start, max(head, 0))
+    length = buffer[at + len(_LENGTH) : buffer.find(b"\n", at + 1)] if at >= 0 else b""
+    stated = head + 2 + int(length) if length.isdigit() and len(length) < 9 else end
+    return stated if end < stated <= start + MAX_MESSAGE else end
 
 
 def is_gone(raw: bytes, number: int) -> bool:

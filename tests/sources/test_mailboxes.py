@@ -86,6 +86,19 @@ def test_prose_that_begins_with_from_is_not_a_separator():
     assert len(split(FROM + no_blank_line)) == 1
 
 
+@pytest.mark.parametrize("after", [b"", b"\n", b"\n" + quoted(b"C: 3\n\nz\n")])
+@pytest.mark.parametrize(
+    ("wrong", "n_parts"), [(0, 1), (-4, 2), (-400, 2), (5, 2), (10**6, 2), (10**7, 2)]
+)
+def test_a_length_counts_if_it_leads_to_a_separator_or_the_end(wrong, n_parts, after):
+    body = b"A patch:\n\n" + FROM + b"B: 2\n\n" + b"word\n" * 500
+    stored = FROM + b"A: 1\nContent-Length: %d\n\n" % (len(body) + wrong) + body
+    for size in (7, 100, 1 << 18):
+        messages = split(FROM + b"0: 0\n\n" + stored + after, size)
+        assert len(messages) == 1 + n_parts + (b"C:" in after)
+        assert b"".join(messages).count(b"word") == 500
+
+
 @pytest.mark.parametrize(
     "line",
     [
