@@ -317,8 +317,7 @@ class StoredModel:
             whole = assembly.compacted(self.base, self._changes, self.progress)
             settings = replace(whole.settings, sent_mail=sent or None)
             self._write_base(replace(whole, settings=settings))
-            if self.is_on_disk:
-                self._load()
+            self._refresh()
         return True
 
     # ---- deciding ----
