@@ -10,6 +10,7 @@ density of a mixture.
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -265,11 +266,15 @@ def families_for(text: str) -> tuple[list[str], str]:
 
     Each letter is drawn with the first family that has it.
     """
-    from matplotlib.font_manager import findfont, fontManager
+    from matplotlib.font_manager import findfont, findSystemFonts, fontManager
 
     lacking = {ord(letter) for letter in text} - _letters(findfont(_OWN))
     if not lacking:
         return [_OWN], ""
+    # matplotlib keeps its list of fonts, and looks for new ones only if one of them has gone.
+    for path in sorted({*findSystemFonts()} - {font.fname for font in fontManager.ttflist}):
+        with suppress(OSError, RuntimeError):
+            fontManager.addfont(path)
     best, found = _OWN, frozenset[int]()
     for font in fontManager.ttflist:
         if not font.name.startswith(_NO_LETTERS):

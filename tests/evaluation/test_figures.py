@@ -353,14 +353,19 @@ def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
     assert {form.get("fill") for form in forms} - {None, "none", "#fff"} <= painted
 
 
-def test_a_font_is_found_that_has_what_matplotlibs_own_lacks():
-    pytest.importorskip("matplotlib")
-    from matplotlib.font_manager import findfont
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_font_is_found_that_has_what_matplotlibs_own_lacks(is_new, tmp_path, monkeypatch):
+    font_manager = pytest.importorskip("matplotlib.font_manager")
     from matplotlib.ft2font import FT2Font
 
-    own, other = (
-        set(FT2Font(findfont(name)).get_charmap()) for name in ("DejaVu Sans", "STIXGeneral")
-    )
+    paths = [font_manager.findfont(name) for name in ("DejaVu Sans", "STIXGeneral")]
+    own, other = (set(FT2Font(path).get_charmap()) for path in paths)
+    if is_new:  # installed after matplotlib made its list
+        listed = [font for font in font_manager.fontManager.ttflist if font.fname == paths[0]]
+        monkeypatch.setattr(font_manager.fontManager, "ttflist", listed)
+        broken = tmp_path / "broken.ttf"
+        broken.write_bytes(b"no font")
+        monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [paths[1], str(broken)])
     both = "".join(map(chr, sorted(other - own)))
     assert both
 
@@ -375,6 +380,7 @@ def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch
     font_manager = pytest.importorskip("matplotlib.font_manager")
     own = [font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans"]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    monkeypatch.setattr(font_manager, "findSystemFonts", list)
     table = tmp_path / "t.csv"
     table.write_text("label,text\n" + "好,lunch on friday\n差,cheap pills\n" * 4)
 
