@@ -30,6 +30,15 @@ _NO_LINK = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
 _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
+_ELSEWHERE = "give another place with -m"
+_REMEDIES = {
+    errno.EROFS: "mount its file system to be written",
+    errno.EACCES: "let this user write to it and to its folder",
+    errno.EPERM: "let this user write to it and to its folder",
+    errno.EFBIG: "allow larger files (ulimit -f)",
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+}
 
 
 def resolved(path: str) -> str:
@@ -417,12 +426,8 @@ def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError
 
     what: the name for people, if the file is one beside a model.
     """
-    if error.errno == errno.EROFS:
-        advice = "mount its file system to be written, or give another place with -m"
-    elif error.errno in {errno.EACCES, errno.EPERM} and os.path.exists(path):
-        # A model that is there is to learn on; another place would have another model.
-        advice = "let this user write to it and to its folder"
-    else:
-        room = "free some space or " if is_full(error) else ""
-        advice = f"{room}give another place with -m"
+    advice = _REMEDIES.get(error.errno or 0)
+    # A model that is there is to learn on; another place would have another model.
+    if advice is None or not os.path.exists(path):
+        advice = f"{advice} or {_ELSEWHERE}" if advice else _ELSEWHERE
     return ModelFileError(f"{path}: cannot write the {what}: {error.strerror or error}; {advice}")
