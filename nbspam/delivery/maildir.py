@@ -95,7 +95,9 @@ def check_maildir(root: str) -> None:
     """Raise InputError unless the folder is a Maildir."""
     if not is_maildir(root):
         why = "not a Maildir (no cur/ and new/); give the folder that holds both"
-        if os.path.isdir(root) and not os.access(root, os.X_OK):
+        if not os.path.lexists(root):
+            why = "no such folder or account; check the spelling"
+        elif os.path.isdir(root) and not os.access(root, os.X_OK):
             why = "may not be entered; sort as its owner, or change its rights"
         raise InputError(f"{root}: {why}")
 

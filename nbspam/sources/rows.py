@@ -149,7 +149,8 @@ def no_column(wanted: str, names: Sequence[str], why: str = "") -> ValueError:
 def no_text_column(names: Sequence[str]) -> ValueError:
     """Return the error for a table of whose columns none is known to hold texts."""
     return ValueError(
-        f"no known text column; name one by --text-column, of: {files.listed(names)}"
+        f"no known text column; name one by --text-column, of: {files.listed(names)};"
+        " rows of values are for nbspam table"
     )
 
 

@@ -352,7 +352,7 @@ def test_rows_come_before_the_table_is_read_to_its_end():
 @pytest.mark.parametrize(
     ("text", "kind", "columns", "message"),
     [
-        ('{"a": 1}', "jsonl", {}, "no known text column; name one by --text-column, of: a"),
+        ('{"a": 1}', "jsonl", {}, "by --text-column, of: a; rows of values are for nbspam table"),
         ('{"a": 1}', "jsonl", {"text": ("b",)}, "no column 'b'; there are: a"),
         ('{"text": 1}\n{"text": \n', "jsonl", {}, "line 2: not JSON"),
         ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
