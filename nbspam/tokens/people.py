@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import EmptyError, InputError, UsageError
 from nbspam.mail.correspondence import (
     Check,
     Correspondence,
@@ -128,9 +128,13 @@ def knowing_sent_mail(
     Raises UsageError.  Without `sent`, these are Maildirs called .Sent or Sent (see
     `mailboxes.sent_folders`).
     """
-    paths = sent or sent_folders(sources)
     if settings.reading == "mail":
-        found, known = learned_sent_mail(read_items(paths)), settings.sent_mail
+        found, known = None, settings.sent_mail
+        try:
+            found = learned_sent_mail(read_items(sent or sent_folders(sources)))
+        except EmptyError:
+            if sent:  # a folder that nobody has named may be empty
+                raise
         both = found.united(known) if found and known else found or known
         return replace(settings, sent_mail=both)
     if sent:

@@ -126,6 +126,18 @@ def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model):
     assert "7 sent messages" in nbspam("info")[1]
 
 
+def test_an_empty_folder_of_sent_mail_is_an_error_only_if_it_is_named(nbspam, maildir, model):
+    sources = ("--spam", maildir / ".Junk", "--ham", maildir / "cur")
+    for path in (maildir / ".Sent/cur").iterdir():
+        path.unlink()
+
+    for command, said in (("train", "read 12"), ("update", "already known 12"), ("eval", "12 of")):
+        assert nbspam(command, *sources)[1].startswith(said)
+    assert complains(
+        nbspam("train", *sources, "--sent", maildir / ".Sent"), 1, "no messages found"
+    )
+
+
 def test_parts_of_a_training_know_it_too(nbspam, maildir, tmp_path):
     sources = "--spam", maildir / ".Junk", "--ham", maildir
     nbspam("train", *sources, "-m", tmp_path / "whole")
