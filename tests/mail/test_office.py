@@ -1,5 +1,7 @@
 """Which text of Office and OpenDocument files counts as shown."""
 
+import re
+
 import pytest
 
 from nbspam.mail.documents import Document, read_document
@@ -129,8 +131,8 @@ def test_a_title_alone_is_hidden_but_no_fact():
 )
 def test_hidden_text_of_open_documents(style, xml, is_hidden):
     content = (
-        f'<style:style style:name="T2" style:parent-style-name="T1"/><style:style style:name="T1">'
-        f"{style}</style:style><office:body>{xml}</office:body>"
+        f'<style:style style:name="T1">{style}</style:style><style:style style:name="T2" '
+        f'style:parent-style-name="T1"/><office:body>{xml}</office:body>'
     )
     check(read("odf", content=content), is_hidden)
 
@@ -178,20 +180,24 @@ def test_hidden_cells(columns, row, style, more, is_hidden):
     check(read("xlsx", xl__styles=CELLS, **parts), is_hidden)
 
 
-@pytest.mark.parametrize("state", ["hidden", "veryHidden"])
-def test_hidden_sheets_and_strings_of_no_cell(state):
+@pytest.mark.parametrize(("state", "has_prefix"), [("hidden", False), ("veryHidden", True)])
+def test_hidden_sheets_and_strings_of_no_cell(state, has_prefix):
     relation = '<Relationship Id="{0}" Target="worksheets/{0}.xml"/>'
     relations = "".join(map(relation.format, ("sheet1", "sheet2")))
     parts = {
         "xl/workbook.xml": f'<sheet state="{state}" r:id="sheet1"/><sheet r:id="sheet2"/>',
         "xl/_rels/workbook.xml.rels": relations,
         "xl/worksheets/sheet1.xml": '<row><c t="s"><v>0</v></c><c><is>inline</is></c></row>',
-        "xl/worksheets/sheet2.xml": '<x:col min="2" max="2" hidden="true"/><x:row><x:c t="s"><x:v>'
-        '1</x:v></x:c><x:c r="B1"><is>cell</is></x:c></x:row><x:row hidden="true"><is>row</is>',
+        "xl/worksheets/sheet2.xml": '<col min="2" max="2" hidden="true"/><row>'
+        '<c t="s"><v>1</v></c><c><is>a</is></c><c r="B1"><is>cell</is></c></row>'
+        '<row hidden="true"><is>row</is>',
         "xl/sharedStrings.xml": "<si>secret</si><si>shown</si><si>unused</si>",
     }
+    if has_prefix:
+        sheet = re.sub("(</?)", r"\1x:", parts["xl/worksheets/sheet2.xml"])
+        parts["xl/worksheets/sheet2.xml"] = f"<x:worksheet>{sheet}"
     found = read_document("xlsx", packed({k: v.encode() for k, v in parts.items()}, "zip"))
-    assert found.text.split() == ["shown"]
+    assert found.text.split() == ["a", "shown"]
     assert found.hidden.split() == ["inline", "cell", "row", "secret", "unused"]
 
 
