@@ -30,7 +30,7 @@ from nbspam.counts.ledger import (
 )
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.disk import Stamp, resolved, stamp_of, unwritable
-from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
+from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
@@ -286,6 +286,7 @@ class StoredModel:
         """Learn messages one after another, but put them on disk together; raises NbspamError.
 
         items: messages of mail in memory, of known classes; those without a class are un-learned.
+        Data that are no mail are an InputError for all.
         is_wanted: whether to learn an item, given its number and where its message is filed now.
         Returns the outcome of each.
         """
@@ -293,7 +294,9 @@ class StoredModel:
             assembly.check_ledger(self.base, self.name)
         settings = self.settings
         labelled = [item._replace(label=item.label or NOWHERE) for item in items]
-        lessons, _ = read_lessons(settings, labelled)
+        lessons, skipped = read_lessons(settings, labelled)
+        if skipped:
+            raise InputError(f"the message {skipped[0].reason}; teach a whole one")
         return self._commit(lessons, settings, Copies(), day, is_wanted)[0]
 
     def learn_sent_mail(self, found: SentMail) -> bool:

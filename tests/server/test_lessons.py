@@ -10,7 +10,7 @@ import pytest
 
 import nbspam
 from nbspam.classifier import training
-from nbspam.errors import ModelFileError, SharedLogError, UsageError
+from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.server.judge import open_served
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.supervisor import fit_model
@@ -91,13 +91,14 @@ async def test_a_group_is_as_one_lesson_after_another(own_model):
 async def test_a_lesson_that_cannot_be_learned_does_not_keep_others_from_it(tmp_path, mails):
     nbspam.train(mails, ledger=False).save(tmp_path / "m")
     models = Held(str(tmp_path / "m"), None)
-    spam, forgotten, ham = await taught(
-        Teacher(models), models, (SPAM, "spam"), (SPAM, None), (message(1), "ham")
-    )
+    lessons = (SPAM, "spam"), (SPAM, None), (b"\xff\xd8\xff", "ham"), (message(1), "ham")
+    spam, forgotten, picture, ham = await taught(Teacher(models), models, *lessons)
 
     assert (spam.learned, ham.learned) == (1, 1)
     assert isinstance(forgotten, UsageError)
     assert "has no ledger" in str(forgotten)
+    assert isinstance(picture, InputError)
+    assert "looks like a JPEG picture, not like mail or text; teach" in str(picture)
 
 
 async def test_a_disk_that_fails_fails_each_lesson_of_the_group_once(own_model, monkeypatch):
