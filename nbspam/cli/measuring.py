@@ -494,7 +494,7 @@ def doubts_command(
     \b
     nbspam doubts mails/
     nbspam doubts tickets.csv --label-column queue
-    nbspam doubts --spam ~/Maildir/.Junk --ham ~/Maildir
+    nbspam doubts --spam ~/Maildir/.Junk --ham ~/Maildir/cur
     """
     from nbspam.evaluation.doubts import find_doubts
 

@@ -58,7 +58,7 @@ def train_command(
 
     \b
     nbspam train mails/
-    nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
+    nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir/cur
     """
     if unlabelled == training_options.UnlabelledSources():
         learned = learn_sources(corpus, training, jobs, strict, bounds, sent)
