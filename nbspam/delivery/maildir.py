@@ -475,7 +475,8 @@ class _Sorter:
                     SortedMessage(entry.path, verdict.label, verdict.probability, moved_to)
                 )
                 self.digests[target.base] = self.digests[entry.base]
-                self._leave(target)
+                if self.report.lack is None:  # else it is judged again, when the model can
+                    self._leave(target)
 
     def _target(self, entry: MaildirEntry, label: str) -> MaildirEntry:
         if self.report.lack is not None:

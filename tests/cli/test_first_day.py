@@ -127,7 +127,7 @@ def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, optio
     nbspam("update", "--ham", "-", stdin=HAM + b"x")
     (maildir / "new" / "2").write_bytes(SPAM + b"again\n")
     result = nbspam("sort", *options, maildir)
-    assert result == (0, "new: 1 spam; learned from moves: nothing\n", "")
+    assert result == (0, "new: 1 ham, 1 spam; learned from moves: nothing\n", "")
 
 
 def test_sort_says_what_it_leaves_alone(nbspam, trained, maildir):
