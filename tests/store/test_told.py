@@ -6,7 +6,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.settings import MANY, PRESETS
@@ -66,6 +66,7 @@ def test_merging_is_training_together_and_what_one_was_told_both_know(
 
 
 @given(days=st.tuples(st.integers(0, 2), st.integers(0, 2)), told=FLAGS, turned=st.booleans())
+@example(days=(2, 1), told=(False, False), turned=False)
 @few
 def test_of_a_dispute_the_told_word_holds_else_the_later_else_that_of_the_last_model(
     tmp_path, days, told, turned
