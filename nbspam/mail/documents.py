@@ -75,18 +75,16 @@ class DocumentReader:
                 if answer is None:
                     read.facts.add("attached-slow")
                     break
-                used, text, hidden, links, facts = answer
+                used, (text, hidden, links, facts) = answer
                 seconds -= used
-                read.texts.append(text.decode("utf-8", "ignore").encode())
-                read.hidden.append(hidden.decode("utf-8", "ignore").encode())
-                read.links.extend(links.decode("utf-8", "ignore").encode().split())
+                read.texts.append(text)
+                read.hidden.append(hidden)
+                read.links.extend(links.split())
                 read.facts.update(fact.decode() for fact in _FACT.findall(facts))
         return read
 
-    def ask(
-        self, file: AttachedDocument, seconds: float
-    ) -> tuple[float, bytes, bytes, bytes, bytes] | None:
-        """Return seconds, text, hidden text, links and facts; None if the process is lost."""
+    def ask(self, file: AttachedDocument, seconds: float) -> tuple[float, list[bytes]] | None:
+        """Return seconds, and text, hidden text, links and facts; None if the process is lost."""
         try:
             if self.process is None:
                 self.process = subprocess.Popen(
@@ -100,11 +98,11 @@ class DocumentReader:
             self.process.stdin.write(file.data)
             self.process.stdin.flush()
             used, *sizes = _ANSWER.unpack(self.received(_ANSWER.size))
-            text, hidden, links, facts = map(self.received, sizes)
+            texts = map(self.received, sizes)
+            return used, [text.decode("utf-8", "ignore").encode() for text in texts]
         except (OSError, struct.error):
             self.stop()
             return None
-        return used, text, hidden, links, facts
 
     def received(self, size: int) -> bytes:
         """Return so many bytes of the answer; raises OSError if they do not come."""

@@ -102,6 +102,7 @@ _USES_STYLE = frozenset(
 _GROUNDS = frozenset((b"w:shd", b"w:highlight", b"w:background", b"fo:background-color"))
 _SIZES = {b"w:sz": 0.5, b"sz": 0.01, b"fo:font-size": 1.0}  # points
 _STYLE = re.compile(rb"<(?:w|style):style ")
+_FILLED = re.compile(rb'w:fill="(?!auto")')
 _STYLE_NAME = re.compile(rb'(?:w:styleId|style:name)="([^"<>]*)"')
 _BASE = re.compile(rb'(?:<w:basedOn w:val|style:parent-style-name)="([^"<>]*)"')
 
@@ -171,9 +172,10 @@ def _read_styles(xml: bytes) -> dict[bytes, Change]:
     styles = {b"": _change_by_all(defaults)}
     for each in found:  # a base that stands behind its style is not seen
         head, _, body = each.partition(b">")
-        change = {} if head.endswith(b"/") else _change_by_all(body.partition(b":style>")[0])
         if b'w:type="table"' in head:  # it has a look for each part of the table
-            change = {"ground": UNKNOWN} if "ground" in change else {}
+            change: Change = {"ground": UNKNOWN} if _FILLED.search(body) else {}
+        else:
+            change = {} if head.endswith(b"/") else _change_by_all(body.partition(b":style>")[0])
         if base := _BASE.search(each):
             change = styles.get(base[1], {}) | change
         if b'w:default="1"' in head:

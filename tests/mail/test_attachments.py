@@ -125,7 +125,7 @@ def test_a_large_file_is_looked_at_in_part():
     [(PNG, 2 << 20, False), (PNG, 1 << 20, True), (b"{\\rtf1 ", 2 << 20, True)],
 )
 def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_asked, monkeypatch):
-    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, b"asked", b"unseen", b"", b""))
+    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, [b"asked", b"unseen", b"", b""]))
     found = fields(start + bytes(size), limits=LIMITS._replace(documents=300))
     assert found.get("attached") == (b"asked" if is_asked else None)
     assert found.get("hidden") == (b"unseen" if is_asked else None)
