@@ -110,7 +110,7 @@ def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
 
     try:
         with shared_lessons(StoredModel(model_path)) as model:
-            model.learn([Item("-", label, data)], day=day)
+            skipped = model.learn([Item("-", label, data)], day=day).skipped
     except (NbspamError, OSError) as error:
         return str(error)
-    return None
+    return skipped[0].reason if skipped else None

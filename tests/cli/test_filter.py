@@ -209,10 +209,14 @@ def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypa
     from nbspam.errors import ModelFileError
     from nbspam.store import model as living
 
-    monkeypatch.setattr(living.StoredModel, "learn", raising(ModelFileError("m: full")))
-    status, out, err = nbspam("filter", "--learn", "confident", "--sure", ".6", stdin=SPAM)
+    learn, said = ("filter", "--learn", "confident", "--sure", ".6"), "was not learned: {}\n"
+    status, out, err = nbspam(*learn, stdin=b"GIF89a\n" + SPAM)
+    assert (status, out[-len(SPAM) :]) == (0, SPAM.decode())
+    assert err.endswith(said.format("looks like a GIF picture, not like mail or text"))
 
-    assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")
+    monkeypatch.setattr(living.StoredModel, "learn", raising(ModelFileError("m: full")))
+    status, out, err = nbspam(*learn, stdin=SPAM)
+    assert (status, err) == (0, "nbspam: the message is through, and " + said.format("m: full"))
     assert out.endswith(SPAM.decode())
 
 
