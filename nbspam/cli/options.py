@@ -124,7 +124,7 @@ def _day(text: str) -> int:
 
 
 def _letter(text: str) -> str:
-    _require(len(text) == 1 and text.isascii() and text.isalpha())
+    _require(len(text) == 1 and text.isascii() and text.isalpha() and text != "T")
     return text
 
 
@@ -167,7 +167,9 @@ NAMED_PATH = Value("label", _named_path, "not NAME=PATH; write it as --label wor
 SHARE = Value("share", _share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value("share", _or(ESTIMATED, _share), _WRONG_SHARE)
 FOLDS = Value("folds", _or("loo", int), "not a number of folds; give one, or loo")
-LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
+LETTER = Value(
+    "letter", _letter, "not one letter but T, which marks deleted mail; give one, as in --flag F"
+)
 SHARD = Value("shard", _shard, "not I/N; shards are numbered from 1: the first of four is 1/4")
 DAY = Value("day", _day, "not a day from 1970-01-01 on; write it as 2026-11-22")
 DECLARED = Value(

@@ -62,7 +62,7 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
         (COST, ["0", "-1", "inf", "nan", "dear"]),
         (NAMED_PATH, ["work", "=path", "work="]),
         (SHARE, ["spam", "spam=x", "estimated"]),
-        (LETTER, ["", "FF", "7", "ä"]),
+        (LETTER, ["", "FF", "7", "ä", "T"]),
     ]:
         for word in words:
             with pytest.raises(click.BadParameter) as refused:
