@@ -18,7 +18,7 @@ from nbspam.counts.ledger import LabelChange, LogProgress, Sampling, is_remember
 from nbspam.sharing.outbox import Outbox, PendingLesson
 from nbspam.sharing.records import SharedLesson, spelt_out
 from nbspam.store.filing import MessageFiling
-from nbspam.store.journal_format import decode_record, encode_record
+from nbspam.store.journal import decode_record, encode_record
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary
 
 _NO_TOKENS = Documents(

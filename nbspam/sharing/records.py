@@ -18,7 +18,7 @@ from nbspam.counts.ledger import LabelChange, respelt
 from nbspam.errors import SharedLogError
 from nbspam.settings import Settings
 from nbspam.store.fields import MAX_TOKEN
-from nbspam.store.journal_format import decode_record
+from nbspam.store.journal import decode_record
 from nbspam.tokens.definition import N_KINDS, group_of_kind
 from nbspam.tokens.sparse import RIDER_BITS, RIDER_MASK, Vocabulary, empty_vocabulary
 

@@ -34,8 +34,7 @@ from nbspam.sharing.records import (
 )
 from nbspam.store.assembly import memory_of
 from nbspam.store.filing import MessageFiling
-from nbspam.store.journal import locked_model, synchronize
-from nbspam.store.journal_format import encode_record
+from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import plain, write_plain
 from nbspam.store.open import save_classifier

@@ -39,6 +39,9 @@ from nbspam.sources.items import Item, looked_through
 from nbspam.store import assembly
 from nbspam.store.filing import NOWHERE, LessonOutlet, MessageFiling
 from nbspam.store.journal import (
+    NO_JOURNAL,
+    NOBODY,
+    Journal,
     ReplacedError,
     append,
     locked_model,
@@ -50,7 +53,6 @@ from nbspam.store.journal import (
     warn_of_loss,
     write_journal,
 )
-from nbspam.store.journal_format import NO_JOURNAL, NOBODY, Journal
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of, write_model_file
 from nbspam.tokens.items_to_messages import chunk_by_chunk

@@ -20,7 +20,9 @@ from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.store.fields import check_memory, check_state
 from nbspam.store.journal import (
+    NO_JOURNAL,
     Finish,
+    Journal,
     journal_path,
     locked_model,
     read_model,
@@ -28,7 +30,6 @@ from nbspam.store.journal import (
     snapshot_and_journal,
     write_model,
 )
-from nbspam.store.journal_format import NO_JOURNAL, Journal
 from nbspam.store.modelfile import State, is_model_file, load_state
 from nbspam.verdicts import AnyClassifier
 

@@ -28,6 +28,8 @@ from nbspam.settings import PRESENCE
 from nbspam.store import assembly
 from nbspam.store.fields import check_memory
 from nbspam.store.journal import (
+    Condition,
+    Journal,
     journal_path,
     locked_model,
     problem_of,
@@ -36,7 +38,6 @@ from nbspam.store.journal import (
     snapshot_and_journal,
     write_journal,
 )
-from nbspam.store.journal_format import Condition, Journal
 from nbspam.store.merging import is_part, read_part
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity

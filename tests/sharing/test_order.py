@@ -12,7 +12,7 @@ from nbspam.counts import ledger
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
 from nbspam.sharing.outbox import Outbox
 from nbspam.sharing.records import ForeignRecordError, decode_lesson, encode_lesson
-from nbspam.store.journal_format import encode_record
+from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
 from shared_logs import (
     STEPS,

@@ -21,9 +21,14 @@ from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
 from nbspam.store import assembly
-from nbspam.store import journal as store_journal
+from nbspam.store import journal as journal_format
 from nbspam.store.journal import (
+    _CHANGE,
+    END_SIZE,
+    HEADER,
+    Condition,
     append,
+    end_mark,
     journal_path,
     name_successor,
     read_journal,
@@ -31,7 +36,6 @@ from nbspam.store.journal import (
     write_journal,
     write_model,
 )
-from nbspam.store.journal_format import _CHANGE, END_SIZE, HEADER, Condition, end_mark
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity, identity_at, load_state
 from nbspam.store.open import keep_cutoffs, save_classifier
@@ -175,13 +179,13 @@ def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
     learn(model, 1)
     looks = []
 
-    def overtaken(path, name=None, read=store_journal.read_journal):
+    def overtaken(path, name=None, read=journal_format.read_journal):
         looks.append(path)
         if len(looks) == 1:
             save_classifier(model, StoredModel(model).whole())
         return read(path, name)
 
-    monkeypatch.setattr(store_journal, "read_journal", overtaken)
+    monkeypatch.setattr(journal_format, "read_journal", overtaken)
     assert known(model) == [1]
     assert len(looks) == 7  # three of them by the writer, and two by each look at the files
 
@@ -291,7 +295,7 @@ def test_a_failing_disk_is_an_error_and_changes_nothing(model, journal, monkeypa
         raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as broken:
-        broken.setattr(store_journal.os, call, refuse)
+        broken.setattr(journal_format.os, call, refuse)
         with pytest.raises(ModelFileError, match=r"m\.nbspam: cannot write the model: "):
             held.learn([item(2)], day=1)
     assert journal.read_bytes() == before
@@ -482,9 +486,9 @@ def test_a_crash_while_a_fitted_model_is_written_loses_nothing(
     with monkeypatch.context() as patch:
         beside_a_fit(patch, lambda: learn(changed, 5))
         if comes:  # the model file is in its place, its journal is not
-            patch.setattr(store_journal, "_put_in_place", raising(KeyboardInterrupt))
+            patch.setattr(journal_format, "_put_in_place", raising(KeyboardInterrupt))
         else:
-            patch.setattr(store_journal, "name_successor", raising(KeyboardInterrupt))
+            patch.setattr(journal_format, "name_successor", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             StoredModel(changed).compact()
     (coming,) = journal.parent.glob("*.next")

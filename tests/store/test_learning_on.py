@@ -15,7 +15,7 @@ from nbspam.decision import Cutoffs
 from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
-from nbspam.store import journal as store_journal
+from nbspam.store import journal as journal_format
 from nbspam.store import model as store_model
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel
@@ -303,7 +303,7 @@ def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothin
     path = with_journal
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_journal, "remove_journal", raising(KeyboardInterrupt))
+        patched.setattr(journal_format, "remove_journal", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             learn(path, items_of(BOTH, range(5, 12)))
 
