@@ -242,12 +242,12 @@ _MAX_PARTS = 100
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
     rb"(?=</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
-    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|(?:\w{1,9}:)?(?:si|is|text|f|v))[\s/>])"
+    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|f|v)[\s/>])"
 )
 _TAG = re.compile(rb"<[^<>]*+>?")
 # Numbers, formulas without texts, and the places of pictures.
 _NO_TEXT = re.compile(
-    rb"<(?:\w{1,9}:)?(?:v>[\d.E+-]*+|f\b[^<>]*+>[^<\"&]*+)</[^<>]*+>|<cp:revision>\d*+</[^<>]*+>"
+    rb"<v>[\d.E+-]*+</v>|<f\b[^<>]*+>[^<\"&]*+</f>|<cp:revision>\d*+</cp:revision>"
     rb"|<(?:wp\w*|xdr|dcterms|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
 _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')

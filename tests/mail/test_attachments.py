@@ -266,7 +266,7 @@ FORMULA = 'HYPERLINK("http://a.example/","x")'
         ("ppt/slides/slide1", "<a:p>a<a:tableStyleId>{5}</a:tableStyleId></a:p>b", ["a", "b"]),
         ("content", f"a<text:tab/>b<text:line-break/>c{NOTE}", ["a", "b", "c", "1", "foot"]),
         ("content", "a<text:span>b<office:annotation><dc:creator>Ann", ["ab", "Ann"]),
-        ("xl/sharedStrings", "<si><t>a</t></si><x:si><x:t>b", ["a", "b"]),
+        ("xl/sharedStrings", "<si><t>a</t></si><si><t>b", ["a", "b"]),
         ("xl/worksheets/sheet1", "<c><f>SUM(A1)</f><v>-1.5E-3</v><v>text</v>", ["text"]),
         ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v>x</v>', [FORMULA, "x"]),
         ("xl/comments/comment1", "<t>a", ["a"]),
