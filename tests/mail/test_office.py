@@ -14,6 +14,7 @@ STYLES = (
     '<w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:sz w:val="20"/></w:style>'
     '<w:style w:type="character" w:styleId="Quiet"><w:rPr><w:vanish/></w:rPr></w:style>'
     '<w:style w:type="paragraph" w:styleId="Still"><w:basedOn w:val="Quiet"/></w:style>'
+    '<w:style w:styleId="Loud"><w:basedOn w:val="Quiet"/><w:vanish w:val="0"/></w:style>'
     '<w:style w:type="character" w:styleId="A">' + '<w:basedOn w:val="A"/>' * 9 + "</w:style>"
     f'<w:style w:type="table" w:styleId="Plain">{WHITE}</w:style>'
     f'<w:style w:type="table" w:styleId="Grid"><w:tblStylePr>{SHADED}{WHITE}</w:tblStylePr>'
@@ -65,6 +66,7 @@ RUN = f"<w:p><w:r><w:rPr>{WHITE}</w:rPr>secret</w:r></w:p>"
     ("xml", "is_hidden"),
     [
         ('<w:p><w:pPr><w:pStyle w:val="Still"/></w:pPr><w:r>secret</w:r></w:p>', True),
+        ('<w:p><w:pPr><w:pStyle w:val="Loud"/></w:pPr><w:r>secret</w:r></w:p>', False),
         ("<w:p><w:rPr><w:del/><w:vanish/></w:rPr><w:r>secret</w:r></w:p>", False),
         ("<w:p><w:del><w:r><w:delText>secret</w:delText></w:r></w:del></w:p>", True),
         (f"<w:tbl><w:tc>{RUN}</w:tc></w:tbl>", True),
