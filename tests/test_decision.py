@@ -107,7 +107,7 @@ def test_a_false_positive_costs_two_misses_by_default():
 
 
 def test_the_loss_matrix_of_the_documents_decides():
-    page = (ROOT / "docs" / "explanation" / "decisions.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "verdicts.md").read_text()
     (block,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     rule = loss_matrix(json.loads(block), ("ham", "spam"))
 
