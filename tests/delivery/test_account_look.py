@@ -1,0 +1,44 @@
+"""What each message of an account needs: one row a case of `need_of`."""
+
+import pytest
+
+from nbspam.delivery.account_look import Need, PlacedMessage, need_of
+from nbspam.delivery.account_memory import LeftMessage
+from nbspam.delivery.maildir import MOVING
+
+
+def placed(place, keyword="", is_read=False, is_known=False):
+    return PlacedMessage("folder", 1, 1, 1, place, keyword, is_read, is_known)
+
+
+@pytest.mark.parametrize(
+    ("message", "before", "places", "need"),
+    [
+        # no look has seen it
+        (placed("ham"), None, {"ham"}, Need.VERDICT),
+        (placed("ham", is_read=True), None, {"ham"}, Need.NOTHING),
+        (placed("unsure"), None, {"unsure"}, Need.NOTHING),
+        (placed("spam"), None, {"spam"}, Need.CHECK),
+        (placed("ham", "spam"), None, {"ham"}, Need.SPAM),
+        (placed("spam", "ham"), None, {"spam"}, Need.HAM),
+        # a look that ended early was moving it
+        (placed("ham"), LeftMessage(MOVING), {"ham"}, Need.VERDICT),
+        (placed("ham"), LeftMessage(MOVING), {"ham", "spam"}, Need.REMOVAL),
+        (placed("spam"), LeftMessage(MOVING), {"spam"}, Need.NOTHING),
+        (placed("ham", "spam"), LeftMessage(MOVING), {"ham"}, Need.NOTHING),
+        # its user marked it, or took a mark away
+        (placed("ham", "spam"), LeftMessage("ham"), {"ham"}, Need.SPAM),
+        (placed("ham", "spam"), LeftMessage("ham", "spam"), {"ham"}, Need.NOTHING),
+        (placed("ham", is_known=True), LeftMessage("ham", "spam"), {"ham"}, Need.HAM),
+        (placed("ham"), LeftMessage("ham", "spam"), {"ham"}, Need.VERDICT),
+        (placed("ham", is_read=True), LeftMessage("ham", "spam"), {"ham"}, Need.NOTHING),
+        # its user moved it, or copied it
+        (placed("ham"), LeftMessage("ham"), {"ham"}, Need.NOTHING),
+        (placed("spam"), LeftMessage("ham"), {"spam"}, Need.SPAM),
+        (placed("ham"), LeftMessage("spam"), {"ham"}, Need.HAM),
+        (placed("unsure"), LeftMessage("ham"), {"unsure"}, Need.NOTHING),
+        (placed("spam"), LeftMessage("ham"), {"ham", "spam"}, Need.COMPARISON),
+    ],
+)
+def test_each_message_of_an_account_has_one_need(message, before, places, need):
+    assert need_of(message, before, places) is need
