@@ -8,7 +8,7 @@ from nbspam.delivery.maildir import MOVING
 
 
 def placed(place, keyword="", is_read=False, is_known=False):
-    return PlacedMessage("folder", 1, 1, 1, place, keyword, is_read, is_known)
+    return PlacedMessage("folder", 1, 1, 1, place, keyword, is_read or bool(keyword), is_known)
 
 
 @pytest.mark.parametrize(
