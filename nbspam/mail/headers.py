@@ -362,7 +362,6 @@ def _decode_run(text: bytes) -> bytes:
         return a2b_base64(clean + b"=" * (-len(clean) % 4))
 
 
-@lru_cache(maxsize=128)  # most mail has one of a few values
 def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     """Undo a transfer encoding; data in an unknown one are returned unchanged."""
     if encoding == b"base64":
@@ -381,6 +380,7 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     return body
 
 
+@lru_cache(maxsize=128)  # most mail has one of a few values
 def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
     """Return the first word, in lower case, and the parameters of a header on content.
 

@@ -6,7 +6,7 @@ raises.  Errors in a message are noted as defects, which are evidence, too.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.charsets import CharsetGuess, to_utf8
@@ -146,7 +146,9 @@ class _MessageReader:
         if sum([len(text) for text in visible]) > self.limits.text:
             self.defects.add("truncated")
             visible = shared(visible, [False] * len(visible), self.limits.text)
-        unseen = unseen_texts(parts.texts, parts.choices, texts, visible)
+        unseen: Collection[int] = ()
+        if parts.choices:
+            unseen = unseen_texts(parts.texts, parts.choices, texts, visible)
         if unseen:
             self.defects.add("alternatives-differ")
         fields: list[Field] = []

@@ -62,6 +62,7 @@ FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS
 
 # Beginnings of compressed data, and the endings of such files' names.
 _COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_BEGINNINGS = tuple(_COMPRESSED)
 _LONGEST_NAME = 80  # bytes in which the name of a message's first header ends
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 # Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
@@ -96,7 +97,9 @@ class Item(NamedTuple):
 
 def unpacked_message(data: bytes) -> bytes:
     """Return a message that a mail server may keep compressed; damaged data as they are."""
-    name = next((end for start, end in _COMPRESSED.items() if data.startswith(start)), "")
+    if not data.startswith(_BEGINNINGS):
+        return data
+    name = next(end for start, end in _COMPRESSED.items() if data.startswith(start))
     with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
         return files.read_raw_message(stream)
     return data
