@@ -169,7 +169,7 @@ class Place(NamedTuple):
             return self.kind
         kind = file_kind(name)
         is_cheap = len(self.folder.files) <= _FEW and not is_url(self.below)
-        return "mail" if kind == "eml" != kind_by_name(name) and is_cheap else kind
+        return "mail" if is_cheap and kind == "eml" != kind_by_name(name) else kind
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield path and kind of every file that holds messages."""
