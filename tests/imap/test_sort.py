@@ -488,7 +488,7 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path, monkeypatch):
         (("--spam-folder", "inbox", url), 2, "one folder for two kinds of mail (inbox, inbox);"),
         (("--unsure-folder", "Junk", url), 2, "(inbox, junk, junk); name others by --spam-f"),
         ((), 2, "no mailbox; give a Maildir or imaps://USER@HOST/"),
-        ((str(tmp_path / "none"),), 1, "not a Maildir"),
+        ((str(tmp_path / "none"),), 1, "no such folder or account"),
         (("--metrics", "x", "--watch", url), 2, "--metrics x: not an address"),
         (("--metrics", "0", "--watch", url), 2, "--metrics: needs", "'nbspam[serve]'"),
     ]:
