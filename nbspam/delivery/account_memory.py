@@ -164,13 +164,13 @@ class AccountMemory:
 
         UIDs are 0 if the folder was numbered again.
         """
-        rows = self._rows(
-            "SELECT iif(validity = ?3, uid, 0), digest FROM uids"
-            " WHERE account = ?1 AND folder = ?2 AND validity != 0 ORDER BY 1",
-            folder,
-            validity,
-        )
-        return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
+        with self._careful():
+            rows = self._connection.execute(
+                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
+                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
+                (validity, self.account, folder),
+            )
+            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
         self,
