@@ -84,13 +84,17 @@ def filter_message(
         nonlocal lesson
         from nbspam.classifier.classifier import judge_and_mark
         from nbspam.mail.verdict_headers import HeaderChoices, sure_label
+        from nbspam.sources.foreign import strangeness
+        from nbspam.sources.items import begins_like_mail
         from nbspam.store.open import load_tokens, with_lists
 
         classifier = with_lists(load_tokens(model_path), model_path)
         if classifier.lack:
             notes.append(classifier.lack)
         least = sure if whole else None
-        wanted = HeaderChoices(**additions._asdict(), sure=least)
+        # What is neither mail nor text will be refused, and the head says so before.
+        is_learnable = begins_like_mail(data) or strangeness(data) is None
+        wanted = HeaderChoices(**additions._asdict(), sure=least if is_learnable else None)
         verdict, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
         if least is not None and (label := sure_label(verdict, least)):
             lesson = label, data
