@@ -243,9 +243,9 @@ class AccountSorter:
         if taught and self.choices.learns and not self.choices.dry_run:
             taught = self._teach()
         if self.choices.learns:
-            self.report.learned = [
-                SortedMessage(self._name(e), label, None, None) for e, label in taught
-            ]
+            lessons = [SortedMessage(self._name(e), label, None, None) for e, label in taught]
+            skipped = {one.name for one in self.report.skipped}
+            self.report.learned = [one for one in lessons if one.name not in skipped]
         self._settle([*agreed, *((each, each.as_left()) for each, _ in taught)])
 
     def _teach(self) -> list[tuple[PlacedMessage, str]]:
@@ -292,6 +292,9 @@ class AccountSorter:
         model: StoredModel | None = None
         self._open(self.inbox)
         for each, verdict, data in self._verdicts(self._needs[Need.VERDICT]):
+            if self.report.lack is not None:  # it is judged again, when the model can
+                self.report.judged.append(self._judged(each, verdict, None))
+                continue
             if verdict.label != "ham":
                 model = model or StoredModel(self.account.model_path, new=PRESETS["mail"])
                 filed = model.filed(data)
@@ -307,12 +310,11 @@ class AccountSorter:
     def _act(self, label: str, judged: list[tuple[PlacedMessage, Verdict]]) -> None:
         """Move or mark messages of one verdict, and note it before and after."""
         messages = [each for each, _ in judged]
-        acts, can_move = self.report.lack is None, self.session.can_move
-        tags = acts and label == "spam" and (self.choices.tags or not can_move)
+        can_move = self.session.can_move
+        tags = label == "spam" and (self.choices.tags or not can_move)
         folder = {"spam": self.spam, "unsure": self.unsure}.get(label)
-        folder = folder if acts and can_move and not tags else None
+        folder = folder if can_move and not tags else None
         target = JUNK if tags else folder
-        done = [SortedMessage(self._name(e), v.label, v.probability, target) for e, v in judged]
         if target is not None and not self.choices.dry_run:
             # Of two deliveries, the one in the target would pass for the copy of the other.
             first = [e.digest for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
@@ -322,7 +324,7 @@ class AccountSorter:
             except AccountRefusedError as error:
                 self._skip(messages, error)
                 return
-        self.report.judged += done
+        self.report.judged += (self._judged(e, v, target) for e, v in judged)
         left = []
         for e, v in judged:  # an earlier delivery of a message may have the keyword
             keyword = "spam" if tags or e.keyword == "spam" else ""
@@ -440,6 +442,9 @@ class AccountSorter:
         seen = [each for each, _ in messages if each.folder in self._places]
         for (folder, validity), group in groupby(sorted(seen), attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
+
+    def _judged(self, each: PlacedMessage, verdict: Verdict, target: str | None) -> SortedMessage:
+        return SortedMessage(self._name(each), verdict.label, verdict.probability, target)
 
     def _name(self, each: PlacedMessage) -> str:
         return str(self.account.url.of_folder(each.folder).of_message(each.validity, each.uid))

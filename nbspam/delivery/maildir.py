@@ -396,7 +396,7 @@ class _Sorter:
 
     def _digest(self, entry: MaildirEntry) -> str | None:
         try:
-            data = Item(os.path.join(self.root, entry.path), None).read()
+            data = Item(self._path(entry), None).read()
         except InputError as error:
             self._skip(entry, str(error))
             return None
@@ -404,9 +404,12 @@ class _Sorter:
 
     def _skip(self, entry: MaildirEntry, reason: str) -> None:
         """Report an unreadable message, unless somebody has just moved it."""
-        path = os.path.join(self.root, entry.path)
+        path = self._path(entry)
         if os.path.lexists(path):
             self.report.skipped.append(Skipped(path, reason))
+
+    def _path(self, entry: MaildirEntry) -> str:
+        return os.path.join(self.root, entry.path)
 
     def _consider(self, entry: MaildirEntry, left: MaildirNote | None) -> None:
         place = self.place(entry)
@@ -435,11 +438,12 @@ class _Sorter:
             wrong = [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
             lessons += self._untold(wrong)
         if self.choices.learns and lessons:
+            skipped = set() if self.choices.dry_run else self._teach(lessons, day)
             self.report.learned = [
-                SortedMessage(e.path, self.place(e), None, None) for e in lessons
+                SortedMessage(e.path, self.place(e), None, None)
+                for e in lessons
+                if self._path(e) not in skipped
             ]
-            if not self.choices.dry_run:
-                self._teach(lessons, day)
         for entry in (*self.corrected, *self.put_there):
             self._leave(entry)
 
@@ -450,17 +454,18 @@ class _Sorter:
         model, untold = sorting_model(self.model_path), []
         for entry in found:
             with suppress(InputError):  # somebody has just moved it
-                data = Item(os.path.join(self.root, entry.path), None).read()
-                if not model.filed(data).told:
+                if not model.filed(Item(self._path(entry), None).read()).told:
                     untold.append(entry)
         return untold
 
-    def _teach(self, lessons: Iterable[MaildirEntry], day: int) -> None:
-        items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
+    def _teach(self, lessons: Iterable[MaildirEntry], day: int) -> set[str]:
+        """Teach the model messages; return the paths of those that it did not learn."""
+        items = [Item(self._path(e), self.place(e), told=True) for e in lessons]
         with shared_lessons(sorting_model(self.model_path)) as model:
-            outcome = model.learn(list(items), day=day)
+            outcome = model.learn(items, day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
+        return {one.name for one in outcome.skipped}
 
     def judge(self) -> None:
         """Move or flag new mail by the verdicts of the model, which has learned the lessons."""
@@ -492,7 +497,7 @@ class _Sorter:
             return
         classifier, rule = sorting_classifier(self.model_path, self.rule_of)
         self.report.lack = classifier.lack
-        items = [Item(os.path.join(self.root, entry.path), None) for entry in chosen]
+        items = [Item(self._path(entry), None) for entry in chosen]
         for entry, verdict in zip(chosen, classifier.classify(items, rule=rule), strict=True):
             if isinstance(verdict, Skipped):
                 self._skip(entry, verdict.reason)

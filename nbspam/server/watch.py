@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from nbspam.arrays import today
@@ -113,6 +114,8 @@ class AccountWatcher(threading.Thread):
     def _log_report(self, report: SortingReport, seconds: float) -> None:
         """Write a line for each message that was judged or learned, and count it."""
         name, ms = self.name, milliseconds(seconds)
+        if report.lack is not None:
+            report = replace(report, judged=[], notes=[*report.notes, report.lack])
         for one in report.judged:
             p = None if one.probability is None else round(one.probability, 6)
             self._log.answered(

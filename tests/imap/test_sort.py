@@ -330,15 +330,29 @@ def test_nothing_is_learned_if_the_user_says_so(box):
     assert [box.sort(learns=False).learned, box.sort().learned] == [[], []]
 
 
-def test_without_a_model_the_first_lessons_begin_one(box):
+def test_without_a_model_the_first_lessons_begin_one_and_then_mail_is_judged(box):
+    kept = box.model.read_bytes()
     box.model.unlink()
-    box.put("INBOX", S[0], H[0])
-    report = box.sort()
-
-    assert "the model knows no mail yet" in report.lack
-    assert box.where()["INBOX"] == [S[0], H[0]]
+    box.put("INBOX", S[0], S[1], H[0])
+    for _ in range(2):
+        report = box.sort()
+        assert "the model knows no mail yet" in report.lack
+        assert report.judged == [("unsure", None)] * 3
+    assert box.where()["INBOX"] == [S[0], S[1], H[0]]
     box.move(S[0], "INBOX", "Junk")
     assert box.sort().learned == ["spam"]
+    box.model.write_bytes(kept)
+    assert box.sort().judged == [("spam", "Junk"), ("ham", None)]
+
+
+def test_what_is_no_mail_is_skipped_and_not_learned(box):
+    box.put("Junk", b"GIF89a\n" + H[0])
+    report = box.sort()
+    assert report.learned == []
+    assert [each.reason for each in report.skipped] == [
+        "looks like a GIF picture, not like mail or text"
+    ]
+    assert box.sort().skipped == []
 
 
 # ---- faults: lost 0, doubled 0, marked read 0, lessons lost 0, learned twice 0 ----
@@ -517,19 +531,20 @@ def test_an_inbox_that_may_only_be_read_is_one_line(box, nbspam):
     assert nbspam("sort", "--dry-run", box.server.url())[0] == 0
 
 
-def watched(n_messages, *accounts):
+def watched(n_messages, *accounts, on_note=lambda: None):
     """Watch accounts until so many messages are judged; return notes and verdicts."""
     told, judged = [], []
+
+    def noted(text, account):
+        told.append((account, text))
+        on_note()
 
     def answered(**facts):
         judged.append(facts)
         if len(judged) == n_messages:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
 
-    log = SimpleNamespace(
-        noted=lambda text, account: told.append((account, text)), answered=answered
-    )
-    watch.watch(accounts, log, None)
+    watch.watch(accounts, SimpleNamespace(noted=noted, answered=answered), None)
     return told, judged
 
 
@@ -542,6 +557,20 @@ def test_an_account_that_fails_does_not_keep_others_from_being_watched(box, monk
     assert ("password is refused" in told[0][1], len(told), len(judged)) == (True, 1, 1)
     with pytest.raises(InputError, match="password is refused"):
         watched(1, away)
+
+
+def test_mail_that_waits_for_its_model_is_judged_once_while_it_is_watched(box):
+    kept = box.model.read_bytes()
+    box.model.unlink()
+    box.put("INBOX", H[0])
+
+    def begin():
+        box.model.write_bytes(kept)
+        box.put("INBOX", S[0])
+
+    told, judged = watched(2, box.account(), on_note=begin)
+    assert ["the model knows no mail yet" in text for _, text in told] == [True]
+    assert sorted(each["verdict"] for each in judged) == ["ham", "spam"]
 
 
 def test_a_thread_that_cannot_start_is_the_reason_that_is_told(box, monkeypatch):
