@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from nbspam.counts.counting import Outcome
     from nbspam.delivery.postfix import HeldMessage
     from nbspam.imap.accounts import AccessBook
-    from nbspam.server.choices import Listeners, ServerChoices, ShareChoices
-    from nbspam.server.supervisor import Reread, Sockets
+    from nbspam.server.choices import Listeners, ServerChoices, ShareChoices, Sockets
+    from nbspam.server.supervisor import Reread
     from nbspam.store.model import StoredModel
     from nbspam.verdicts import Skipped
 
@@ -334,7 +334,11 @@ def listeners_of(
     rights = SocketRights(values["socket_mode"], values["socket_group"])
     listeners = listen(texts, rights, before)
     try:
-        for name in listeners.sockets:
+        for option in ("reject_above", "quarantine_above"):
+            if values[option] is not None and "milter" not in dict(listeners.sockets):
+                name = f"--{option.replace('_', '-')}"
+                raise UsageError(f"{name}: for mail of --milter only; give --milter ADDRESS, too")
+        for name, _ in listeners.sockets:
             protocol(name)
         for key in [key for key in listeners.opened if key[0] == "web"]:
             try:

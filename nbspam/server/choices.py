@@ -33,6 +33,8 @@ _SILENT = 120  # seconds after which the system asks whether the other side is s
 _FIRST_PASSED = 3  # descriptor of the first socket that systemd hands over
 _PASSED = "socket of systemd"
 
+Sockets = Sequence[tuple[str, socket.socket]]  # listening ones, with the protocol of each
+
 
 class SocketRights(NamedTuple):
     """The rights to connect to a socket at a path."""
@@ -171,17 +173,14 @@ class Listeners(NamedTuple):
     opened: dict[tuple[str, str], socket.socket]
 
     @property
-    def sockets(self) -> dict[str, list[socket.socket]]:
-        """The sockets of each protocol."""
-        found: dict[str, list[socket.socket]] = {}
-        for (name, _), each in self.opened.items():
-            found.setdefault(name, []).append(each)
-        return found
+    def sockets(self) -> Sockets:
+        """All sockets with their protocols."""
+        return [(name, each) for (name, _), each in self.opened.items()]
 
     @property
     def open_to_others(self) -> list[tuple[str, Address]]:
         """The protocols and addresses that other machines reach."""
-        found = [(name, listened(each)) for (name, _), each in self.opened.items()]
+        found = [(name, listened(each)) for name, each in self.sockets]
         return [(name, address) for name, address in found if not address.is_local]
 
     def close(self, besides: "Listeners | None" = None) -> None:
@@ -415,22 +414,17 @@ class Service(NamedTuple):
     """The inputs of a worker."""
 
     choices: ServerChoices
-    sockets: Mapping[str, Sequence[socket.socket]]  # listening, by protocol
+    listeners: Sockets
     limits: ServerLimits
     log: Log
     tally: ServerTally
     access: Access | None = None  # to the page; None: there is none
 
     @property
-    def listeners(self) -> list[tuple[str, socket.socket]]:
-        """The protocol of each listening socket, and the socket."""
-        return [(name, each) for name, some in self.sockets.items() for each in some]
-
-    @property
     def has_mail(self) -> bool:
         """Whether the page shows mail, and learns."""
         shown = self.choices.review is not None or self.choices.users is not None
-        return shown and "web" in self.sockets
+        return shown and "web" in dict(self.listeners)
 
     @property
     def may_teach(self) -> bool:

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,7 @@ from nbspam.server.choices import (
     ServerChoices,
     ServerLimits,
     Service,
+    Sockets,
     access_beside,
     listened,
 )
@@ -326,7 +327,6 @@ def notify(state: str) -> None:
 
 # ---- from choices to a service ----
 
-Sockets = Mapping[str, Sequence[socket.socket]]  # listening, by protocol
 Reread = tuple[ServerChoices, Callable[[], Sockets], int]  # which listens, and number of workers
 _MOST_WORKERS = 64  # unless there are more cores; more only take memory and wait for a core
 _FILES = 100  # besides connections: models, sockets, pipes
@@ -370,7 +370,7 @@ def serve(
 ) -> None:
     """Answer clients until SIGTERM or SIGINT; raises NbspamError.
 
-    sockets: listening, by protocol.  reread: reads all of this again, upon SIGHUP.
+    reread: reads all of this again, upon SIGHUP.
     """
     most = max(available_cores(), _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
@@ -393,9 +393,9 @@ def serve(
         rule = choices.rule_of(model.classifier())
         list(model.classifier().classify([_FIRST], rule=rule))
         sockets = listening()  # the last that can fail: no socket is left without workers
-        for name in sockets:
+        for name, _ in sockets:
             protocol(name)  # imported once, before workers are forked
-        access = access_beside(choices.model_path) if "web" in sockets else None
+        access = access_beside(choices.model_path) if "web" in dict(sockets) else None
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
         # A collection writes into every object that it looks at, and so copies shared memory.
         # With these frozen it is cheap, and what connections leave behind need not pile up.

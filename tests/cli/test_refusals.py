@@ -375,6 +375,8 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--http 0 --password-file none", 1, "--password-file none: No such file"),
         (f"--http 0 --password-file {password}", 1, no_password),
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
+        ("--spamd 0 --reject-above .9", 2, "--reject-above: for mail of --milter only; give --mi"),
+        ("--http 0 --quarantine-above .9", 2, "--quarantine-above: for mail of --milter only; g"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
         (f"-m {trained} --spamd 0 --jobs 1000", 2, "--jobs 1000: more than 64 workers; give"),
@@ -459,7 +461,7 @@ def test_a_damaged_secret_stops_the_page_only(nbspam, trained, monkeypatch):
     trained.with_name(f"{trained.name}.secret").chmod(0o600)
     shown = []
     monkeypatch.setattr(
-        supervisor.Supervisor, "run", lambda self: shown.extend(self.service.sockets)
+        supervisor.Supervisor, "run", lambda self: shown.extend(dict(self.service.listeners))
     )
     why = f"{trained}.secret: not a secret; remove it, and a new one is made"
     assert complains(nbspam("serve", "-m", trained, "--web", "0"), 1, why)

@@ -91,7 +91,7 @@ def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
 def test_addresses_that_others_reach_are_known():
     found = listen({"spamd": ["0.0.0.0:0", "127.0.0.1:0"], "http": ["127.0.0.1:0"], "milter": []})
 
-    assert {name: len(some) for name, some in found.sockets.items()} == {"spamd": 2, "http": 1}
+    assert [name for name, _ in found.sockets] == ["spamd", "spamd", "http"]
     assert [name for name, _ in found.open_to_others] == ["spamd"]
     found.close()
 
@@ -170,7 +170,7 @@ from nbspam.errors import UsageError
 from nbspam.server.choices import listen
 try:
     found = listen({"spamd": [], "http": []})
-    print({name: each.getsockname() for name, (each,) in found.sockets.items()})
+    print({name: each.getsockname() for name, each in found.sockets})
 except UsageError as error:
     print(error)
 """

@@ -37,7 +37,7 @@ def lives(monkeypatch):
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
     blank = dict.fromkeys(Service._fields)
     limits, log, tally = ServerLimits(), Log("none"), ServerTally(9)
-    service = Service(**{**blank, "sockets": {}, "limits": limits, "log": log, "tally": tally})
+    service = Service(**{**blank, "listeners": (), "limits": limits, "log": log, "tally": tally})
     found = Supervisor(service, None, 2, lambda: (service, None, 2))
     found.start()
     found.start()
@@ -234,7 +234,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
         os.fdopen(write),
     ):
         log = Log("text", write)
-        found.service = found.service._replace(sockets={"spamd": [listener]}, log=log)
+        found.service = found.service._replace(listeners=[("spamd", listener)], log=log)
         found.model = SimpleNamespace(name="m.nbspam")
         tally.take_row(1)
         tally.set_gauge("beat", 5)
