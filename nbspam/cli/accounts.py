@@ -18,11 +18,10 @@ from nbspam.cli import options, output
 from nbspam.cli.frame import (
     ACCOUNT_TABLE,
     ADVICE,
-    Command,
     config_path,
     configured_tables,
     near,
-    running_call,
+    subcommand,
 )
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text, printable
@@ -50,9 +49,10 @@ _KEYS = (
 
 def configured_accounts() -> dict[str, dict[str, str]]:
     """Return the mail accounts in the configuration file, by name; raises click.UsageError."""
-    path = config_path()
-    if not running_call().reads_config:
+    context = click.get_current_context(silent=True)
+    if context is None or context.default_map is None:  # with --no-config
         return {}
+    path = config_path()
     found = configured_tables(path).get(ACCOUNT_TABLE, {})
     if not isinstance(found, dict):
         raise click.UsageError(f"{path}: {ACCOUNT_TABLE}: in no table; write [account.NAME]")
@@ -171,7 +171,7 @@ def watch_accounts(accounts: "list[AccountToSort]", log: str, metrics: str | Non
 _REASONS = 3  # tokens that are shown of a verdict
 
 
-@click.command("setup", cls=Command, first=("--model-file", "--password-command", "--spam-folder"))
+@subcommand("setup", "--model-file", "--password-command", "--spam-folder")
 @click.argument("account", metavar="ACCOUNT")
 @options.model_option
 @click.option(

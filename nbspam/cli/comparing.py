@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli import inputs, options, output
-from nbspam.cli.frame import Command, titled
+from nbspam.cli.frame import subcommand, titled
 from nbspam.cli.training_options import columns_options, table_training_options, training_options
 from nbspam.errors import UsageError
-from nbspam.printing import amount_text
+from nbspam.printing import amount_text, display_width, left
 from nbspam.settings import SettingsChoices, TableChoices, decisions_made
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ form_options = options.filling(
 )
 
 
-@click.command("compare", cls=Command, first=("--against", "--cv", "--report", "--json"))
+@subcommand("compare", "--against", "--cv", "--report", "--json")
 @inputs.corpus_options
 @form_options
 @titled(
@@ -105,9 +105,7 @@ def compare_command(
     )
 
 
-@click.command(
-    "compare", cls=Command, group="table", first=("--target", "--against", "--cv", "--report")
-)
+@subcommand("table compare", "--target", "--against", "--cv", "--report")
 @inputs.rows_options
 @form_options
 @titled(options.JUDGING, options.folds_option, options.seed_option("folds"))
@@ -247,7 +245,6 @@ def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
 def _comparison_text(head: list[str], comparison: "Comparison", compared: "Compared") -> str:
     """Return a comparison as text; head: its first lines."""
     from nbspam.evaluation.report import compared_names, short
-    from nbspam.printing import display_width, left
 
     names = compared_names(compared.classes, compared.noun)
     width = max([18, *map(display_width, names.values())])

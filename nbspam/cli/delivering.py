@@ -1,6 +1,7 @@
 """nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -9,14 +10,12 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import options, output
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import Command, subcommand
 from nbspam.delivery.filter import Additions, copy_message, filter_message
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.printing import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from nbspam.delivery.maildir import SortedMessage, SortingReport
 
 
@@ -64,8 +63,8 @@ addition_options = options.filling(
 )
 
 
-@click.command(
-    "filter", cls=PassThrough, first=("--model-file", "--spam-status", "--subject-tag", "--learn")
+@subcommand(
+    "filter", "--model-file", "--spam-status", "--subject-tag", "--learn", kind=PassThrough
 )
 @options.model_option
 @options.decision_options
@@ -117,9 +116,7 @@ def filter_command(
         output.warn(note)
 
 
-@click.command(
-    "sort", cls=Command, first=("--model-file", "--dry-run", "--watch", "--spam-folder")
-)
+@subcommand("sort", "--model-file", "--dry-run", "--watch", "--spam-folder")
 @click.argument("mailboxes", nargs=-1, metavar="[MAILDIR|ACCOUNT]...")
 @options.model_option
 @click.option(
@@ -218,7 +215,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
 
 
 def _sort_all(
-    sorters: "Sequence[tuple[str, Callable[[], SortingReport]]]", is_dry: bool, as_json: bool
+    sorters: Sequence[tuple[str, "Callable[[], SortingReport]"]], is_dry: bool, as_json: bool
 ) -> int:
     """Sort each mailbox, and print its report; return the exit status."""
     status, failed = 0, list[NbspamError]()

@@ -13,7 +13,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import inputs, options, output
-from nbspam.cli.frame import Command, titled
+from nbspam.cli.frame import subcommand, titled
 from nbspam.errors import SharedLogError, UsageError
 from nbspam.printing import amount_text
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nbspam.store.model import StoredModel
 
 
-@click.command("export", cls=Command, first=("--format", "--model-file"))
+@subcommand("export", "--format", "--model-file")
 @options.model_option
 @click.option(
     "--format",
@@ -58,7 +58,7 @@ def export_command(model_path: str, form: str) -> None:
         sys.stdout.buffer.writelines(text.model_lines(whole))
 
 
-@click.command("import", cls=Command, first=("--model-file", "--json"))
+@subcommand("import", "--model-file", "--json")
 @click.argument("file")
 @options.model_option
 @options.json_option
@@ -97,7 +97,7 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
     )
 
 
-@click.command("merge", cls=Command, first=("--output", "--day", "--json"))
+@subcommand("merge", "--output", "--day", "--json")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...")
 @options.output_option("The model file to write.")
 @click.option(
@@ -242,7 +242,7 @@ def with_sharing(
     return outcome
 
 
-@click.command("share", cls=Command, first=("--share", "--model-file", "--users", "--json"))
+@subcommand("share", "--share", "--model-file", "--users", "--json")
 @click.argument("action", type=click.Choice(["status", "snapshot", "join"]))
 @click.argument("folder", required=False)
 @options.model_option

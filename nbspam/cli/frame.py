@@ -32,6 +32,8 @@ from typing import Any
 
 import click
 
+from nbspam.printing import printable, watched
+
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
@@ -57,7 +59,7 @@ ADVICE = "mend the file, or give --no-config"
 class Call:
     """The values of every command's options in one call; click's `obj` of all its contexts."""
 
-    quiet = verbose = configured = reads_config = False
+    quiet = verbose = False
     flags: tuple[str, ...] = ()  # the options that are true, wherever they are set
     arguments: tuple[str, ...] = ()  # of `nbspam serve`, which reads them again
 
@@ -85,8 +87,6 @@ def is_verbose() -> bool:
 def say(line: str) -> None:
     """Say one line on standard error, with -v."""
     if is_verbose():
-        from nbspam.printing import printable
-
         click.echo(f"nbspam: {printable(line)}", err=True)
 
 
@@ -267,8 +267,6 @@ def _configure(ctx: click.Context, _: click.Parameter, is_refused: bool) -> None
     """Take the defaults of options from the configuration file, before they are read."""
     if not (is_refused or ctx.resilient_parsing):
         ctx.default_map = defaults(ctx)
-        ctx.ensure_object(Call).configured = bool(ctx.default_map)
-        ctx.ensure_object(Call).reads_config = True
 
 
 def _common_options() -> list[click.Parameter]:
@@ -295,20 +293,18 @@ def _common_options() -> list[click.Parameter]:
 class Command(click.Command):
     """A command with the common options, whose help lists options in groups.
 
-    first: the long names of the options that users need most, which help lists first.
-    group: the group it is in, if not the first one.  The variable of the environment for
-    `--min-df` of `nbspam table train` is NBSPAM_TABLE_TRAIN_MIN_DF.
+    The variable of the environment for `--min-df` of `nbspam table train` is
+    NBSPAM_TABLE_TRAIN_MIN_DF.
     """
 
-    def __init__(
-        self, name: str, first: tuple[str, ...] = (), group: str = "", **attributes: Any
-    ) -> None:
-        super().__init__(name, **attributes)
-        self.first, self.group = first, group
-        path = f"{group}_{name}" if group else name
+    def __init__(self, name: str, first: tuple[str, ...] = (), **attributes: Any) -> None:
+        self.group, _, own_name = name.rpartition(" ")
+        super().__init__(own_name, **attributes)
+        self.first = first
         for option in self.params:
             if isinstance(option, click.Option) and option.envvar is None:
-                option.envvar = f"NBSPAM_{path}_{_long(option)[2:].replace('-', '_')}".upper()
+                variable = f"NBSPAM {name} {_long(option)[2:]}"
+                option.envvar = re.sub("[ -]", "_", variable).upper()
         self.params += _common_options()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -342,7 +338,7 @@ class Command(click.Command):
         call.flags = tuple(
             _long(each) for each in self.params if ctx.params.get(str(each.name)) is True
         )
-        if call.configured:
+        if ctx.default_map:
             say(f"configuration {config_path()}")
         if "model_path" in ctx.params:
             say(f"model {ctx.params['model_path']}")
@@ -378,6 +374,17 @@ class Command(click.Command):
             names = [f"{o.opts[0]} {o.metavar}" if o.metavar else o.opts[0] for o in common]
             with formatter.section(f"{COMMON}, explained by `nbspam help`"):
                 formatter.write_text(", ".join(names))
+
+
+def subcommand(
+    name: str, *first: str, kind: type[Command] = Command
+) -> Callable[[Function], Command]:
+    """Return a decorator that makes a command of a function.
+
+    name: after `nbspam`, such as `table train`.  first: the long names of the options that users
+    need most, which help lists first.
+    """
+    return click.command(name, cls=kind, first=first)
 
 
 def leaves(group: click.Group) -> Iterator[tuple[str, Command]]:
@@ -416,7 +423,6 @@ def _progress(prints_results_at_once: bool) -> Iterator[None]:
         yield
         return
     from nbspam.cli.progress import DELAY, Watcher
-    from nbspam.printing import watched
 
     watcher = Watcher(DELAY)
     with watched(watcher):
@@ -450,16 +456,23 @@ def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[st
     return names, short if 0 < len(short) <= _MAX_SHORT else sentence + dot.strip()
 
 
-def titled(title: str, *declared: Decorator) -> Decorator:
-    """Return a decorator that adds options, which help lists under a title."""
+def titled(*declared: Decorator | str) -> Decorator:
+    """Return a decorator that adds options; a string is the title of those after it, in help."""
+    title = ""
+    titles: list[tuple[str, Decorator]] = []
+    for each in declared:
+        if isinstance(each, str):
+            title = each
+        else:
+            titles.append((title, each))
 
     def decorated(command: Function) -> Function:
-        known = list(getattr(command, "__click_params__", ()))
-        for option in reversed(declared):  # click lists the last one first
+        for title, option in reversed(titles):  # click lists the last one first
+            known = list(getattr(command, "__click_params__", ()))
             command = option(command)
-        for parameter in getattr(command, "__click_params__", ()):
-            if parameter not in known:
-                vars(parameter).setdefault("title", title)
+            for parameter in getattr(command, "__click_params__", ()):
+                if parameter not in known:
+                    vars(parameter).setdefault("title", title)
         return command
 
     return decorated

@@ -31,7 +31,14 @@ from nbspam.cli.output import is_named, or_standard_input, report_lack, tell_wai
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
-from nbspam.sources.files import COMPRESSED, Rememberer, TextColumns, holds_many, listed
+from nbspam.sources.files import (
+    COMPRESSED,
+    Rememberer,
+    TextColumns,
+    file_names_in,
+    holds_many,
+    listed,
+)
 from nbspam.sources.items import (
     FORMATS,
     RECORD_FORMATS,
@@ -151,8 +158,6 @@ def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ..
     """Return the sources of the command line and of --files0-from."""
     if files0_from is None:
         return sources
-    from nbspam.sources.files import file_names_in
-
     tell_waiting([files0_from], "--files0-from -")
     return Listed([*sources, *file_names_in(files0_from)])
 

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli import inputs, options, output
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import subcommand
 from nbspam.errors import UsageError
+from nbspam.printing import (
+    clipped,
+    display_width,
+    finite,
+    left,
+    printable,
+    readable_number,
+    right,
+    write_lines,
+)
 from nbspam.sources.files import TextColumns, listed
 
 if TYPE_CHECKING:
@@ -56,9 +66,7 @@ verdict_options = options.filling(
 )
 
 
-@click.command(
-    "classify", cls=Command, first=("--model-file", "--json", "--fp-cost", "--unsure-cost")
-)
+@subcommand("classify", "--model-file", "--json", "--fp-cost", "--unsure-cost")
 @inputs.question_options(inputs.reading_options, options.prior_or_estimated_option)
 @options.jobs_option
 @options.strict_option
@@ -93,8 +101,6 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
     as_json, null, as_csv, exit_code = form
     output.refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
-        from nbspam.printing import write_lines
-
         rows = WaitingRows()
         reading = question.reading._replace(listener=rows)
         asked = inputs.asked_model(question._replace(reading=reading, prior=None))
@@ -120,8 +126,7 @@ def print_answers(
     successes = output.Successes(strict)
     verdicts = successes.of(asked.classifier.classify(asked.inputs, jobs, asked.rule))
     if as_json:
-        values = (output.verdict_json(verdict, asked.costs) for verdict in verdicts)
-        output.echo_rows((output.json_line(each),) for each in values)
+        output.echo_each_as_json(output.verdict_json(each, asked.costs) for each in verdicts)
     else:
         output.echo_named(((v.label, f"{v.probability:.6f}", v.name) for v in verdicts), null)
     return successes.status
@@ -146,7 +151,7 @@ def _exit_code(asked: inputs.AskedModel, jobs: int, strict: bool) -> int:
     return EXIT_CODES[labels[0]]
 
 
-@click.command("predict", cls=Command, first=("--model-file", "--json", "--fp-cost", "--prior"))
+@subcommand("predict", "--model-file", "--json", "--fp-cost", "--prior")
 @inputs.question_options(inputs.reading_options, options.prior_option)
 @options.jobs_option
 @options.json_option
@@ -170,13 +175,12 @@ def print_labels(question: inputs.Question, jobs: int, as_json: bool) -> int:
     reading = question.reading._replace(keeps_missing=True)
     asked = inputs.asked_model(question._replace(reading=reading))
     successes = output.Successes()
-
-    def row(each: "Verdict | Skipped") -> tuple[str]:
-        label = None if isinstance(each, Skipped) else each.label
-        return (output.json_line({"name": each.name, "label": label}) if as_json else label or "",)
-
-    results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
-    output.echo_rows(map(row, successes.all_of(results)))
+    results = successes.all_of(asked.classifier.classify(asked.inputs, jobs, asked.rule))
+    labels = ((each.name, None if isinstance(each, Skipped) else each.label) for each in results)
+    if as_json:
+        output.echo_each_as_json({"name": name, "label": label} for name, label in labels)
+    else:
+        output.echo_rows((label or "",) for _, label in labels)
     return successes.status
 
 
@@ -206,7 +210,7 @@ explanation_options = options.filling(
 )
 
 
-@click.command("explain", cls=Command, first=("--model-file", "--number", "--brief", "--report"))
+@subcommand("explain", "--model-file", "--number", "--brief", "--report")
 @inputs.question_options(inputs.reading_options, options.prior_option)
 @explanation_options
 @options.tokens_option
@@ -234,8 +238,6 @@ def print_explanations(
 
     tokens: print single tokens instead of words.
     """
-    from nbspam.printing import write_lines
-
     successes = output.Successes(form.strict)
     page, given = None, asked.inputs
     if form.report is not None:
@@ -290,7 +292,6 @@ def explained_as_text(
         yield from lines(each)
         if asked.costs is not None:
             from nbspam.decision import risks
-            from nbspam.printing import printable
 
             costs = risks(each.verdict.posterior, asked.costs).items()
             for action, risk in sorted(costs, key=lambda item: item[1]):
@@ -301,7 +302,6 @@ def explanation_lines(
     explanation: "Explanation", number: int, classifier: "AnyClassifier"
 ) -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
-    from nbspam.printing import clipped, display_width, left, printable, readable_number, right
     from nbspam.sent_mail import fact_in_words
 
     verdict, classes = explanation.verdict, classifier.classes
@@ -347,8 +347,6 @@ def _nats(value: float, digits: int = 3) -> str:
 
 def explanation_json(explanation: "Explanation", number: int) -> dict[str, object]:
     """Return an explanation for JSON, which has no infinity: null replaces it."""
-    from nbspam.printing import finite
-
     classes = list(explanation.verdict.posterior)
     tokens = [
         {**output.evidence_json(row, classes), "contribution": finite(row.contribution)}
@@ -435,8 +433,6 @@ def _new_names(names: Sequence[str]) -> Iterator[str]:
 def csv_line(cells: Iterable[str]) -> str:
     """Return a row as CSV; for a terminal, control characters are replaced."""
     import csv
-
-    from nbspam.printing import printable
 
     out = StringIO()
     # Cells with a character of the line's end are quoted.

@@ -11,7 +11,7 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.exchanging import sharing_options, with_sharing
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import subcommand
 from nbspam.cli.output import echo_json, echo_result, report_outcome, warn
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nbspam.store.model import StoredModel
 
 
-@click.command("update", cls=Command, first=("--spam", "--ham", "--policy", "--model-file"))
+@subcommand("update", "--spam", "--ham", "--policy", "--model-file")
 @inputs.corpus_options
 @options.model_option
 @click.option(
@@ -137,7 +137,7 @@ def _told_one(
     return chain(first, items)
 
 
-@click.command("unlearn", cls=Command, first=("--model-file", "--json", "--format", "--jobs"))
+@subcommand("unlearn", "--model-file", "--json", "--format", "--jobs")
 @inputs.sources_argument
 @options.model_option
 @click.option("--sent", multiple=True, metavar="PATH", help="Forget mail at PATH that you sent.")
@@ -176,7 +176,7 @@ def unlearn_command(
     return report_outcome(outcome, model_path, as_json, besides=besides)
 
 
-@click.command("relabel", cls=Command, first=("--to", "--new-class", "--model-file", "--json"))
+@subcommand("relabel", "--to", "--new-class", "--model-file", "--json")
 @inputs.sources_argument
 @options.model_option
 @click.option("--to", required=True, metavar="CLASS", help="Move them to this class.")
@@ -213,9 +213,7 @@ def relabel_command(
     return report_outcome(outcome, model_path, as_json, " that the model did not know")
 
 
-@click.command(
-    "prune", cls=Command, first=("--min-df", "--older-than", "--half-life", "--model-file")
-)
+@subcommand("prune", "--min-df", "--older-than", "--half-life", "--model-file")
 @options.model_option
 @options.count_option("--min-df", help="Drop tokens that occur in fewer than N messages.")
 @click.option(
@@ -280,7 +278,7 @@ trust_option = click.option(
 )
 
 
-@click.command("allow", cls=Command, first=("--model-file", "--trust", "--forget", "--json"))
+@subcommand("allow", "--model-file", "--trust", "--forget", "--json")
 @addresses_argument
 @options.model_option
 @trust_option
@@ -303,7 +301,7 @@ def allow_command(
     print_changed_lists("allow", addresses, model_path, trust, forgets, as_json)
 
 
-@click.command("deny", cls=Command, first=("--model-file", "--forget", "--json"))
+@subcommand("deny", "--model-file", "--forget", "--json")
 @addresses_argument
 @options.model_option
 @forget_option

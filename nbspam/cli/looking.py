@@ -1,12 +1,14 @@
 """nbspam info, words, tokens, doctor, query and cluster: the contents of models and mail."""
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
+from nbspam.arrays import Floats
 from nbspam.cli import inputs, options, output
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import Command, subcommand
 from nbspam.cli.training_options import (
     attachments_option,
     pairs_option,
@@ -17,12 +19,10 @@ from nbspam.errors import UsageError
 from nbspam.models import EM_MODELS
 from nbspam.printing import readable_number
 from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
+from nbspam.sources.files import read_json
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nbspam.arrays import Floats
     from nbspam.classifier.classifier import Classifier
     from nbspam.classifier.unlabelled import Clusters, Typical
     from nbspam.models.network.network import Network
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 12  # tokens
 
 
-@click.command("info", cls=Command, first=("--model-file", "--json"))
+@subcommand("info", "--model-file", "--json")
 @options.model_option
 @options.json_option
 def info_command(model_path: str, as_json: bool) -> None:
@@ -81,7 +81,7 @@ def info_command(model_path: str, as_json: bool) -> None:
     )
 
 
-def _probability_rows(classifier: "Classifier") -> "Iterator[tuple[str, ...]]":
+def _probability_rows(classifier: "Classifier") -> Iterator[tuple[str, ...]]:
     """Yield P(class), and P(token given class) of the commonest tokens, if the model has it."""
     from nbspam.classifier.sum import token_probabilities
 
@@ -124,7 +124,7 @@ def _decision(path: str, classifier: "Classifier") -> str:
     return f"{by_itself}{rule.in_words}{unsure}; {origin}"
 
 
-@click.command("words", cls=Command, first=("--number", "--model-file", "--json"))
+@subcommand("words", "--number", "--model-file", "--json")
 @options.model_option
 @options.number_option(20, "tokens per class")
 @options.tokens_option
@@ -159,7 +159,7 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
             output.echo_rows([(f"{row.weight:.3f}", *map(readable_number, shown), row.token)])
 
 
-@click.command("tokens", cls=Command, first=("--preset", "--pairs", "--json"))
+@subcommand("tokens", "--preset", "--pairs", "--json")
 @inputs.sources_argument
 @inputs.reading_options
 @options.filling(SettingsChoices, "choices", preset_option, pairs_option, attachments_option)
@@ -181,14 +181,12 @@ def tokens_command(
     is_text, items = first_is_text(inputs.items_of_sources(sources, reading))
     counts = token_counts(items, chosen_settings(choices, is_text))
     if as_json:
-        output.echo_rows(
-            (output.json_line({"token": token, "count": count}),) for token, count in counts
-        )
+        output.echo_each_as_json({"token": token, "count": count} for token, count in counts)
     else:
         output.echo_rows((str(count), token) for token, count in counts)
 
 
-@click.command("doctor", cls=Command, first=("--repair", "--model-file", "--json"))
+@subcommand("doctor", "--repair", "--model-file", "--json")
 @options.model_option
 @click.option(
     "--repair",
@@ -298,9 +296,7 @@ class QueryCommand(Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    "query", cls=QueryCommand, first=("--target", "--evidence", "--model-file", "--json")
-)
+@subcommand("query", "--target", "--evidence", "--model-file", "--json", kind=QueryCommand)
 @options.model_option
 @question_options
 def query_command(model_path: str, question: NetworkQuestion) -> None:
@@ -475,7 +471,7 @@ mixture_options = options.filling(
 )
 
 
-@click.command("cluster", cls=Command, first=("-k", "--number", "--assignments", "--json"))
+@subcommand("cluster", "-k", "--number", "--assignments", "--json")
 @inputs.sources_argument
 @cluster_options
 @mixture_options
@@ -505,7 +501,6 @@ def cluster_command(
     from nbspam.classifier.unlabelled import cluster_documents, read_starts, typical_tokens
     from nbspam.cli.training import items_for_em, show_rounds
     from nbspam.models.em import stopping
-    from nbspam.sources.files import read_json
 
     settings, items = items_for_em(sources, reading, None, mixture)
     starts = [] if start is None else read_starts(read_json(start), f"--start {start}")
@@ -523,14 +518,13 @@ def cluster_command(
 
 
 def show_assignments(
-    classes: "Sequence[str]", share: "Floats", names: "Sequence[str]", as_json: bool
+    classes: Sequence[str], share: Floats, names: Sequence[str], as_json: bool
 ) -> None:
     """Print the most probable cluster of each item, and its probability."""
     best = [classes[c] for c in share.argmax(axis=1).tolist()]
     rows = zip(best, share.max(axis=1).tolist(), names, strict=True)
     if as_json:
-        for c, p, name in rows:
-            output.echo_json({"name": name, "cluster": c, "share": p})
+        output.echo_each_as_json({"name": name, "cluster": c, "share": p} for c, p, name in rows)
     else:
         output.echo_rows((c, f"{p:.4f}", name) for c, p, name in rows)
 

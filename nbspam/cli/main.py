@@ -31,9 +31,11 @@ with suppress(OSError), open("/proc/cpuinfo", "rb") as processor:
 import click
 
 from nbspam import __version__
-from nbspam.cli.frame import MOST_COMMON, Call, Command, FullFormatter, summary, write_groups
+from nbspam.cli.frame import MOST_COMMON, Call, FullFormatter, subcommand, summary, write_groups
 from nbspam.cli.options import complaint
+from nbspam.cli.output import warn
 from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
+from nbspam.printing import printable
 
 # The commands in the order of help.  Below, their modules: judging has `classify_command`.
 COMMAND_GROUPS = {
@@ -175,7 +177,7 @@ def table_command() -> None:
     """
 
 
-@click.command("help", cls=Command)
+@subcommand("help")
 @click.argument("names", nargs=-1, metavar="[COMMAND]")
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
@@ -272,8 +274,6 @@ def warnings_in_one_line() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
             if issubclass(category, ModelWarning):
-                from nbspam.cli.output import warn
-
                 warn(str(message))
             else:
                 show_others(message, category, *rest)
@@ -285,8 +285,6 @@ def warnings_in_one_line() -> Iterator[None]:
 
 def _report(error: click.ClickException | NbspamError | OSError) -> int:
     """Print one line on an error; return its exit status."""
-    from nbspam.printing import printable
-
     text = str(error)
     if isinstance(error, click.ClickException):
         text = complaint(error)

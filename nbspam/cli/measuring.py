@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from nbspam.cli import inputs, options, output
-from nbspam.cli.frame import Command, Decorator, titled
+from nbspam.cli.frame import Decorator, subcommand, titled
 from nbspam.cli.training_options import training_options
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text
@@ -135,7 +135,7 @@ def trial_form_options(what: str) -> Decorator:
     )
 
 
-@click.command("eval", cls=Command, first=("--cv", "--test", "--report", "--model-file"))
+@subcommand("eval", "--cv", "--test", "--report", "--model-file")
 @inputs.corpus_options
 @options.sent_option
 @options.model_option
@@ -195,7 +195,6 @@ def print_trial(
     _check_places(form)
     stated = (f"{name} {value}".strip() for name, value in way.stated.items())
     what = " ".join([*sources, *stated])  # the title of pictures
-    draw = None if form.plot is None else _drawing(form.plot, what)
     witness = None
     if form.report is not None:
         from nbspam.evaluation.witness import Witness
@@ -208,8 +207,8 @@ def print_trial(
     output.report_skipped(trial.skipped, strict)
     interval_seed = form.seed if form.intervals else None
     _show(trial, form, interval_seed)
-    if draw is not None:
-        draw(trial)
+    if form.plot is not None:
+        _draw(trial, form.plot, what)
     if form.report is not None and witness is not None:
         from nbspam.evaluation.pages.quality import quality_page
 
@@ -225,6 +224,10 @@ def _check_places(form: TrialForm) -> None:
         if path is not None:
             output.check_place(option, path)
     output.check_page(form.report, form.per_week)
+    if form.plot is not None and form.plot != "-":
+        from nbspam.evaluation.pictures import check_picture_path
+
+        check_picture_path(form.plot)
 
 
 def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
@@ -323,32 +326,21 @@ def _trial_of_items(
     return judging.judge_split(items, test_items, settings, jobs, with_curve, witness)
 
 
-def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
-    """Return a function that draws a trial; raises UsageError before any work is done.
-
-    what: is judged, for the title.
-    """
-    from nbspam.evaluation.figures import views_of
+def _draw(trial: "Trial", path: str, what: str) -> None:
+    """Draw a trial into a file or, for -, on this terminal; what: is judged, for the title."""
+    from nbspam.evaluation.figures import sketch, views_of
+    from nbspam.evaluation.pictures import sheet
 
     if path == "-":
-        from nbspam.evaluation.figures import sketch
-
-        return lambda trial: click.echo(sketch(views_of(trial)))
-    from nbspam.evaluation.pictures import check_picture_path, sheet, write
-
-    check_picture_path(path)
-
-    def to_file(trial: "Trial") -> None:
-        if note := write(sheet(views_of(trial), what), path):
-            output.warn(note)
-
-    return to_file
+        click.echo(sketch(views_of(trial)))
+    else:
+        output.write_picture(sheet(views_of(trial), what), path)
 
 
 # --- cutoffs ---------------------------------------------------------------------------------
 
 
-@click.command("tune", cls=Command, first=("--fp-cost", "--unsure-cost", "--save", "--model-file"))
+@subcommand("tune", "--fp-cost", "--unsure-cost", "--save", "--model-file")
 @inputs.corpus_options
 @options.sent_option
 @options.model_option
@@ -459,7 +451,7 @@ def _tuning_json(tuning: "Tuning") -> dict[str, object]:
 # --- labels that are probably wrong ----------------------------------------------------------
 
 
-@click.command("doubts", cls=Command, first=("--spam", "--ham", "--label", "--model-file"))
+@subcommand("doubts", "--spam", "--ham", "--label", "--model-file")
 @inputs.corpus_options
 @options.sent_option
 @options.model_option
@@ -505,7 +497,7 @@ def doubts_command(
     if not found.found:
         output.warn("no label is probably wrong")
     if as_json:
-        output.echo_rows((output.json_line(_doubt_json(each, found)),) for each in found.found)
+        output.echo_each_as_json(_doubt_json(each, found) for each in found.found)
     else:
         output.echo_named(map(_doubt_row, found.found), null)
 

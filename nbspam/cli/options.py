@@ -8,6 +8,7 @@ takes 1.6 ms or more to define, at every start.
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import date
 from functools import wraps
 from inspect import signature
 from math import inf, isfinite
@@ -116,8 +117,6 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _day(text: str) -> int:
-    from datetime import date
-
     day = date.fromisoformat(text).toordinal() - EPOCH
     _require(0 <= day <= LAST_DAY)
     return day
@@ -208,14 +207,12 @@ def complaint(error: click.ClickException) -> str:
 
 def _spelt(error: click.BadParameter) -> str:
     """Return the name of a wrong value: that of the option, or of its environment variable."""
-    from click.core import ParameterSource
-
     option = error.param
     if option is None:
         return "option"
     if error.ctx is not None and option.name is not None:
         source = error.ctx.get_parameter_source(option.name)
-        if source == ParameterSource.ENVIRONMENT:
+        if source is click.core.ParameterSource.ENVIRONMENT:
             return str(option.envvar)
     return max(option.opts, key=len)
 
@@ -258,8 +255,7 @@ def filling(
     """Return a decorator that adds options, whose values the command gets as one.
 
     kind: a type or function with a parameter for every option; a parameter that no option is for
-    keeps its default.  name: the command's parameter.  A string among the options is the title
-    of those after it, in help.
+    keeps its default.  name: the command's parameter.  declared: as for `frame.titled`.
     """
 
     def decorated(command: frame.Function) -> frame.Function:
@@ -274,16 +270,7 @@ def filling(
             }
             return command(**values, **{name: kind(**own)})
 
-        made: frame.Function = filled
-        title = ""
-        titles: list[tuple[str, frame.Decorator]] = []
-        for each in declared:
-            if isinstance(each, str):
-                title = each
-            else:
-                titles.append((title, each))
-        for title, option in reversed(titles):  # click lists the last one first
-            made = frame.titled(title, option)(made)
+        made = frame.titled(*declared)(filled)
         added = (each for each in getattr(made, "__click_params__", ()) if each not in others)
         options = {each.name for each in added}
         return made

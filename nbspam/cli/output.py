@@ -13,10 +13,9 @@ import click
 
 from nbspam.cli.frame import is_quiet
 from nbspam.errors import InputError, UsageError
-from nbspam.printing import amount_text
+from nbspam.printing import amount_text, printable, raw_name, readable_json, write_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from xml.etree import ElementTree
 
     from nbspam.counts.counting import Outcome
@@ -37,15 +36,11 @@ T = TypeVar("T")
 
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:
     """Print rows of fields, separated by tabs, with control characters escaped."""
-    from nbspam.printing import write_lines
-
     write_lines(_lines(rows), sys.stdout)
 
 
 def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
     """Write rows, as `echo_rows` prints them, to the file of an option; raises InputError."""
-    from nbspam.printing import write_lines
-
     try:
         with open(path, "wb") as stream:
             write_lines(_lines(rows), stream)
@@ -54,8 +49,6 @@ def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
 
 
 def _lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    from nbspam.printing import printable
-
     return ("\t".join(map(printable, row)) for row in rows)
 
 
@@ -73,16 +66,18 @@ def check_place(option: str, path: str) -> None:
 
 def echo_json(values: Mapping[str, object]) -> None:
     """Print one result as a line of JSON."""
-    click.echo(json_line(values))
+    echo_each_as_json([values])
+
+
+def echo_each_as_json(results: Iterable[Mapping[str, object]]) -> None:
+    """Print each result, as it comes, as a line of JSON."""
+    write_lines(map(json_line, results), sys.stdout)
 
 
 def json_line(values: Mapping[str, object]) -> str:
     """Return one result as a line of JSON: an object that names the version of its keys."""
-    from nbspam.printing import readable_json
-
-    return readable_json(
-        {"version": JSON_VERSION, **values}, getattr(sys.stdout, "encoding", None)
-    )
+    encoding = getattr(sys.stdout, "encoding", None)
+    return readable_json({"version": JSON_VERSION, **values}, encoding)
 
 
 def echo_summary(*lines: str) -> None:
@@ -98,11 +93,8 @@ def echo_result(as_json: bool, facts: Mapping[str, object], *lines: str) -> None
 
 def warn(line: str) -> None:
     """Print one line of diagnosis on standard error, unless -q forbids it."""
-    if is_quiet():
-        return
-    from nbspam.printing import printable
-
-    click.echo(f"nbspam: {printable(line)}", err=True)
+    if not is_quiet():
+        click.echo(f"nbspam: {printable(line)}", err=True)
 
 
 def warn_of(lines: Sequence[str], of_more: str = "warned of") -> None:
@@ -161,8 +153,6 @@ def echo_named(rows: Iterable[Sequence[str]], null: bool) -> None:
     if not null or sys.stdout.isatty():
         echo_rows(rows)
         return
-    from nbspam.printing import printable, raw_name
-
     sys.stdout.flush()
     for *fields, name in rows:
         start = "".join(f"{printable(field)}\t" for field in fields)
@@ -353,13 +343,19 @@ def check_page(path: str | None, per_week: int | None = None) -> None:
     check_place("--report", path)
 
 
-def write_picture(path: str, make: "Callable[[], ElementTree.Element]") -> None:
-    """Draw a picture into a file; raises InputError, and UsageError for another ending."""
-    from nbspam.evaluation.pictures import check_picture_path, write
+def check_picture(path: str) -> None:
+    """Raise UsageError, before any work is done, if no picture can be drawn there."""
+    from nbspam.evaluation.pictures import check_picture_path
 
     check_place("--plot", path)
     check_picture_path(path)
-    if note := write(make(), path):
+
+
+def write_picture(picture: "ElementTree.Element", path: str) -> None:
+    """Write a picture into a file; raises InputError."""
+    from nbspam.evaluation.pictures import write
+
+    if note := write(picture, path):
         warn(note)
 
 

@@ -19,10 +19,11 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
-from nbspam.cli.frame import Call, Command, is_quiet, titled
+from nbspam.cli.frame import Call, Command, is_quiet, subcommand, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
+from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
     from nbspam.counts.counting import Outcome
@@ -65,7 +66,7 @@ class Serve(Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("serve", cls=Serve, first=("--model-file", "--spamd", "--http", "--web"))
+@subcommand("serve", "--model-file", "--spamd", "--http", "--web", kind=Serve)
 @options.model_option
 @titled(
     LISTENING,
@@ -98,8 +99,6 @@ class Serve(Command):
         help="Give sockets at paths this mode, which says who may connect.",
     ),
     click.option("--socket-group", metavar="GROUP", help="Give sockets at paths this group."),
-)
-@titled(
     PAGE,
     click.option(
         "--review",
@@ -113,8 +112,6 @@ class Serve(Command):
         help="Move messages marked as spam or ham between the folders of a Maildir or account,"
         " like sort.",
     ),
-)
-@titled(
     TEACHING,
     click.option("--allow-tell", is_flag=True, help="Let clients of --spamd teach the model."),
     click.option(
@@ -143,8 +140,6 @@ class Serve(Command):
         metavar="DIR",
         help="Let each user teach a model of their own in DIR, which counts on top of -m.",
     ),
-)
-@titled(
     MAIL,
     click.option("--subject-tag", metavar="TEXT", help="Put TEXT before the subject of spam."),
     click.option(
@@ -363,7 +358,7 @@ def listeners_of(
 # --- mail that Postfix holds -----------------------------------------------------------------
 
 
-@click.command("held", cls=Command, first=("--ham", "--spam", "--model-file", "--users"))
+@subcommand("held", "--ham", "--spam", "--model-file", "--users")
 @click.argument("identifiers", nargs=-1, metavar="[ID]...")
 @options.model_option
 @click.option("--ham", "label", flag_value="ham", help="Teach these as ham, and deliver them.")
@@ -452,7 +447,6 @@ def _teach(
     from nbspam.counts.counting import Outcome
     from nbspam.delivery.postfix import MessageGoneError
     from nbspam.server.lessons import TaughtModels
-    from nbspam.sources.items import Item
 
     mail: dict[str, list[HeldMessage]] = {}
     for each in messages:

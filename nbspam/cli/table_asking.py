@@ -14,7 +14,7 @@ import click
 
 from nbspam import printing
 from nbspam.cli import inputs, looking, measuring, options, output
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import subcommand
 from nbspam.cli.judging import (
     ExplanationForm,
     VerdictForm,
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from nbspam.workers import Workers
 
 
-@click.command(
-    "classify", cls=Command, group="table", first=("--model-file", "--json", "--csv", "--loss")
-)
+@subcommand("table classify", "--model-file", "--json", "--csv", "--loss")
 @inputs.question_options(inputs.row_options, options.prior_or_estimated_option)
 @options.jobs_option
 @options.strict_option
@@ -67,9 +65,7 @@ def table_classify_command(
     return print_verdicts(question, jobs, strict, form)
 
 
-@click.command(
-    "predict", cls=Command, group="table", first=("--model-file", "--json", "--loss", "--prior")
-)
+@subcommand("table predict", "--model-file", "--json", "--loss", "--prior")
 @inputs.question_options(inputs.row_options, options.prior_option)
 @options.jobs_option
 @options.json_option
@@ -84,7 +80,7 @@ def table_predict_command(question: inputs.Question, jobs: int, as_json: bool) -
     return print_labels(question, jobs, as_json)
 
 
-@click.command("lazy", cls=Command, group="table", first=("--target", "--model", "--json"))
+@subcommand("table lazy", "--target", "--model", "--json")
 @click.argument("corpus")
 @inputs.rows_options
 @options.decision_options
@@ -120,12 +116,7 @@ def table_lazy_command(
 # --- explanations ----------------------------------------------------------------------------
 
 
-@click.command(
-    "explain",
-    cls=Command,
-    group="table",
-    first=("--factors", "--number", "--model-file", "--json"),
-)
+@subcommand("table explain", "--factors", "--number", "--model-file", "--json")
 @inputs.question_options(inputs.row_options, options.prior_option)
 @explanation_options
 @click.option(
@@ -211,9 +202,7 @@ def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
 # --- evaluation ------------------------------------------------------------------------------
 
 
-@click.command(
-    "eval", cls=Command, group="table", first=("--target", "--cv", "--test", "--model-file")
-)
+@subcommand("table eval", "--target", "--cv", "--test", "--model-file")
 @inputs.rows_options
 @options.model_option
 @options.filling(
@@ -296,7 +285,7 @@ _HEAD = 12  # columns for what stands before a fact
 _MAX_LINES, _MAX_ROWS = 60, 12  # of all distributions, and rows of each
 
 
-@click.command("info", cls=Command, group="table", first=("--model-file", "--plot", "--json"))
+@subcommand("table info", "--model-file", "--plot", "--json")
 @options.model_option
 @options.picture_option("Draw the graph of the columns, and the normal distributions.")
 @options.json_option
@@ -314,7 +303,8 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
     if plot is not None:
         from nbspam.evaluation.pictures import model_picture
 
-        output.write_picture(plot, lambda: model_picture(classifier))
+        output.check_picture(plot)
+        output.write_picture(model_picture(classifier), plot)
     n_bytes = os.path.getsize(model_path)
     if as_json:
         first = {"model": model_path, "bytes": n_bytes}
@@ -324,11 +314,8 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
         printing.write_lines(_info_lines(classifier, file), sys.stdout)
 
 
-@click.command(
-    "query",
-    cls=looking.QueryCommand,
-    group="table",
-    first=("--target", "--evidence", "--model-file", "--json"),
+@subcommand(
+    "table query", "--target", "--evidence", "--model-file", "--json", kind=looking.QueryCommand
 )
 @options.model_option
 @looking.question_options
@@ -348,7 +335,7 @@ def table_query_command(model_path: str, question: looking.NetworkQuestion) -> N
     looking.ask_network(model_path, question)
 
 
-@click.command("export", cls=Command, group="table", first=("--format", "--model-file"))
+@subcommand("table export", "--format", "--model-file")
 @options.model_option
 @click.option(
     "--format",

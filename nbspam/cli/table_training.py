@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from nbspam.cli import inputs, options, output, training_options
-from nbspam.cli.frame import Command
+from nbspam.cli.frame import subcommand
 from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
 from nbspam.cli.training import rounds_json, show_rounds
 from nbspam.errors import UsageError
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import Skipped
 
 
-@click.command(
-    "train", cls=Command, group="table", first=("--target", "--model", "--drop", "--model-file")
-)
+@subcommand("table train", "--target", "--model", "--drop", "--model-file")
 @inputs.rows_options
 @options.model_option
 @training_options.columns_options(is_required=True)
@@ -172,9 +170,7 @@ def _show_em(
 # --- learning on -----------------------------------------------------------------------------
 
 
-@click.command(
-    "update", cls=Command, group="table", first=("--model-file", "--new-class", "--json")
-)
+@subcommand("table update", "--model-file", "--new-class", "--json")
 @inputs.rows_options
 @options.model_option
 @options.new_class_option
@@ -196,7 +192,7 @@ def table_update_command(
     return output.report_outcome(outcome, model_path, as_json)
 
 
-@click.command("unlearn", cls=Command, group="table", first=("--model-file", "--json"))
+@subcommand("table unlearn", "--model-file", "--json")
 @inputs.rows_options
 @options.model_option
 @options.json_option
@@ -232,7 +228,7 @@ def _records_for(model: "StoredTable", rows: inputs.Rows) -> "list[Record]":
     )
 
 
-@click.command("merge", cls=Command, group="table", first=("--output", "--json"))
+@subcommand("table merge", "--output", "--json")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...")
 @options.output_option("The model file to write.")
 @options.json_option
@@ -257,9 +253,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
 # --- clusters --------------------------------------------------------------------------------
 
 
-@click.command(
-    "cluster", cls=Command, group="table", first=("-k", "--drop", "--assignments", "--json")
-)
+@subcommand("table cluster", "-k", "--drop", "--assignments", "--json")
 @inputs.rows_options
 @cluster_options
 @click.option(
@@ -290,6 +284,8 @@ def table_cluster_command(
     from nbspam.models.em import stopping
     from nbspam.tables.unlabelled import cluster_rows
 
+    if plot is not None:
+        output.check_picture(plot)
     found = cluster_rows(
         *(inputs.records_of(*rows), form.k, alpha, columns.categorical, columns.numeric),
         *(columns.drop, form.restarts, form.hard, form.seed),
@@ -298,7 +294,7 @@ def table_cluster_command(
     if plot is not None:
         from nbspam.evaluation.pictures import clusters_picture
 
-        output.write_picture(plot, lambda: clusters_picture(found))
+        output.write_picture(clusters_picture(found), plot)
     if form.trace:
         show_rounds(found.fit.steps, is_asked_for=True)
     if form.assignments:

@@ -9,7 +9,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
-from nbspam.cli.frame import Command, is_quiet
+from nbspam.cli.frame import is_quiet, subcommand
 from nbspam.cli.judging import print_answers
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.printing import amount_text
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nbspam.workers import Workers
 
 
-@click.command("train", cls=Command, first=("--spam", "--ham", "--label", "--model-file"))
+@subcommand("train", "--spam", "--ham", "--label", "--model-file")
 @inputs.corpus_options
 @options.sent_option
 @options.model_option
@@ -223,7 +223,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
 # --- parts of a training ---------------------------------------------------------------------
 
 
-@click.command("shard", cls=Command, first=("--output", "--spam", "--ham", "--label"))
+@subcommand("shard", "--output", "--spam", "--ham", "--label")
 @click.argument("shard", type=options.SHARD, metavar="I/N")
 @inputs.corpus_options
 @options.sent_option
@@ -302,9 +302,7 @@ def _show_part(
 # --- vectors --------------------------------------------------------------------------------
 
 
-@click.command(
-    "vectorize", cls=Command, first=("--output", "--binary", "--vocabulary", "--min-df")
-)
+@subcommand("vectorize", "--output", "--binary", "--vocabulary", "--min-df")
 @inputs.corpus_options
 @options.output_option("The .npz or .csv file to write.")
 @click.option("--binary", is_flag=True, help="Write whether a token occurs, and not how often.")
@@ -353,7 +351,7 @@ def vectorize_command(
 # --- without a model file --------------------------------------------------------------------
 
 
-@click.command("lazy", cls=Command, first=("--fp-cost", "--unsure-cost", "--model", "--json"))
+@subcommand("lazy", "--fp-cost", "--unsure-cost", "--model", "--json")
 @click.argument("corpus")
 @inputs.sources_argument
 @options.decision_options
