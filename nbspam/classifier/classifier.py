@@ -155,10 +155,6 @@ class Classifier(AnyClassifier):
                 own.append(model.joint_of(model._known(documents)))
         return [JudgedChunk(np.concatenate(own), found.failures, found.notes) for own in rows]
 
-    def truth(self, given: Item) -> str | None:
-        """Return an item's own label, or None."""
-        return given.label
-
     def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
         """Yield the verdict on each answer; all are unsure before both classes are known."""
         return AnyClassifier.verdicts(self, answers, rule if self.lack is None else None)
@@ -188,9 +184,7 @@ class Classifier(AnyClassifier):
         joint = self.joint_of(document)[0] + self.shift
         towards, against, kept, by_beginning = 1, 0, 1.0, False
         if isinstance(self.fit, Combination):
-            weighed = self.fit.weighed(self.table, document)
-            kept = self.fit.kept(weighed)
-            by_beginning = self.fit.deciding_beginning(weighed) is not None
+            *_, kept, by_beginning = self.fit.parts(self.fit.weighed(self.table, document))
         else:
             towards, against = two_likeliest(joint)
         tokens, constant = self.reasons(document, towards, against)

@@ -102,6 +102,15 @@ class WeighedEvidence(NamedTuple):
     leaning: Floats | None  # (nnz,) of each entry's token, from `leanings`; None: not asked
 
 
+class ScoreParts(NamedTuple):
+    """One document's score as a sum, and how it came about."""
+
+    shares: Floats  # (nnz,) of each entry, nats
+    constant: float  # nats
+    kept: float  # factor, at most 1, of all this: 1 unless the document is unfamiliar
+    by_beginning: bool = False  # whether its beginning decides, which scores more
+
+
 class Combination(NamedTuple):
     """The fitted weights of groups, and the corrections of single tokens."""
 
@@ -125,8 +134,8 @@ class Combination(NamedTuple):
         documents: one document, over columns of the table.  They add up to its score.
         """
         sign = 1 if towards == 1 else -1
-        shares, constant = self.parts(self.weighed(table, documents))
-        return sign * shares, sign * constant
+        parts = self.parts(self.weighed(table, documents))
+        return sign * parts.shares, sign * parts.constant
 
     def weighed(self, table: CountTable, documents: Documents) -> WeighedEvidence:
         """Return documents over columns of the table with the log-odds of their tokens."""
@@ -180,35 +189,21 @@ class Combination(NamedTuple):
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
         return np.asarray(score_of_means(means, self.worth) + bounded(corrected))
 
-    def kept(self, weighed: WeighedEvidence) -> float:
-        """Return the part of one document's evidence that counts: 1 unless it is unfamiliar."""
-        whole = self._whole_scores(weighed)
-        drawn = tempered(whole, weighed.unfamiliar, self.usual)
-        return float(drawn[0] / whole[0]) if whole[0] else 1.0
-
-    def deciding_beginning(self, weighed: WeighedEvidence) -> "Beginnings | None":
-        """Return the beginning of one document if it scores more than all of it, else None."""
-        score = self._drawn_and_raised(weighed)
+    def parts(self, weighed: WeighedEvidence) -> ScoreParts:
+        """Return the parts of one document's score, which add up to that from `scores`."""
+        found, score = self._parts(weighed), self._drawn_and_raised(weighed)
         own = beginnings(weighed, score)
         if own is None or self._drawn_and_raised(own.weighed)[0] <= score[0]:
-            return None
-        return own
+            return found
+        of_own = self._parts(own.weighed)
+        part = 1 / doubt(own.weighed.unfamiliar, self.usual)[0]
+        shares = found.shares * (1 - part)
+        shares[own.entry] += part * of_own.shares
+        constant = found.constant + part * (of_own.constant - found.constant)
+        return ScoreParts(shares, constant, found.kept, by_beginning=True)
 
-    def parts(self, weighed: WeighedEvidence) -> tuple[Floats, float]:
-        """Return the share of each entry (nnz,) and of the constant in one document's score, nats.
-
-        They add up to the log-odds of class 1 from `scores`.
-        """
-        shares, constant = self._parts(weighed)
-        if (own := self.deciding_beginning(weighed)) is not None:
-            of_own, own_constant = self._parts(own.weighed)
-            part = 1 / doubt(own.weighed.unfamiliar, self.usual)[0]
-            shares *= 1 - part
-            shares[own.entry] += part * of_own
-            constant += part * (own_constant - constant)
-        return shares, constant
-
-    def _parts(self, weighed: WeighedEvidence) -> tuple[Floats, float]:
+    def _parts(self, weighed: WeighedEvidence) -> ScoreParts:
+        """Return the parts of one document's score by this evidence, whatever its beginning."""
         documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
@@ -218,12 +213,14 @@ class Combination(NamedTuple):
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        kept = self.kept(weighed)
+        whole = self._whole_scores(weighed)
+        drawn = tempered(whole, weighed.unfamiliar, self.usual)
+        kept = float(drawn[0] / whole[0]) if whole[0] else 1.0
         shares *= kept
         if leaning is not None and (raised := self._raised(weighed)[0]):
             to_spam = np.maximum(leaning, 0.0)
             shares += raised * to_spam / to_spam.sum()
-        return shares, float(self.worth[-1]) * kept
+        return ScoreParts(shares, float(self.worth[-1]) * kept, kept)
 
     def recounted(self, table: CountTable, settings: Settings) -> "Combination":
         """Return the combination for a table with more columns, which get no corrections."""

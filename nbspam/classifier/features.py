@@ -73,10 +73,6 @@ class FeatureClassifier(AnyClassifier):
         joint = self.model.joint_log_proba_or_prior(self.presence(found.messages))
         return JudgedChunk(joint, found.failures, found.notes)
 
-    def truth(self, given: Item) -> str | None:
-        """Return the item's label, None if it has none."""
-        return given.label
-
     def presence(self, messages: Sequence[Message]) -> Booleans:
         """Return the presence of the tokens in each message, shape (n_messages, n_features)."""
         present = np.zeros((len(messages), len(self.table.vocabulary)), np.bool_)

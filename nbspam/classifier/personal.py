@@ -307,11 +307,12 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     documents = batch.documents
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
     evidence = weighed(known, documents, own)
-    shares, constant = known.combination.parts(evidence)
+    parts = known.combination.parts(evidence)
     entry, _, value = corrected(known, evidence.documents, own)
     more = own.values[entry, 2] * value
     if abs(total := float(more.sum())) > MOST_NATS:
         more *= MOST_NATS / abs(total)
+    shares = parts.shares
     shares[entry] += more
     (joint,) = joint_of(shared, documents, [owner])
     answer, shift = Answer(item.name, None, joint), np.broadcast_to(shared.shift, joint.shape)
@@ -331,11 +332,11 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
         shared.classes[1],
         shared.classes[0],
         float(joint[1] - joint[0]),
-        constant + float(shift[1] - shift[0]),
+        parts.constant + float(shift[1] - shift[0]),
         by_words(message, settings, tokens),
         tokens,
-        known.combination.kept(evidence),
-        known.combination.deciding_beginning(evidence) is not None,
+        parts.kept,
+        parts.by_beginning,
     )
 
 

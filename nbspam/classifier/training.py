@@ -301,20 +301,14 @@ class Learner:
             feature_count=np.array(table.feature_count, np.float64),
             document_frequency=np.array(table.document_frequency, np.int64),
         )
-        self.refit(fit)
-
-    def refit(self, fit: "LearningFit") -> None:
-        """Continue with another fit of the same counts."""
-        self._fit = fit
+        self.fit = fit  # may be replaced by another one of the same counts
 
     def answer(self, document: Documents) -> Floats:
         """Return log P(class, document), nats, shape (n_classes,).
 
         document: a single document, over columns of the table.
         """
-        known = self.table.met(document)
-        joint: Floats = self._fit.joint(self.table, known, self._settings.weighting)[0]
-        return joint
+        return np.asarray(self.classifier.joint_of(self.table.met(document))[0])
 
     def reasons(self, document: Documents, towards: int, against: int) -> Weighed:
         """Return the share of each token in the log-odds of two classes, and the constant."""
@@ -323,7 +317,7 @@ class Learner:
     @property
     def classifier(self) -> Classifier:
         """The classifier so far; it changes with the next message."""
-        return Classifier(self._settings, self.table, self._fit)
+        return Classifier(self._settings, self.table, self.fit)
 
     def learn(self, document: Documents, before: int | None, after: int | None) -> None:
         """Learn a document; before, after: index of its old and new class, None for no class."""
@@ -341,7 +335,7 @@ class Learner:
         table.feature_count[columns] += sign * counts.feature_count
         table.document_frequency[columns] += sign * counts.document_frequency
         appeared = (table.document_frequency[columns] > 0).astype(np.int64) - had
-        self._fit = self._fit.counted(groups, sign * counts.feature_count, appeared)
+        self.fit = self.fit.counted(groups, sign * counts.feature_count, appeared)
 
 
 def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifier:

@@ -154,7 +154,7 @@ class _StreamModel:
         if learner is None:
             self.learner = Learner(table, fit, settings)
         else:
-            learner.refit(fit)
+            learner.fit = fit
 
     def _places(self) -> list[int]:
         return [self._data.classes.index(name) for name in self._classes]

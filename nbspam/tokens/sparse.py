@@ -96,12 +96,9 @@ class Documents(NamedTuple):
 
     def one(self, row: int) -> "Documents":
         """Return one document over its own tokens only."""
-        some = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
-        tokens = self.tokens.take(self.columns[some])
-        bounds, columns = np.array([0, len(tokens)]), np.arange(len(tokens))
-        counts, in_rest = _some(self.counts, some), _some(self.in_rest, some)
-        structure = _some(self.structure, slice(row, row + 1))
-        return Documents(tokens, bounds, columns, counts, structure, in_rest)
+        own = self.part(row, row + 1)
+        tokens = own.tokens.take(own.columns)
+        return own._replace(tokens=tokens, columns=np.arange(len(tokens)))
 
     def take(self, chosen: Integers | Booleans) -> "Documents":
         """Return some documents; chosen: row numbers, in this order, or a mask (n_docs,)."""

@@ -348,19 +348,6 @@ class TokenBatch(NamedTuple):
         keys: Keys = self.documents.tokens
         return keys
 
-    def texts(self, wanted: Booleans | slice = ALL) -> tuple[Octets, Integers]:
-        """Return the texts of some tokens: a UTF-8 blob, and offsets (n_wanted + 1,).
-
-        wanted: (n_keys,) a mask of the tokens.
-        """
-        starts, lengths = _text_pieces(
-            self.first[wanted], are_pairs(self.keys[wanted]), self.layout, self.words
-        )
-        offsets = offsets_of(sum(lengths))
-        buffer = np.frombuffer(self.layout.buffer, np.uint8)
-        pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
-        return gather_slices(buffer, *pieces), offsets
-
 
 def batches(
     messages: Iterable[Message], settings: TokenSettings, size: int = _BATCH_BYTES
@@ -565,7 +552,12 @@ def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocab
 
     wanted: (n_keys,) a mask of the columns.
     """
-    return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
+    keys = batch.keys[wanted]
+    starts, lengths = _text_pieces(batch.first[wanted], are_pairs(keys), batch.layout, batch.words)
+    buffer = np.frombuffer(batch.layout.buffer, np.uint8)
+    pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
+    blob, offsets = gather_slices(buffer, *pieces), offsets_of(sum(lengths))
+    return Vocabulary(keys, blob, offsets, batch.groups[wanted])
 
 
 def vocabulary_of(keys: Keys, texts: Sequence[bytes]) -> Vocabulary:

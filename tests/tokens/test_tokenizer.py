@@ -36,8 +36,8 @@ from strategies import MESSAGES, TOKEN_SETTINGS
 
 def spelt(batch):
     """Return the batch as {(document, key, text): count}."""
-    (blob, offsets), documents = batch.texts(), batch.documents
-    texts = [bytes(blob[a:b]) for a, b in pairwise(offsets)]
+    vocabulary, documents = batch_vocabulary(batch), batch.documents
+    texts = [bytes(vocabulary.blob[a:b]) for a, b in pairwise(vocabulary.offsets)]
     found = Counter()
     entries = documents.rows(), documents.columns, documents.times()
     for document, j, n in zip(*(each.tolist() for each in entries), strict=True):
