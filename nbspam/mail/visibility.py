@@ -99,6 +99,9 @@ class Changes(NamedTuple):
     closes: float = 0.0  # 1 hides what is in it, -1 opens what is closed, see `Look.closed`
 
 
+_UNCHANGED = Changes()
+
+
 class Style:
     """Changes that some element makes, and what follows from them; equal ones are one object."""
 
@@ -187,7 +190,7 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
         opacity=opacity,
         closes=value("closes") or 0.0,
     )
-    return None if changes == Changes() else _interned(changes)
+    return None if changes == _UNCHANGED else _interned(changes)
 
 
 def _is_away(declared: css.Declared, box: bytes) -> bool:
