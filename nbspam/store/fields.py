@@ -313,7 +313,6 @@ def check_state(state: State) -> None:
         _check_table(state)
         return
     check_settings(state["settings"], len(classes))
-    _check_sent_mail(state)
     sizes = _check_counts(state, RANGES)
     if state["kind"] == "features":
         require(len(classes) > 1, "classes")
@@ -325,8 +324,7 @@ def check_state(state: State) -> None:
         check_fields(memory, MEMORY, sizes, "memory: ", SHAPES)
         require(sizes["L"] == 5, "memory: shared")
         if memory["owed"] is not None:
-            require(set(memory["owed"]) == set(OWED), "memory: owed")
-            check_fields(memory["owed"], OWED, {"C": sizes["C"]}, "memory: owed: ")
+            _check_all(memory["owed"], OWED, {"C": sizes["C"]}, "memory: owed")
         for name in "label", "told", "sample_offsets":
             _check_range(memory[name], f"memory: {name}", MEMORY[name], sizes)
     if state["cutoffs"] is not None:
@@ -335,8 +333,7 @@ def check_state(state: State) -> None:
 
 def check_cutoffs(cutoffs: Any) -> None:
     """Raise ValueError unless these are the fields of cutoffs."""
-    require(_is_dict(cutoffs) and set(cutoffs) == set(CUTOFFS), "cutoffs")
-    check_fields(cutoffs, CUTOFFS, {}, "cutoffs: ")
+    _check_all(cutoffs, CUTOFFS, {}, "cutoffs")
     require(cutoffs["ham"] <= cutoffs["spam"], "cutoffs: ham above spam")
 
 
@@ -350,11 +347,10 @@ def check_settings(settings: Any, n_classes: int) -> None:
     require(own is None or len(own) == n_classes, "parameters: class_dirichlet")
 
 
-def _check_sent_mail(state: State) -> None:
-    """Check the facts about sent mail, whose order every look-up relies on."""
-    if "sent_mail" in state:
-        require(set(state["sent_mail"]) == set(SENT_MAIL), "sent_mail")
-        check_fields(state["sent_mail"], SENT_MAIL, {}, "sent_mail: ")
+def _check_all(values: Any, rules: _Rules, sizes: Sizes, what: str) -> None:
+    """Raise ValueError unless values are a dict of all the names of rules, and obey them."""
+    require(_is_dict(values) and set(values) == set(rules), what)
+    check_fields(values, rules, sizes, f"{what}: ")
 
 
 def _check_known(values: Any, checks: Mapping[str, _Check], what: str) -> None:
@@ -367,6 +363,8 @@ def _check_known(values: Any, checks: Mapping[str, _Check], what: str) -> None:
 
 def _check_counts(state: State, depth: int) -> Sizes:
     """Return the sizes of a state that has tokens and their counts in each class."""
+    if "sent_mail" in state:  # every look-up relies on its order
+        _check_all(state["sent_mail"], SENT_MAIL, {}, "sent_mail")
     sizes = {"C": len(state["classes"]), "G": len(GROUPS)}
     check_fields(state, TOKEN_FIELDS, sizes, depth=depth)
     # Only a model that has just begun waits for its first ham or spam: `Classifier.lack`.
@@ -409,7 +407,6 @@ def check_part(state: State) -> None:
     require(classes == [] or (are_names(classes) and classes == sorted(classes)), "classes")
     prior = state["settings"]["class_prior"]
     check_settings(state["settings"], 0 if type(prior) is str else len(prior))
-    _check_sent_mail(state)
     sizes = _check_counts(state, ORDERINGS)
     check_fields(state, PART_FIELDS, sizes | {"I": state["items"]})
     number, of = state["number"], state["of"]
