@@ -70,5 +70,5 @@ def full_disk(*arguments, **options):
 
 
 def no_room(path, *arguments):
-    """Refuse, in the place of `write_model_file`."""
+    """Refuse, in the place of `write_model`."""
     raise ModelFileError(f"{path}: cannot write the model: No space left on device")

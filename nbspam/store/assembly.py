@@ -67,23 +67,32 @@ class ModelMessages(NamedTuple):
     decayed: int = 0  # the day on which counts were last faded; 0: never
     has_ledger: bool = True  # whether these are all messages, or only a sample's
 
+    def without(self, digests: Sequence[int]) -> "ModelMessages":
+        """Return all messages except those with some digests."""
+        gone = np.array(digests, np.uint64)
+        stays: Booleans = ~np.isin(self.digests, gone)
+        return self._replace(
+            digests=self.digests[stays],
+            names=self.names[stays],
+            days=self.days[stays],
+            told=self.told[stays],
+            messages=self.messages.take(~np.isin(self.messages.digests, gone)),
+        )
 
-def messages_of_model(classifier: Classifier, without: Sequence[int] = ()) -> ModelMessages:
-    """Return the messages of a model, except those with some digests."""
+
+def messages_of_model(classifier: Classifier) -> ModelMessages:
+    """Return the messages of a model."""
     memory = memory_of(classifier)
     ledger, sample = memory.ledger, memory.sample
     names = np.array(classifier.classes, np.str_)[ledger.labels]
-    gone = np.array(without, np.uint64)
-    stays: Booleans = ~np.isin(ledger.digests, gone)
     keys = classifier.table.vocabulary.keys
     documents = sample.documents._replace(tokens=keys)
-    messages = Messages(names[ledger.find(sample.digests)], sample.digests, documents)
     return ModelMessages(
-        ledger.digests[stays],
-        names[stays],
-        ledger.days[stays],
-        ledger.told[stays],
-        messages.take(~np.isin(sample.digests, gone)),
+        ledger.digests,
+        names,
+        ledger.days,
+        ledger.told,
+        Messages(names[ledger.find(sample.digests)], sample.digests, documents),
         sample.bits,
         keys,
         memory.last_seen,
@@ -195,7 +204,7 @@ def compacted(
         return base
     settings = base.settings
     touched = [change.digest for change in changes]
-    parts = [messages_of_model(base, touched), _part_of_changes(changes)]
+    parts = [messages_of_model(base).without(touched), _part_of_changes(changes)]
     tables = [base.table]
     if changes:
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
@@ -286,7 +295,7 @@ class Lessons(NamedTuple):
 def lessons_of(base: Classifier, changes: Sequence[LabelChange]) -> Lessons:
     """Return the lessons of a model of presence and its changes, without fitting it again."""
     touched = [change.digest for change in changes]
-    parts = [messages_of_model(base, touched).messages]
+    parts = [messages_of_model(base).without(touched).messages]
     table = base.table
     if changes:
         signed = signed_table(changes, table.vocabulary, base.settings.weighting)
@@ -375,6 +384,21 @@ class SortedTokens(NamedTuple):
         )
         return SortedTokens(part, self.ranks[some], self.last_seen[some])
 
+    def arrays(self) -> tuple[Any, ...]:
+        """Return everything that it has of its tokens, in the order of `_KINDS`."""
+        words, table = self.table.vocabulary.packed(), self.table
+        return (
+            words.offsets,
+            words.keys,
+            words.blob,
+            words.groups,
+            table.feature_count,
+            table.document_frequency,
+            self.ranks,
+            self.last_seen,
+            np.empty(0, np.int64) if table.loss is None else table.loss.of_each,
+        )
+
     @property
     def is_mapped(self) -> bool:
         """Whether its tokens are mapped from a file, instead of being in memory."""
@@ -382,11 +406,7 @@ class SortedTokens(NamedTuple):
 
     def release(self) -> None:
         """Let go of the pages of files that were read; they are read again where needed."""
-        words, table = self.table.vocabulary, self.table
-        columns: list[Any] = [words.keys, words.blob, words.offsets, words.groups]
-        columns += [table.feature_count, table.document_frequency, self.ranks, self.last_seen]
-        columns += [] if table.loss is None else [table.loss.of_each]
-        for memory in {id(found): found for found in map(_map_of, columns)}.values():
+        for memory in {id(found): found for found in map(_map_of, self.arrays())}.values():
             if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
                 memory.madvise(mmap.MADV_DONTNEED)
 
@@ -477,24 +497,14 @@ def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
     with ExitStack() as stack:
         files = [stack.enter_context(TemporaryFile()) for _ in _KINDS]
         n_bytes = n_tokens = 0
-        nothing = np.empty(0, np.int64)
         files[0].write(bytes(8))  # the first offset
         for part in parts:
-            table, words = part.table, part.table.vocabulary.packed()
-            arrays = (
-                words.offsets[1:] + n_bytes,
-                words.keys,
-                words.blob,
-                words.groups,
-                table.feature_count,
-                table.document_frequency,
-                part.ranks,
-                part.last_seen,
-                nothing if table.loss is None else table.loss.of_each,
-            )
-            for file, array, kind in zip(files, arrays, _KINDS, strict=True):
+            offsets, *others = part.arrays()
+            ends = offsets[1:] + n_bytes
+            for file, array, kind in zip(files, (ends, *others), _KINDS, strict=True):
                 file.write(np.ascontiguousarray(array, kind).data)
-            n_bytes, n_tokens = n_bytes + len(words.blob), n_tokens + len(words)
+            n_bytes, n_tokens = n_bytes + int(offsets[-1]), n_tokens + len(ends)
+            table = part.table
         cells, n_lacking = (n_tokens, len(table.classes)), 0 if table.loss is None else n_tokens
         each = n_tokens
         shapes = (n_tokens + 1, each, n_bytes, each, cells, each, each, each, n_lacking)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam import disk
+from nbspam import __version__, disk
 from nbspam.arrays import differences
 from nbspam.counts.ledger import NOT_SHARED, LabelChange, LogProgress
 from nbspam.errors import ModelFileError, ModelWarning
@@ -108,17 +108,6 @@ def _next_path(path: str) -> str:
 def header(owner: Identity) -> bytes:
     """Return the first bytes of the journal of a model."""
     return _sealed(HEADER.pack(_MAGIC, _FORMAT, *owner, 0)[: -WORD.size], 0)
-
-
-def encoded(changes: list[LabelChange], crc: int) -> bytes:
-    """Return the records of changes; crc: the checksum before them."""
-    records = []
-    for change in changes:
-        body = encode_record(change)
-        record = _sealed(WORD.pack(len(body)) + body, crc)
-        (crc,) = WORD.unpack(record[-WORD.size :])
-        records.append(record)
-    return b"".join(records)
 
 
 def end_mark(
@@ -483,12 +472,17 @@ def _written(
 ) -> tuple[bytes, Journal]:
     """Return the bytes to write where a journal ends, and the journal with only these changes."""
     assert before.owner is not None
-    records = encoded(changes, before.crc)
-    count, end = before.n_records + len(changes), before.end + len(records)
-    data = records + end_mark(before.owner, count, progress=progress)
-    crc = WORD.unpack(records[-WORD.size :])[0] if records else before.crc
-    written = Journal(changes, before.owner, end=end, n_records=count, crc=crc)
-    return data, written._replace(size=end + END_SIZE, progress=progress)
+    pieces, end, crc = [], before.end, before.crc
+    for change in changes:
+        body = encode_record(change)
+        record = _sealed(WORD.pack(len(body)) + body, crc)
+        (crc,) = WORD.unpack(record[-WORD.size :])
+        end += len(record)
+        pieces.append(record)
+    count = before.n_records + len(changes)
+    pieces.append(end_mark(before.owner, count, progress=progress))
+    written = Journal(changes, before.owner, size=end + END_SIZE, end=end, n_records=count)
+    return b"".join(pieces), written._replace(crc=crc, progress=progress)
 
 
 def _write_at(descriptor: int, data: bytes, at: int) -> None:
@@ -525,10 +519,10 @@ def write_model(
 ) -> None:
     """Write a model file and remove the journal of the old one; the caller holds its lock.
 
-    journal: the old model's, if it was just read.  A journal that the new file cannot have taken
-    in, or not all of it, is kept aside.  finish: called instead of holding the lock, once the new
-    file is on disk without its name; it may raise ReplacedError.  A crash leaves old file and
-    journal, or new file and next journal.  Raises ModelFileError.
+    path: from `disk.resolved`.  journal: the old model's, if it was just read.  A journal that the
+    new file cannot have taken in, or not all of it, is kept aside.  finish: called instead of
+    holding the lock, once the new file is on disk without its name; it may raise ReplacedError.
+    A crash leaves old file and journal, or new file and next journal.  Raises ModelFileError.
     """
     rest = NO_JOURNAL
 
@@ -541,7 +535,7 @@ def write_model(
             write_journal(path, new, rest.changes, rest.progress, _next_path(path))
         name_successor(path, old, new)
 
-    save_state(path, state, before)
+    save_state(path, {"program": f"nbspam {__version__}", **state}, before)
     if rest is not NO_JOURNAL:
         _put_in_place(path)
     else:

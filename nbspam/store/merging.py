@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam import __version__
 from nbspam.arrays import Indices, Keys, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import check_classes, train_classifier
@@ -115,7 +114,8 @@ def merge_models(paths: Sequence[str]) -> Merged:
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
     for model, lost, told in zip(models, common.lost, common.told, strict=True):
-        part = _kept(model.part, lost, told)
+        is_told = model.part.told | np.isin(model.part.digests, told)
+        part = model.part._replace(told=is_told).without([copy.digest for copy in lost])
         sampling.add([part.messages])
         parts.append(part)
         for each in models:  # a sample that grows looks at the messages of all again
@@ -237,22 +237,6 @@ def _document(
     )
 
 
-def _kept(
-    part: assembly.ModelMessages, lost: Sequence[_ModelCopy], told: Keys
-) -> assembly.ModelMessages:
-    """Return the messages that a model adds to the sum."""
-    gone = np.array([copy.digest for copy in lost], np.uint64)
-    stays = ~np.isin(part.digests, gone)
-    is_told = part.told | np.isin(part.digests, told)
-    return part._replace(
-        digests=part.digests[stays],
-        names=part.names[stays],
-        days=part.days[stays],
-        told=is_told[stays],
-        messages=part.messages.take(~np.isin(part.messages.digests, gone)),
-    )
-
-
 # ---- parts of one training ----
 
 _NAMED = 5  # missing parts that an error names
@@ -298,7 +282,6 @@ def is_part(state: modelfile.State) -> bool:
 def _state_of(counted: CountedShard, settings: Settings) -> modelfile.State:
     documents, times = counted.documents, counted.documents.counts
     return {
-        "program": f"nbspam {__version__}",
         "kind": PART_KIND,
         **settings_to_state(settings),
         "number": counted.shard.number,

@@ -52,9 +52,10 @@ from nbspam.store.journal import (
     set_aside,
     warn_of_loss,
     write_journal,
+    write_model,
 )
 from nbspam.store.modelfile import Identity, Snapshot
-from nbspam.store.open import base_of, write_model_file
+from nbspam.store.open import base_of
 from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
@@ -215,7 +216,7 @@ class StoredModel:
 
         with ExitStack() as stack:
             try:
-                write_model_file(self.path, whole, finish=finish)
+                write_model(self.path, whole.to_state(), finish=finish)
             except ReplacedError:
                 self._fit()
             self._load()
@@ -520,7 +521,7 @@ class StoredModel:
             self._begin(whole)
             return
         self._clear_away()
-        write_model_file(self.path, whole, self._journal if self.is_there else None)
+        write_model(self.path, whole.to_state(), self._journal if self.is_there else None)
 
     def _append(self, changes: list[LabelChange], progress: LogProgress) -> None:
         """Write changes to the journal."""
@@ -529,7 +530,7 @@ class StoredModel:
             self._note(changes)
             return
         if self._identity is None:  # there was no place for the first model file
-            write_model_file(self.path, self.base)
+            write_model(self.path, self.base.to_state())
             self._load()
         assert self._identity is not None
         journal = None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nbspam import __version__
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
@@ -21,7 +20,6 @@ from nbspam.models import DAMAGE
 from nbspam.store.fields import check_memory, check_state
 from nbspam.store.journal import (
     NO_JOURNAL,
-    Finish,
     Journal,
     journal_path,
     locked_model,
@@ -144,22 +142,7 @@ def save_classifier(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
     path = resolved(path)
     with locked_model(path):
-        write_model_file(path, classifier)
-
-
-def write_model_file(
-    path: str,
-    classifier: AnyClassifier,
-    journal: Journal | None = None,
-    finish: Finish | None = None,
-) -> None:
-    """Write a model file in place of the old one; the caller holds the lock.
-
-    path: from `resolved`.  journal: that of the old one, if it was just read.  finish: see
-    `write_model`.
-    """
-    state = {"program": f"nbspam {__version__}", **classifier.to_state()}
-    write_model(path, state, journal, finish)
+        write_model(path, classifier.to_state())
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
@@ -175,7 +158,7 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
         base = of_tokens(path, classifier_of(path, snapshot.state))
         is_own = journal.owner == snapshot.identity
         classifier = compacted(base, journal.changes, journal.progress if is_own else None)
-        write_model_file(path, replace(classifier, cutoffs=cutoffs))
+        write_model(path, replace(classifier, cutoffs=cutoffs).to_state())
 
 
 # ---- replacing a model by another one ----
@@ -192,7 +175,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     path = resolved(path)
     with locked_model(path):
         kept = keep_old_model(path) if _would_lose(path, classifier) else None
-        write_model_file(path, classifier)
+        write_model(path, classifier.to_state())
     return kept
 
 

@@ -12,9 +12,9 @@ from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
 from nbspam.store.assembly import check_known
-from nbspam.store.journal import read_model
+from nbspam.store.journal import read_model, write_model
 from nbspam.store.model import StoredModel
-from nbspam.store.open import classifier_of, load_classifier, write_model_file
+from nbspam.store.open import classifier_of, load_classifier
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tables.schema import Schema
 from nbspam.tables.training import RowsLearned, learn_rows, merged_tables, unlearn_rows
@@ -80,7 +80,7 @@ class StoredTable:
         with locked(self.path):
             lesson = change(check_can_learn(self.classifier(), self.path), records)
             if lesson.n_rows:
-                write_model_file(self.path, lesson.classifier)
+                write_model(self.path, lesson.classifier.to_state())
         return lesson
 
 

@@ -37,11 +37,12 @@ from nbspam.store.journal import (
     set_aside,
     snapshot_and_journal,
     write_journal,
+    write_model,
 )
 from nbspam.store.merging import is_part, read_part
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity
-from nbspam.store.open import classifier_of, write_model_file
+from nbspam.store.open import classifier_of
 
 # ---- rights: who can read or change a model, which holds words of private mail ----
 
@@ -305,7 +306,7 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
         stored = StoredModel(path)
         whole = stored.whole()
         before = Size(len(whole.table.vocabulary), stored.size())
-        write_model_file(path, forgetful(whole, rule, day))
+        write_model(path, forgetful(whole, rule, day).to_state())
         return before, Size(len(StoredModel(path).whole().table.vocabulary), os.path.getsize(path))
 
 
