@@ -37,26 +37,12 @@ def limits_with_documents() -> ReadingLimits:
     return LIMITS._replace(documents=_MILLISECONDS)
 
 
-class Archive(NamedTuple):
-    """The files in an archive."""
-
-    names: list[bytes]  # in UTF-8, or in a charset that is not declared
-    is_encrypted: bool
-
-
-class AttachedDocument(NamedTuple):
-    """A file whose text can be read."""
-
-    kind: str  # one of DOCUMENTS
-    data: bytes
-
-
 class AttachedFile(NamedTuple):
     """Facts about a file that is not read, and the names inside it."""
 
     kind: str  # one of DOCUMENTS, another type, or nothing if it is unknown
     facts: list[str]
-    names: list[bytes]  # of the files inside, if it is an archive
+    names: list[bytes]  # of the files inside an archive: in UTF-8, or in an unknown charset
 
 
 _STARTS = {
@@ -160,16 +146,17 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     facts += sorted({fact for sign, fact in signs.items() if sign in data})
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
+    names: list[bytes] = []
     if (archive := read_archive(data)) is not None:
-        roots = {name.partition(b"/")[0] for name in archive.names}
+        names, is_encrypted = archive
+        roots = {name.partition(b"/")[0] for name in names}
         found = next((office for root, office in _OFFICE.items() if root in roots), found)
-        facts += _facts_of_archive(archive, found)
+        facts += ["encrypted"] * is_encrypted + _facts_of_names(names, found)
     if found in ("", "svg") and b"<" in data[:1024]:
         small = data.lower()
         facts += sorted({fact for sign, fact in _IN_HTML.items() if sign in small})
     facts.append(f"same-{sha256(data).hexdigest()[:16]}")
-    names = archive.names if archive is not None and found not in DOCUMENTS else []
-    return AttachedFile(found, facts, names)
+    return AttachedFile(found, facts, [] if found in DOCUMENTS else names)
 
 
 def _type_of_bytes(data: bytes) -> str:
@@ -185,18 +172,14 @@ def _type_of_bytes(data: bytes) -> str:
     return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
 
 
-def _facts_of_archive(archive: Archive, kind: str) -> list[str]:
-    facts = ["encrypted"] * archive.is_encrypted
-    if any(name.lower().endswith(b"vbaproject.bin") for name in archive.names):
-        facts.append("macros")
+def _facts_of_names(names: list[bytes], kind: str) -> list[str]:
+    facts = ["macros"] * any(name.lower().endswith(b"vbaproject.bin") for name in names)
     if kind in DOCUMENTS:
         return [*facts, f"type-{kind}"]
-    inside = {
-        match[1].lower().decode() for match in map(_EXTENSION.search, archive.names) if match
-    }
+    inside = {match[1].lower().decode() for match in map(_EXTENSION.search, names) if match}
     facts += [f"inside-{extension}" for extension in sorted(inside)[:_MAX_INSIDE]]
-    facts += ["double-extension"] * any(map(_DOUBLE.search, archive.names))
-    return [*facts, f"files-{min(len(archive.names), 10)}"]
+    facts += ["double-extension"] * any(map(_DOUBLE.search, names))
+    return [*facts, f"files-{min(len(names), 10)}"]
 
 
 _JPEG_FRAME = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..\x08", re.DOTALL)
@@ -247,8 +230,11 @@ def _measures_of_jpeg(data: bytes) -> tuple[int, int] | None:
 _Entry = tuple[bytes | None, bool]  # the name of a file, if it is known; whether it is encrypted
 
 
-def read_archive(data: bytes) -> Archive | None:
-    """Return the files in an archive; None if the data are no archive."""
+def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
+    """Return the names of the files in an archive, and whether any of them is encrypted.
+
+    None if the data are no archive.
+    """
     for start, place, entries in (
         (b"PK\3\4", 0, _zip_entries),
         (b"Rar!\x1a\7\0", 0, _rar4_entries),
@@ -269,7 +255,7 @@ def read_archive(data: bytes) -> Archive | None:
                     names += [] if name is None else [name]
                     if len(names) >= MAX_MEMBERS:
                         break
-            return Archive(names, is_encrypted)
+            return names, is_encrypted
     return None
 
 

@@ -27,9 +27,9 @@ from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from nbspam.mail.attachments import DOCUMENTS, IMAGES, AttachedDocument, look_at_file
+from nbspam.mail.attachments import DOCUMENTS, IMAGES, look_at_file
 from nbspam.mail.office import LEAST_SIZE, split_office
-from nbspam.mail.ole import ole_text
+from nbspam.mail.ole import EncryptedError, ole_texts
 from nbspam.mail.wrappings import rtf_texts
 
 if TYPE_CHECKING:
@@ -39,20 +39,24 @@ _PATIENCE = 10.0  # seconds of the clock after which the process is given up
 _REQUEST = struct.Struct("<8sdI")  # kind, seconds of processor time that are left, bytes of data
 _ANSWER = struct.Struct("<d4I")  # seconds that were used, bytes of each of the following texts
 _MAX_ANSWER = 4 << 20  # bytes
-_FACT = re.compile(rb"[a-z0-9-]{1,30}")
+_FACT = re.compile(r"[a-z0-9-]{1,30}")
+_LINK = re.compile(r"\S+", re.ASCII)
 _PROGRAM = "from nbspam.mail.documents import answer_requests; answer_requests()"
 _MEMORY = 1 << 30  # bytes of address space
 _MAX_TEXT = 256 << 10  # bytes of text of one document
 _MAX_LINKS = 200
 
 
-class DocumentTexts(NamedTuple):
-    """The texts of documents, the links behind them, and facts about them."""
+class Document(NamedTuple):
+    """The text of a document, the links behind it, facts, and text that is not shown."""
 
-    texts: list[bytes]  # UTF-8
-    hidden: list[bytes]  # what their readers are not shown, in UTF-8
-    links: list[bytes]
-    facts: set[str]
+    text: str
+    links: list[str]
+    facts: tuple[str, ...] = ()
+    hidden: str = ""
+
+
+_SLOW = Document("", [], ("attached-slow",))
 
 
 class DocumentReader:
@@ -62,29 +66,24 @@ class DocumentReader:
         self.lock = Lock()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def read(self, files: Sequence[AttachedDocument], seconds: float) -> DocumentTexts:
-        """Return the texts of a message's documents; never raises.
+    def read(self, files: Sequence[tuple[str, bytes]], seconds: float) -> list[Document]:
+        """Return what a message's documents say; never raises.
 
-        seconds: of processor time for all of them.  Documents that need more are not read, which
-        is a fact.
+        files: the kind, one of DOCUMENTS, and the data of each.  seconds: of processor time for
+        all of them.  Documents that need more are not read, which is a fact.
         """
-        read = DocumentTexts([], [], [], set())
+        documents = []
         with self.lock:
-            for file in files:
-                answer = self.ask(file, seconds) if seconds > 0 else None
-                if answer is None:
-                    read.facts.add("attached-slow")
-                    break
-                used, (text, hidden, links, facts) = answer
+            for kind, data in files:
+                used, document = self.ask(kind, data, seconds) if seconds > 0 else (0.0, _SLOW)
                 seconds -= used
-                read.texts.append(text)
-                read.hidden.append(hidden)
-                read.links.extend(links.split())
-                read.facts.update(fact.decode() for fact in _FACT.findall(facts))
-        return read
+                documents.append(document)
+                if document is _SLOW:
+                    break
+        return documents
 
-    def ask(self, file: AttachedDocument, seconds: float) -> tuple[float, list[bytes]] | None:
-        """Return seconds, and text, hidden text, links and facts; None if the process is lost."""
+    def ask(self, kind: str, data: bytes, seconds: float) -> tuple[float, Document]:
+        """Return the seconds that were used, and a document: _SLOW if the process is lost."""
         try:
             if self.process is None:
                 self.process = subprocess.Popen(
@@ -94,15 +93,17 @@ class DocumentReader:
                     stderr=subprocess.DEVNULL,
                 )
             assert self.process.stdin is not None
-            self.process.stdin.write(_REQUEST.pack(file.kind.encode(), seconds, len(file.data)))
-            self.process.stdin.write(file.data)
+            self.process.stdin.write(_REQUEST.pack(kind.encode(), seconds, len(data)))
+            self.process.stdin.write(data)
             self.process.stdin.flush()
             used, *sizes = _ANSWER.unpack(self.received(_ANSWER.size))
-            texts = map(self.received, sizes)
-            return used, [text.decode("utf-8", "ignore").encode() for text in texts]
+            text, hidden, links, facts = (
+                self.received(size).decode("utf-8", "ignore") for size in sizes
+            )
+            return used, Document(text, _LINK.findall(links), tuple(_FACT.findall(facts)), hidden)
         except (OSError, struct.error):
             self.stop()
-            return None
+            return 0.0, _SLOW
 
     def received(self, size: int) -> bytes:
         """Return so many bytes of the answer; raises OSError if they do not come."""
@@ -137,15 +138,6 @@ if hasattr(os, "register_at_fork"):  # a process of its own for each process
 
 
 # --- the process -----------------------------------------------------------------------------
-
-
-class Document(NamedTuple):
-    """The text of a document, the links behind it, facts, and text that is not shown."""
-
-    text: str
-    links: list[str]
-    facts: tuple[str, ...] = ()
-    hidden: str = ""
 
 
 def facts_of_hidden(text: str) -> tuple[str, ...]:
@@ -212,10 +204,12 @@ def read_document(kind: str, data: bytes) -> Document:
 
 def _read_ole(data: bytes) -> Document:
     """Return the text of an OLE file, and of the documents attached to a saved message."""
-    found = ole_text(data)
-    own_facts = ("encrypted",) if found.is_encrypted else facts_of_hidden(found.hidden)
-    read = [Document(found.text, [], own_facts, found.hidden)]
-    for file in found.files:
+    try:
+        text, unseen, files = ole_texts(data)
+    except EncryptedError:
+        return Document("", [], ("encrypted",))
+    read = [Document(text, [], facts_of_hidden(unseen), unseen)]
+    for file in files:
         kind = look_at_file(b"", b"", file, len(file)).kind
         if kind in DOCUMENTS:
             with suppress(Exception):  # whatever a library raises

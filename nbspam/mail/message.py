@@ -217,14 +217,17 @@ class _MessageReader:
         from nbspam.mail.documents import READER
 
         read = READER.read(self.parts.documents, self.limits.documents / 1000)
-        urls += read.links
-        for text in read.texts:
+        urls += [link.encode() for document in read for link in document.links]
+        shown = [document.text.encode() for document in read]
+        hidden = [document.hidden.encode() for document in read]
+        for text in shown:
             urls += links_of(text)
         fields = []
-        for origin, texts in (("attached", read.texts), ("hidden", read.hidden)):
+        for origin, texts in (("attached", shown), ("hidden", hidden)):
             texts = shared(texts, [False] * len(texts), self.limits.text)
             fields += [Field(origin, text) for text in texts if text]
-        return [*fields, Field("file", " ".join(sorted(read.facts)).encode())]
+        facts = {fact for document in read for fact in document.facts}
+        return [*fields, Field("file", " ".join(sorted(facts)).encode())]
 
 
 # --- which texts are shown --------------------------------------------------------------------

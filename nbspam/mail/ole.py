@@ -9,9 +9,10 @@ import io
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate, islice, pairwise
 from struct import error, iter_unpack, unpack_from
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from nbspam.mail.wrappings import UTF_16, decompressed, in_utf8, rtf_texts
 
@@ -25,40 +26,34 @@ _CONTROLS = dict.fromkeys(range(32), " ") | dict.fromkeys((7, 10, 11, 12, 13), "
 _CONTROLS |= {0x1E: "-", 0x1F: ""}
 
 
-class _EncryptedError(Exception):
+class EncryptedError(Exception):
     """The document needs a password."""
 
 
-class OleText(NamedTuple):
-    """The text of an OLE file, as far as it can be read."""
+def ole_texts(data: bytes) -> tuple[str, str, list[bytes]]:
+    """Return shown and hidden text of an OLE file, and the files attached to a message.
 
-    text: str
-    hidden: str
-    files: tuple[bytes, ...]  # that are attached to a message
-    is_encrypted: bool = False
-
-
-def ole_text(data: bytes) -> OleText:
-    """Return the text of an OLE file; raises the errors of olefile if it cannot be opened."""
+    Damaged files are read as far as they go.  Raises EncryptedError, and the errors of olefile if
+    the file cannot be opened.
+    """
     from olefile import OleFileIO
 
     texts: list[str] = []
     hidden: list[bytes] = []
     files: list[bytes] = []
     left = _MAX_TEXT
-    with OleFileIO(io.BytesIO(data)) as file:
-        try:
-            for text in _texts(file, hidden, files):
-                texts.append(text)
-                left -= len(text)
-                if left <= 0:
-                    break
-        except _EncryptedError:
-            return OleText("", "", (), is_encrypted=True)
-        except (error, IndexError, OSError, OverflowError, RecursionError):  # the data end
-            pass
+    with (
+        OleFileIO(io.BytesIO(data)) as file,
+        # These errors mean that the data end.
+        suppress(error, IndexError, OSError, OverflowError, RecursionError),
+    ):
+        for text in _texts(file, hidden, files):
+            texts.append(text)
+            left -= len(text)
+            if left <= 0:
+                break
     unseen = b"\n".join(hidden)[:_MAX_TEXT].decode("utf-8", "replace")
-    return OleText("\n".join(texts).translate(_CONTROLS), unseen, tuple(files))
+    return "\n".join(texts).translate(_CONTROLS), unseen, files
 
 
 def _texts(file: "OleFileIO", hidden: list[bytes], files: list[bytes]) -> Iterator[str]:
@@ -68,11 +63,11 @@ def _texts(file: "OleFileIO", hidden: list[bytes], files: list[bytes]) -> Iterat
     if word := stream("WordDocument"):
         flags = unpack_from("<H", word, 10)[0]
         if flags & 0x100:
-            raise _EncryptedError
+            raise EncryptedError
         yield _word_text(word, stream("1Table" if flags & 0x200 else "0Table"))
     yield from _excel_texts(stream("Workbook"))
     if stream("Current User")[12:16] == b"\xdf\xc4\xd1\xf3":
-        raise _EncryptedError
+        raise EncryptedError
     yield from _powerpoint_texts(stream("PowerPoint Document"))
     charset = _CODE_PAGE_OF_MESSAGE.search(stream("__properties_version1.0"))
     page = f"cp{int.from_bytes(charset[1], 'little')}" if charset else ""
@@ -109,7 +104,7 @@ _HYPERLINK, _LABEL, _RESULT = 0x1B8, 0x204, 0x207
 def _excel_texts(stream: bytes) -> Iterator[str]:
     for kind, blocks in _excel_records(stream):
         if kind == _ENCRYPTED:
-            raise _EncryptedError
+            raise EncryptedError
         if kind == _SHARED:
             yield from _excel_strings(blocks, 8)
         elif kind in (_LABEL, _RESULT):

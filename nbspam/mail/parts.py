@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from nbspam.charsets import MARKED, CharsetGuess
@@ -39,9 +39,6 @@ from nbspam.mail.headers import (
     with_line_feeds,
     without_pieces,
 )
-
-if TYPE_CHECKING:
-    from nbspam.mail.attachments import AttachedDocument
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
 _AMP, _RTF = b"text/x-amp-html", b"text/rtf"
@@ -151,7 +148,8 @@ class Parts:
         self.stack: list[_UnreadPart] = []
         self.room = limits.parts  # parts that may still be read
         self.readings = _MAX_READINGS
-        self.documents: list[AttachedDocument] = []  # to be read, if the limits say so
+        # The kind and the data of each document that is to be read, if the limits say so.
+        self.documents: list[tuple[str, bytes]] = []
         self.read(message)
 
     def read(self, message: OpenedMessage) -> None:
@@ -336,7 +334,7 @@ class Parts:
             self.fields.append(Field("attached", b"\n".join(file.names)))
         # A library needs the end of all but RTF.
         if file.kind in attachments.DOCUMENTS and (size <= most or file.kind == "rtf"):
-            self.documents.append(attachments.AttachedDocument(file.kind, data[:most]))
+            self.documents.append((file.kind, data[:most]))
 
     def read_card(self, body: _Body, is_invitation: bool) -> None:
         """Read an invitation, which mail programs show above the alternatives, or a card."""

@@ -16,13 +16,8 @@ import pytest
 
 from nbspam.errors import UsageError
 from nbspam.mail import attachments
-from nbspam.mail.attachments import (
-    AttachedDocument,
-    limits_with_documents,
-    look_at_file,
-    read_archive,
-)
-from nbspam.mail.documents import DocumentReader, answer_requests, read_document
+from nbspam.mail.attachments import limits_with_documents, look_at_file, read_archive
+from nbspam.mail.documents import Document, DocumentReader, answer_requests, read_document
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_texts, tnef_parts
@@ -125,7 +120,8 @@ def test_a_large_file_is_looked_at_in_part():
     [(PNG, 2 << 20, False), (PNG, 1 << 20, True), (b"{\\rtf1 ", 2 << 20, True)],
 )
 def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_asked, monkeypatch):
-    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, [b"asked", b"unseen", b"", b""]))
+    asked = Document("asked", [], hidden="unseen")
+    monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, asked))
     found = fields(start + bytes(size), limits=LIMITS._replace(documents=300))
     assert found.get("attached") == (b"asked" if is_asked else None)
     assert found.get("hidden") == (b"unseen" if is_asked else None)
@@ -191,9 +187,7 @@ def seven_zip(name: str, compress: bool = False, coder: bytes = b"") -> bytes:
     ],
 )
 def test_the_names_in_an_archive(data, is_encrypted):
-    archive = read_archive(data)
-    assert archive.names == ["näme.exe".encode()]
-    assert archive.is_encrypted == is_encrypted
+    assert read_archive(data) == (["näme.exe".encode()], is_encrypted)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +200,8 @@ def test_the_names_in_an_archive(data, is_encrypted):
     ],
 )
 def test_of_very_many_names_the_first_are_read(data):
-    assert len(read_archive(data).names) == attachments.MAX_MEMBERS == 500
+    names, _ = read_archive(data)
+    assert len(names) == attachments.MAX_MEMBERS == 500
 
 
 def test_a_tar_archive_has_long_names_and_damage_ends_it():
@@ -215,11 +210,11 @@ def test_a_tar_archive_has_long_names_and_damage_ends_it():
     dated.mtime = 0.5
     for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         data = tarfile.TarInfo(name).tobuf(form) + dated.tobuf(form) + packed(files)
-        assert read_archive(data).names == [name.encode(), b"c", b"b"]
+        assert read_archive(data) == ([name.encode(), b"c", b"b"], False)
     damaged = packed(files).replace(b"00000000001\0", b"-7777777777\0")
-    assert read_archive(damaged).names == [b"b"]
-    assert read_archive(gzip.compress(b"x")).names == []
-    assert read_archive(packed(files, "tar.gz")[:30]).names == []
+    assert read_archive(damaged) == ([b"b"], False)
+    assert read_archive(gzip.compress(b"x")) == ([], False)
+    assert read_archive(packed(files, "tar.gz")[:30]) == ([], False)
 
 
 def test_names_in_an_archive_may_be_in_a_charset_of_windows():
@@ -308,16 +303,17 @@ def reader():
 @needs_libraries
 def test_documents_are_read_in_a_process_that_may_be_lost(reader):
     def read(kind, data, seconds=2.0):
-        return reader.read([AttachedDocument(kind, data)], seconds)
+        (found,) = reader.read([(kind, data)], seconds)
+        return found
 
     found = read("pdf", pdf(SPAM, "http://a.example/pdf"))
-    assert found.texts[0].strip().decode() == SPAM
-    assert found.links == [b"http://a.example/pdf"]
-    assert read("pdf", b"%PDF junk").facts == {"attached-unreadable"}
+    assert found.text.strip() == SPAM
+    assert found.links == ["http://a.example/pdf"]
+    assert read("pdf", b"%PDF junk").facts == ("attached-unreadable",)
     process = reader.process
     slow = read("docx", zipped("word/document.xml", data=b"<w:p>a" * 600_000), 0.001)
-    assert slow.facts == {"attached-slow"}
-    assert read("rtf", b"{\\rtf1 hello}").texts == [b"hello"]
+    assert slow.facts == ("attached-slow",)
+    assert read("rtf", b"{\\rtf1 hello}").text == "hello"
     assert reader.process is not process
 
 
@@ -354,7 +350,8 @@ def test_the_text_of_twenty_pages_is_read():
 
 def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
     monkeypatch.setattr("subprocess.Popen", raising(BlockingIOError))  # as at a limit of processes
-    assert reader.read([AttachedDocument("rtf", b"{")], 2.0).facts == {"attached-slow"}
+    (found,) = reader.read([("rtf", b"{")] * 2, 2.0)  # the second one is not tried
+    assert found.facts == ("attached-slow",)
 
 
 def test_documents_are_read_while_a_thousand_files_are_open(reader):
@@ -362,12 +359,12 @@ def test_documents_are_read_while_a_thousand_files_are_open(reader):
     resource.setrlimit(resource.RLIMIT_NOFILE, (1200, limits[1]))
     try:
         opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
-        found = reader.read([AttachedDocument("rtf", b"{\\rtf1 hello}")], 2.0)
+        (found,) = reader.read([("rtf", b"{\\rtf1 hello}")], 2.0)
     finally:
         for descriptor in opened:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert found.texts == [b"hello"]
+    assert found.text == "hello"
 
 
 def test_where_memory_has_no_limit_a_document_still_cannot_write_files(monkeypatch):
