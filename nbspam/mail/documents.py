@@ -231,8 +231,15 @@ _PARTS = re.compile(
 _TITLES = "docProps/core.xml"  # which no program shows beside the text
 _PICTURES = re.compile(r"(?:(?:word|xl|ppt)/media|Pictures)/\w+\.(?:png|jpe?g|gif|bmp)")
 _MAX_PICTURE = 256 << 10  # bytes: codes are small, and photographs take time
-_MAX_XML = 4 << 20  # bytes of all parts, unpacked
+_MAX_XML = 4 << 20  # bytes of all parts, unpacked, without their empty paragraphs
+_MAX_UNPACKED = 16 << 20  # bytes of all parts with them
+_PIECE = 1 << 20  # bytes that are unpacked at once
 _MAX_PARTS = 100
+# Paragraphs without text, which would take the place and the time of text behind them.
+_EMPTY_PARAGRAPH = re.compile(
+    rb"<(w|a|text):p(?=[\s/>])[^<>]*+"
+    rb"(?:(?<=/)>|>\s*+(?:</?\1:(?![pa][\s/>])[^<>]*+>\s*+){0,50}</\1:p>)"
+)
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
     rb"(?=</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
@@ -248,21 +255,15 @@ _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')
 
 
 def _read_office(data: bytes) -> Document:
-    parts: dict[str, bytes] = {}
-    links = []
-    left = _MAX_XML
     with zipfile.ZipFile(io.BytesIO(data)) as file:
-        for name in list(filter(_PARTS.fullmatch, file.namelist()))[:_MAX_PARTS]:
-            with file.open(name) as part:
-                parts[name] = xml = part.read(left)
-            left -= len(xml)
-            targets = b"\n".join(_TARGET.findall(xml)).decode("utf-8", "replace")
-            links += html.unescape(targets).split()
+        parts, is_whole = _xml_of_parts(file)
+        targets = b"\n".join(chain.from_iterable(map(_TARGET.findall, parts.values())))
+        links = html.unescape(targets.decode("utf-8", "replace")).split()
         titles = _text_of_xml(parts.pop(_TITLES, b""))
         split = list(split_office(parts))
         texts = [_text_of_xml(shown) for shown, _ in split]
         hidden = "\n".join(_text_of_xml(xml) for _, xml in split)
-        facts = {*facts_of_hidden(hidden), *["attached-long"] * (left <= 0)}
+        facts = {*facts_of_hidden(hidden), *["attached-long"] * (not is_whole)}
         pictures = [each for each in file.infolist() if _PICTURES.fullmatch(each.filename)]
         for picture in pictures[:_PAGES_WITH_PICTURES]:
             if picture.file_size <= _MAX_PICTURE:
@@ -271,6 +272,21 @@ def _read_office(data: bytes) -> Document:
                     texts.append(found.text)
                     facts.update(found.facts)
     return Document("\n".join(texts), links, tuple(facts), f"{hidden}\n{titles}")
+
+
+def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
+    """Return the XML of each part by its name, and whether that is all of it."""
+    parts = {}
+    left, unread = _MAX_XML, _MAX_UNPACKED
+    for name in list(filter(_PARTS.fullmatch, file.namelist()))[:_MAX_PARTS]:
+        xml = b""
+        with file.open(name) as part:
+            while len(xml) < left and unread > 0 and (piece := part.read(_PIECE)):
+                unread -= len(piece)
+                xml += _EMPTY_PARAGRAPH.sub(b"\n", piece)
+        parts[name] = xml[:left]
+        left -= len(parts[name])
+    return parts, left > 0 and unread > 0
 
 
 def _text_of_xml(xml: bytes) -> str:

@@ -200,6 +200,7 @@ _STRINGS = re.compile(rb"<si\b")
 _SHARED = re.compile(rb'<c\b(?=[^<>]*?\bt="s")[^<>]*+>\s*+<v>(\d+)<')
 _OTHER_GROUNDS = re.compile(rb"<(?:tableParts|conditionalFormatting)\b")
 _COLUMN_OF_CELL = re.compile(rb'\br="([A-Z]{1,3})\d')
+_NUMBER = re.compile(rb"\d{1,5}")
 _MAX_COLUMNS = 100  # ranges of them
 _FONT_SIZE = re.compile(rb'<sz val="(\d{1,4}(?:\.\d{1,9})?)"')
 # A row to the next one, and cells of some formats or columns, each to the next cell or row.
@@ -248,11 +249,12 @@ def _split_workbook(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]
 
 def _split_sheet(xml: bytes, hidden_styles: set[bytes]) -> tuple[bytes, bytes]:
     styles = () if _OTHER_GROUNDS.search(xml) else hidden_styles
-    columns = [
-        range(int(column.get(b"min", 0)), int(column.get(b"max", 0)) + 1)
-        for column in _elements(xml.partition(b"<sheetData")[0], b"col")[:_MAX_COLUMNS]
-        if column.get(b"hidden") in (b"1", b"true") or column.get(b"width") == b"0"
-    ]
+    columns = []
+    for column in _elements(xml.partition(b"<sheetData")[0], b"col")[:_MAX_COLUMNS]:
+        is_hidden = column.get(b"hidden") in (b"1", b"true") or column.get(b"width") == b"0"
+        first, last = column.get(b"min", b""), column.get(b"max", b"")
+        if is_hidden and _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last):
+            columns.append(range(int(first), int(last) + 1))
     names = set(_COLUMN_OF_CELL.findall(xml)) if columns else ()
     numbers = {name: reduce(lambda n, letter: 26 * n + letter - 64, name, 0) for name in names}
     letters = [name for name, n in numbers.items() if any(n in each for each in columns)]

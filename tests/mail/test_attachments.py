@@ -15,7 +15,7 @@ from struct import pack
 import pytest
 
 from nbspam.errors import UsageError
-from nbspam.mail import attachments
+from nbspam.mail import attachments, documents
 from nbspam.mail.attachments import limits_with_documents, look_at_file, read_archive
 from nbspam.mail.documents import Document, DocumentReader, answer_requests, read_document
 from nbspam.mail.headers import LIMITS
@@ -284,6 +284,25 @@ def test_entities_of_a_document_are_not_expanded():
     assert "aaaaaaaaaa;" not in read_document("docx", zipped("word/document.xml", data=bomb)).text
     large = zipped("word/document.xml", data=bytes(9 << 20))
     assert read_document("docx", large).facts == ("attached-long",)
+
+
+@pytest.mark.parametrize(
+    ("padding", "is_read"),
+    [
+        (b"<w:p/>", True),
+        (b'<w:p w:rsidR="1"><w:pPr><w:b/></w:pPr><w:r><w:t> </w:t></w:r></w:p>\n', True),
+        (b"<w:p><w:r><w:t>a</w:t></w:r></w:p>", False),
+        (b"<w:p><w:r><w:drawing><wp:anchor behindDoc='1'/></w:drawing></w:r></w:p>", False),
+    ],
+)
+def test_empty_paragraphs_take_no_room_in_a_document(padding, is_read, monkeypatch):
+    for name, size in (("_MAX_XML", 4000), ("_MAX_UNPACKED", 16_000), ("_PIECE", 1000)):
+        monkeypatch.setattr(documents, name, size)
+    for size, can_be_read in ((5000, is_read), (17_000, False)):
+        xml = padding * (size // len(padding)) + XML.encode()
+        found = read_document("docx", zipped("word/document.xml", data=xml))
+        assert ("cheap pills" in found.text) == can_be_read
+        assert found.facts == (() if can_be_read else ("attached-long",))
 
 
 needs_libraries = pytest.mark.skipif(

@@ -169,6 +169,8 @@ CELLS = (
         ("", ' ht="0"', 0, "", True),
         ('<col min="27" max="27" hidden="1"/>', "", 0, "", True),
         ('<col min="3" max="26" hidden="1"/>', "", 0, "", False),
+        ('<col min="2=" max="27" hidden="1"/>', "", 0, "", False),
+        (f'<col min="27" max="{"9" * 5000}" hidden="1"/>', "", 0, "", False),
         ('<col min="9" max="99" width="0"/>', "", 0, "", True),
     ],
 )
