@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, cast
 
 from nbspam.charsets import is_utf8
 from nbspam.sources import mailboxes
-from nbspam.sources.files import IMPLAUSIBLE, is_implausible, packed_kind
+from nbspam.sources.files import IMPLAUSIBLE, PACKED, is_implausible, kind_by_name
 
 _NESTED = "an archive in an archive; unpack the outer one"
 _LINK = "a link; unpack it to read its target"
@@ -218,7 +218,7 @@ def files_in(
             found = place.kind_of(name)
             if found is None:
                 continue
-            if packed_kind(name):
+            if kind_by_name(name) in PACKED:
                 member = member._replace(problem=_NESTED)
             kind = "unsure" if found == "mail" else found
             yield member._replace(name=place.below + name), place.label, kind

@@ -20,16 +20,25 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from nbspam.disk import READ_FLAGS
 from nbspam.errors import InputError, UsageError
 
-_PACKERS = (".gz", ".bz2", ".xz", ".zst")
-COMPRESSED = (*_PACKERS, ".tgz")  # files with these endings are decompressed
-_LIBRARIES = {".gz": "gzip", ".tgz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # by which module
-MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", *_PACKERS))
-# Files that hold many messages each, by the endings of their names.
-PACKED = {
-    "tar": (".tar", ".tgz", *(".tar" + end for end in _PACKERS)),
-    "zip": (".zip",),
-    "parquet": (".parquet",),
+
+class Compression(NamedTuple):
+    """How data of one kind are recognised and decompressed."""
+
+    beginning: bytes  # of the data
+    name: str
+    module: str | None  # of Python, which opens them; None: pyarrow does
+
+
+# By the endings of names.
+COMPRESSIONS = {
+    ".gz": Compression(b"\x1f\x8b", "gzip", "gzip"),
+    ".bz2": Compression(b"BZh", "bzip2", "bz2"),
+    ".xz": Compression(b"\xfd7zXZ\0", "xz", "lzma"),
+    ".zst": Compression(b"\x28\xb5\x2f\xfd", "zstd", None),
 }
+COMPRESSED = (*COMPRESSIONS, ".tgz")  # files with these endings are decompressed
+PACKED = ("tar", "zip", "parquet")  # formats of files that hold many messages each
+# Formats by the endings of names, to which those of compressed files are added.
 _ENDINGS = {
     ".eml": "eml",
     ".mbox": "mbox",
@@ -38,6 +47,12 @@ _ENDINGS = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".tar": "tar",
+}
+_KINDS = {".tgz": "tar", ".zip": "zip", ".parquet": "parquet"} | {
+    ending + compressed: kind
+    for ending, kind in _ENDINGS.items()
+    for compressed in ("", *COMPRESSIONS)
 }
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
@@ -86,16 +101,10 @@ def lower_name(path: str) -> str:
 def kind_by_name(path: str) -> str | None:
     """Return the format, one of FORMATS, that the ending of a file name means, or None."""
     name = lower_name(path)
-    stem, ending = os.path.splitext(name)
-    if ending in COMPRESSED:
-        ending = os.path.splitext(stem)[1]
-    return packed_kind(name) or _ENDINGS.get(ending)
-
-
-def packed_kind(name: str) -> str | None:
-    """Return "tar", "zip" or "parquet" if the ending of a name says so, else None."""
-    name = name.lower()
-    return next((kind for kind, ends in PACKED.items() if name.endswith(ends)), None)
+    at = name.rfind(".")
+    if name[at:] not in _KINDS:  # a compressed file has two endings
+        at = name.rfind(".", 0, at)
+    return _KINDS.get(name[at:])
 
 
 def beside(index: str, path: str) -> str:
@@ -402,11 +411,12 @@ def is_implausible(n_expanded: int, n_packed: int) -> bool:
 
 def _opener(path: str) -> Callable[..., Any] | None:
     """Return the function that decompresses a file with this ending; None: there is no need."""
-    path = lower_name(path)
-    if path.endswith(".zst"):
-        return _open_zstd
-    module = next((name for end, name in _LIBRARIES.items() if path.endswith(end)), None)
-    return None if module is None else import_module(module).open
+    name = lower_name(path)
+    ending = name[name.rfind(".") :]
+    if ending not in COMPRESSED:
+        return None
+    module = COMPRESSIONS[".gz" if ending == ".tgz" else ending].module
+    return import_module(module).open if module else _open_zstd
 
 
 def _open_zstd(source: BinaryIO, _: str) -> Any:

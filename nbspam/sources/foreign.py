@@ -3,7 +3,7 @@
 They get a verdict like any message, with a note; but no model learns from them.
 """
 
-from nbspam.sources.files import TextColumns
+from nbspam.sources.files import COMPRESSIONS, TextColumns
 from nbspam.sources.items import begins_like_mail
 
 # Beginnings of files, and their formats.
@@ -18,10 +18,7 @@ _MAGIC = {
     b"%PDF-": "a PDF document",
     b"PK\x03\x04": "a ZIP archive or office document",
     b"\xd0\xcf\x11\xe0": "an office document",
-    b"\x1f\x8b": "data compressed by gzip",
-    b"BZh": "data compressed by bzip2",
-    b"\xfd7zXZ\0": "data compressed by xz",
-    b"\x28\xb5\x2f\xfd": "data compressed by zstd",
+    **{how.beginning: f"data compressed by {how.name}" for how in COMPRESSIONS.values()},
     b"7z\xbc\xaf": "a 7z archive",
     b"Rar!\x1a": "a RAR archive",
     b"SQLite format 3\0": "a database",

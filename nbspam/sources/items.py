@@ -60,9 +60,7 @@ ARCHIVES = ("tar", "zip")
 _LOOKED_AT = (None, "unsure", "mail")  # kinds of files whose contents tell the format
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS)
 
-# Beginnings of compressed data, and the endings of such files' names.
-_COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-_BEGINNINGS = tuple(_COMPRESSED)
+_COMPRESSED = tuple(each.beginning for each in files.COMPRESSIONS.values())
 _LONGEST_NAME = 80  # bytes in which the name of a message's first header ends
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 # Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
@@ -97,9 +95,9 @@ class Item(NamedTuple):
 
 def unpacked_message(data: bytes) -> bytes:
     """Return a message that a mail server may keep compressed; damaged data as they are."""
-    if not data.startswith(_BEGINNINGS):
+    if not data.startswith(_COMPRESSED):
         return data
-    name = next(end for start, end in _COMPRESSED.items() if data.startswith(start))
+    name = next(e for e, how in files.COMPRESSIONS.items() if data.startswith(how.beginning))
     with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
         return files.read_raw_message(stream)
     return data

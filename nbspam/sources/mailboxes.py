@@ -6,7 +6,7 @@ mbox or index is a ValueError without the file's name, which the caller adds.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -18,23 +18,17 @@ from nbspam.sources.files import (
     HEAD_BYTES,
     LOOKAHEAD,
     MAX_MESSAGE,
-    MBOX_NAMES,
     PACKED,
     SILENT,
     Listener,
     beside,
     is_url,
     kind_by_name,
-    packed_kind,
 )
 
 SEQUENCES = ".mh_sequences"
 _MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
 _DIGITS = re.compile(r"(\d+)")
-# What follows the last dot of files that may hold many messages; most files have something else.
-_TELLING = frozenset(
-    end.rpartition(".")[2] for ends in (MBOX_NAMES, *PACKED.values()) for end in ends
-)
 CLASS_FOLDERS = frozenset(("ham", "spam"))
 # Halves of a class (spam-train, spam-test), numbered parts of a corpus (part1, fold-2), and file
 # names that tell the class; spmsg is Ling-Spam's word for spam, whose other files are ham.
@@ -121,6 +115,7 @@ class FolderTree:
     """
 
     separator = os.sep
+    follows_links = True
 
     def below(self, path: str) -> str:
         """Return the prefix of the paths in a folder."""
@@ -128,7 +123,8 @@ class FolderTree:
 
     def scan(self, path: str) -> Folder:
         """Return the files and folders in a folder."""
-        return _scan(path)
+        with os.scandir(path) as entries:
+            return _visible((each.name, _is_folder(each, self.follows_links)) for each in entries)
 
     def identity(self, path: str) -> object:
         """Return the identity of a folder, the same by every path: links may form circles."""
@@ -143,8 +139,7 @@ class FolderTree:
 class _Unlinked(FolderTree):
     """Folders of this machine without their links, which could lead anywhere."""
 
-    def scan(self, path: str) -> Folder:
-        return _scan(path, follows=False)
+    follows_links = False
 
 
 DISK, UNLINKED = FolderTree(), _Unlinked()
@@ -304,11 +299,10 @@ def is_maildir(path: str) -> bool:
 
 def file_kind(name: str) -> str:
     """Return the kind of a file in a tree, "unsure" if its name does not tell."""
-    _, dot, ending = name.rpartition(".")
-    kind = None
-    if ending.lower() in _TELLING:
-        kind = "mbox" if name.lower().endswith(MBOX_NAMES) else packed_kind(name)
-    return kind or ("eml" if dot or _DIGITS.search(name) else "unsure")
+    kind = kind_by_name(name)
+    if kind == "mbox" or kind in PACKED:
+        return kind
+    return "eml" if "." in name or _DIGITS.search(name) else "unsure"
 
 
 def is_hidden(name: str) -> bool:
@@ -320,59 +314,46 @@ def is_hidden(name: str) -> bool:
     return "T" in flags and flags.isalpha() and base.endswith((":", ";", "!"))
 
 
-def _scan(path: str, follows: bool = True) -> Folder:
-    """Return the files and folders in a folder, without devices, sockets and FIFOs.
+def _visible(entries: Iterable[tuple[str, bool | None]]) -> Folder:
+    """Return a folder of the names that are not hidden.
 
-    Dead links count as files, so that reading them reports the missing target.
-    follows: links; otherwise they count as nothing.
-    """
-    files: list[str] = []
-    folders: list[str] = []
-    has_sequences = False
-    with os.scandir(path) as entries:
-        for entry in entries:
-            name = entry.name
-            if is_hidden(name):
-                has_sequences |= name == SEQUENCES
-            elif not follows and entry.is_symlink():
-                continue
-            elif _is(entry.is_file):
-                files.append(name)
-            elif _is(entry.is_dir):
-                folders.append(name)
-            elif _is_dead_or_barred(entry):
-                files.append(name)
-    return visible_folder(files, folders, has_sequences)
-
-
-def visible_folder(files: list[str], folders: list[str], has_sequences: bool) -> Folder:
-    """Return a folder of names that are not hidden.
+    entries: each name, and whether it is a folder; None: neither a folder nor a file.
 
     Beside parquet files a name that begins with "_" is one of their programs' marks (_SUCCESS).
     Beside its Messages, Apple Mail keeps the files that were attached to them.
     """
+    files: list[str] = []
+    folders: list[str] = []
+    has_sequences = False
+    for name, is_folder in entries:
+        if is_hidden(name):
+            has_sequences |= name == SEQUENCES
+        elif is_folder is not None:
+            (folders if is_folder else files).append(name)
     if "Messages" in folders:
         folders = [name for name in folders if name != "Attachments"]
-    if any(name.endswith(PACKED["parquet"]) for name in files):
+    if any(name.endswith(".parquet") for name in files):
         files = [name for name in files if not name.startswith("_")]
     return Folder(_natural_order(files), _natural_order(folders), has_sequences)
 
 
-def _is(question: Callable[[], bool]) -> bool:
-    """Return the answer of DirEntry.is_dir or is_file; False where it fails."""
-    try:
-        return question()
-    except OSError:  # a link to itself, or through a folder without permission
-        return False
+def _is_folder(entry: "os.DirEntry[str]", follows_links: bool) -> bool | None:
+    """Return whether a name is a folder; None for devices, sockets, FIFOs, and unwanted links.
 
-
-def _is_dead_or_barred(entry: "os.DirEntry[str]") -> bool:
-    """Return whether a link is dead, leads to itself, or to a folder without permission."""
+    A link counts as a file, so that reading it says what is wrong, if it is dead, leads to itself,
+    or to a folder without permission.
+    """
+    if not follows_links and entry.is_symlink():
+        return None
     try:
+        if entry.is_file():
+            return False
+        if entry.is_dir():
+            return True
         entry.stat()
     except OSError:
-        return True
-    return False
+        return False
+    return None
 
 
 def _natural_order(names: Iterable[str]) -> list[str]:
@@ -436,16 +417,7 @@ class UrlTree(FolderTree):
 def _folder_at(url: str) -> Folder:
     from nbspam.sources.remote import file_system
 
-    system, path = file_system(url)
-    files: list[str] = []
-    folders: list[str] = []
-    has_sequences = False
-    for name, is_folder in _entries(system, path):
-        if is_hidden(name):
-            has_sequences |= name == SEQUENCES
-        else:
-            (folders if is_folder else files).append(name)
-    return visible_folder(files, folders, has_sequences)
+    return _visible(_entries(*file_system(url)))
 
 
 def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
