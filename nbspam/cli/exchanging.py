@@ -157,7 +157,6 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
 
 # --- lessons shared with other servers ---------------------------------------------------------
 
-SHARE_OPTIONS = ("share", "share_password_command", "share_sync")
 SHARING = "Sharing lessons with other servers"
 _SILENT = 60  # seconds after which a host that lags is not compared with the others
 

@@ -61,7 +61,7 @@ class Call:
 
     quiet = verbose = False
     flags: tuple[str, ...] = ()  # the options that are true, wherever they are set
-    arguments: tuple[str, ...] = ()  # of `nbspam serve`, which reads them again
+    arguments: tuple[str, ...] = ()  # of the command; `nbspam serve` reads them again
 
 
 def running_call() -> Call:
@@ -309,6 +309,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; refuse an option of tables, or for mail, by the right name."""
+        ctx.ensure_object(Call).arguments = tuple(args)
         try:
             os.fsencode(" ".join(args))
             return super().parse_args(ctx, args)

@@ -14,20 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
+from nbspam.cli import options, output
 from nbspam.cli.frame import Decorator, is_verbose, say
-from nbspam.cli.options import (
-    ESTIMATED,
-    NAMED_PATH,
-    SOURCES,
-    Decision,
-    PriorShares,
-    access_options,
-    decision_options,
-    filling,
-    model_option,
-    rule_of,
-)
-from nbspam.cli.output import is_named, or_standard_input, report_lack, tell_waiting, warn
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
@@ -110,7 +98,7 @@ class TableListener(Rememberer):
         """Print a line on standard error, unless it was printed already."""
         if line not in self._said:
             self._said.add(line)
-            warn(line)
+            output.warn(line)
 
     def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
         """Remember the names of the columns."""
@@ -158,14 +146,14 @@ def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ..
     """Return the sources of the command line and of --files0-from."""
     if files0_from is None:
         return sources
-    tell_waiting([files0_from], "--files0-from -")
+    output.tell_waiting([files0_from], "--files0-from -")
     return Listed([*sources, *file_names_in(files0_from)])
 
 
-sources_argument = filling(
+sources_argument = options.filling(
     _sources,
     "sources",
-    SOURCES,
+    options.SOURCES,
     click.argument("sources", nargs=-1, metavar="[SOURCE]..."),
     click.option(
         "--files0-from",
@@ -180,10 +168,10 @@ _id_column_option = click.option(
 _encoding_option = click.option(
     "--encoding", metavar="NAME", help="Encoding of a table, such as gb18030.  [default: found]"
 )
-reading_options = filling(
+reading_options = options.filling(
     reading_of,
     "reading",
-    SOURCES,
+    options.SOURCES,
     click.option(
         "--format",
         type=click.Choice(FORMATS),
@@ -201,12 +189,12 @@ reading_options = filling(
     click.option("--label-column", metavar="NAME", help="Column of a table that holds classes."),
     _id_column_option,
     _encoding_option,
-    access_options,
+    options.access_options,
 )
-row_options = filling(
+row_options = options.filling(
     reading_of,
     "reading",
-    SOURCES,
+    options.SOURCES,
     click.option(
         "--format",
         type=click.Choice(RECORD_FORMATS),
@@ -216,16 +204,16 @@ row_options = filling(
     _id_column_option,
     _encoding_option,
 )
-label_options = filling(
+label_options = options.filling(
     Labels,
     "labels",
-    SOURCES,
+    options.SOURCES,
     click.option("--spam", multiple=True, metavar="PATH", help="Read PATH as spam."),
     click.option("--ham", multiple=True, metavar="PATH", help="Read PATH as ham."),
     click.option(
         "--label",
         "named",
-        type=NAMED_PATH,
+        type=options.NAMED_PATH,
         multiple=True,
         metavar="NAME=PATH",
         help="Read PATH as class NAME.",
@@ -233,7 +221,7 @@ label_options = filling(
 )
 
 
-corpus_options = filling(
+corpus_options = options.filling(
     LabelledSources, "corpus", sources_argument, reading_options, label_options
 )
 
@@ -245,7 +233,7 @@ class Rows(NamedTuple):
     reading: SourceOptions
 
 
-rows_options = filling(Rows, "rows", sources_argument, row_options)
+rows_options = options.filling(Rows, "rows", sources_argument, row_options)
 
 
 class Question(NamedTuple):
@@ -254,14 +242,14 @@ class Question(NamedTuple):
     model_path: str
     sources: tuple[str, ...]
     reading: SourceOptions
-    decision: Decision
-    prior: PriorShares | str | None
+    decision: options.Decision
+    prior: options.PriorShares | str | None
 
 
 def question_options(*reading_and_prior: Decorator) -> Decorator:
     """Return the options of a question; reading_and_prior: how sources are read, and --prior."""
-    options = sources_argument, model_option, decision_options, *reading_and_prior
-    return filling(Question, "question", *options)
+    asked = sources_argument, options.model_option, options.decision_options
+    return options.filling(Question, "question", *asked, *reading_and_prior)
 
 
 def check_label_column(reading: SourceOptions) -> None:
@@ -318,11 +306,11 @@ def items_of_sources(
     stated = _outer_first(labels.paths)
     parts = [read_items([path], label=name, options=reading) for name, path in stated]
     if parts:
-        tell_waiting(paths_of(sources, labels))
+        output.tell_waiting(paths_of(sources, labels))
         names = list(dict.fromkeys(name for name, _ in labels.paths))
         parts[:0] = [_items_beside(path, reading, names) for path in sources]
     else:
-        parts = [read_items(or_standard_input(sources), options=reading)]
+        parts = [read_items(output.or_standard_input(sources), options=reading)]
     paths = paths_of(sources, labels) or ["-"]
     return counting_items(items_together(parts, reading.listener), "messages", paths)
 
@@ -381,7 +369,7 @@ def labels_told(model_path: str) -> dict[int, str]:
 
     There are none without a model, unless the command line names one.
     """
-    if not is_named("model_path") and not os.path.exists(model_path):
+    if not output.is_named("model_path") and not os.path.exists(model_path):
         return {}
     from nbspam.store.upkeep import told_at
 
@@ -395,7 +383,7 @@ def records_of(
     from nbspam.sources.records import read_records
 
     names = () if schema is None else schema.names
-    paths = or_standard_input(sources)
+    paths = output.or_standard_input(sources)
     records = counting_items(read_records(paths, reading, names), "rows", paths)
     return records if schema is None else _warning(records, schema)
 
@@ -411,16 +399,16 @@ def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]
         for column, cell in unseen_cells(record, known):
             n_unseen += 1
             if n_unseen <= _MAX_UNSEEN:
-                warn(
+                output.warn(
                     f"{record.name}: {column} is {cell[:40]!r}, which training has not seen;"
                     " taken for missing"
                 )
         yield record
     if n_unseen > _MAX_UNSEEN:
-        warn(f"{n_unseen - _MAX_UNSEEN:,} more like these")
+        output.warn(f"{n_unseen - _MAX_UNSEEN:,} more like these")
     if absent:
         names = listed([name for name in schema.names if name in absent])
-        warn(f"no column {names}, which training has seen; taken for missing in every row")
+        output.warn(f"no column {names}, which training has seen; taken for missing in every row")
 
 
 def schema_of(classifier: "AnyClassifier") -> "Schema | None":
@@ -547,12 +535,14 @@ class AskedModel(NamedTuple):
 def asked_model(question: Question, jobs: int = 1) -> AskedModel:
     """Return the model of a question with its inputs and decision rule."""
     classifier = loaded_model(question.model_path)
-    report_lack(classifier)
+    output.report_lack(classifier)
     asked = asked_of(classifier, question.sources, question.reading, question.decision)
     return model_under_prior(asked, question.prior, jobs)
 
 
-def model_under_prior(asked: AskedModel, prior: PriorShares | str | None, jobs: int) -> AskedModel:
+def model_under_prior(
+    asked: AskedModel, prior: options.PriorShares | str | None, jobs: int
+) -> AskedModel:
     """Return the model under the stated or estimated prior, with its inputs and rule."""
     if prior is None:
         return asked
@@ -561,7 +551,7 @@ def model_under_prior(asked: AskedModel, prior: PriorShares | str | None, jobs: 
 
     classifier = asked.classifier
     if isinstance(prior, str):
-        assert prior == ESTIMATED
+        assert prior == options.ESTIMATED
         inputs = list(asked.inputs)  # which are read twice
         estimated = with_estimated_prior(classifier, inputs, jobs)
         return asked._replace(classifier=estimated, inputs=inputs)
@@ -570,12 +560,15 @@ def model_under_prior(asked: AskedModel, prior: PriorShares | str | None, jobs: 
 
 
 def asked_of(
-    classifier: "AnyClassifier", sources: Iterable[str], reading: SourceOptions, decision: Decision
+    classifier: "AnyClassifier",
+    sources: Iterable[str],
+    reading: SourceOptions,
+    decision: options.Decision,
 ) -> AskedModel:
     """Return a classifier with its inputs and the decision rule of the stated costs."""
-    rule = rule_of(decision, classifier)
+    rule = options.rule_of(decision, classifier)
     inputs = inputs_of(classifier, sources, reading)
-    return AskedModel(classifier, rule, inputs, None if decision == Decision() else rule)
+    return AskedModel(classifier, rule, inputs, None if decision == options.Decision() else rule)
 
 
 def inputs_of(
@@ -601,5 +594,7 @@ def _pasted_as_text(item: Item) -> Item:
 
     if not item.data.strip() or oddity(item.data, TextColumns()) is not None:
         return item
-    warn("-: no head of a mail, judged as text; paste the message's source to judge all of it")
+    output.warn(
+        "-: no head of a mail, judged as text; paste the message's source to judge all of it"
+    )
     return item._replace(is_text=True)

@@ -344,8 +344,7 @@ def _draw(trial: "Trial", path: str, what: str) -> None:
 @inputs.corpus_options
 @options.sent_option
 @options.model_option
-@options.fp_cost_option
-@options.unsure_cost_option
+@titled(options.COSTS, options.fp_cost_option, options.unsure_cost_option)
 @titled(options.JUDGING, options.folds_option, options.seed_option("the folds"))
 @click.option(
     "--save",

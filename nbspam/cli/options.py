@@ -6,6 +6,7 @@ takes 1.6 ms or more to define, at every start.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
@@ -127,6 +128,11 @@ def _letter(text: str) -> str:
     return text
 
 
+def _mode(text: str) -> int:
+    _require(re.fullmatch("[0-7]{3,4}", text) is not None)
+    return int(text, 8)
+
+
 def _parts(text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
 
@@ -178,6 +184,7 @@ DIRICHLET = Value(
     "dirichlet", _dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5"
 )
 BETA = Value("beta", _beta, "not two numbers from 0 up; write them as --beta 2,5")
+MODE = Value("mode", _mode, "not a mode of a file; write it as 660")
 PARTS = Value("parts", _parts, "")
 
 PriorShares = dict[str, float]
@@ -331,11 +338,8 @@ strict_option = frame.titled(
         "--strict", is_flag=True, help="Fail if an item cannot be read, instead of skipping it."
     ),
 )
-_jobs_option = frame.titled(
-    frame.COMMON,
-    count_option(
-        "-j", "--jobs", help="Number of processes to work in.  [default: one for each core]"
-    ),
+_jobs_option = count_option(
+    "-j", "--jobs", help="Number of processes to work in.  [default: one for each core]"
 )
 
 
@@ -462,24 +466,18 @@ folds_option = click.option(
     metavar="K|loo",
     help="Number of folds of the cross-validation; loo leaves out one document at a time.",
 )
-fp_cost_option = frame.titled(
-    COSTS,
-    click.option(
-        "--fp-cost",
-        type=COST,
-        metavar="NUMBER",
-        help="Cost of calling ham spam, where missing a spam costs 1.  [default: 2]",
-    ),
+fp_cost_option = click.option(
+    "--fp-cost",
+    type=COST,
+    metavar="NUMBER",
+    help="Cost of calling ham spam, where missing a spam costs 1.  [default: 2]",
 )
-unsure_cost_option = frame.titled(
-    COSTS,
-    click.option(
-        "--unsure-cost",
-        type=COST,
-        metavar="NUMBER",
-        help="Cost of the answer unsure, where missing a spam costs 1.  [default: never answer"
-        " unsure]",
-    ),
+unsure_cost_option = click.option(
+    "--unsure-cost",
+    type=COST,
+    metavar="NUMBER",
+    help="Cost of the answer unsure, where missing a spam costs 1.  [default: never answer"
+    " unsure]",
 )
 decision_options = filling(
     Decision,

@@ -5,7 +5,6 @@ The options of `serve` become the server's choices; SIGHUP rereads them while it
 
 import json
 import os
-import re
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
-from nbspam.cli.frame import Call, Command, is_quiet, subcommand, titled
+from nbspam.cli.frame import Call, is_quiet, subcommand, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
@@ -43,30 +42,7 @@ TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
 
 
-class Mode(click.ParamType):  # type: ignore[type-arg]  # as in options.py
-    """The mode of a file, in octal."""
-
-    name = "mode"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return the mode as a number."""
-        if isinstance(value, int) and not isinstance(value, bool):  # of the configuration: 660
-            value = str(value)
-        if not (isinstance(value, str) and re.fullmatch("[0-7]{3,4}", value)):
-            self.fail(f"{value!r} is not a mode; write it as 660", param, ctx)
-        return int(value, 8)
-
-
-class Serve(Command):
-    """The command, which can read its options again while it runs."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments, and parse them."""
-        ctx.ensure_object(Call).arguments = tuple(args)
-        return super().parse_args(ctx, args)
-
-
-@subcommand("serve", "--model-file", "--spamd", "--http", "--web", kind=Serve)
+@subcommand("serve", "--model-file", "--spamd", "--http", "--web")
 @options.model_option
 @titled(
     LISTENING,
@@ -93,7 +69,7 @@ class Serve(Command):
     click.option(
         "--socket-mode",
         metavar="MODE",
-        type=Mode(),
+        type=options.MODE,
         default="666",
         show_default=True,
         help="Give sockets at paths this mode, which says who may connect.",
@@ -290,7 +266,9 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
         values["quarantine_above"],
         values["review"],
         values["move"],
-        exchanging.share_choices(**{name: values[name] for name in exchanging.SHARE_OPTIONS}),
+        exchanging.share_choices(
+            values["share"], values["share_password_command"], values["share_sync"]
+        ),
         book,
     )
 

@@ -13,21 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from nbspam import printing
-from nbspam.cli import inputs, looking, measuring, options, output
+from nbspam.cli import inputs, judging, looking, measuring, options, output
 from nbspam.cli.frame import subcommand
-from nbspam.cli.judging import (
-    ExplanationForm,
-    VerdictForm,
-    csv_line,
-    explained_as_json,
-    explained_as_text,
-    explanation_options,
-    print_answers,
-    print_explanations,
-    print_labels,
-    print_verdicts,
-    verdict_options,
-)
 from nbspam.cli.table_training import labelled_table
 from nbspam.cli.training_options import columns_options, table_training_options
 from nbspam.errors import UsageError
@@ -46,9 +33,9 @@ if TYPE_CHECKING:
 @inputs.question_options(inputs.row_options, options.prior_or_estimated_option)
 @options.jobs_option
 @options.strict_option
-@verdict_options
+@judging.verdict_options
 def table_classify_command(
-    question: inputs.Question, jobs: int, strict: bool, form: VerdictForm
+    question: inputs.Question, jobs: int, strict: bool, form: judging.VerdictForm
 ) -> int:
     """Print one line per row: label, probability, name.
 
@@ -62,7 +49,7 @@ def table_classify_command(
     nbspam table classify new.csv
     nbspam table classify --csv new.csv > answered.csv
     """
-    return print_verdicts(question, jobs, strict, form)
+    return judging.print_verdicts(question, jobs, strict, form)
 
 
 @subcommand("table predict", "--model-file", "--json", "--loss", "--prior")
@@ -77,7 +64,7 @@ def table_predict_command(question: inputs.Question, jobs: int, as_json: bool) -
     \b
     nbspam table predict new.csv | sort | uniq -c
     """
-    return print_labels(question, jobs, as_json)
+    return judging.print_labels(question, jobs, as_json)
 
 
 @subcommand("table lazy", "--target", "--model", "--json")
@@ -110,7 +97,7 @@ def table_lazy_command(
     settings = table_settings(training, columns)
     data = labelled_table(inputs.Rows((corpus,), rows.reading), settings)
     classifier = train_table(data.table, settings)
-    return print_answers(inputs.asked_of(classifier, *rows, decision), jobs, as_json)
+    return judging.print_answers(inputs.asked_of(classifier, *rows, decision), jobs, as_json)
 
 
 # --- explanations ----------------------------------------------------------------------------
@@ -118,13 +105,15 @@ def table_lazy_command(
 
 @subcommand("table explain", "--factors", "--number", "--model-file", "--json")
 @inputs.question_options(inputs.row_options, options.prior_option)
-@explanation_options
+@judging.explanation_options
 @click.option(
     "--factors",
     is_flag=True,
     help="Print every factor of a row's probability, and the product so far.",
 )
-def table_explain_command(question: inputs.Question, form: ExplanationForm, factors: bool) -> int:
+def table_explain_command(
+    question: inputs.Question, form: judging.ExplanationForm, factors: bool
+) -> int:
     """Show how much each value adds to the score of a row, strongest first.
 
     The columns are the nats it adds (above 0 for the class that the score is for), the number
@@ -139,10 +128,10 @@ def table_explain_command(question: inputs.Question, form: ExplanationForm, fact
     if form.report is not None and factors:
         raise UsageError("--report and --factors: a report shows no factors; leave out one")
     asked = inputs.asked_model(question)
-    return _print_factors(asked, form) if factors else print_explanations(asked, form)
+    return _print_factors(asked, form) if factors else judging.print_explanations(asked, form)
 
 
-def _print_factors(asked: inputs.AskedModel, form: ExplanationForm) -> int:
+def _print_factors(asked: inputs.AskedModel, form: judging.ExplanationForm) -> int:
     from nbspam.tables.classifier import factors
 
     successes = output.Successes(form.strict)
@@ -150,9 +139,9 @@ def _print_factors(asked: inputs.AskedModel, form: ExplanationForm) -> int:
     records = cast("Iterator[Record]", asked.inputs)
     rows = successes.of(factors(classifier, records, asked.rule))
     if form.as_json:
-        printing.write_lines(explained_as_json(rows, asked, _factors_json), sys.stdout)
+        printing.write_lines(judging.explained_as_json(rows, asked, _factors_json), sys.stdout)
     else:
-        printing.write_lines(explained_as_text(rows, asked, _factor_lines), sys.stdout)
+        printing.write_lines(judging.explained_as_text(rows, asked, _factor_lines), sys.stdout)
     return successes.status
 
 
@@ -538,8 +527,8 @@ def _csv_lines(classifier: "TableClassifier") -> Iterator[str]:
     """Yield the lines of a table of all estimates, its column names first."""
     from nbspam.tables.classifier import FIELDS, estimate_rows, estimate_to_cells, estimated
 
-    yield csv_line(FIELDS)
+    yield judging.csv_line(FIELDS)
     for each in estimated(classifier):
         for row in estimate_rows(each):
             cells = estimate_to_cells(row, classifier.schema.target)
-            yield csv_line(map(printing.printable, map(str, cells)))
+            yield judging.csv_line(map(printing.printable, map(str, cells)))

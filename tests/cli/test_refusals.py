@@ -41,6 +41,7 @@ prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam pru
 prune --half-life inf | --half-life inf is not a number
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter --sure nan | --sure nan is not a number
+serve --socket-mode 9 | --socket-mode 9: not a mode of a file; write it as 660
 serve --reject-above nan | --reject-above nan is not a number
 serve --quarantine-above nan | --quarantine-above nan is not a number
 train --min-support inf $FOLDER | --min-support inf is not a number
