@@ -374,8 +374,8 @@ class Estimator(Scored):
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove documents that were learnt with the same labels and weights.
 
-        Raises DataError if counts would fall below 0; means do not show whether they had learnt
-        just these numbers.
+        Raises DataError if counts would fall below 0, or if no numbers could have the mean and
+        variance that would be left; other numbers that were not learnt are not noticed.
         """
         X = self._checked(X, "unlearn")
         left = self._learnt().plus(self._batch("unlearn", X, y, sample_weight), sign=-1)

@@ -27,6 +27,7 @@ _BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processo
 # Numbers farther from 0 than this, and variances below its inverse, count as these limits:
 # squares and densities then stay finite, however many columns there are.
 _FARTHEST = 1e100
+_ROUNDING = 1e-9  # error of a sum of squared deviations, as a share of the sum of squares
 LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has at least
 
 
@@ -39,10 +40,13 @@ class Moments(Statistics):
     """Statistics of which three, a count, a mean and a sum of squares, are added as moments."""
 
     names = ("value_count_", "mean_", "deviation_")
-    not_counts = names[1:]
+    not_counts = names[1:2]
 
     def plus(self, other: Statistics, sign: int = 1) -> Self:
-        """Return the moments of the values of both, or with sign -1 of the remaining ones."""
+        """Return the moments of the values of both, or with sign -1 of the remaining ones.
+
+        A sum of squares is -inf if no numbers could remain: some had not been among those of self.
+        """
         added = super().plus(other, sign)
         of_count, of_mean, of_deviation = self.names
         if of_count not in added.sums:
@@ -52,9 +56,14 @@ class Moments(Statistics):
         share = np.divide(sign * theirs[of_count], n, out=np.zeros_like(n), where=n > 0)
         between = theirs[of_mean] - mine[of_mean]
         deviation = added.sums[of_deviation] + between**2 * mine[of_count] * share
+        # Where nothing remains, both have the same moments.
+        apart = np.abs(added.sums[of_deviation]) + between**2 * mine[of_count]
+        rounding = _ROUNDING * (mine[of_deviation] + mine[of_count] * mine[of_mean] ** 2)
+        is_possible = np.where(n > 0, deviation >= -rounding, apart <= rounding)
+        deviation = np.where(n > 0, np.maximum(deviation, 0.0), 0.0)
         moments = {
             of_mean: np.where(n > 0, mine[of_mean] + between * share, 0.0),
-            of_deviation: np.where(n > 0, np.maximum(deviation, 0.0), 0.0),
+            of_deviation: np.where(is_possible, deviation, -np.inf),
         }
         return type(self)(added.classes, {**added.sums, **moments})
 
@@ -116,19 +125,6 @@ class Bells:
         return joint
 
 
-def bells_of(model: GaussianNB | MixedNB) -> Bells:
-    """Return the normal distributions that a model has learnt.
-
-    A class with too few values of a column for a variance gets the variance of all rows;
-    with no value at all, it also gets their mean.  No variance is below var_smoothing times the
-    variance of all rows; all others are exact.  A column that is constant over all rows gets
-    variance 1 and the same mean in every class, and so is no evidence.
-    """
-    n, mean, deviation = model.value_count_, model.mean_, model.deviation_
-    all_rows, ddof = Bells(*over_all_rows(n, mean, deviation)), divisor(model.ddof, model.estimate)
-    return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, model.var_smoothing)
-
-
 def fitted(
     n: Array,
     mean: Array,
@@ -138,7 +134,7 @@ def fitted(
     ddof: int,
     var_smoothing: float,
 ) -> Bells:
-    """Return the normal distributions with these moments, of any shape; see `bells_of`.
+    """Return the normal distributions with these moments, of any shape; see `NormalColumns.bells`.
 
     otherwise: the distributions where values are too few; variance_all: of all rows, (n_columns,).
     """
@@ -170,23 +166,52 @@ def divisor(ddof: int | None, estimate: str) -> int:
     return 0 if estimate == "mle" else 1
 
 
-def check_of_variance(var_smoothing: float, ddof: int | None) -> None:
-    """Raise DataError unless both are numbers from 0 up, and ddof a whole one or None."""
-    check_number("var_smoothing", var_smoothing, 0, error=DataError)
-    if ddof is not None:
-        check_number("ddof", ddof, 0, whole=True, error=DataError)
+@dataclass(kw_only=True, eq=False, repr=False)
+class NormalColumns(Estimator):
+    """A model with a normal distribution per class and column of numbers.
+
+    ddof: subtracted from n in a variance, whatever the estimate.  var_smoothing: the least share
+    of a column's variance over all rows that its variance in a class may have; with 0, estimates
+    are exact.  value_count_, mean_, deviation_: the number of known values, their mean and the
+    sum of their squared deviations, (n_classes, n_numbers).
+    """
+
+    _statistics = Moments
+
+    estimate: str = "mean"
+    ddof: int | None = None
+    var_smoothing: float = LEAST_SHARE
+    value_count_: Array = field(init=False)
+    mean_: Array = field(init=False)
+    deviation_: Array = field(init=False)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("var_smoothing", self.var_smoothing, 0, error=DataError)
+        if self.ddof is not None:
+            check_number("ddof", self.ddof, 0, whole=True, error=DataError)
+
+    def bells(self) -> Bells:
+        """Return the normal distributions that the model has learnt.
+
+        A class with too few values of a column for a variance gets the variance of all rows;
+        with no value at all, it also gets their mean.  No variance is below var_smoothing times
+        the variance of all rows; all others are exact.  A column that is constant over all rows
+        gets variance 1 and the same mean in every class, and so is no evidence.
+        """
+        n, mean, deviation = self.value_count_, self.mean_, self.deviation_
+        all_rows = Bells(*over_all_rows(n, mean, deviation))
+        ddof = divisor(self.ddof, self.estimate)
+        return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, self.var_smoothing)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GaussianNB(Estimator):
+class GaussianNB(NormalColumns):
     """A normal distribution per class and column: density(number given class).
 
     Zhou Zhihua, Machine Learning, eq. 7.18.  estimate: "mle" divides the squared deviations
-    by n, "mean" by n - 1, as that book's example does; ddof: subtracted from n, whatever the
-    estimate.  var_smoothing: the least share of a column's variance over all rows that its
-    variance in a class may have; with 0, estimates are exact.  class_prior: "estimated",
-    "uniform" or one probability per class.  value_count_, mean_, deviation_: the number of known
-    values, their mean and the sum of their squared deviations, (n_classes, n_columns).
+    by n, "mean" by n - 1, as that book's example does.  class_prior: "estimated", "uniform" or one
+    probability per class.  All other parameters: see `NormalColumns`.
 
     >>> from nbspam.models import GaussianNB
     >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])
@@ -195,17 +220,10 @@ class GaussianNB(Estimator):
     """
 
     _sums = ("class_count_", "value_count_", "mean_", "deviation_")
-    _statistics = Moments
     _missing = True
     _sparse = False
 
-    estimate: str = "mean"
     class_prior: str | ArrayLike = "estimated"
-    ddof: int | None = None
-    var_smoothing: float = LEAST_SHARE
-    value_count_: Array = field(init=False)
-    mean_: Array = field(init=False)
-    deviation_: Array = field(init=False)
 
     @property
     def var_(self) -> Array:
@@ -217,14 +235,14 @@ class GaussianNB(Estimator):
         return moments(X, code, weight, n_classes)
 
     def _check_parameters(self) -> None:
-        check_of_variance(self.var_smoothing, self.ddof)
+        super()._check_parameters()
         if self.estimate not in ("mle", "mean"):
             raise DataError(
                 f"estimate: {self.estimate!r} is none of a variance; choose from mle, mean"
             )
 
     def _derive(self) -> Bells:
-        return bells_of(self)
+        return self.bells()
 
     def _joint_log_proba(self, X: Any) -> Array:
         density: Array = self.tables().log_density(X)
@@ -232,14 +250,13 @@ class GaussianNB(Estimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MixedNB(ColumnModel):
+class MixedNB(NormalColumns, ColumnModel):
     """CategoricalNB for the categorical columns times GaussianNB for the numeric ones.
 
     Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
     levels: the number of values of each column, 0 for a column of numbers; unless given,
     all columns hold numbers.  estimate "mle" also divides variances by n, others by n - 1,
-    unless ddof says what is subtracted from n.  All other parameters: see `ColumnModel` and
-    `GaussianNB`.
+    unless ddof is given.  All other parameters: see `ColumnModel` and `NormalColumns`.
 
     >>> from nbspam.models import MixedNB
     >>> model = MixedNB(levels=[2, 0]).fit([[0, 1.5], [1, 3.5], [1, 2.5]], ["no", "yes", "yes"])
@@ -248,15 +265,9 @@ class MixedNB(ColumnModel):
     """
 
     _sums = ("class_count_", "level_count_", "value_count_", "mean_", "deviation_")
-    _statistics = Moments
     _over_values = (("level_count_", 1),)
 
-    ddof: int | None = None
-    var_smoothing: float = LEAST_SHARE
     level_count_: Array = field(init=False)
-    value_count_: Array = field(init=False)
-    mean_: Array = field(init=False)
-    deviation_: Array = field(init=False)
 
     def _levels_of(self, X: Any) -> Codes:
         # Without levels, every column holds numbers.
@@ -273,13 +284,9 @@ class MixedNB(ColumnModel):
         count = count_cells(cells, levels.total, code, weight, n_classes)
         return {"level_count_": count, **moments(numbers, code, weight, n_classes)}
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_of_variance(self.var_smoothing, self.ddof)
-
     def _derive(self) -> tuple[Array, Bells]:
         levels = Levels(self.levels_[self.levels_ > 0])
-        return levels.log_shares(self.level_count_, self.added_), bells_of(self)
+        return levels.log_shares(self.level_count_, self.added_), self.bells()
 
     def _joint_log_proba(self, X: Any) -> Array:
         log_prob, curves = self.tables()
@@ -301,7 +308,7 @@ class ConditionalMoments(Moments):
     """Statistics whose moments, if there are numbers, are given the class and a value."""
 
     names = ("given_count_", "given_mean_", "given_deviation_")
-    not_counts = names[1:]
+    not_counts = names[1:2]
 
 
 def conditional_moments(
@@ -337,7 +344,7 @@ class ConditionalBells:
     """A normal distribution per class, value and column of numbers, (n_classes, D + 1, n_numbers).
 
     Where too few rows of a class have a value, it gets the variance of the class, and with none
-    also its mean.  A class with too few rows gets those of all rows, as in `bells_of`.
+    also its mean.  A class with too few rows gets those of all rows, as in `NormalColumns.bells`.
     """
 
     moments: tuple[Array, Array, Array]  # count, mean and sum of squared deviations

@@ -165,6 +165,19 @@ def test_unlearning_documents_never_learnt_is_refused(name):
         model.unlearn(X, np.ones(3, int))
 
 
+@pytest.mark.parametrize("name", ["gaussian", "mixed", "tan numbers"])
+def test_unlearning_numbers_that_could_not_have_been_learnt_is_refused(name):
+    X, y = np.array([[0, 1.0], [0, 2.0], [0, 3.0], [1, 7.0]]), np.array([0, 0, 0, 1])
+    for scale in (1e-60, 1.0, 1e60):
+        model = trained(name, (X * [1, scale], y, np.array([2, 2])))
+        # Without 9 the sum of squares would be below 0; without 1, 2 and 4 nothing would remain.
+        for never in ([9.0], [1.0, 2.0, 4.0]):
+            rows = np.array([[0, number * scale] for number in never])
+            with pytest.raises(ValueError, match="not all of these documents were learnt"):
+                model.unlearn(rows, np.zeros(len(never), int))
+        assert model.unlearn(X[:3] * [1, scale], y[:3]).class_count_.tolist() == [0, 1, 0]
+
+
 @every_model_also_unsmoothed
 @given(data=st.data())
 @some

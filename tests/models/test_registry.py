@@ -32,6 +32,7 @@ from nbspam.models import (
 )
 from nbspam.models.base import Estimator
 from nbspam.models.dependent import CountedWithParents
+from nbspam.models.gaussian import NormalColumns
 from nbspam.models.pairs import PairModel
 from nbspam.models.smoothing import SmoothedModel
 from nbspam.models.tokens import LinearModel
@@ -45,6 +46,7 @@ ABSTRACT = {
     columns.BinaryByDefault,
     PairModel,
     columns.RowsModel,
+    NormalColumns,
     CountedWithParents,
 }
 
