@@ -175,11 +175,6 @@ class ColumnModel(SmoothedModel):
     def _dirichlet_of_classes(self) -> Sequence[float] | None:
         return None if self.dirichlet is None else self.dirichlet[-1]
 
-    def class_added(self, n_classes: int) -> Array:
-        """Return the number added to the count of each class, shape (n_classes,)."""
-        own = self._dirichlet_of_classes
-        return addends(self.estimate, self.alpha, own, n_classes, "classes")
-
     def _begin(self, X: Any) -> None:
         self.levels_ = self._levels_of(X)
 

@@ -14,7 +14,7 @@ the mode under alpha equals the mean under alpha - 1.
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,24 +64,30 @@ def addends(
     return np.array([addend(estimate, parameter) for parameter in dirichlet])
 
 
-def log_shares(
+def smoothed_shares(
     count: ArrayLike,
     total: ArrayLike,
     values: ArrayLike,
     added: ArrayLike,
     added_to_all: ArrayLike,
 ) -> Array:
-    """Return log((count + added) / (total + added_to_all)) in nats, broadcast.
+    """Return (count + added) / (total + added_to_all), broadcast.
 
     values: the number of values that share the total; added_to_all: the sum of what is added
     to them.  With nothing added this is the limit of adding the same little to all: 0 of n
-    gives -inf, 0 of 0 gives log(1 / values).
+    gives 0, 0 of 0 gives 1 / values.
     """
     counts, totals = np.asarray(count, np.float64), np.asarray(total, np.float64)
     everything = totals + np.asarray(added_to_all)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (counts + np.asarray(added)) / everything
-        return np.log(np.where(everything > 0, share, 1.0 / np.asarray(values)))
+        return np.where(everything > 0, share, 1.0 / np.asarray(values))
+
+
+def log_shares(*counts: ArrayLike) -> Array:
+    """Return the logarithms of `smoothed_shares`, which has the same arguments, nats."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(smoothed_shares(*counts)))
 
 
 def log_shares_of_classes(
@@ -107,6 +113,8 @@ class SmoothedModel(Estimator):
     """An estimator that can smooth the shares of its classes as it smooths its other counts."""
 
     _named_priors = ("estimated", "smoothed", "uniform")
+    estimate: str
+    alpha: Any
 
     @property
     def smooths_classes(self) -> bool:
@@ -119,8 +127,9 @@ class SmoothedModel(Estimator):
         raise NotImplementedError
 
     def class_added(self, n_classes: int) -> Array:
-        """Return the number added to the count of each class, shape (n_classes,)."""
-        raise NotImplementedError
+        """Return the number added to the count of each class, (n_classes,); raises DataError."""
+        own = self._dirichlet_of_classes
+        return addends(self.estimate, self.alpha, own, n_classes, "classes")
 
     def _log_prior(self, class_count: Array) -> Array:
         if self.smooths_classes:

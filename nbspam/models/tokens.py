@@ -16,7 +16,6 @@ from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse,
 from nbspam.models.smoothing import (
     SmoothedModel,
     addend,
-    addends,
     best_alpha,
     log_shares_of_classes,
 )
@@ -197,8 +196,7 @@ class LinearModel(SmoothedModel):
         """Return the number added to the count of each class, (n_classes,); raises DataError."""
         if self.class_dirichlet is None and self._checked_addend() is None:
             raise DataError("class_prior: 'smoothed' needs a number as alpha; give one")
-        alpha = 0.0 if isinstance(self.alpha, str) else self.alpha
-        return addends(self.estimate, alpha, self.class_dirichlet, n_classes, "classes")
+        return super().class_added(n_classes)
 
 
 # --- the three models ------------------------------------------------------------------------

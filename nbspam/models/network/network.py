@@ -31,6 +31,7 @@ from nbspam.models.network.structure import (
     tree_start,
 )
 from nbspam.models.pairs import refuse_large
+from nbspam.models.smoothing import smoothed_shares
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array, Statistics
@@ -86,20 +87,6 @@ class Network:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
-
-
-def smoothed_tables(counts: Sequence[Floats], added: Sequence[Floats]) -> tuple[Floats, ...]:
-    """Return the conditional tables (n + a) / (N + sum of a) of counts.
-
-    counts: (rows, values) for each variable; added: a, for each variable (values,).  A row
-    without counts is uniform if nothing is added.
-    """
-    tables = []
-    for count, more in zip(counts, added, strict=True):
-        total = count.sum(axis=1, keepdims=True) + more.sum()
-        even = np.full(count.shape, 1.0 / count.shape[1])
-        tables.append(np.divide(count + more, total, out=even, where=total > 0))
-    return tuple(tables)
 
 
 # --- as JSON -----------------------------------------------------------------------------
@@ -237,16 +224,10 @@ class Factor:
     log_scale: float = 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class InferredTable:
-    """P(targets given evidence), one axis per target, and log P(evidence) in nats."""
-
-    probability: Floats
-    log_evidence: float
-
-
-def infer(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> InferredTable:
-    """Return P(targets given evidence) and log P(evidence).
+def infer(
+    network: Network, targets: Sequence[int], evidence: Mapping[int, int]
+) -> tuple[Floats, float]:
+    """Return P(targets given evidence), one axis per target, and log P(evidence) in nats.
 
     targets: distinct variables; evidence: the value of each known variable.  Raises
     UsageError if the evidence is impossible, or a table would exceed _MAX_CELLS.
@@ -258,7 +239,7 @@ def infer(network: Network, targets: Sequence[int], evidence: Mapping[int, int])
     total = float(left.table.sum())
     if total <= 0:
         raise UsageError("evidence: impossible in this network; change a value")
-    return InferredTable(left.table / total, left.log_scale + float(np.log(total)))
+    return left.table / total, left.log_scale + float(np.log(total))
 
 
 def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Floats:
@@ -460,8 +441,14 @@ class BayesianNetwork(RowsModel):
         """Return the conditional table of each column, and of the class last."""
         cardinality, parents = self.cardinality, self.parents_
         counts = [self.family_counts(child) for child in range(len(parents))]
-        added = np.split(self.added_, np.cumsum(self.levels_)[:-1])
-        tables = smoothed_tables(counts, [*added, self.class_added(cardinality[-1])])
+        of_columns = np.split(self.added_, np.cumsum(self.levels_)[:-1])
+        added = [*of_columns, self.class_added(cardinality[-1])]
+        tables = tuple(
+            smoothed_shares(
+                count, count.sum(axis=1, keepdims=True), count.shape[1], more, more.sum()
+            )
+            for count, more in zip(counts, added, strict=True)
+        )
         return tables if parents[-1] else (*tables[:-1], np.exp(self.class_log_prior_)[None])
 
     def network(self, names: Any = None, states: Any = None) -> Network:

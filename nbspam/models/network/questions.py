@@ -317,9 +317,8 @@ def believe(
     states = [network.states[node][value] for node, value in asked]
     kept = tuple(value for _, value in asked)
     if n_samples is None:
-        answer = infer(network, nodes, evidence)
-        probability = answer.probability[kept]
-        return Belief(names, tuple(product(*states)), probability, answer.log_evidence)
+        probability, log_evidence = infer(network, nodes, evidence)
+        return Belief(names, tuple(product(*states)), probability[kept], log_evidence)
     sampled = gibbs(network, nodes, evidence, n_samples, np.random.default_rng(checked_seed(seed)))
     sampled = replace(sampled, standard_error=sampled.standard_error[kept])
     return Belief(names, tuple(product(*states)), sampled.probability[kept], sampled=sampled)

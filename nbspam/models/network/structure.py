@@ -163,12 +163,6 @@ def check_family(
     return rows, cardinality[child]
 
 
-def check_max_parents(cardinality: Sequence[int], max_parents: int) -> None:
-    """Raise UsageError if the largest family with max_parents parents exceeds MAX_CELLS."""
-    largest = sorted(range(len(cardinality)), key=lambda i: -cardinality[i])
-    check_family(cardinality, largest[0], tuple(largest[1 : max_parents + 1]))
-
-
 def _bytes(n: int) -> str:
     units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
     power = min((n.bit_length() - 1) // 10, len(units) - 1)
@@ -283,7 +277,8 @@ def hill_climb(
     is raised.  roots: nodes that must not get parents.
     """
     if max_parents is not None:
-        check_max_parents(scores.cardinality, max_parents)
+        child, *others = np.argsort(scores.cardinality, kind="stable")[::-1].tolist()
+        check_family(scores.cardinality, child, tuple(others[:max_parents]))
     climber = _Climber(scores, start, max_parents, roots)
     best, best_cost, cost = start, 0.0, 0.0
     seen: deque[bytes] = deque([climber.arrows.tobytes()], _TABU)
