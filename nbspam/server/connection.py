@@ -31,12 +31,12 @@ _FEW = 10  # messages that may wait to be learned by their lists: they are not c
 _MOST_FAILURES = 10  # in a row: then a worker is started again
 
 
-class BusyError(Exception):
-    """There is no room for another message."""
+class TroubleError(Exception):
+    """A message that is not taken, and why; kind: one of metrics.TROUBLES."""
 
-
-class EndlessError(Exception):
-    """A client announces a message that is longer than any mail."""
+    def __init__(self, kind: str, why: str = "") -> None:
+        super().__init__(why)
+        self.kind = kind
 
 
 class Desk:
@@ -95,7 +95,7 @@ class Desk:
     # ---- the bytes of messages ----
 
     def charge(self, guest: "Connection", size: int) -> None:
-        """Count bytes of a connection's message; raises BusyError if there is no room for it.
+        """Count bytes of a connection's message; raises TroubleError if there is no room.
 
         Large messages still being received give way, the latest first, so that the others can
         be completed; and part of the room is for small messages only.
@@ -113,7 +113,7 @@ class Desk:
                 large.append(guest)
             last = max(large, key=lambda each: each.turn, default=guest)
             if last is guest:
-                raise BusyError
+                raise TroubleError("busy")
             last.give_way()
         self.hold(guest, guest.held + size)
 
@@ -367,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
     def keep(self, data: bytes) -> None:
         """Keep a piece of the message, as far as the limit of one message allows.
 
-        Raises BusyError if all messages together need too much memory.
+        Raises TroubleError if all messages together need too much memory.
         """
         room = max(self.desk.limits.message_bytes - self.size, 0)
         self.size += len(data)
@@ -381,12 +381,12 @@ class Connection(asyncio.BufferedProtocol):
             self.kept.append(piece)
 
     def check_length(self, length: int) -> None:
-        """Raise EndlessError if a message is to be longer than all messages together may be.
+        """Raise TroubleError if a message is to be longer than all messages together may be.
 
         Only the beginning of a long message is kept, but all of it is waited for.
         """
         if length > self.desk.limits.bytes_held:
-            raise EndlessError(f"a message of {length} bytes; send its beginning")
+            raise TroubleError("large", f"a message of {length} bytes; send its beginning")
 
     def give_way(self) -> None:
         """Refuse the message that is received: there is no room for it."""

@@ -136,12 +136,26 @@ def _short(value: Any) -> Any:
 # ---- counts ----
 
 VERDICTS = ("ham", "spam", "unsure")
-LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
-TROUBLES = (
-    *("busy", "late", "idle", "malformed", "failed", "gone"),  # no verdict
-    *("forbidden", "large", "user"),  # no lesson
-    "model",  # not read or fitted
-)
+# Outcomes of lessons, and reasons for no verdict or lesson, in the words of the page.
+LESSONS = {
+    "learned": "learned",
+    "moved": "moved to the other class",
+    "confirmed": "confirmed",
+    "unlearned": "un-learned",
+    "known": "known already",
+}
+TROUBLES = {
+    "busy": "too many at the same time",
+    "late": "not judged in time",
+    "idle": "not sent in time",
+    "malformed": "not in the words of its protocol",
+    "failed": "failed",
+    "gone": "the client has gone",
+    "forbidden": "forbidden",
+    "large": "too large to be learned",
+    "user": "no name of a user",
+    "model": "the model could not be read again",
+}
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (
     *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nbspam.mail.verdict_headers import checked_tag, headers_of
-from nbspam.server.connection import BusyError, Connection, Desk
+from nbspam.server.connection import Connection, Desk, TroubleError, is_spam
 from nbspam.server.judge import Judgement, known_as, user_of
 
 _LENGTH = struct.Struct(">I")
@@ -200,7 +200,7 @@ class MilterConnection(Connection):
         try:
             if not self.is_refused:
                 self.keep(piece)
-        except BusyError:
+        except TroubleError:
             self.give_way()
 
     def give_way(self) -> None:
@@ -229,9 +229,8 @@ class MilterConnection(Connection):
         above = choices.quarantine_above
         if above is not None and spam > above and self.actions & _QUARANTINE:
             return "held"
-        is_spam = judgement.verdict.label == "spam"
-        is_tagged = choices.headers.subject_tag and is_spam and self.actions & _CHANGE_HEADERS
-        return "tagged" if is_tagged else None
+        changes = choices.headers.subject_tag and self.actions & _CHANGE_HEADERS
+        return "tagged" if changes and is_spam(judgement) else None
 
     def orders(self, judgement: Judgement) -> Iterator[bytes]:
         """Yield the packets that answer a message's end."""

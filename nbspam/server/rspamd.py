@@ -73,10 +73,10 @@ class HttpConnection(connection.Connection):
             self.stays = False
             if not self.whole:
                 cause = error.__context__
-                if isinstance(cause, connection.BusyError | MemoryError):
+                if isinstance(cause, connection.TroubleError):
+                    self.trouble(cause.kind, str(cause))
+                elif isinstance(cause, MemoryError):
                     self.trouble("busy")
-                elif isinstance(cause, connection.EndlessError):
-                    self.trouble("large", str(cause))
                 else:
                     self.trouble("malformed", "not HTTP")
         if self.whole and not self.closes:

@@ -90,40 +90,30 @@ def parse_head(head: bytes) -> Request:
     return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
 
 
-class TellRequest(NamedTuple):
-    """The lesson that a TELL asks for."""
+def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] | None:
+    """Return the lesson of a TELL: its class, and the headers that say that it was done.
 
-    label: str | None  # None: un-learn
-    done: str  # the headers that say that it was done
-
-
-# What a client of a report (True) or of one that is revoked reads, if it was a lesson.
-_TAKEN = {True: "DidSet: local,remote", False: "DidSet: local\r\nDidRemove: remote"}
-
-
-def lesson_of(request: Request, reports_teach: bool) -> TellRequest | None:
-    """Return the lesson of a TELL, None if it asks for something else; raises RequestError.
-
-    reports_teach: whether a report to a network (spamc -C, target `remote`) is also a lesson;
-    there is no network here, so otherwise nothing is done.
+    The class is None if the message is to be un-learned.  Return None if the TELL asks for
+    something else; raises RequestError.  reports_teach: whether a report to a network (spamc -C,
+    target `remote`) is also a lesson; there is no network here, so otherwise nothing is done.
     """
-    targets = [
+    added, removed = (
         {part.strip().lower() for part in request.headers.get(name, "").split(",")}
         for name in ("set", "remove")
-    ]
-    if targets[0] & targets[1] - {""}:
+    )
+    if added & removed - {""}:
         raise RequestError(Status.PROTOCOL, "Set and Remove name the same")
-    is_report = "remote" in targets[0] | targets[1]
-    if is_report and not reports_teach:
+    if "remote" in added | removed and not reports_teach:
         return None
-    if "local" in targets[0]:
+    if "local" in added:
         label = request.headers.get("message-class", "").lower()
         if label not in {"ham", "spam"}:
             raise RequestError(Status.PROTOCOL, "Message-class is neither ham nor spam")
-        if is_report:
-            return TellRequest(label, _TAKEN["remote" in targets[0]])
-        return TellRequest(label, "DidSet: local")
-    return TellRequest(None, "DidRemove: local") if "local" in targets[1] else None
+        done = "DidSet: local,remote\r\n" if "remote" in added else "DidSet: local\r\n"
+        if "remote" in removed:
+            done += "DidRemove: remote\r\n"
+        return label, done
+    return (None, "DidRemove: local\r\n") if "local" in removed else None
 
 
 _END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
@@ -170,10 +160,8 @@ class SpamdConnection(connection.Connection):
             work(*arguments)
         except RequestError as wrong:
             self._refuse(wrong)
-        except connection.BusyError:
-            self.trouble("busy")
-        except connection.EndlessError as wrong:
-            self.trouble("large", str(wrong))
+        except connection.TroubleError as refused:
+            self.trouble(refused.kind, str(refused))
 
     def received_all(self) -> None:
         """Take the end of the client's writing for the end of the message."""
@@ -236,12 +224,17 @@ class SpamdConnection(connection.Connection):
             data, whole = self._data(request)
 
             def answer(judgement: Judgement) -> None:
-                wanted = self.desk.choices.headers
-                self._safely(lambda: self._write(reply(request, judgement, data, whole, wanted)))
+                self._safely(self._reply, request, judgement, data, whole)
 
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
             explains = request.command in _EXPLAINED
             self.ask(data, explains, answer, user, queue=queue, asked=request.command)
+
+    def _reply(self, request: Request, judgement: Judgement, data: bytes, whole: bool) -> None:
+        """Answer with a verdict; data: the message, or its beginning if it is not whole."""
+        body = _body(request, judgement, data, whole, self.desk.choices.headers)
+        spam, names = connection.is_spam(judgement), connection.rules(judgement)
+        self._write(scored_answer(request, spam, connection.score(judgement), names, body))
 
     def _teach(self, request: Request) -> None:
         if not self.desk.choices.allows_tell:
@@ -250,15 +243,19 @@ class SpamdConnection(connection.Connection):
             )
         lesson = lesson_of(request, self.desk.choices.reports_teach)
         if lesson is None:
-            self._write([_taught(b"")])
+            self._write_done("")
             return
-        done = f"{lesson.done}\r\n".encode()
+        label, done = lesson
 
         def answer(outcome: Outcome) -> None:
-            self._write([_taught(done if outcome_word(outcome) != "known" else b"")])
+            self._write_done(done if outcome_word(outcome) != "known" else "")
 
         data, whole = self._data(request)
-        self.teach(data, whole, lesson.label, answer, request.headers.get("user"))
+        self.teach(data, whole, label, answer, request.headers.get("user"))
+
+    def _write_done(self, done: str) -> None:
+        # spamd's own body is an empty line, which aiospamc does not count.
+        self._write([f"SPAMD/1.1 0 EX_OK\r\n{done}Content-length: 0\r\n\r\n".encode()])
 
     def _data(self, request: Request) -> tuple[bytes, bool]:
         """Return the message, or its beginning, and whether it is whole."""
@@ -300,31 +297,6 @@ class SpamdConnection(connection.Connection):
             self._write(scored_answer(request, False, 0.0, [], []))
             return
         self._fail(_STATUS[kind], why or connection.REASONS[kind])
-
-
-def _taught(done: bytes) -> bytes:
-    """Return the answer to TELL; done: the header that says that it was done, or nothing.
-
-    spamd's own body is an empty line, which aiospamc does not count.
-    """
-    return b"SPAMD/1.1 0 EX_OK\r\n" + done + b"Content-length: 0\r\n\r\n"
-
-
-def reply(
-    request: Request, judgement: Judgement, data: bytes, whole: bool, wanted: HeaderChoices
-) -> list[bytes]:
-    """Return the pieces of the answer to a request for a verdict.
-
-    data: the message, or its beginning if it is not whole.  wanted: headers that it gets.
-    """
-    body = _body(request, judgement, data, whole, wanted)
-    return scored_answer(
-        request,
-        connection.is_spam(judgement),
-        connection.score(judgement),
-        connection.rules(judgement),
-        body,
-    )
 
 
 def scored_answer(

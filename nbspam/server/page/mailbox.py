@@ -385,7 +385,7 @@ class NoMailError(NbspamError):
 
 
 class Person(NamedTuple):
-    """A user with a page, or the site."""
+    """A user with a page."""
 
     name: str
     has_mail: bool

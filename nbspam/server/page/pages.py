@@ -32,23 +32,6 @@ _MAX_WORDS = 200  # characters
 SHORT_NUMBER = re.compile("[0-9]{1,9}")
 ROW_ID = re.compile("m[0-9a-f]{12}")
 _FOLDER = Path(__file__).with_name("templates")
-_COUNTED = {
-    "lesson learned": "learned",
-    "lesson moved": "moved to the other class",
-    "lesson confirmed": "confirmed",
-    "lesson unlearned": "un-learned",
-    "lesson known": "known already",
-    "trouble busy": "too many at the same time",
-    "trouble late": "not judged in time",
-    "trouble idle": "not sent in time",
-    "trouble malformed": "not in the words of its protocol",
-    "trouble failed": "failed",
-    "trouble gone": "the client has gone",
-    "trouble forbidden": "forbidden",
-    "trouble large": "too large to be learned",
-    "trouble user": "no name of a user",
-    "trouble model": "the model could not be read again",
-}
 
 
 class View(NamedTuple):
@@ -168,14 +151,18 @@ def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:
 
     model_age: seconds since the model was written.
     """
+
+    def total(name: str) -> int:
+        return int(tally.total(name))
+
     return filled(
         "counts.html",
         bar=bar,
-        verdicts=_counts(tally, VERDICTS),
-        lessons=_counts(tally, [f"lesson {name}" for name in LESSONS]),
-        troubles=_counts(tally, [f"trouble {name}" for name in TROUBLES]),
+        verdicts=[(name, total(name)) for name in VERDICTS],
+        lessons=[(words, total(f"lesson {name}")) for name, words in LESSONS.items()],
+        troubles=[(words, total(f"trouble {name}")) for name, words in TROUBLES.items()],
         seconds=tally.total("seconds"),
-        waiting=int(tally.total("waiting")),
+        waiting=total("waiting"),
         age=_ago(model_age),
     )
 
@@ -244,10 +231,6 @@ def _ago(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{int(seconds // size)} {unit} ago"
     return "just now"
-
-
-def _counts(tally: ServerTally, names: Sequence[str]) -> list[tuple[str, int]]:
-    return [(_COUNTED.get(name, name), int(tally.total(name))) for name in names]
 
 
 def filled(template: str, **values: Any) -> str:

@@ -9,7 +9,7 @@ within the same bounds.
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from time import monotonic, time
 from urllib.parse import parse_qsl, unquote
@@ -169,19 +169,14 @@ def bar_of(request: Request) -> PageBar:
 
 
 def html_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """Return a page, with the headers that forbid it everything else."""
+    """Return a page."""
     # Names of files need not be UTF-8.
-    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status, guards())
+    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status)
 
 
 def line(status: HTTPStatus, why: str) -> Response:
     """Return an answer of one line, for programs and other sites."""
-    return PlainTextResponse(f"{printable(why)}\n", status, guards())
-
-
-def led_to(address: str) -> Response:
-    """Return a redirect to one of our own pages."""
-    return RedirectResponse(address, HTTPStatus.SEE_OTHER, guards())
+    return PlainTextResponse(f"{printable(why)}\n", status)
 
 
 def asked_to_log_in(request: Request, why: str) -> Response:
@@ -265,13 +260,15 @@ async def log_in(request: Request) -> Response:
         return asked_to_log_in(request, _WRONG)
     request.session.clear()
     request.session.update(user=user, form=secrets.token_urlsafe(16))
-    return led_to(wanted if _AFTER_LOGIN.fullmatch(wanted) else "/")
+    return RedirectResponse(
+        wanted if _AFTER_LOGIN.fullmatch(wanted) else "/", HTTPStatus.SEE_OTHER
+    )
 
 
 async def log_out(request: Request) -> Response:
     """End the session."""
     request.session.clear()
-    return led_to("/")
+    return RedirectResponse("/", HTTPStatus.SEE_OTHER)
 
 
 # ---- what is shown ----
@@ -292,7 +289,7 @@ async def show_mail(request: Request) -> Response:
     view = view_of(query)
     listing = await reviewer.listing(user, view.wanted, view.start, PAGE_SIZE)
     if view.start and not listing.rows:  # an old link, or the last message of a page was marked
-        return led_to(view.at(0).address)
+        return RedirectResponse(view.at(0).address, HTTPStatus.SEE_OTHER)
     return await page_shown(request, pages.list_page, view, listing)
 
 
@@ -355,7 +352,7 @@ async def taught(request: Request, began: float) -> Response:
         about = lesson.subject[:_MAX_SUBJECT] or "(no subject)"
         what = "Taken back" if label is None else f"Learned as {label}"
         request.session["done"] = f"{what}: {about}"
-    return led_to(address_after(form, lesson.key))
+    return RedirectResponse(address_after(form, lesson.key), HTTPStatus.SEE_OTHER)
 
 
 # ---- lists of senders ----
@@ -376,7 +373,7 @@ async def list_sender(request: Request) -> Response:
     desk_of(request).log.answered(user=user, lists=f"{verb} {sender}")
     back = "" if listed is None else " “Take off the list” takes it back."
     request.session["done"] = _LISTED[verb].format(sender[:_MAX_SUBJECT]) + back
-    return led_to(address_after(form, form[verb]))
+    return RedirectResponse(address_after(form, form[verb]), HTTPStatus.SEE_OTHER)
 
 
 def origin_of(form: Mapping[str, str]) -> View:
@@ -470,5 +467,9 @@ class WebConnection(HttpConnection):
 
     def fail(self, status: HTTPStatus, why: str) -> None:
         """Answer with one line."""
-        more = [f"{name}: {value}" for name, value in guards().items()]
-        self.send(status, f"{printable(why)}\n".encode("utf-8", "backslashreplace"), _PLAIN, more)
+        self.send(status, f"{printable(why)}\n".encode("utf-8", "backslashreplace"), _PLAIN)
+
+    def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
+        """Answer, with the headers that forbid a page everything else."""
+        lines = [f"{name}: {value}" for name, value in guards().items()]
+        super().send(status, body, kind, [*lines, *more])
