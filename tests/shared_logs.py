@@ -12,7 +12,9 @@ from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import patch
 
+import pytest
 from hypothesis import strategies as st
 
 from nbspam.errors import SharedLogError
@@ -131,9 +133,11 @@ def killed(*_):
 
 _TEACH = (st.integers(0, 7), st.integers(0, 1), st.sampled_from(["ham", "spam", None]))
 _ACTS = st.one_of(
-    st.tuples(st.just("teach"), *_TEACH, st.integers(-1, 2), st.booleans()),
+    st.tuples(st.sampled_from(["teach", "lost"]), *_TEACH, st.integers(-1, 2), st.booleans()),
     st.tuples(st.sampled_from(["send", "receive", "restart", "compact", "killed"])),
 )
+# Where a process ends: between journal and position, or before it learns what it has put away.
+_KILLED_IN = {"killed": (Outbox, "note_read"), "lost": (StoredModel, "_keep")}
 STEPS = st.lists(st.tuples(st.integers(0, 2), _ACTS), max_size=40)  # each of one of three hosts
 
 
@@ -143,19 +147,15 @@ def act(host, what, *values):
         n, copy, label, day, told = values
         host.teach(message(n, copy), label, DAY + day, told)
     elif what == "restart":
-        host.stop()
         host.start()
     elif what == "compact":
         if host.model.is_there:
             host.model.compact()
-    elif what == "killed":  # between journal and position
-        whole, Outbox.note_read = Outbox.note_read, killed
-        with suppress(KilledError):
-            try:
-                host.sharer.receive()
-            finally:
-                Outbox.note_read = whole
-        host.stop()
+    elif what in _KILLED_IN:
+        with patch.object(*_KILLED_IN[what], killed), suppress(KilledError):
+            if values:
+                act(host, "teach", *values)
+            host.sharer.receive()
         host.start()
     else:
         getattr(host.sharer, what)()
@@ -256,6 +256,7 @@ class RealLog:
 
 
 class RedisServer(RealLog):
+    library = "redis"
     is_there = shutil.which("redis-server") is not None
 
     @property
@@ -279,6 +280,7 @@ _POSTGRES = shutil.which("postgres") or max(glob("/usr/lib/postgresql/*/bin/post
 class PostgresServer(RealLog):
     """It refuses to run as root, so that it becomes nobody then."""
 
+    library = "psycopg"
     is_there = bool(_POSTGRES)
     user: ClassVar = {"user": "nobody"} if sys.platform != "win32" and os.geteuid() == 0 else {}
 
@@ -317,3 +319,17 @@ class PostgresServer(RealLog):
 
 
 SERVERS = {"redis": RedisServer, "postgresql": PostgresServer}
+
+
+@contextmanager
+def real_log(kind, folder, **options):
+    """Run a log's server in the block; the test is skipped if that, or its library, is missing."""
+    if not SERVERS[kind].is_there:
+        pytest.skip(f"no {kind}")
+    pytest.importorskip(SERVERS[kind].library)
+    server = SERVERS[kind](folder, **options)
+    try:
+        yield server
+    finally:
+        server.stop()
+        server.remove()

@@ -3,7 +3,7 @@
 import pytest
 
 from nbspam.sharing import outbox
-from shared_logs import Host, MemoryLog
+from shared_logs import SERVERS, Host, MemoryLog, real_log
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +16,13 @@ def _stopped_hosts():
     yield
     while Host.all:
         Host.all.pop().stop()
+
+
+@pytest.fixture(params=SERVERS)
+def server(request, tmp_path):
+    """A server of a log."""
+    with real_log(request.param, tmp_path / "server") as running:
+        yield running
 
 
 @pytest.fixture

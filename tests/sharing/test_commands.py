@@ -10,7 +10,7 @@ from nbspam.cli.exchanging import _print_status
 from nbspam.sharing.outbox import Outbox
 from protocols import tell
 from serving import certificate, serving
-from shared_logs import SERVERS, MemoryLog, message
+from shared_logs import SERVERS, MemoryLog, message, real_log
 from support import make_maildir, run_nbspam
 
 PASSWORD = "correct horse"
@@ -29,15 +29,11 @@ def waiting(model):
 @pytest.fixture(params=SERVERS)
 def secured(request, tmp_path, monkeypatch):
     """Run a log's server that speaks TLS and wants a password."""
-    if not SERVERS[request.param].is_there:
-        pytest.skip(f"no {request.param}")
-    pytest.importorskip({"redis": "redis", "postgresql": "psycopg"}[request.param])
     files = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", files[0])
-    server = SERVERS[request.param](tmp_path / "server", password=PASSWORD, tls=files)
-    yield server
-    server.stop()
-    server.remove()
+    options = {"password": PASSWORD, "tls": files}
+    with real_log(request.param, tmp_path / "server", **options) as server:
+        yield server
 
 
 @pytest.mark.slow

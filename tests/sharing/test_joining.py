@@ -111,18 +111,6 @@ def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(hosts):
     assert one == two
 
 
-def test_the_tokens_of_the_first_copy_stay_while_an_own_lesson_waits(hosts):
-    for n in (7, 13, 61):
-        hosts[0].teach(message(n, copy=n % 2), "ham")
-    hosts[0].teach(message(1, copy=0), "ham")
-    hosts[1].teach(message(1, copy=1), "spam")  # waits, and follows the other copy's lesson
-    hosts[0].sharer.send()
-    hosts[1].sharer.receive()
-    one, two = exports(hosts)
-
-    assert one == two
-
-
 def test_words_of_another_copy_are_seen_on_the_day_of_that_copy(hosts):
     hosts[0].teach(message(2, copy=1), "ham", DAY)  # has the word copy1
     hosts[0].sharer.exchange()

@@ -11,20 +11,8 @@ import pytest
 from nbspam.errors import SharedLogError, UsageError
 from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item
-from shared_logs import SERVERS, Host, MemoryLog, message
+from shared_logs import Host, MemoryLog, message
 from stress.shared_faults import faults
-
-
-@pytest.fixture(params=SERVERS)
-def server(request, tmp_path):
-    kind = SERVERS[request.param]
-    if not kind.is_there:
-        pytest.skip(f"no {request.param}")
-    pytest.importorskip({"redis": "redis", "postgresql": "psycopg"}[request.param])
-    running = kind(tmp_path / "server")
-    yield running
-    running.stop()
-    running.remove()
 
 
 def test_records_come_back_in_order_with_growing_positions(server):

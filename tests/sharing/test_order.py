@@ -41,6 +41,11 @@ CASES = {
     "another copy arrives, an older one, while a lesson waits": [
         *(teach(0, label="spam"), (0, SENT), teach(1, copy=1, label="spam", day=-1), (1, READ))
     ],
+    "a lesson about another copy waits": [
+        *(teach(0, n, copy=n % 2, told=True) for n in (7, 13, 61)),
+        *(teach(0, 1, told=True), teach(1, 1, copy=1, label="spam", told=True)),
+        *((0, SENT), (1, READ)),
+    ],
     "a person has told it elsewhere": [teach(1, told=True), teach(0), (1, SENT), (0, READ)],
     "a person has told it elsewhere, and it is moved here": [
         *(teach(0, told=True), (0, SENT), teach(2, label="spam"), (2, READ))

@@ -12,7 +12,7 @@ from nbspam.server import lessons
 from nbspam.server.choices import ShareChoices
 from nbspam.server.lessons import Courier, TaughtModels
 from serving import free_port, serving, until
-from shared_logs import SERVERS, Host, MemoryLog, message
+from shared_logs import Host, MemoryLog, message
 from support import run_nbspam
 
 pytestmark = pytest.mark.slow
@@ -39,17 +39,6 @@ def metric(server, name):
     return server.metrics().get(f"nbspam_share_{name}")
 
 
-@pytest.fixture(params=SERVERS)
-def log(request, tmp_path):
-    if not SERVERS[request.param].is_there:
-        pytest.skip(f"no {request.param}")
-    pytest.importorskip({"redis": "redis", "postgresql": "psycopg"}[request.param])
-    running = SERVERS[request.param](tmp_path / "log")
-    yield running
-    running.stop()
-    running.remove()
-
-
 def folders(tmp_path, n):
     found = [tmp_path / f"host{k}" for k in range(n)]
     for folder in found:
@@ -57,26 +46,26 @@ def folders(tmp_path, n):
     return found, [str(folder / "model") for folder in found]
 
 
-def test_what_one_server_is_taught_all_know(tmp_path, log):
+def test_what_one_server_is_taught_all_know(tmp_path, server):
     (one, two), models = folders(tmp_path, 2)
-    options = ["--share", log.url, "--allow-tell", "-j", "1"]
+    options = ["--share", server.url, "--allow-tell", "-j", "1"]
     with serving(models[0], one, *options) as first:
         with serving(models[1], two, *options, "--share-sync") as second:
             tell(first, message(1), "ham")
             tell(second, message(2), "spam")
             until(lambda: metric(first, "read") == metric(second, "read") == 2)
-            log.stop()
+            server.stop()
             tell(first, message(3), "spam")  # acknowledged without the log
             until(lambda: metric(first, "outbox") == 1)
             until(lambda: metric(first, "connected") == 0)
-            log.start()
+            server.start()
             until(lambda: metric(second, "read") == 3)
             os.kill(second.process.pid, signal.SIGKILL)
         until(lambda: not is_listening(str(two / "spamd")))  # its workers end by themselves
         tell(first, message(4), "ham")
         with serving(models[1], two, *options) as second:
             until(lambda: metric(second, "read") == 4)
-            status = nbspam("share", "status", "-m", models[0], "--share", log.url)
+            status = nbspam("share", "status", "-m", models[0], "--share", server.url)
     exports = [nbspam("export", "-m", model) for model in models]
 
     assert exports[0] == exports[1]
@@ -84,9 +73,9 @@ def test_what_one_server_is_taught_all_know(tmp_path, log):
     assert len(status.splitlines()) == 4, status  # a title, two hosts, and what is true of all
 
 
-def test_a_new_host_starts_from_a_snapshot(tmp_path, log):
+def test_a_new_host_starts_from_a_snapshot(tmp_path, server):
     _, models = folders(tmp_path, 2)
-    share = ["--share", log.url]
+    share = ["--share", server.url]
     for n, label in ((1, "--ham"), (2, "--spam")):
         (tmp_path / f"{n}.eml").write_bytes(message(n))
         nbspam("update", "-m", models[0], label, str(tmp_path / f"{n}.eml"), *share)
@@ -118,20 +107,20 @@ def test_a_server_with_a_damaged_outbox_judges_and_refuses_lessons(tmp_path):
     assert b"model.share: file is not a database; make room or restore it" in answer
 
 
-def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, log):
+def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, server):
     _, (model,) = folders(tmp_path, 1)
     mail = tmp_path / "1.eml"
     mail.write_bytes(message(1))
-    log.stop()
-    update = ["update", "-m", model, "--ham", str(mail), "--share", log.url]
+    server.stop()
+    update = ["update", "-m", model, "--ham", str(mail), "--share", server.url]
 
     told = nbspam(*update)
     assert "lessons wait until it is back" in told
     assert ".;" not in told
     assert "refused" in nbspam(*update, "--share-sync")
-    log.start()
+    server.start()
     nbspam(*update)
-    status = nbspam("share", "status", "-m", model, "--share", log.url)
+    status = nbspam("share", "status", "-m", model, "--share", server.url)
     assert status.splitlines()[1].split("\t")[1:4] == ["0", "0", "0"]  # lag, outbox, skipped
     assert "share status: no log; give --share URL" in nbspam("share", "status", "-m", model)
     assert "share join: no FOLDER; name one" in nbspam("share", "join", "-m", model)
@@ -149,9 +138,9 @@ def reader_of(model):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="it is not told who holds a lock")
-def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, log):
+def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, server):
     (one, two), models = folders(tmp_path, 2)
-    options = ["--share", log.url, "--allow-tell"]
+    options = ["--share", server.url, "--allow-tell"]
     readers = []
     with (
         serving(models[0], one, *options, "-j", "2") as first,
