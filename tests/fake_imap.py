@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import select
 import socket
 import socketserver
 import threading
@@ -65,7 +66,6 @@ class FakeServer(socketserver.ThreadingTCPServer):
         self.tokens = {"good-token"}
         self.most = None  # messages that an account may have
         self.lock = threading.Lock()
-        self.changed = threading.Condition(self.lock)
 
     def url(self, user="ann", folder=""):
         return f"imap://{user}@127.0.0.1:{self.port}/{folder}"
@@ -73,11 +73,10 @@ class FakeServer(socketserver.ThreadingTCPServer):
     # ---- what its user does ----
 
     def put(self, folder, *messages, flags=""):
-        with self.changed:
+        with self.lock:
             place = self.folders.setdefault(folder, FakeFolder(20 + len(self.folders)))
             for data in messages:
                 place.add(data.replace(b"\n", b"\r\n"), flags.split())
-            self.changed.notify_all()
 
     def contents(self, folder):
         with self.lock:
@@ -92,24 +91,21 @@ class FakeServer(socketserver.ThreadingTCPServer):
         return next(m for m in found if m.data.replace(b"\r\n", b"\n") == data)
 
     def move(self, data, source, target):
-        with self.changed:
+        with self.lock:
             message = self._find(source, data)
             self.folders[source].messages.remove(message)
             place = self.folders.setdefault(target, FakeFolder(20 + len(self.folders)))
             place.add(message.data, message.flags)
-            self.changed.notify_all()
 
     def delete(self, data, folder):
-        with self.changed:
+        with self.lock:
             self.folders[folder].messages.remove(self._find(folder, data))
-            self.changed.notify_all()
 
     def flag(self, data, folder, flags, change="+FLAGS"):
-        with self.changed:
+        with self.lock:
             message = self._find(folder, data)
             given = set(flags.split())
             message.flags = message.flags | given if change[0] == "+" else message.flags - given
-            self.changed.notify_all()
 
     def renumber(self, folder):
         """Give a folder another UIDVALIDITY, and its messages other UIDs."""
@@ -163,12 +159,11 @@ class _Handler(socketserver.StreamRequestHandler):
         if said:
             self.send(said.replace(b"TAG", tag.encode()) if isinstance(said, bytes) else b"")
             return
-        with server.changed:
+        with server.lock:
             out, last = self.do(command, words)
             if self.selected and self.selected.following > self.following:
                 self.following = self.selected.following
                 out += f"* {len(self.selected.messages)} EXISTS\r\n".encode()
-            server.changed.notify_all()
         if number in server.cut_after:
             raise CutError
         self.send(out)
@@ -231,12 +226,6 @@ class _Handler(socketserver.StreamRequestHandler):
             lines.append(f'* LIST ({place.use}) "/" "{quoted}"\r\n')
         return "".join(lines).encode()
 
-    def numbers(self, place):
-        return (
-            f"(MESSAGES {len(place.messages)} UIDVALIDITY {place.validity}"
-            f" UIDNEXT {place.following})"
-        )
-
     def do_namespace(self, _):
         return f"* NAMESPACE {self.server.namespaces}\r\n".encode()
 
@@ -249,7 +238,8 @@ class _Handler(socketserver.StreamRequestHandler):
         if place is None:
             return b"", "NO [NONEXISTENT] none"
         name = words.partition(" (")[0]
-        return f"* STATUS {name} {self.numbers(place)}\r\n".encode()
+        numbers = f"UIDVALIDITY {place.validity} UIDNEXT {place.following}"
+        return f"* STATUS {name} ({numbers})\r\n".encode()
 
     def do_create(self, words):
         name = re.search(r'"(.*)"', words)[1]
@@ -354,27 +344,14 @@ class _Handler(socketserver.StreamRequestHandler):
 
     def idle(self, tag):
         """Tell of changes until the client has enough."""
-        server, done = self.server, threading.Event()
-
-        def tell():
-            last = None
-            while not done.is_set():
-                with server.changed:
-                    now = [(m.uid, tuple(sorted(m.flags))) for m in self.selected.messages]
-                    if last is None or now == last:
-                        last = now
-                        server.changed.wait(0.05)
-                        continue
-                last = now
-                with contextlib.suppress(OSError):
-                    self.wfile.write(f"* {len(now)} EXISTS\r\n".encode())
-
-        thread = threading.Thread(target=tell, daemon=True)
-        thread.start()
-        line = self.rfile.readline()
-        done.set()
-        thread.join()
-        if line.strip().upper() == b"DONE":
+        last = None
+        while not select.select([self.connection], [], [], 0.01)[0]:
+            with self.server.lock:
+                now = [(m.uid, frozenset(m.flags)) for m in self.selected.messages]
+            if last not in (None, now):
+                self.wfile.write(f"* {len(now)} EXISTS\r\n".encode())
+            last = now
+        if self.rfile.readline().strip().upper() == b"DONE":
             self.send(f"{tag} OK done\r\n".encode())
 
 
