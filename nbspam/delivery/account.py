@@ -250,18 +250,13 @@ class AccountSorter:
 
     def _teach(self) -> list[tuple[PlacedMessage, str]]:
         """Teach the model the lessons; return those whose messages were still there."""
-        taught = []
+        labels, taught = dict(self._lessons), []
 
         def items() -> Iterator[Item]:
-            lessons = sorted(self._lessons, key=lambda lesson: lesson[0].folder)
-            for folder, group in groupby(lessons, lambda lesson: lesson[0].folder):
-                by_uid = {each.uid: (each, label) for each, label in group}
-                self._open(folder)
-                for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
-                    for uid, data in batch.data.items():
-                        each, label = by_uid[uid]
-                        taught.append((each, label))
-                        yield Item(self._name(each), label, data, told=True)
+            for batch in self._read(labels):
+                for each, data in batch:
+                    taught.append((each, labels[each]))
+                    yield Item(self._name(each), labels[each], data, told=True)
 
         with shared_lessons(sorting_model(self.account.model_path)) as model:
             outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
@@ -411,19 +406,27 @@ class AccountSorter:
             return
         classifier, rule = sorting_classifier(self.account.model_path, self.account.rule_of)
         self.report.lack = classifier.lack
-        for folder, group in groupby(messages, attrgetter("folder")):
+        for batch in self._read(messages):
+            items = [Item(self._name(each), None, data) for each, data in batch]
+            verdicts = classifier.classify(items, rule=rule)
+            for (each, data), verdict in zip(batch, verdicts, strict=True):
+                if isinstance(verdict, Skipped):
+                    self.report.skipped.append(verdict)
+                else:
+                    yield each, verdict, data
+
+    # ---- for learning and judging ----
+
+    def _read(
+        self, messages: Iterable[PlacedMessage]
+    ) -> Iterator[list[tuple[PlacedMessage, bytes]]]:
+        """Yield batches of messages with their bytes; messages that are gone are left out."""
+        by_folder = sorted(messages, key=attrgetter("folder"))
+        for folder, group in groupby(by_folder, attrgetter("folder")):
             by_uid = {each.uid: each for each in group}
             self._open(folder)
             for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
-                items = [Item(self._name(by_uid[u]), None, d) for u, d in batch.data.items()]
-                verdicts = classifier.classify(items, rule=rule)
-                for (uid, data), verdict in zip(batch.data.items(), verdicts, strict=True):
-                    if isinstance(verdict, Skipped):
-                        self.report.skipped.append(verdict)
-                    else:
-                        yield by_uid[uid], verdict, data
-
-    # ---- for learning and judging ----
+                yield [(by_uid[uid], data) for uid, data in batch.data.items()]
 
     def _skip(self, messages: list[PlacedMessage], error: AccountRefusedError) -> None:
         self.report.skipped += [Skipped(self._name(each), str(error)) for each in messages]

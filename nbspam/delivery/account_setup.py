@@ -77,16 +77,15 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
     where, junk, inbox = session.url.account, found.get("junk"), found["inbox"]
     if junk is None:
         raise InputError(f"{where}: no junk folder; name one by --spam-folder")
-    if junk.n_messages < _FEWEST:
-        raise InputError(
-            f"{where}: {junk.name} has {amount_text(junk.n_messages, 'messages')}, too few to"
-            f" learn from; put {_FEWEST} or more there, or begin with: nbspam sort {session.url}"
-        )
-    if inbox.n_messages < 2 * _FEWEST:
-        raise InputError(
-            f"{where}: {inbox.name} has {amount_text(inbox.n_messages, 'messages')}, too few to"
-            f" learn from; begin with: nbspam sort {session.url}"
-        )
+    for folder, fewest, advice in (
+        (junk, _FEWEST, f"put {_FEWEST} or more there, or begin with"),
+        (inbox, 2 * _FEWEST, "begin with"),
+    ):
+        if folder.n_messages < fewest:
+            raise InputError(
+                f"{where}: {folder.name} has {amount_text(folder.n_messages, 'messages')}, too few"
+                f" to learn from; {advice}: nbspam sort {session.url}"
+            )
     return found
 
 

@@ -11,7 +11,7 @@ import ssl
 import time
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
@@ -537,8 +537,7 @@ def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[F
     problem.
     """
     urls = list(map(imap_url, paths))
-    reader = _PatientSession(urls[0].of_folder(""), book)
-    try:
+    with closing(_PatientSession(urls[0].of_folder(""), book)) as reader:
         for (url, is_named), group in groupby(
             urls, lambda url: (url._replace(uid=None), url.uid is not None)
         ):
@@ -546,8 +545,6 @@ def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[F
                 raise InputError(f"{url}: names no folder; add one, such as {url}INBOX")
             named = [each.uid or 0 for each in group]
             yield from _fetched(reader, url, named if is_named else None, most)
-    finally:
-        reader.close()
 
 
 def _fetched(

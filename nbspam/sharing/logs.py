@@ -85,7 +85,7 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
         parts = urlsplit(url)
         if parts.password is not None or "password" in parts.query:  # no error may repeat it
             raise UsageError("--share: a password in an address; give --share-password-command")
-        kinds = {"redis": RedisLog, "rediss": RedisLog, "postgresql": PostgresLog}
+        kinds = {"redis": _RedisLog, "rediss": _RedisLog, "postgresql": _PostgresLog}
         if parts.scheme not in kinds:
             raise UsageError(f"--share {url}: not the address of a log; {how}")
         return kinds[parts.scheme](parts, password)
@@ -113,7 +113,7 @@ def _reports(texts: Iterable[tuple[str, str | bytes]]) -> dict[str, dict[str, An
     return found
 
 
-class RedisLog(SharedLog):
+class _RedisLog(SharedLog):
     """A stream KEY; KEY:log has its identifier, and KEY:hosts what hosts report."""
 
     def __init__(self, parts: SplitResult, password: str | None) -> None:
@@ -152,7 +152,6 @@ class RedisLog(SharedLog):
             raise _lost(self.name, error) from error
 
     def append(self, records: Sequence[bytes]) -> None:
-        """Append records in this order."""
         with self._asked() as server, server.pipeline() as pipeline:
             for record in records:
                 pipeline.xadd(self._key, {b"lesson": record})
@@ -170,14 +169,12 @@ class RedisLog(SharedLog):
         ]
 
     def wait(self, after: int, timeout: float) -> None:
-        """Block until there is a record."""
         with self._asked() as server:
             server.xread(
                 {self._key: _stream_id(after)}, count=1, block=max(1, int(1000 * timeout))
             )
 
     def trim(self, position: int) -> None:
-        """Remove the records up to a position."""
         with self._asked() as server:
             server.xtrim(self._key, minid=_stream_id(position + 1), approximate=False)
 
@@ -197,18 +194,15 @@ class RedisLog(SharedLog):
         return LogEnd(known[0].decode("ascii", "replace"), added, added - int(found["length"]))
 
     def report(self, host: str, facts: dict[str, Any]) -> None:
-        """Tell facts about a host."""
         with self._asked() as server:
             server.hset(f"{self._key}:hosts", host, json.dumps(facts))
 
     def hosts(self) -> dict[str, dict[str, Any]]:
-        """Return the reports of hosts."""
         with self._asked() as server:
             found = server.hgetall(f"{self._key}:hosts")
         return _reports((name.decode("utf-8", "replace"), text) for name, text in found.items())
 
     def close(self) -> None:
-        """Close the connection."""
         self._redis.close()
 
 
@@ -216,7 +210,7 @@ def _stream_id(position: int) -> str:
     return f"{position >> _SHIFT}-{position & ((1 << _SHIFT) - 1)}"
 
 
-class PostgresLog(SharedLog):
+class _PostgresLog(SharedLog):
     """A table TABLE; TABLE_log has its identifier and last position, and TABLE_hosts the hosts.
 
     An append locks the row of TABLE_log: so records become visible in their order, which numbers
@@ -298,7 +292,6 @@ class PostgresLog(SharedLog):
             connection.execute(f"NOTIFY {table}")
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return the next records."""
         with self._asked() as connection:
             found = connection.execute(
                 f"SELECT position, record FROM {self._table} WHERE position > %s"
@@ -314,7 +307,6 @@ class PostgresLog(SharedLog):
                 list(connection.notifies(timeout=timeout, stop_after=1))
 
     def trim(self, position: int) -> None:
-        """Remove the records up to a position."""
         with self._asked() as connection:
             connection.execute(f"DELETE FROM {self._table} WHERE position <= %s", [position])
 
@@ -334,7 +326,6 @@ class PostgresLog(SharedLog):
         return row
 
     def report(self, host: str, facts: dict[str, Any]) -> None:
-        """Tell facts about a host."""
         with self._asked() as connection:
             connection.execute(
                 f"INSERT INTO {self._table}_hosts VALUES (%s, %s)"
@@ -343,7 +334,6 @@ class PostgresLog(SharedLog):
             )
 
     def hosts(self) -> dict[str, dict[str, Any]]:
-        """Return the reports of hosts."""
         with self._asked() as connection:
             found = connection.execute(f"SELECT host, facts FROM {self._table}_hosts").fetchall()
         return _reports((host, text or "") for host, text in found)
