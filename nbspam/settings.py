@@ -352,12 +352,10 @@ def first_is_text(items: Iterable[Item]) -> tuple[bool, Iterator[Item]]:
     return first.is_text, chain([first], rest)
 
 
-def look_at_items(
-    items: Iterable[Item], max_items: int = _MAX_ITEMS, max_bytes: int = _MAX_BYTES
-) -> tuple[bool, bool, Iterator[Item]]:
+def look_at_items(items: Iterable[Item]) -> tuple[bool, bool, Iterator[Item]]:
     """Return whether items are text, whether they have more than two classes, and all of them.
 
-    The search for a third class ends after max_items items or max_bytes bytes of texts;
+    The search for a third class ends after _MAX_ITEMS items or _MAX_BYTES bytes of texts;
     a corpus that shows it later counts as one of two classes.  Raises InputError if there
     are no items.
     """
@@ -373,7 +371,7 @@ def look_at_items(
         # Classes called ham or spam belong to a mail filter, so there is no need to wait.
         if len(labels) > 2 or labels & {"ham", "spam"}:
             break
-        if len(seen) >= max_items or size >= max_bytes:
+        if len(seen) >= _MAX_ITEMS or size >= _MAX_BYTES:
             break
     return is_text, len(labels) > 2, chain(seen, items)
 

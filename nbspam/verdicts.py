@@ -223,13 +223,6 @@ class AnyClassifier(ABC):
         """The decision rule used when the caller gives none."""
         return default_rule(self.classes, calibrated=False)
 
-    def shifted(self, shift: Floats) -> Self:
-        """Return the classifier with this added to every joint log-probability.
-
-        shift: (n_classes,), nats.
-        """
-        return replace(self, shift=self.shift + shift)
-
     def answers(self, inputs: Iterable[Any], jobs: Workers = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every input in order, or why it could not be read."""
         for results in ordered_map(self._answer_chunk, self.chunks(inputs, jobs), jobs):
@@ -346,7 +339,8 @@ def with_prior(classifier: _Classifier, new: Floats) -> _Classifier:
 
     Posterior, score, label and the constant of an explanation all change accordingly.
     """
-    return classifier.shifted(prior_shift(classifier.prior, new))
+    shift = prior_shift(classifier.prior, new)
+    return replace(classifier, shift=classifier.shift + shift)
 
 
 def with_estimated_prior(

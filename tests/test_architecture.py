@@ -2,14 +2,12 @@
 
 Imports cross walls downwards only, no module is in a cycle, a name means one thing in the whole
 package, modules and functions can be read in one sitting, and each third-party library is
-imported in one place.  Run as a program, this file prints the room graph.
+imported in one place.
 """
 
 import ast
-import re
 import sys
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import nbspam
@@ -167,17 +165,3 @@ def test_each_library_has_its_place():
         for target in imports(name):
             allowed = ONLY_IN.get(target.split(".")[0])
             assert allowed is None or room_of(name) in allowed, f"{name} imports {target}"
-
-
-def test_the_page_of_the_rooms_names_every_module():
-    page = (PACKAGE.parent / "docs" / "explanation" / "rooms.md").read_text()
-    names = {path.name for path in MODULES.values()} - {"__init__.py"}
-
-    assert [name for name in sorted(names) if not re.search(f"[`/]{name}`", page)] == []
-
-
-if __name__ == "__main__":
-    graph = arrows()
-    for room in reversed(list(chain.from_iterable(map(sorted, ROOMS)))):
-        below = sorted((o for r, o in graph if r == room), key=lambda o: (-RANK[o], o))
-        print(f"{room:11} -> {', '.join(below) or '(nothing)'}")

@@ -208,14 +208,19 @@ def test_a_look_tells_text_and_many_classes_and_loses_no_item(labels, many, is_t
     assert list(found[2]) == given
 
 
-def test_a_look_draws_no_more_than_it_needs():
+def test_a_look_draws_no_more_than_it_needs(monkeypatch):
     drawn = []
     look_at_items(drawn.append(item) or item for item in items(["ham", "spam", "ham"]))
     assert len(drawn) == 1
     given = items("ababc")
-    assert look_at_items(given, max_items=4)[1] is False
-    assert look_at_items(given, max_items=5)[1] is True
-    assert look_at_items(given, max_bytes=4 * len(b"some text"))[1] is False
+    for name, most, many in (
+        ("_MAX_ITEMS", 5, True),
+        ("_MAX_ITEMS", 4, False),
+        ("_MAX_BYTES", 4 * len(b"some text"), False),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"nbspam.settings.{name}", most)
+            assert look_at_items(given)[1] is many
     with pytest.raises(InputError, match="nothing to read"):
         look_at_items([])
 

@@ -31,7 +31,7 @@ PRIOR_TAIL = 5.0  # prior tail, nats
 _LOWEST, _HIGHEST = 1e-4, 1e3  # bounds of worth and tail
 _MAX_CELLS = 400_000  # messages times classes used for a fit: bounds its time and memory
 _STEPS = 30  # Newton steps at most
-_ROWS = 1 << 16  # tokens that are judged together
+_ROWS = 1 << 16  # tokens that are judged together, which bounds memory
 _NO_GAP = 1e-6  # nats; smaller gaps are not shrunk
 
 
@@ -66,14 +66,11 @@ class Blend(NamedTuple):
         judged = judgements(table.feature_count[columns], groups, self.sums)
         return np.asarray(np.einsum("njk,nj->nk", judged, self.worth[groups]))
 
-    def token_weights(self, table: CountTable, at_once: int = _ROWS) -> Floats:
-        """Return the evidence of each token alone, shape (n_features, n_classes), nats.
-
-        at_once: the number of tokens that are looked at together, which bounds memory.
-        """
+    def token_weights(self, table: CountTable) -> Floats:
+        """Return the evidence of each token alone, shape (n_features, n_classes), nats."""
         columns = np.arange(len(table.vocabulary))
-        starts = range(0, len(columns), at_once)
-        return np.concatenate([self._weight(table, columns[i : i + at_once]) for i in starts])
+        starts = range(0, len(columns), _ROWS)
+        return np.concatenate([self._weight(table, columns[i : i + _ROWS]) for i in starts])
 
     def _constant(self, table: CountTable) -> Floats:
         return self.prior * _log_shares(table.class_count)
@@ -174,20 +171,14 @@ def believed(gap: float, tail: float) -> float:
     return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 
 
-def fit_blend(
-    table: CountTable,
-    documents: Documents,
-    y: Integers,
-    weighting: str,
-    max_cells: int = _MAX_CELLS,
-) -> Blend:
+def fit_blend(table: CountTable, documents: Documents, y: Integers, weighting: str) -> Blend:
     """Return the blend that predicts messages best when they are held out, fold by fold.
 
     table: counts of all messages, including these.  documents: over columns of the table.
-    y: (n_docs,) class of each document.  max_cells: messages times classes that are looked at.
+    y: (n_docs,) class of each document.
     """
     n_classes = len(table.classes)
-    step = -(-documents.n_docs * n_classes // max_cells)
+    step = -(-documents.n_docs * n_classes // _MAX_CELLS)
     if step > 1:
         some = np.arange(documents.n_docs) % step == 0
         documents, y = documents.take(some), y[some]

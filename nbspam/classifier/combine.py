@@ -81,14 +81,6 @@ SURELY_HAM = -10.0  # nats; no beginning turns mail below into spam, and most ha
 RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
 
-class StrongestEvidence(NamedTuple):
-    """The entries of documents that count, in any order."""
-
-    entry: Integers  # (n,) their numbers
-    cell: Integers  # (n,) document * n_groups + group with which the token is averaged
-    odds: Floats | Floats32  # (n,) log-odds, nats
-
-
 class WeighedEvidence(NamedTuple):
     """Documents, and what counts say of their tokens."""
 
@@ -331,9 +323,10 @@ def limits_for(
 
 def strongest(
     documents: Documents, groups: Octets, odds: Floats | Floats32, limits: Integers | None
-) -> StrongestEvidence:
-    """Return the entries that count.
+) -> tuple[Integers, Integers, Floats | Floats32]:
+    """Return the entries that count, in any order: their numbers, cells and log-odds, (n,) each.
 
+    A cell is document * n_groups + the group with which the entry's token is averaged.
     groups: (n_tokens,); odds: (nnz,) log-odds of each entry's token; zeros do not count.  Of each
     group's tokens for a class those with the strongest log-odds count, and of equally strong ones
     those whose entries come first.  limits: their number, from `limits_for`.
@@ -344,7 +337,7 @@ def strongest(
     cell += _AVERAGED_WITH.take(groups.take(documents.columns.take(entry)))
     odds = odds.take(entry)
     if limits is None:
-        return StrongestEvidence(entry, cell, odds)
+        return entry, cell, odds
     place = 2 * cell + (odds > 0)
     # Equally strong ones add up to the same in any order; a document's entries may be printed.
     kind: Any = "stable" if documents.n_docs == 1 else None
@@ -353,7 +346,7 @@ def strongest(
     most = limits.ravel().take(np.arange(len(number)) % limits.size)
     end = number.cumsum() - number + most
     counts = order[np.arange(len(order)) < end.repeat(number)]
-    return StrongestEvidence(entry[counts], cell[counts], odds[counts])
+    return entry[counts], cell[counts], odds[counts]
 
 
 def group_means(

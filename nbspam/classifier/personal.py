@@ -101,14 +101,6 @@ class KnownTokens(NamedTuple):
     limits: Integers | None
 
 
-class CorrectedEvidence(NamedTuple):
-    """The entries of documents that users' corrections are about."""
-
-    entry: Integers  # (n,)
-    row: Integers32  # (n,) its document
-    value: Floats  # (n,) those of a document have the sum of squares 1
-
-
 def known_of(classifier: Classifier, keys: Keys) -> KnownTokens:
     """Return the counts and corrections of tokens in a classifier with a `Combination`."""
     table, fit = classifier.table, classifier.fit
@@ -176,8 +168,13 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
     return WeighedEvidence(documents, groups, odds, in_layer, correction, limits, share, leaning)
 
 
-def corrected(shared: KnownTokens, documents: Documents, own: TokenEntries) -> CorrectedEvidence:
-    """Return the entries that users' corrections are about, and the share of each."""
+def corrected(
+    shared: KnownTokens, documents: Documents, own: TokenEntries
+) -> tuple[Integers, Integers32, Floats]:
+    """Return the entries that users' corrections are about, (n,) each: number, document, value.
+
+    The values of a document have the sum of squares 1.
+    """
     columns, rows = documents.columns, documents.rows()
     wanted = own.is_met | shared.is_met.take(columns)
     wanted &= own.is_own.take(rows)
@@ -186,7 +183,7 @@ def corrected(shared: KnownTokens, documents: Documents, own: TokenEntries) -> C
     entry = np.flatnonzero(wanted)
     row, value = rows.take(entry), shared.rarity.take(columns.take(entry))
     length = np.sqrt(np.bincount(row, value**2, documents.n_docs))
-    return CorrectedEvidence(entry, row, value / np.maximum(length, _LEAST).take(row))
+    return entry, row, value / np.maximum(length, _LEAST).take(row)
 
 
 def joint_of(

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
 
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
@@ -31,14 +30,6 @@ from nbspam.verdicts import Evidence
 
 _RUNS = GROUPS[group_of(CHARACTERS)]
 _SPACELESS = re.compile(f"{SPACELESS}{{3,}}")
-
-
-class _Stretch(NamedTuple):
-    """A word, or other text between blanks, and its place in a line."""
-
-    token: str
-    start: int
-    end: int
 
 
 def by_words(
@@ -90,8 +81,8 @@ def _covered(line: str, start: int, end: int) -> list[int]:
 
 def _stretches(
     origin: str, line: str, nats: list[float], settings: TokenSettings
-) -> Iterator[_Stretch]:
-    """Yield the words of a line.
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the words of a line, or other text between blanks, and where they are.
 
     Scripts without spaces are cut where the evidence changes its sign.
     """
@@ -102,9 +93,9 @@ def _stretches(
             for _, alike in groupby(range(start, end), lambda place: nats[place] > 0):
                 places = list(alike)
                 text = line[places[0] : places[-1] + 1]
-                yield _Stretch(str(Token(origin, text.encode())), places[0], places[-1] + 1)
+                yield str(Token(origin, text.encode())), places[0], places[-1] + 1
             continue
         field = Field(origin, word[0].encode("utf-8", "replace"))
         found = [t for t in reference_tokens(Message((field,), ()), single) if t.origin == origin]
         token = found[0] if len(found) == 1 else Token(*field)
-        yield _Stretch(str(token), start, end)
+        yield str(token), start, end

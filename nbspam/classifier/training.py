@@ -8,6 +8,7 @@ fitted again.  There are two exceptions: EM (`unlabelled`) always sums evidence,
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier import combine, fitting
-from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.classifier import Classifier, Fit
 from nbspam.classifier.combine import Combination
 from nbspam.counts.counting import Training, count_items
 from nbspam.counts.ledger import (
@@ -48,7 +49,6 @@ from nbspam.workers import Workers
 if TYPE_CHECKING:
     from nbspam.classifier.blend import Blend
     from nbspam.classifier.features import FeatureClassifier
-    from nbspam.classifier.sum import LogTables
 
     # Not LogTables: plain tables follow from all counts, and so change with every message.
     LearningFit = Combination | Blend
@@ -174,7 +174,7 @@ def fitted_evidence(
     y: Integers,
     settings: Settings,
     told: Booleans | None = None,
-) -> "LogTables | Combination | Blend":
+) -> Fit:
     """Return the way in which evidence adds up, fitted to a sample of the counted messages.
 
     documents: over columns of the table, in the order of their digests.  y: (n_docs,) class of
@@ -255,10 +255,7 @@ class ModelGrowth:
 
     def copy(self) -> "ModelGrowth":
         """Return an independent copy."""
-        other = ModelGrowth(self.class_count)
-        other._fitted, other._changed = dict(self._fitted), Counter(self._changed)
-        other._n_changes = self._n_changes
-        return other
+        return deepcopy(self)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -321,21 +318,18 @@ class Learner:
 
     def learn(self, document: Documents, before: int | None, after: int | None) -> None:
         """Learn a document; before, after: index of its old and new class, None for no class."""
+        table, columns, weighting = self.table, document.tokens, self._settings.weighting
+        groups, n_classes = table.vocabulary.groups[columns], len(table.classes)
         for y, sign in ((before, -1), (after, 1)):
-            if y is not None:
-                self._count(document, y, sign)
-
-    def _count(self, document: Documents, y: int, sign: int) -> None:
-        table, columns = self.table, document.tokens
-        groups = table.vocabulary.groups[columns]
-        weighting = self._settings.weighting
-        counts = token_counts_of(document, np.array([y]), len(table.classes), groups, weighting)
-        had = table.document_frequency[columns] > 0
-        table.class_count[y] += sign
-        table.feature_count[columns] += sign * counts.feature_count
-        table.document_frequency[columns] += sign * counts.document_frequency
-        appeared = (table.document_frequency[columns] > 0).astype(np.int64) - had
-        self.fit = self.fit.counted(groups, sign * counts.feature_count, appeared)
+            if y is None:
+                continue
+            counts = token_counts_of(document, np.array([y]), n_classes, groups, weighting)
+            had = table.document_frequency[columns] > 0
+            table.class_count[y] += sign
+            table.feature_count[columns] += sign * counts.feature_count
+            table.document_frequency[columns] += sign * counts.document_frequency
+            appeared = (table.document_frequency[columns] > 0).astype(np.int64) - had
+            self.fit = self.fit.counted(groups, sign * counts.feature_count, appeared)
 
 
 def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifier:

@@ -349,15 +349,12 @@ class TokenBatch(NamedTuple):
         return keys
 
 
-def batches(
-    messages: Iterable[Message], settings: TokenSettings, size: int = _BATCH_BYTES
-) -> Iterator[list[Message]]:
-    """Yield messages in groups that have at most about `size` bytes of text.
+def batches(messages: Iterable[Message], settings: TokenSettings) -> Iterator[list[Message]]:
+    """Yield messages in groups that have at most about _BATCH_BYTES bytes of text.
 
     Groups are smaller if there are runs of characters, because each byte can start MAX_RUN runs.
     """
-    if settings.characters:
-        size //= MAX_RUN + 1
+    size = _BATCH_BYTES // (MAX_RUN + 1 if settings.characters else 1)
     group: list[Message] = []
     total = 0
     for message in messages:

@@ -1,6 +1,6 @@
 """Training: the same model however the work is cut, a bounded one, and one that learns on."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from nbspam.errors import NotTrainedError
 from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier
-from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
+from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from stored import EVERY_SETTING
 from support import HAM, SPAM, count_batch, examples, message, plain
 
@@ -46,7 +46,7 @@ def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
     if settings in MANY.values():
         items = [item._replace(label=f"c{n % 3}") for n, item in enumerate(items)]
     one = model_bytes(tmp_path, items, settings)
-    monkeypatch.setattr(counting, "batches", partial(batches, size=1 << 14))
+    monkeypatch.setattr("nbspam.tokens.tokenizer._BATCH_BYTES", 1 << 14)
     monkeypatch.setattr(counting, "MAX_TOKENS", 100)
     assert model_bytes(tmp_path, items, settings, jobs=2) == one
 

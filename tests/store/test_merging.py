@@ -5,7 +5,6 @@ import os
 import shutil
 from collections import defaultdict
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ from nbspam.store.text import model_lines
 from nbspam.store.upkeep import BAD, NOTE, findings
 from nbspam.tokens import tokenizer
 from nbspam.tokens.sparse import Vocabulary
-from nbspam.tokens.tokenizer import batches, groups_of
+from nbspam.tokens.tokenizer import groups_of
 from stored import DAY, EVERY_SETTING, train_on
 from support import HAM, SPAM, examples
 
@@ -160,7 +159,7 @@ def test_a_part_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path, m
         folder = tmp_path / str(jobs)
         folder.mkdir()
         parts_of(items, settings, 2, folder, jobs)
-        monkeypatch.setattr(counting, "batches", partial(batches, size=1 << 12))
+        monkeypatch.setattr("nbspam.tokens.tokenizer._BATCH_BYTES", 1 << 12)
         monkeypatch.setattr(counting, "MAX_TOKENS", 50)
 
     for name in ("part.1", "part.2"):

@@ -189,9 +189,10 @@ def test_a_message_whose_normal_form_has_many_words_takes_none_of_its_neighbours
         ((99,) * 12, 600, True, [1] * 12),
     ],
 )
-def test_batches_hold_whole_messages_up_to_a_size(sizes, most, with_runs, batched):
+def test_batches_hold_whole_messages_up_to_a_size(sizes, most, with_runs, batched, monkeypatch):
+    monkeypatch.setattr(tokenizer, "_BATCH_BYTES", most)
     messages = [Message((Field("body", b"x" * n),), ()) for n in sizes]
-    found = batches(messages, TokenSettings(characters=with_runs), most)
+    found = batches(messages, TokenSettings(characters=with_runs))
     assert [len(group) for group in found] == batched
 
 
