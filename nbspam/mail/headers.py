@@ -147,12 +147,6 @@ def origins_of(kind: str, raw: bytes) -> tuple[str | None, str | None]:
 # --- heads and bodies ------------------------------------------------------------------------
 
 
-def after_envelope(data: bytes) -> int:
-    """Return where a message begins, after the From_ lines of an mbox and blank lines."""
-    # The pattern always matches, because it matches nothing, too.
-    return _ENVELOPE.match(data).end()  # type: ignore[union-attr]
-
-
 def looks_like_header(data: bytes, start: int = 0) -> bool:
     """Return whether there is a header line at `start`."""
     return _FIRST_LINE.match(data, start) is not None
@@ -188,7 +182,8 @@ class OpenedMessage(NamedTuple):
 def open_message(data: bytes) -> OpenedMessage:
     """Return a message as its readers take it, without From_ lines and the CRs of line ends."""
     data = with_line_feeds(data)
-    start = after_envelope(data)
+    # The pattern always matches, because it matches nothing, too.
+    start = _ENVELOPE.match(data).end()  # type: ignore[union-attr]
     if start == len(data) or looks_like_header(data, start):
         return open_part(data[start:])
     return OpenedMessage(b"\n" + data[start:], 0, 1, {}, {}, has_head=False)

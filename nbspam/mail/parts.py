@@ -11,34 +11,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from nbspam.charsets import MARKED, CharsetGuess
-from nbspam.mail.headers import (
-    BASE64_LINES,
-    HEAD,
-    HEADS,
-    NESTED_HEAD,
-    ON_CONTENT,
-    PART_BEGINS,
-    PART_ENDS,
-    PART_HEAD,
-    UUENCODE,
-    Field,
-    OpenedMessage,
-    ReadingLimits,
-    content_value,
-    decode_base64,
-    decode_head,
-    decode_transfer,
-    decode_value,
-    delimited,
-    is_plain,
-    looks_like_html,
-    open_message,
-    open_part,
-    transfer_encoding,
-    unfold,
-    with_line_feeds,
-    without_pieces,
-)
+from nbspam.mail import headers
+from nbspam.mail.headers import PART_BEGINS, PART_ENDS, Field, OpenedMessage, ReadingLimits
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
 _AMP, _RTF = b"text/x-amp-html", b"text/rtf"
@@ -66,7 +40,7 @@ _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
 _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
 _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
-_ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *UUENCODE)
+_ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE)
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
@@ -120,11 +94,11 @@ class _Body(NamedTuple):
 
     def decoded(self) -> bytes:
         """Return the data without their transfer encoding."""
-        return decode_transfer(self.data, self.encoding)
+        return headers.decode_transfer(self.data, self.encoding)
 
     def start(self) -> bytes:
         """Return the beginning of the decoded data, which tells text from binary data."""
-        return decode_transfer(self.data[:_SNIFFED], self.encoding)
+        return headers.decode_transfer(self.data[:_SNIFFED], self.encoding)
 
 
 class Choice(NamedTuple):
@@ -155,23 +129,23 @@ class Parts:
     def read(self, message: OpenedMessage) -> None:
         """Read a whole message."""
         if len(message.data) - 1 > self.limits.data:
-            message = open_message(ends(message.data[1:], self.limits.data))
+            message = headers.open_message(ends(message.data[1:], self.limits.data))
             self.defects.add("truncated")
         if not message.has_head:
             data = message.data[1:]
             self.defects.add("no-headers")
-            self.add_text(data, looks_like_html(data))
+            self.add_text(data, headers.looks_like_html(data))
             return
-        self.read_part(message, HEAD, _WHOLE)
+        self.read_part(message, headers.HEAD, _WHOLE)
         while self.stack:
             part = self.stack.pop()
             if part.is_raw:
                 # As HTML, because tags in it would hide nothing otherwise.
-                text = BASE64_LINES.sub(_decoded_lines, part.data)
+                text = headers.BASE64_LINES.sub(_decoded_lines, part.data)
                 self.add_text(text, True, branches=part.branches)
             else:
-                kind = NESTED_HEAD if part.is_nested else PART_HEAD
-                self.read_part(open_part(part.data), kind, part)
+                kind = headers.NESTED_HEAD if part.is_nested else headers.PART_HEAD
+                self.read_part(headers.open_part(part.data), kind, part)
 
     def read_part(self, opened: OpenedMessage, kind: str, part: _UnreadPart) -> None:
         """Read headers and body of a message or of one of its parts."""
@@ -184,21 +158,21 @@ class Parts:
             half = self.limits.headers // 2
             tail = block.find(b"\n", stop - half)
             block = block[:half] + (block[tail:] if tail >= 0 else b"")
-        is_coded = not is_plain(block)
+        is_coded = not headers.is_plain(block)
         if is_coded:
-            _, declared = content_value(telling.get(b"content-type", b""))
+            _, declared = headers.content_value(telling.get(b"content-type", b""))
             charset = declared.get("charset", b"").decode("latin-1")
             self.encoded.append((len(self.fields), charset))
         self.fields.append(Field(kind, block))
-        if kind == HEAD and (subject := telling.get(b"subject")) is not None:
+        if kind == headers.HEAD and (subject := telling.get(b"subject")) is not None:
             # Words of the subject count as words of the body, too (E-038).
-            if (is_coded or block is not whole) and not is_plain(subject):
-                subject = b" " + unfold(subject)
+            if (is_coded or block is not whole) and not headers.is_plain(subject):
+                subject = b" " + headers.unfold(subject)
             if is_coded:
                 self.encoded.append((len(self.fields), charset))
             self.fields.append(Field("body", subject))
         content = data[body:]
-        encoding = transfer_encoding(telling.get(b"content-transfer-encoding", b""))
+        encoding = headers.transfer_encoding(telling.get(b"content-transfer-encoding", b""))
         self.read_body(content, telling, encoding, part)
         if doubled or encoding not in _ENCODINGS:
             self.read_again(content, telling, doubled, encoding, part)
@@ -216,7 +190,7 @@ class Parts:
         # Theirs is guessed from nothing else: messages of one digest have to be read alike.
         for text in self.texts:
             if not text.charset:
-                yield decode_transfer(text.data, text.encoding)
+                yield headers.decode_transfer(text.data, text.encoding)
 
     def decode_fields(self, guess: CharsetGuess) -> None:
         """Decode heads, subject and file names; guess: of the charset of the message."""
@@ -225,7 +199,7 @@ class Parts:
                 # The first text may declare the charset that the head of a multipart does not.
                 charset = next((text.charset for text in self.texts if text.charset), "")
             origin, text = self.fields[place]
-            decoded = decode_head if origin in HEADS else decode_value
+            decoded = headers.decode_head if origin in headers.HEADS else headers.decode_value
             self.fields[place] = Field(origin, decoded(text, charset, guess))
 
     def read_again(
@@ -240,7 +214,7 @@ class Parts:
             self.defects.add("doubled-header")
             self.readings -= 1
             last = {**content, **doubled}
-            stated = transfer_encoding(last.get(b"content-transfer-encoding", b""))
+            stated = headers.transfer_encoding(last.get(b"content-transfer-encoding", b""))
             self.read_body(body, last, stated, part)
         if self.readings and encoding not in _ENCODINGS:
             self.defects.add("unknown-encoding")
@@ -255,15 +229,15 @@ class Parts:
     ) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
-        kind, parameters = content_value(value)
-        disposition, more = content_value(content.get(b"content-disposition", b""))
+        kind, parameters = headers.content_value(value)
+        disposition, more = headers.content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or parameters.get("name") or b""
         if filename:
             origin, head = self.fields[-1]
-            for raw in filter(None, map(content.get, ON_CONTENT)):
-                head = head.replace(raw, without_pieces(raw))
+            for raw in filter(None, map(content.get, headers.ON_CONTENT)):
+                head = head.replace(raw, headers.without_pieces(raw))
             self.fields[-1] = Field(origin, head)
-            if not is_plain(filename):
+            if not headers.is_plain(filename):
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
         body = _Body(data, encoding, kind, parameters, filename, part)
@@ -289,7 +263,7 @@ class Parts:
             self.read_card(body, is_invitation=kind == b"text/calendar")
         elif kind:
             is_html = kind in _HTML_TYPES or (
-                ON_CONTENT.isdisjoint(content) and looks_like_html(data)
+                headers.ON_CONTENT.isdisjoint(content) and headers.looks_like_html(data)
             )
             rank = NOT_SHOWN
             if is_text and is_shown and (is_html or kind == b"text/plain"):
@@ -303,7 +277,7 @@ class Parts:
 
         if body.kind in wrappings.SIGNED or body.filename.lower().endswith(b".p7m"):
             content = wrappings.cms_content(body.decoded())
-            return [with_line_feeds(content)] if content else []
+            return [headers.with_line_feeds(content)] if content else []
         start = body.start()
         is_rtf = body.kind == _RTF and start.startswith(b"{\\rtf")
         if is_rtf or start.startswith(wrappings.TNEF):
@@ -322,9 +296,9 @@ class Parts:
         if body.kind.startswith(b"message/") or attachments.is_signature(body.kind, length):
             return
         most = attachments.MAX_FILE
-        data = decode_transfer(body.data[: 2 * most], body.encoding)
+        data = headers.decode_transfer(body.data[: 2 * most], body.encoding)
         size = len(data) * length // max(min(length, 2 * most), 1)  # the rest shrinks alike
-        name = decode_value(body.filename)
+        name = headers.decode_value(body.filename)
         file = attachments.look_at_file(body.kind, name, data[:most], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
         if not self.limits.documents:
@@ -374,7 +348,7 @@ class Parts:
         if boundary := body.parameters.get("boundary"):
             bodies, goes_on = _bodies(body.data, boundary)
             if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
-                bodies, goes_on = _bodies(with_line_feeds(body.decoded()), boundary)
+                bodies, goes_on = _bodies(headers.with_line_feeds(body.decoded()), boundary)
         if goes_on:
             self.defects.add("parts-after-end")
         if not bodies:
@@ -390,16 +364,15 @@ class Parts:
             rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
             parts.append(part.inside(rest)._replace(is_raw=True))
         if len(parts) > 1 and body.kind in (b"multipart/alternative", b"multipart/related"):
-            is_related = body.kind == b"multipart/related"
-            ids = _ids(parts) if is_related else {}
-            root = (
-                ids.get(body.parameters.get("start", b"").strip(b"<> "), 0) if is_related else None
-            )
+            choice = Choice(None, {})
+            if body.kind == b"multipart/related":
+                ids = _ids(parts)
+                choice = Choice(ids.get(body.parameters.get("start", b"").strip(b"<> "), 0), ids)
             parts = [
                 each._replace(branches=(*part.branches, (len(self.choices), i)))
                 for i, each in enumerate(parts)
             ]
-            self.choices.append(Choice(root, ids))
+            self.choices.append(choice)
         self.push(parts)
 
     def push(self, parts: list[_UnreadPart]) -> None:
@@ -416,7 +389,7 @@ def _ids(parts: Sequence[_UnreadPart]) -> dict[bytes, int]:
     for i, part in enumerate(parts):
         end = part.data.find(b"\n\n")
         if match := _CONTENT_ID.search(b"\n" + part.data[: end if end >= 0 else None]):
-            found.setdefault(unfold(match[1]).strip(b"<> "), i)
+            found.setdefault(headers.unfold(match[1]).strip(b"<> "), i)
     return found
 
 
@@ -437,18 +410,18 @@ def _type_of_file(body: _Body) -> bytes:
         return b""
     if named is None and _MAIL.match(sample):
         return b"message/rfc822"
-    return named or (b"text/html" if looks_like_html(sample) else b"text/plain")
+    return named or (b"text/html" if headers.looks_like_html(sample) else b"text/plain")
 
 
 def _decoded_lines(match: re.Match[bytes]) -> bytes:
     """Return decoded lines of base64, or a line feed if they are not text."""
-    data = decode_base64(match[0])
+    data = headers.decode_base64(match[0])
     return b"\n" if _BINARY.search(data) else data + b"\n"
 
 
 def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
     """Return the parts between boundary lines, and if parts follow an end line."""
-    kinds, texts = delimited(body, boundary)
+    kinds, texts = headers.delimited(body, boundary)
     parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART_BEGINS]
     return parts, PART_ENDS in kinds and PART_BEGINS in kinds[kinds.index(PART_ENDS) :]
 
