@@ -172,7 +172,8 @@ class ColumnModel(SmoothedModel):
         )
 
     @property
-    def _dirichlet_of_classes(self) -> Sequence[float] | None:
+    def class_dirichlet(self) -> Sequence[float] | None:  # type: ignore[override]
+        """Return the parameters of the classes' prior, None if alpha is that of all classes."""
         return None if self.dirichlet is None else self.dirichlet[-1]
 
     def _begin(self, X: Any) -> None:

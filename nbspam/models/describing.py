@@ -133,15 +133,6 @@ class _PairDistributions:
     def counts(self) -> Array:
         return np.stack(list(self._model.value_counts()))
 
-    def of_column(self, column: int) -> Distribution:
-        """Return P(column given class)."""
-        if column not in self.slices:
-            return self.of_numbers(column)
-        values = self.slices[column]
-        probability = np.exp([each.given[-1, values] for each in self.tables])
-        counts = self.counts_of_values[:, values]
-        return Distribution((column,), (self.of_class,), counts, probability)
-
     def with_class(self, parent: int) -> Distribution:
         """Return P(class, parent), Zhou Zhihua's eq. 7.24."""
         values = self.slices[parent]
@@ -149,24 +140,21 @@ class _PairDistributions:
         counts = self.counts_of_values[:, values]
         return Distribution((self.of_class, parent), (), counts, probability)
 
-    def of_numbers(self, column: int, parent: int | None = None) -> Distribution:
-        """Return the normal distribution of a column of numbers given class and parent."""
-        bells = self._model.bells
-        assert bells is not None  # there are numbers
-        of = np.flatnonzero(self._model.levels_ == 0).tolist().index(column)
-        place = (slice(None), -1 if parent is None else self.slices[parent], of)
+    def given_class(self, column: int, parent: int | None = None) -> Distribution:
+        """Return P(column given class), or given class and parent, Zhou Zhihua's eq. 7.25."""
         given = (self.of_class,) if parent is None else (self.of_class, parent)
-        mean, variance = bells.learnt.mean[place], bells.learnt.variance[place]
-        return Distribution((column,), given, bells.moments[0][place], None, mean, variance)
-
-    def of_pair(self, column: int, parent: int) -> Distribution:
-        """Return P(column given class and parent), eq. 7.25."""
+        row = -1 if parent is None else self.slices[parent]
         if column not in self.slices:
-            return self.of_numbers(column, parent)
-        place = self.slices[parent], self.slices[column]
-        probability = np.exp([each.given[place] for each in self.tables])
-        given, counts = (self.of_class, parent), self.counts[(slice(None), *place)]
-        return Distribution((column,), given, counts, probability)
+            bells = self._model.bells
+            assert bells is not None  # there are numbers
+            of = np.flatnonzero(self._model.levels_ == 0).tolist().index(column)
+            mean, variance = bells.learnt.mean[:, row, of], bells.learnt.variance[:, row, of]
+            counts = bells.moments[0][:, row, of]
+            return Distribution((column,), given, counts, None, mean, variance)
+        values = self.slices[column]
+        probability = np.exp([each.given[row, values] for each in self.tables])
+        counts = self.counts_of_values if parent is None else self.counts[:, row]
+        return Distribution((column,), given, counts[..., values], probability)
 
 
 @_of_columns.register
@@ -175,7 +163,7 @@ def _(model: SPODE, whole: bool) -> Iterator[Distribution]:
     yield pairs.with_class(model.parent_)
     for column in range(model.n_features_in_):
         if column != model.parent_:
-            yield pairs.of_pair(column, model.parent_)
+            yield pairs.given_class(column, model.parent_)
 
 
 @_of_columns.register
@@ -183,11 +171,11 @@ def _(model: TAN, whole: bool) -> Iterator[Distribution]:
     pairs = _PairDistributions(model)
     for column, parent in enumerate(model.parents_.tolist()):
         if parent < 0 or model.root == ALL_ROOTS:
-            yield pairs.of_column(column)
+            yield pairs.given_class(column)
         if parent >= 0:
-            yield pairs.of_pair(column, parent)
+            yield pairs.given_class(column, parent)
             if model.root == ALL_ROOTS and column in pairs.columns:
-                yield pairs.of_pair(parent, column)
+                yield pairs.given_class(parent, column)
 
 
 @_of_columns.register
@@ -195,11 +183,11 @@ def _(model: AODE, whole: bool) -> Iterator[Distribution]:
     """Yield P(class, parent), P(column given class) for rows without a parent, and pairs."""
     pairs, parents = _PairDistributions(model), model.parent_columns()
     yield from map(pairs.with_class, parents)
-    yield from map(pairs.of_column, range(model.n_features_in_))
+    yield from map(pairs.given_class, range(model.n_features_in_))
     if whole:
         for parent, column in product(parents, range(model.n_features_in_)):
             if column != parent:
-                yield pairs.of_pair(column, parent)
+                yield pairs.given_class(column, parent)
 
 
 @_of_columns.register

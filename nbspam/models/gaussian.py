@@ -155,14 +155,12 @@ def over_all_rows(n: Array, mean: Array, deviation: Array) -> tuple[Array, Array
     return mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
 
 
-def divisor(ddof: int | None, estimate: str) -> int:
-    """Return the number to subtract from n in the variance: `ddof`, or by the estimate.
+def divisor(estimate: str) -> int:
+    """Return the number that an estimate subtracts from n in the variance.
 
     Maximum likelihood divides by n (Zhou Zhihua's eq. 7.13), other estimates by n - 1, as the
     worked example of his section 7.3 does.
     """
-    if ddof is not None:
-        return ddof
     return 0 if estimate == "mle" else 1
 
 
@@ -201,7 +199,7 @@ class NormalColumns(Estimator):
         """
         n, mean, deviation = self.value_count_, self.mean_, self.deviation_
         all_rows = Bells(*over_all_rows(n, mean, deviation))
-        ddof = divisor(self.ddof, self.estimate)
+        ddof = divisor(self.estimate) if self.ddof is None else self.ddof
         return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, self.var_smoothing)
 
 
@@ -349,14 +347,6 @@ class ConditionalBells:
 
     moments: tuple[Array, Array, Array]  # count, mean and sum of squared deviations
     ddof: int
-
-    @classmethod
-    def of(cls, learnt: Statistics, ddof: int) -> ConditionalBells | None:
-        """Return the distributions with these moments, None if there are no numbers."""
-        n, mean, deviation = (learnt.sums.get(name) for name in ConditionalMoments.names)
-        if n is None or mean is None or deviation is None:
-            return None
-        return cls((n, mean, deviation), ddof)
 
     @cached_property
     def all_rows(self) -> Bells:

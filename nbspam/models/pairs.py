@@ -192,7 +192,11 @@ class PairModel(BinaryByDefault):
     @property
     def bells(self) -> ConditionalBells | None:
         """Return the normal distributions of the columns of numbers, None if there are none."""
-        return ConditionalBells.of(self._learnt(), divisor(None, self.estimate))
+        sums = self._learnt().sums
+        if (self.levels_ > 0).all():
+            return None
+        n, mean, deviation = (sums[name] for name in ConditionalMoments.names)
+        return ConditionalBells((n, mean, deviation), divisor(self.estimate))
 
     def _levels_of(self, X: Any) -> Codes:
         levels = super()._levels_of(X)

@@ -115,28 +115,23 @@ class SmoothedModel(Estimator):
     _named_priors = ("estimated", "smoothed", "uniform")
     estimate: str
     alpha: Any
+    class_dirichlet: Sequence[float] | None  # of the classes' prior; None: alpha for each
 
     @property
     def smooths_classes(self) -> bool:
         """Whether the prior of the classes is smoothed."""
         return isinstance(self.class_prior, str) and self.class_prior == "smoothed"
 
-    @property
-    def _dirichlet_of_classes(self) -> Sequence[float] | None:
-        """The parameters of the classes' prior, None if alpha is that of all classes."""
-        raise NotImplementedError
-
     def class_added(self, n_classes: int) -> Array:
         """Return the number added to the count of each class, (n_classes,); raises DataError."""
-        own = self._dirichlet_of_classes
-        return addends(self.estimate, self.alpha, own, n_classes, "classes")
+        return addends(self.estimate, self.alpha, self.class_dirichlet, n_classes, "classes")
 
     def _log_prior(self, class_count: Array) -> Array:
         if self.smooths_classes:
             n_classes = len(class_count)
             added = self.class_added(n_classes)
             return log_shares(class_count, class_count.sum(), n_classes, added, added.sum())
-        if self._dirichlet_of_classes is not None:
+        if self.class_dirichlet is not None:
             raise DataError(
                 f"dirichlet: gives the classes a prior, and class_prior is {self.class_prior!r};"
                 " leave out one"

@@ -135,9 +135,6 @@ class LinearModel(SmoothedModel):
     def _best_alpha(self) -> float:
         raise NotImplementedError
 
-    def _derive(self) -> Tables:
-        raise NotImplementedError
-
     def tables(self) -> Tables:
         """Return intercept and weight, cached until a sum or a parameter changes."""
         tables: Tables = super().tables()
@@ -187,10 +184,6 @@ class LinearModel(SmoothedModel):
                 raise DataError(f"estimate: {self.estimate!r} needs a number as alpha; give one")
             return None
         return addend(self.estimate, self.alpha)  # type: ignore[arg-type]  # which it checks
-
-    @property
-    def _dirichlet_of_classes(self) -> Sequence[float] | None:
-        return self.class_dirichlet
 
     def class_added(self, n_classes: int) -> Array:
         """Return the number added to the count of each class, (n_classes,); raises DataError."""
