@@ -6,7 +6,7 @@ look finds out what was done, and does the rest.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import groupby
 from operator import attrgetter
@@ -106,7 +106,7 @@ class AccountSorter:
             self._find_folders()
             for folder, place in self._places.items():
                 self._look.take(folder, place, self._writes(folder))
-            left = self._find_needs()
+            self._find_needs()
             numbers = self._look_elsewhere()
             self._learn()
             self._remove_copied()
@@ -114,7 +114,7 @@ class AccountSorter:
             self._open(self.inbox)
             # Messages that need nothing are noted last: until here, a look can be repeated.
             self._look.note(self._day)
-            self._settle((e, e.as_left(left.get(e.digest))) for e in self._needs[Need.NOTHING])
+            self._settle(self._needs[Need.NOTHING])
             if numbers is not None:
                 self.memory.keep_following(numbers)
             self.memory.forget_gone(self._day)
@@ -151,8 +151,8 @@ class AccountSorter:
             e.name for e in folders if e.use not in _NO_LESSON and e.name not in self._places
         ][:_MOST_OTHERS]
 
-    def _find_needs(self) -> dict[int, LeftMessage]:
-        """Find what each message needs; return how the known ones were left, by digest."""
+    def _find_needs(self) -> None:
+        """Find what each message needs."""
         look = self._look
         if moving := self.memory.moving():
             # Copied and marked as deleted, but not removed when a connection ended.
@@ -175,7 +175,6 @@ class AccountSorter:
                 e for e in self._needs[Need.NOTHING] if e.place != "ham" and e.digest in moving
             ]
             self._drop_doubles(moved, moved)  # of a run that ended before it looked for them
-        return left
 
     def _need(self, each: PlacedMessage, left: LeftMessage | None) -> Need:
         """Return the need of a message, also by its bytes and the way the account is sorted."""
@@ -227,16 +226,15 @@ class AccountSorter:
         A label that a person gave such a message, on the page or by `relabel`, outranks its
         folder.
         """
-        agreed: list[tuple[PlacedMessage, LeftMessage]] = []
+        agreed = []
         put_there = self._needs[Need.CHECK]
         if not self.choices.learns:
-            agreed = [(each, each.as_left()) for each in put_there]
+            agreed = put_there
         elif put_there:
             model = sorting_model(self.account.model_path)
             for each, verdict, data in self._verdicts(put_there):
                 if verdict.label == "spam" or model.filed(data).told:
-                    label, p = verdict.label, verdict.probability
-                    agreed.append((each, LeftMessage("spam", each.keyword, label, p)))
+                    agreed.append(each)
                 else:
                     self._lessons.append((each, "spam"))
         taught = self._lessons
@@ -246,7 +244,7 @@ class AccountSorter:
             lessons = [SortedMessage(self._name(e), label, None, None) for e, label in taught]
             skipped = {one.name for one in self.report.skipped}
             self.report.learned = [one for one in lessons if one.name not in skipped]
-        self._settle([*agreed, *((each, each.as_left()) for each, _ in taught)])
+        self._settle([*agreed, *(each for each, _ in taught)])
 
     def _teach(self) -> list[tuple[PlacedMessage, str]]:
         """Teach the model the lessons; return those whose messages were still there."""
@@ -294,7 +292,7 @@ class AccountSorter:
                 model = model or StoredModel(self.account.model_path, new=PRESETS["mail"])
                 filed = model.filed(data)
                 if filed.told and filed.label == "ham":
-                    self._settle([(each, LeftMessage("ham", each.keyword))])
+                    self._settle([each])
                     continue
             waiting[verdict.label].append((each, verdict))
             if len(waiting[verdict.label]) == _BATCH:
@@ -320,15 +318,15 @@ class AccountSorter:
                 self._skip(messages, error)
                 return
         self.report.judged += (self._judged(e, v, target) for e, v in judged)
-        left = []
-        for e, v in judged:  # an earlier delivery of a message may have the keyword
-            keyword = "spam" if tags or e.keyword == "spam" else ""
-            place = "ham" if folder is None else label
-            left.append((e, LeftMessage(place, keyword, label, v.probability)))
+        # An earlier delivery of a message may have the keyword.
+        left = [
+            e._replace(keyword="spam" if tags or e.keyword == "spam" else "") for e in messages
+        ]
         if folder is None:
             self._settle(left)
         else:
-            self.memory.leave([(e.digest, message) for e, message in left], self._day)
+            moved = [(e.digest, LeftMessage(label, e.keyword)) for e in left]
+            self.memory.leave(moved, self._day)
 
     def _tag(self, messages: list[PlacedMessage]) -> None:
         if not self.choices.tags:
@@ -438,11 +436,11 @@ class AccountSorter:
     def _writes(self, folder: str) -> bool:
         return folder == self.inbox and not self.choices.dry_run
 
-    def _settle(self, messages: Iterable[tuple[PlacedMessage, LeftMessage]]) -> None:
+    def _settle(self, messages: Sequence[PlacedMessage]) -> None:
         """Note messages that stay where they are: how they were left, and their UIDs."""
-        messages = list(messages)
-        self.memory.leave([(each.digest, left) for each, left in messages], self._day)
-        seen = [each for each, _ in messages if each.folder in self._places]
+        left = [(each.digest, LeftMessage(each.place, each.keyword)) for each in messages]
+        self.memory.leave(left, self._day)
+        seen = [each for each in messages if each.folder in self._places]
         for (folder, validity), group in groupby(sorted(seen), attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 

@@ -40,10 +40,6 @@ class PlacedMessage(NamedTuple):
     is_read: bool  # or has a keyword: somebody has seen it
     is_known: bool = False  # it was there at the last look
 
-    def as_left(self, before: LeftMessage | None = None) -> LeftMessage:
-        """Return how it is left if it stays; before: how it was left, with its verdict."""
-        return (before or LeftMessage(""))._replace(place=self.place, keyword=self.keyword)
-
 
 class Need(Enum):
     """The need of a message."""

@@ -38,8 +38,8 @@ CREATE TABLE uids (
 ) WITHOUT ROWID;
 CREATE INDEX uids_digest ON uids (account, digest);
 CREATE TABLE left (
-    account TEXT, digest INTEGER, place TEXT, keyword TEXT, label TEXT, probability REAL,
-    day INTEGER, PRIMARY KEY (account, digest)
+    account TEXT, digest INTEGER, place TEXT, keyword TEXT, day INTEGER,
+    PRIMARY KEY (account, digest)
 ) WITHOUT ROWID;
 CREATE TABLE others (
     account TEXT, folder TEXT, validity INTEGER, following INTEGER,
@@ -54,8 +54,6 @@ class LeftMessage(NamedTuple):
 
     place: str  # ham, spam, unsure or MOVING
     keyword: str = ""  # ham, spam or ""
-    label: str | None = None  # of the verdict, if there was one
-    probability: float | None = None
 
 
 def with_digests(
@@ -201,9 +199,7 @@ class AccountMemory:
 
     def left(self, digests: Collection[int]) -> dict[int, LeftMessage]:
         """Return where messages were left, by digest; unknown ones are missing."""
-        question = (
-            "SELECT place, keyword, label, probability FROM left WHERE account = ? AND digest = ?"
-        )
+        question = "SELECT place, keyword FROM left WHERE account = ? AND digest = ?"
         return {
             digest: LeftMessage(*row) for digest in digests for row in self._rows(question, digest)
         }
@@ -224,7 +220,9 @@ class AccountMemory:
         rows = [(self.account, digest, *message, day) for digest, message in messages]
         with self._writing() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO left VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+                "INSERT OR REPLACE INTO left (account, digest, place, keyword, day)"
+                " VALUES (?, ?, ?, ?, ?)",
+                rows,
             )
 
     def forget_gone(self, day: int) -> None:

@@ -220,8 +220,7 @@ class AccountMailbox(ReviewMailbox):
         head = next(session.heads([at.uid]), None)
         if head is None:
             return None
-        left = memory.left({digest}).get(digest, LeftMessage(""))
-        left = left._replace(place=places[at.folder], keyword=keyword_of(head.flags))
+        left = LeftMessage(places[at.folder], keyword_of(head.flags))
         placed = {at.uid: (at.validity, at.uid)}
         if at.folder != folder:
             self._check_moves(session)
