@@ -22,6 +22,13 @@ def letter(make, n):
 S, H = [letter(spam, n) for n in range(9)], [letter(ham, n) for n in range(9)]
 
 
+def book_of(secret=PASSWORD):
+    """Return the access to accounts that all have one password."""
+    book = AccessBook()
+    book.secret_of = lambda url: AccountSecret(secret)
+    return book
+
+
 class Box:
     """An account of a server, sorted by a model."""
 
@@ -32,16 +39,9 @@ class Box:
     def url(self):
         return self.server.url()
 
-    def account(self, **choices):
-        book = AccessBook()
-        book.secret_of = lambda url: AccountSecret(PASSWORD)
-        return AccountToSort(
-            imap_url(self.url()),
-            book,
-            str(self.model),
-            SortingChoices(**choices),
-            lambda classifier: classifier.rule,
-        )
+    def account(self, book=None, **choices):
+        how = str(self.model), SortingChoices(**choices), lambda classifier: classifier.rule
+        return AccountToSort(imap_url(self.url()), book or book_of(), *how)
 
     def sort(self, **choices):
         report = sort_account(self.account(**choices), DAY)

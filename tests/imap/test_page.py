@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from accounts import Box, H, S, letter
+from accounts import Box, H, S, book_of, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from mail_servers import Dovecot, mail_server, needs
 from maildirs import ham
@@ -13,7 +13,7 @@ from markup import Page
 from nbspam.delivery.account_memory import AccountMemory
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap import accounts
-from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
+from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.server.page import account_mailbox as module
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.doubtful import look_for_doubtful
@@ -33,9 +33,7 @@ def account(server, trained, quick_disk):
 
 def opened(url, model):
     """Return the mailbox of an account as the page makes it."""
-    book = AccessBook()
-    book.secret_of = lambda url: AccountSecret(PASSWORD)
-    return review_mailbox(url, str(model), book)
+    return review_mailbox(url, str(model), book_of())
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import tracemalloc
 
 import pytest
 
+from accounts import book_of
 from fake_imap import AFTER, FakeFolder, fake_server, refused_port
 from maildirs import ham, spam
 from nbspam.errors import UsageError
@@ -81,25 +82,22 @@ def test_folders_of_any_name_are_read(server, nbspam, trained):
 def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
     monkeypatch.setattr(session, "_WINDOW", 100)
     server.put("INBOX", *map(ham, range(730)))
-    found = list(source_items.read_items([server.url(folder="INBOX")], options=with_password()))
-    assert [item.data for item in found] == [ham(n).replace(b"\n", b"\r\n") for n in range(730)]
+    assert data_of(server) == [ham(n).replace(b"\n", b"\r\n") for n in range(730)]
     assert sum("UID FETCH" in asked for asked in server.asked) == 5  # 2 of sizes, 3 of messages
     asked = [each.split()[2] for each in server.asked if each.startswith("UID SEARCH")]
     assert asked == ["701:*", *(f"{n}01:{n + 1}00" for n in range(6, 0, -1)), "1:100"]
 
 
-def with_password(**more):
-    access = AccountAccess(password_command="cat", **more)
-    book = AccessBook(access)
-    book.secret_of = lambda url: accounts.AccountSecret("s3cret-pässword")
-    return source_items.SourceOptions(accounts=lambda: book)
+def data_of(server):
+    """Return the messages of the inbox as they are read."""
+    url, options = server.url(folder="INBOX"), source_items.SourceOptions(accounts=book_of)
+    return [item.data for item in source_items.read_items([url], options=options)]
 
 
 def test_a_message_is_read_up_to_the_limit(server, monkeypatch):
     monkeypatch.setattr(files, "MAX_MESSAGE", 40)
     server.put("INBOX", ham(1), b"a: b\n\nshort\n", ham(2))
-    found = list(source_items.read_items([server.url(folder="INBOX")], options=with_password()))
-    assert [len(item.data) for item in found] == [40, 15, 40]
+    assert [len(data) for data in data_of(server)] == [40, 15, 40]
     assert sum("BODY.PEEK[]<0.40>" in asked for asked in server.asked) == 2
 
 
@@ -109,19 +107,16 @@ def test_a_lost_connection_is_made_again_and_no_message_is_lost_or_doubled(
 ):
     monkeypatch.setattr(session, "FETCHED_MESSAGES", 2)
     server.put("INBOX", *map(ham, range(5)))
-    url = server.url(folder="INBOX")
     wanted = [ham(n).replace(b"\n", b"\r\n") for n in range(5)]
     n_commands = 10
     for number in range(n_commands):
         server.asked.clear()
         setattr(server, place, {number})
-        read = [item.data for item in source_items.read_items([url], options=with_password())]
-        assert read == wanted, number
+        assert data_of(server) == wanted, number
     for n_bytes in range(0, 1200, 13):  # of the answers, in the midst of lines and literals
         server.cut_before = server.cut_after = set()
         server.cut_bytes = n_bytes
-        read = [item.data for item in source_items.read_items([url], options=with_password())]
-        assert read == wanted, n_bytes
+        assert data_of(server) == wanted, n_bytes
 
 
 # ---- secrets ----
@@ -365,7 +360,7 @@ def test_too_many_folders_are_refused(server, monkeypatch):
 
 
 def opened(server):
-    return AccountSession(imap_url(server.url()), with_password().accounts())
+    return AccountSession(imap_url(server.url()), book_of())
 
 
 def test_without_the_library_the_command_says_how_to_install_it(server, nbspam, trained):

@@ -47,13 +47,15 @@ def user(server, request):
     return server
 
 
-def boxes(server, trained_well, tmp_path):
-    """Yield accounts with a model each, for ever."""
-    for number in range(10**6):
-        server.user = f"u{number}x{random.randrange(10**9)}"
-        model = tmp_path / f"{number}" / "m.nbspam"
-        shutil.copytree(trained_well, model.parent)
-        yield Box(server, model)
+@pytest.fixture
+def new_box(trained_well, tmp_path):
+    """Make an account of its own at a server, with a model that knows enough."""
+
+    def made(server):
+        server.user = f"u{random.randrange(10**9)}"
+        return Box(server, shutil.copytree(trained_well, tmp_path / server.user) / "m.nbspam")
+
+    return made
 
 
 def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, exported, tmp_path):
@@ -69,17 +71,17 @@ def test_an_account_is_read_like_files_and_nothing_is_marked(user, nbspam, expor
 
 
 @pytest.mark.parametrize("hides", [(), ("MOVE",), ("SPECIAL-USE", "LIST-EXTENDED")])
-def test_lessons_are_learned_once_and_mail_is_moved_once(kind, hides, trained_well, tmp_path):
+def test_lessons_are_learned_once_and_mail_is_moved_once(kind, hides, new_box):
     with mail_server(kind, hides=hides) as server:
-        box = next(boxes(server, trained_well, tmp_path))
+        box = new_box(server)
         fill(box)
         before = sum(box.learned())
         assert_sorted(box, box.sort().learned, before)
 
 
-def test_without_move_and_uidplus_spam_gets_a_keyword(kind, trained_well, tmp_path):
+def test_without_move_and_uidplus_spam_gets_a_keyword(kind, new_box):
     with mail_server(kind, hides=("MOVE", "UIDPLUS")) as server:
-        box = next(boxes(server, trained_well, tmp_path))
+        box = new_box(server)
         box.put("INBOX", S[0], H[0])
         box.put("INBOX", H[1], flags="\\Deleted")
         report = box.sort()
@@ -92,8 +94,8 @@ def test_without_move_and_uidplus_spam_gets_a_keyword(kind, trained_well, tmp_pa
         assert (box.sort().learned, box.sort().judged) == ([], [])
 
 
-def test_another_uidvalidity_and_other_names_of_folders(user, trained_well, tmp_path):
-    box = next(boxes(user, trained_well, tmp_path))
+def test_another_uidvalidity_and_other_names_of_folders(user, new_box):
+    box = new_box(user)
     box.put("INBOX", S[0], H[0])
     box.sort()
     user.renumber()
@@ -132,13 +134,10 @@ class ByProxy(Box):
 
 
 @pytest.mark.parametrize("where", ["cut_line", "cut_byte"])
-def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(
-    where, server, trained_well, tmp_path
-):
+def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(where, server, new_box):
     proxy = Proxy(server.port)
-    supply = boxes(server, trained_well, tmp_path)
     for number in range(0, 40, 2) if where == "cut_line" else range(20, 9000, 431):
-        box = ByProxy(server, next(supply).model, proxy)
+        box = ByProxy(server, new_box(server).model, proxy)
         fill(box)
         before = sum(box.learned())
         proxy.n_lines = proxy.n_bytes = 0
@@ -153,9 +152,9 @@ def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(
     "garbled",
     [(b"FETCH (", b"FETCH ))"), (b"UID ", b"UID x"), (b"SEARCH ", b"SEARCH -"), (b"OK ", b"KO ")],
 )
-def test_garbled_answers_change_nothing(garbled, server, trained_well, tmp_path, nbspam):
+def test_garbled_answers_change_nothing(garbled, server, new_box, nbspam):
     proxy = Proxy(server.port)
-    box = next(boxes(server, trained_well, tmp_path))
+    box = new_box(server)
     fill(box)
     before = sum(box.learned())
     proxy.garbled = garbled
@@ -176,13 +175,11 @@ def command(box, *words):
     return [*line, "--password-command", "printf %s $SECRET"], env
 
 
-def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
-    server, trained_well, tmp_path
-):
-    proxy, supply = Proxy(server.port), boxes(server, trained_well, tmp_path)
+def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(server, new_box):
+    proxy = Proxy(server.port)
     n_killed = 0
     for number in range(16):
-        box = ByProxy(server, next(supply).model, proxy)
+        box = ByProxy(server, new_box(server).model, proxy)
         fill(box)
         before = sum(box.learned())
         words, env = command(box, "sort", box.url())
@@ -201,8 +198,8 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     assert n_killed > 2
 
 
-def test_another_client_moves_and_deletes_while_mail_is_sorted(server, trained_well, tmp_path):
-    box = next(boxes(server, trained_well, tmp_path))
+def test_another_client_moves_and_deletes_while_mail_is_sorted(server, new_box):
+    box = new_box(server)
     spams = [letter(spam, n) for n in range(200, 240)]
     box.put("INBOX", *spams, *H)
     box.put("Other")
@@ -231,9 +228,9 @@ def test_another_client_moves_and_deletes_while_mail_is_sorted(server, trained_w
     assert set(where["INBOX"]) == set(H)
 
 
-def test_a_full_account_is_one_line(kind, trained_well, tmp_path, nbspam):
+def test_a_full_account_is_one_line(kind, new_box, nbspam):
     with mail_server(kind, most=3, hides=("MOVE",)) as server:
-        box = next(boxes(server, trained_well, tmp_path))
+        box = new_box(server)
         box.put("INBOX", S[0], H[0], H[1])
         result = nbspam("sort", "-m", box.model, server.url())
         assert complains((result[0], "", result[2]), 1, "the account is full; delete some mail")
@@ -324,9 +321,9 @@ def watching(box, *words):
 
 
 @pytest.mark.parametrize("hides", [(), ("IDLE",)])
-def test_new_mail_is_sorted_while_the_account_is_watched(kind, hides, trained_well, tmp_path):
+def test_new_mail_is_sorted_while_the_account_is_watched(kind, hides, new_box):
     with mail_server(kind, hides=hides) as server:
-        box = next(boxes(server, trained_well, tmp_path))
+        box = new_box(server)
         port = free_port()
         box.put("INBOX", S[0], H[0])
         with watching(box, "--metrics", str(port)) as (process, errors):
@@ -366,9 +363,9 @@ def test_two_devices_that_watch_an_account_move_each_message_once(
         assert sorted(server.bodies("Junk")) == sorted(S)
 
 
-def test_a_watched_account_comes_back_after_its_server(kind, trained_well, tmp_path):
+def test_a_watched_account_comes_back_after_its_server(kind, new_box):
     with mail_server(kind) as server:
-        box = next(boxes(server, trained_well, tmp_path))
+        box = new_box(server)
         box.put("INBOX", H[0])
         with watching(box) as (_, errors):
             until(lambda: "verdict=ham" in errors.read_text())

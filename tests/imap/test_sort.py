@@ -14,13 +14,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from accounts import DAY, Box, H, S, assert_sorted, fill, letter
+from accounts import DAY, Box, H, S, assert_sorted, book_of, fill, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_look, account_memory, account_setup
 from nbspam.errors import InputError, LostError
 from nbspam.imap import session
-from nbspam.imap.accounts import AccountSecret
 from nbspam.mail.address_lists import change_lists, sender_of
 from nbspam.server import watch
 from nbspam.sources.items import Item
@@ -551,8 +550,7 @@ def watched(n_messages, *accounts, on_note=lambda: None):
 def test_an_account_that_fails_does_not_keep_others_from_being_watched(box, monkeypatch):
     monkeypatch.setattr(watch, "_PAUSES", (0.001, 300.0))
     box.put("INBOX", S[0])
-    away = box.account()
-    away.book.secret_of = lambda url: AccountSecret("wrong")
+    away = box.account(book_of("wrong"))
     told, judged = watched(1, away, box.account())
     assert ("password is refused" in told[0][1], len(told), len(judged)) == (True, 1, 1)
     with pytest.raises(InputError, match="password is refused"):
