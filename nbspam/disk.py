@@ -14,7 +14,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from nbspam.errors import InputError, ModelFileError, ModelWarning
@@ -248,22 +248,20 @@ def _is_locked(descriptor: int) -> bool:
 # ---- replacing ----
 
 
-def replace_file(
-    target: str, write: Callable[[BinaryIO], None], like: str | None = None, is_synced: bool = True
-) -> None:
-    """Write a temporary file beside the target, sync it, and rename it to the target.
+@contextlib.contextmanager
+def replacing(target: str, like: str | None = None, is_synced: bool = True) -> Iterator[BinaryIO]:
+    """Yield a temporary file beside the target; then sync it and rename it to the target.
 
     The new file has the owner and mode of `like`, the target unless given; if that does not
     exist, it is readable by its owner only.  A link in the target's place is replaced, not
-    followed.  On any failure the old file stays as it was.  Raises OSError, and what `write`
-    raises.
+    followed.  If the block fails, or anything else, the old file stays as it was.  Raises OSError.
     """
     folder = parent_folder(target)
     make_folder(folder)
     remove_leftovers(folder, like or target)
     with _temporary(folder) as (path, file):
         adopt(file.fileno(), like or target)
-        write(file)
+        yield file
         file.flush()
         if is_synced:
             sync_file(file.fileno())

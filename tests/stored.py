@@ -13,6 +13,7 @@ from nbspam.errors import ModelFileError
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
+from nbspam.store.modelfile import replacing_state
 from nbspam.store.open import save_classifier
 from support import examples
 
@@ -62,6 +63,12 @@ def bytes_of(classifier, path):
 def whole_bytes(path):
     """Return the bytes of the model file that would be written now."""
     return bytes_of(StoredModel(str(path)).whole(), f"{path}.copy")
+
+
+def save_state(path, state):
+    """Write a model file of a state."""
+    with replacing_state(path, state):
+        pass
 
 
 def full_disk(*arguments, **options):

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from nbspam import disk
-from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
+from nbspam.disk import locked, open_own, read_own, remove_leftovers, replacing, resolved
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.printing import watched
 from nbspam.store.open import keep_old_model
@@ -110,7 +110,8 @@ def test_a_new_file_is_on_disk_before_it_has_its_name_and_its_folder_after(tmp_p
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "fchown", raising(OSError(errno.EINVAL, "no such owner here")))
     monkeypatch.setattr(os, "replace", lambda *paths: done.append("name") or replace(*paths))
-    replace_file(str(tmp_path / "m"), lambda file: file.write(b"new"))
+    with replacing(str(tmp_path / "m")) as file:
+        file.write(b"new")
 
     assert (tmp_path / "m").read_bytes() == b"new"
     assert done == ["3 bytes", "name", "folder"]
@@ -209,7 +210,8 @@ def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
 
 def test_a_file_in_place_of_a_link_replaces_the_link_only(tmp_path, secret):
     (tmp_path / "note").symlink_to(secret)
-    replace_file(str(tmp_path / "note"), lambda file: file.writelines([b"ours"]))
+    with replacing(str(tmp_path / "note")) as file:
+        file.write(b"ours")
 
     assert not (tmp_path / "note").is_symlink()
     assert (secret.read_bytes(), (tmp_path / "note").read_bytes()) == (b"secret", b"ours")
@@ -384,16 +386,16 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     target = str(tmp_path / "m")
 
     def killed():
-        replace_file(target, lambda file: os.kill(os.getpid(), signal.SIGKILL))
+        with replacing(target):
+            os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(killed) == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 1
 
-    def write(file):  # what is being written is no leftover
-        replace_file(str(tmp_path / "other"), lambda other: other.writelines([b"2"]))
-        file.writelines([b"whole"])
-
-    replace_file(target, write)
+    with replacing(target) as file:  # what is being written is no leftover
+        with replacing(str(tmp_path / "other")) as other:
+            other.write(b"2")
+        file.write(b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other"]
     assert (tmp_path / "m").read_bytes() == b"whole"
 
@@ -417,7 +419,8 @@ def test_only_our_own_temporary_files_are_removed(tmp_path, secret):
 
 def write_often(path):
     for n in range(150):
-        replace_file(path, lambda file, n=n: file.writelines([b"%d" % n]))
+        with replacing(path) as file:
+            file.write(b"%d" % n)
 
 
 def test_writers_that_tidy_up_do_not_take_each_others_files(tmp_path):

@@ -17,7 +17,7 @@ from nbspam.arrays import ArrayLike, Floats, Integers, Keys, together
 from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
 from nbspam.counts.ledger import Memory, Messages, Sampling
 from nbspam.counts.table import CountTable, counted, entry_weights
-from nbspam.disk import replace_file
+from nbspam.disk import replacing
 from nbspam.errors import InputError, UsageError, check_number
 from nbspam.mail.digest import Copies
 from nbspam.settings import (
@@ -271,14 +271,11 @@ def write_vectors(found: Vectors, path: str) -> None:
 
     Only the owner can read it, as it may hold words of mail.
     """
-
-    def write(stream: BinaryIO) -> None:
-        if path.endswith(".csv"):
-            save_csv(stream, found.X, found.vocabulary, found.labels)
-        else:
-            save_csr(stream, found.X, found.labels)
-
     try:
-        replace_file(path, write)
+        with replacing(path) as stream:
+            if path.endswith(".csv"):
+                save_csv(stream, found.X, found.vocabulary, found.labels)
+            else:
+                save_csr(stream, found.X, found.labels)
     except OSError as error:
         raise InputError(f"--output {path}: {error.strerror}; give another name") from error

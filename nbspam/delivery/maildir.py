@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
-from nbspam.disk import adopt_folder, is_full, locked, make_file, read_own, replace_file
+from nbspam.disk import adopt_folder, is_full, locked, make_file, read_own, replacing
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.settings import PRESETS
@@ -226,7 +226,8 @@ def write_note(root: str, left: Mapping[str, MaildirNote]) -> None:
     lines = (f"{place} {digest} {base}\n" for base, (place, digest) in sorted(left.items()))
     note = os.path.join(root, NOTE_FILE)
     try:
-        replace_file(note, lambda file: file.writelines(map(os.fsencode, lines)), like=root)
+        with replacing(note, like=root) as file:
+            file.writelines(map(os.fsencode, lines))
     except OSError as error:
         error.filename = note  # a full disk names no file, or a temporary one
         raise

@@ -255,7 +255,8 @@ def write_lists(model: str, lists: AddressLists) -> None:
     lines = [f"trust {lists.trusted}"] if lists.trusted else []
     lines += [f"{verb} {key}" for key, verb in sorted(lists.verbs.items())]
     data = "".join(f"{line}\n" for line in lines).encode()
-    disk.replace_file(path, lambda file: file.writelines([data]), like=disk.parent_folder(path))
+    with disk.replacing(path, like=disk.parent_folder(path)) as file:
+        file.write(data)
 
 
 class ListsInUse:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
-from nbspam.disk import locked, open_own, parent_folder, replace_file, resolved
+from nbspam.disk import locked, open_own, parent_folder, replacing, resolved
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook
 from nbspam.mail.verdict_headers import HeaderChoices
@@ -284,7 +284,8 @@ def access_beside(model: str) -> Access:
             if not os.path.lexists(name):
                 text = secrets.token_hex(_SECRET_BYTES).encode() + b"\n"
                 # Like its folder: like the model, others could read it.
-                replace_file(name, lambda file: file.writelines([text]), like=parent_folder(name))
+                with replacing(name, like=parent_folder(name)) as file:
+                    file.write(text)
             return Access(_read(name, target))
         except OSError as error:
             reason = error.strerror or str(error)

@@ -10,7 +10,7 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from nbspam.store.modelfile import (
     State,
     identity_at,
     read_snapshot,
-    save_state,
+    replacing_state,
 )
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.sparse import Documents, Vocabulary, offsets_of
@@ -463,7 +463,8 @@ def write_journal(
     (crc,) = WORD.unpack(first[-WORD.size :])
     data, written = _written(Journal([], model, end=len(first), crc=crc), changes, progress)
     name = name or journal_path(path)
-    disk.replace_file(name, lambda file: file.writelines([first, data]), like=path)
+    with disk.replacing(name, like=path) as file:
+        file.writelines([first, data])
     return written
 
 
@@ -506,40 +507,43 @@ def name_successor(path: str, journal: Journal, model: Identity) -> None:
             _write_at(descriptor, mark, journal.end)
 
 
-class ReplacedError(Exception):
-    """Another process has replaced a model while this one fitted it."""
-
-
-# Takes the lock; returns the old model's journal, and the contents of the new model's journal.
-Finish = Callable[[], tuple[Journal | None, Journal]]
-
-
-def write_model(
-    path: str, state: State, journal: Journal | None = None, finish: Finish | None = None
-) -> None:
+def write_model(path: str, state: State, journal: Journal | None = None) -> None:
     """Write a model file and remove the journal of the old one; the caller holds its lock.
 
     path: from `disk.resolved`.  journal: the old model's, if it was just read.  A journal that the
-    new file cannot have taken in, or not all of it, is kept aside.  finish: called instead of
-    holding the lock, once the new file is on disk without its name; it may raise ReplacedError.
-    A crash leaves old file and journal, or new file and next journal.  Raises ModelFileError.
+    new file cannot have taken in, or not all of it, is kept aside.  Raises ModelFileError.
     """
-    rest = NO_JOURNAL
+    with replacing_model(path, state) as new:
+        hand_over(path, new, journal)
 
-    def before(new: Identity) -> None:
-        nonlocal rest
-        old, rest = (journal, rest) if finish is None else finish()
-        old = read_journal(path) if old is None else old
-        set_aside(path, old, identity_at(path))
-        if rest is not NO_JOURNAL:
-            write_journal(path, new, rest.changes, rest.progress, _next_path(path))
-        name_successor(path, old, new)
 
-    save_state(path, {"program": f"nbspam {__version__}", **state}, before)
-    if rest is not NO_JOURNAL:
+@contextlib.contextmanager
+def replacing_model(path: str, state: State) -> Iterator[Identity]:
+    """Write a model file, and yield its identity; after the block it is in its place.
+
+    The block calls `hand_over` under the model's lock, which holds until the file is there.  A
+    crash leaves old file and journal, or new file and next journal.  Raises ModelFileError.
+    """
+    with replacing_state(path, {"program": f"nbspam {__version__}", **state}) as new:
+        yield new
+    if os.path.lexists(_next_path(path)):
         _put_in_place(path)
     else:
         remove_journal(path)
+
+
+def hand_over(
+    path: str, new: Identity, journal: Journal | None = None, rest: Journal = NO_JOURNAL
+) -> None:
+    """Prepare the journals of a model for its new file; see `write_model`.
+
+    rest: the contents of the new file's journal, of changes that the file does not have.
+    """
+    journal = read_journal(path) if journal is None else journal
+    set_aside(path, journal, identity_at(path))
+    if rest is not NO_JOURNAL:
+        write_journal(path, new, rest.changes, rest.progress, _next_path(path))
+    name_successor(path, journal, new)
 
 
 def remove_journal(path: str) -> None:
@@ -568,7 +572,8 @@ def set_aside(path: str, journal: Journal, model: Identity | None) -> str | None
         if not journal.is_damaged:
             return None
         data = disk.read_own(name, path)
-        disk.replace_file(aside, lambda file: file.writelines([data]), like=path)
+        with disk.replacing(aside, like=path) as file:
+            file.write(data)
         _warn(f"{aside}: the damaged journal, kept; its good changes are still used")
     else:
         os.rename(name, aside)

@@ -42,13 +42,14 @@ from nbspam.store.journal import (
     NO_JOURNAL,
     NOBODY,
     Journal,
-    ReplacedError,
     append,
+    hand_over,
     locked_model,
     read_journal,
     read_model,
     read_more,
     remove_journal,
+    replacing_model,
     set_aside,
     warn_of_loss,
     write_journal,
@@ -64,6 +65,10 @@ _MAX_ENTRIES = 4_000_000
 _APART = 1_000  # messages from which on a process of its own fits a server's model
 # The model that read each served file last: others in the process share its arrays.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
+
+
+class _ReplacedError(Exception):
+    """Another process has replaced a model while this one fitted it."""
 
 
 class StoredModel:
@@ -201,23 +206,20 @@ class StoredModel:
             base, changes, taken_in = self.base, self._changes, list(self._changes)
             progress = self.progress
         whole = assembly.compacted(base, taken_in, progress)
-
-        def finish() -> tuple[Journal | None, Journal]:
-            stack.enter_context(self._locked())
-            if self._changes is not changes:
-                raise ReplacedError
-            self._clear_away()
-            rest, known = changes[len(taken_in) :], base.table.vocabulary
-            old = self._journal if self.is_there else None
-            if not rest and progress == self.progress:
-                return old, NO_JOURNAL
-            rest = respelt(rest, known, whole.table.vocabulary)
-            return old, Journal(rest, None, progress=self.progress)
-
         with ExitStack() as stack:
             try:
-                write_model(self.path, whole.to_state(), finish=finish)
-            except ReplacedError:
+                with replacing_model(self.path, whole.to_state()) as new:
+                    stack.enter_context(self._locked())
+                    if self._changes is not changes:
+                        raise _ReplacedError
+                    self._clear_away()
+                    rest = NO_JOURNAL
+                    if changes[len(taken_in) :] or progress != self.progress:
+                        known = whole.table.vocabulary
+                        later = respelt(changes[len(taken_in) :], base.table.vocabulary, known)
+                        rest = Journal(later, None, progress=self.progress)
+                    hand_over(self.path, new, self._journal if self.is_there else None, rest)
+            except _ReplacedError:
                 self._fit()
             self._load()
 

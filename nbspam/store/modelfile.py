@@ -14,7 +14,7 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -25,7 +25,7 @@ from nbspam.disk import (
     Stamp,
     locked,
     open_own,
-    replace_file,
+    replacing,
     stamp_of_status,
     sync_file,
     unwritable,
@@ -465,16 +465,13 @@ def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap
     with contextlib.suppress(FileNotFoundError), open(open_own(copy, path), "rb") as known:
         if known.read(_HEADER.size) == head and os.fstat(known.fileno()).st_size == size:
             return mmap.mmap(known.fileno(), 0, access=mmap.ACCESS_READ)
-    made = []
-
-    def write(file: BinaryIO) -> None:
-        with open(descriptor, "rb", closefd=False) as source:
-            shutil.copyfileobj(source, file, CHUNK)
+    with (
+        replacing(copy, like=path, is_synced=False) as file,
+        open(descriptor, "rb", closefd=False) as source,
+    ):
+        shutil.copyfileobj(source, file, CHUNK)
         file.truncate(size)
-        made.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-    replace_file(copy, write, like=path, is_synced=False)
-    return made[0]
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def remove_copy(copy: str) -> None:
@@ -524,19 +521,19 @@ def _check_kind(path: str, status: os.stat_result) -> None:
 # ---- writing ----
 
 
-def save_state(
-    path: str, state: State, before: Callable[[Identity], None] = lambda identity: None
-) -> None:
-    """Write a model file atomically; on ModelFileError the old file stays as it was.
+@contextlib.contextmanager
+def replacing_state(path: str, state: State) -> Iterator[Identity]:
+    """Write a model file, and yield its identity; after the block it has its name.
 
-    path: from `disk.resolved`.  before: called with the new file's identity before it gets its
-    name.  The same state, in the same order, gives the same bytes.  A state that `load_state`
+    path: from `disk.resolved`.  If the block fails, or on ModelFileError, the old file stays as it
+    was.  The same state, in the same order, gives the same bytes.  A state that `load_state`
     could not return is a bug in this program: a TypeError, and nothing is written.
     """
     try:
         state = plain(state)
         _check_target(path)
-        replace_file(path, lambda file: before(_write(file, state)))
+        with replacing(path) as file:
+            yield _write(file, state)
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:

@@ -14,7 +14,7 @@ import numpy as np
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
-from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
+from nbspam.disk import locked, open_own, replacing, resolved, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.store.fields import check_memory, check_state
@@ -238,8 +238,11 @@ def keep_old_model(path: str) -> str:
 def _copy(source: str, target: str) -> None:
     import shutil
 
-    with open(open_own(source, source), "rb") as stream:
-        replace_file(target, lambda file: shutil.copyfileobj(stream, file), like=source)
+    with (
+        open(open_own(source, source), "rb") as stream,
+        replacing(target, like=source) as file,
+    ):
+        shutil.copyfileobj(stream, file)
 
 
 def check_no_filter(path: str) -> None:

@@ -285,7 +285,7 @@ def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
 def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
     maildir.put("new/1.h", spam(1))
 
-    monkeypatch.setattr(sort, "replace_file", full_disk)
+    monkeypatch.setattr(sort, "replacing", full_disk)
     said = f"{sort.NOTE_FILE}: No space left on device; nothing is lost, free some space, then"
     with pytest.raises(InputError, match=said):
         maildir.sort()

@@ -15,11 +15,12 @@ from nbspam.sources.items import Item
 from nbspam.store import fields as checked
 from nbspam.store.library import train
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier
 from nbspam.store.text import model_lines, model_of_lines
 from nbspam.store.upkeep import BAD, findings
 from nbspam.tokens.people import learned_sent_mail
+from stored import save_state
 from stress import damage
 from support import COLUMN_MODELS, HAM, MELONS, ROOT, complains
 

@@ -25,14 +25,14 @@ from nbspam.sources.items import Item, read_items
 from nbspam.store import assembly
 from nbspam.store.assembly import SortedTokens, blocks, loaded_table, merged_runs, spooled
 from nbspam.store.merging import merge, save_part
-from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.modelfile import load_state
 from nbspam.store.open import save_classifier, save_keeping
 from nbspam.store.text import model_lines
 from nbspam.store.upkeep import BAD, NOTE, findings
 from nbspam.tokens import tokenizer
 from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
-from stored import DAY, EVERY_SETTING, train_on
+from stored import DAY, EVERY_SETTING, save_state, train_on
 from support import HAM, SPAM, examples
 
 SETTINGS = {**EVERY_SETTING, "pruned": replace(PRESETS["text"], min_df=2, max_features=15)}

@@ -37,10 +37,9 @@ from nbspam.store.modelfile import (
     read_plain_dict,
     read_snapshot,
     remove_copy,
-    save_state,
     write_plain,
 )
-from stored import full_disk
+from stored import full_disk, save_state
 from support import examples, in_child, raising
 
 STATE = {

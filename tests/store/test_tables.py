@@ -11,8 +11,9 @@ import pytest
 import nbspam as library
 from nbspam.errors import UsageError
 from nbspam.store.journal import journal_path
-from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier, save_classifier
+from stored import save_state
 from support import MELONS, SPAM, complains, json_lines, raising, write_mails
 
 TARGET = ("--target", "好瓜")

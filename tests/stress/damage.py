@@ -27,8 +27,9 @@ from nbspam.sources.items import Item
 from nbspam.store.journal import journal_path
 from nbspam.store.library import train
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier, load_tokens
+from stored import save_state
 
 N_START, N_CHANGES = 400, 9  # messages that the model file has, and that its journal has
 WORDS = ["cheap", "pills", "buy", "now", "lunch", "friday", "meeting", "draft", "sail", "wave"]
