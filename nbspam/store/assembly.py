@@ -101,8 +101,13 @@ def messages_of_model(classifier: Classifier) -> ModelMessages:
     )
 
 
+def messages_after(base: Classifier, changes: Sequence[LabelChange]) -> list[ModelMessages]:
+    """Return the messages of a model that changes do not touch, and those that they leave."""
+    touched = [change.digest for change in changes]
+    return [messages_of_model(base).without(touched), _part_of_changes(changes)]
+
+
 def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
-    """Return the messages that are learned after all changes."""
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
     seen = [change for change in changes if change.after is not None]
@@ -203,8 +208,7 @@ def compacted(
     if not changes and progress == memory.progress:
         return base
     settings = base.settings
-    touched = [change.digest for change in changes]
-    parts = [messages_of_model(base).without(touched), _part_of_changes(changes)]
+    parts = messages_after(base, changes)
     tables = [base.table]
     if changes:
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
@@ -284,26 +288,22 @@ def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier
     return overlay(fitted, rest)
 
 
-class Lessons(NamedTuple):
-    """The lessons of a model, without the way in which evidence adds up."""
+def lessons_of(
+    base: Classifier, changes: Sequence[LabelChange]
+) -> tuple[CountTable, Documents, Integers]:
+    """Return the lessons of a model of presence and its changes, without fitting it again.
 
-    table: CountTable  # its tokens in any order; some may have no messages any more
-    documents: Documents  # the messages of which tokens are known, over keys
-    y: Integers  # (n_docs,) index into the table's classes
-
-
-def lessons_of(base: Classifier, changes: Sequence[LabelChange]) -> Lessons:
-    """Return the lessons of a model of presence and its changes, without fitting it again."""
-    touched = [change.digest for change in changes]
-    parts = [messages_of_model(base).without(touched).messages]
+    That is: the table, whose tokens are in any order, and some may have no messages any more; the
+    messages of which tokens are known, over keys; their classes, (n_docs,) indices.
+    """
+    parts = [part.messages for part in messages_after(base, changes)]
     table = base.table
     if changes:
         signed = signed_table(changes, table.vocabulary, base.settings.weighting)
         table = overlaid(table, signed)
-        parts.append(_part_of_changes(changes).messages)
     labels = np.concatenate([part.labels for part in parts])
     documents = united([part.documents for part in parts])
-    return Lessons(table, documents, np.searchsorted(table.classes, labels))
+    return table, documents, np.searchsorted(table.classes, labels)
 
 
 def reassembled(

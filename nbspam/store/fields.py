@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Integers
+from nbspam.counts.ledger import LogProgress
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.models import COLUMN_MODELS, ESTIMATORS
 from nbspam.settings import MODELS, READINGS, STRIPPABLE, WEIGHTINGS
@@ -55,11 +56,6 @@ def require(holds: bool, what: str) -> None:
     """Raise ValueError with what does not fit, unless it does."""
     if not holds:
         raise ValueError(what)
-
-
-def is_whole(value: Any, least: float, most: float) -> bool:
-    """Return whether a value is a whole number in a range, both ends included."""
-    return type(value) is int and least <= value <= most
 
 
 def is_number_between(value: Any, least: float = 0.0, most: float = MOST_COUNTED) -> bool:
@@ -105,7 +101,7 @@ def _one_of(*allowed: str) -> _Check:
 
 
 def _whole(least: int, most: int) -> _Check:
-    return lambda value: is_whole(value, least, most)
+    return lambda value: type(value) is int and least <= value <= most
 
 
 def _or_none(check: _Check) -> _Check:
@@ -322,7 +318,6 @@ def check_state(state: State) -> None:
     _check_fit(state, sizes)
     if memory := state["memory"]:
         check_fields(memory, MEMORY, sizes, "memory: ", SHAPES)
-        require(sizes["L"] == 5, "memory: shared")
         if memory["owed"] is not None:
             _check_all(memory["owed"], OWED, {"C": sizes["C"]}, "memory: owed")
         for name in "label", "told", "sample_offsets":
@@ -365,7 +360,7 @@ def _check_counts(state: State, depth: int) -> Sizes:
     """Return the sizes of a state that has tokens and their counts in each class."""
     if "sent_mail" in state:  # every look-up relies on its order
         _check_all(state["sent_mail"], SENT_MAIL, {}, "sent_mail")
-    sizes = {"C": len(state["classes"]), "G": len(GROUPS)}
+    sizes = {"C": len(state["classes"]), "G": len(GROUPS), "L": len(LogProgress._fields)}
     check_fields(state, TOKEN_FIELDS, sizes, depth=depth)
     # Only a model that has just begun waits for its first ham or spam: `Classifier.lack`.
     has_all = bool((state["class_count"] > 0).all())

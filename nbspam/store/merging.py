@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Indices, Keys, find
+from nbspam.arrays import Indices, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import check_classes, train_classifier
 from nbspam.counts.counting import repeated, table_of_messages
@@ -83,15 +83,6 @@ class _ModelCopy(NamedTuple):
     told: bool
 
 
-class _CommonMessages(NamedTuple):
-    """The fate of the messages that several models know."""
-
-    lost: list[list[_ModelCopy]]  # of each model, the copies that it does not keep
-    told: list[Keys]  # of each model, its messages whose class another model was told
-    repeated: int = 0
-    disputed: int = 0
-
-
 def merge_models(paths: Sequence[str]) -> Merged:
     """Return the model of all messages that several models know; raises NbspamError.
 
@@ -102,19 +93,19 @@ def merge_models(paths: Sequence[str]) -> Merged:
     """
     models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
     _check_agreement(models)
-    common = _common(models)
+    all_lost, all_told, n_repeated, n_disputed = _common(models)
     settings = models[0].settings
     known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
     if known:
         settings = replace(settings, sent_mail=reduce(SentMail.united, known))
-    corrections = _corrections(models, common.lost, settings.weighting)
+    corrections = _corrections(models, all_lost, settings.weighting)
     sums = [model.owed for model in models if len(model.owed.vocabulary)]
     if corrections.classes:
         sums.append(corrections)
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
-    for model, lost, told in zip(models, common.lost, common.told, strict=True):
-        is_told = model.part.told | np.isin(model.part.digests, told)
+    for model, lost, told in zip(models, all_lost, all_told, strict=True):
+        is_told = model.part.told | np.isin(model.part.digests, np.array(told, np.uint64))
         part = model.part._replace(told=is_told).without([copy.digest for copy in lost])
         sampling.add([part.messages])
         parts.append(part)
@@ -127,7 +118,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
     total, owed = assembly.merged_runs(runs, sampling.messages, settings.weighting)
     table, last_seen = assembly.loaded_table(total, settings)
     classifier = assembly.assembled(table, parts, settings, sampling, last_seen, owed)
-    return Merged(classifier, len(paths), common.repeated, common.disputed)
+    return Merged(classifier, len(paths), n_repeated, n_disputed)
 
 
 def _opened(path: str, place: int) -> _MergedModel:
@@ -177,8 +168,14 @@ def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
         yield list(same)
 
 
-def _common(models: Sequence[_MergedModel]) -> _CommonMessages:
-    """Return which model keeps each message that several of them know."""
+def _common(
+    models: Sequence[_MergedModel],
+) -> tuple[list[list[_ModelCopy]], list[list[int]], int, int]:
+    """Return the fate of the messages that several models know.
+
+    That is: of each model, the copies that it does not keep, and the digests of its messages whose
+    class another model was told; the numbers of repeated and of disputed messages.
+    """
     lost: list[list[_ModelCopy]] = [[] for _ in models]
     told: list[list[int]] = [[] for _ in models]
     n_repeated = n_disputed = 0
@@ -196,8 +193,7 @@ def _common(models: Sequence[_MergedModel]) -> _CommonMessages:
             lost[gone.model].append(gone)
         if kept.told:
             told[kept.model].append(kept.digest)
-    told_digests = [np.array(own, np.uint64) for own in told]
-    return _CommonMessages(lost, told_digests, n_repeated, n_disputed)
+    return lost, told, n_repeated, n_disputed
 
 
 def _corrections(

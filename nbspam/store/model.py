@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from nbspam.arrays import Integers
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.training import ModelGrowth, uncopied_overlay
 from nbspam.counts.counting import Outcome, TokenizedLesson, read_lessons
@@ -28,6 +29,7 @@ from nbspam.counts.ledger import (
     filed_by,
     respelt,
 )
+from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.disk import Stamp, resolved, stamp_of, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
@@ -58,6 +60,7 @@ from nbspam.store.journal import (
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of
 from nbspam.tokens.items_to_messages import chunk_by_chunk
+from nbspam.tokens.sparse import Documents
 from nbspam.verdicts import Skipped, posterior
 
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
@@ -174,8 +177,8 @@ class StoredModel:
                 found[digest] = change.after
         return found
 
-    def lessons(self) -> assembly.Lessons:
-        """Return the lessons of a model of presence, without fitting it again."""
+    def lessons(self) -> tuple[CountTable, Documents, Integers]:
+        """Return table, messages and their classes: see `assembly.lessons_of`."""
         self._refresh()
         return assembly.lessons_of(self.base, self._changes)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import locked, open_own, replacing, resolved, unwritable
@@ -155,9 +154,9 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     path = resolved(path)
     with locked_model(path):
         snapshot, journal = read_model(path)
-        base = of_tokens(path, classifier_of(path, snapshot.state))
-        is_own = journal.owner == snapshot.identity
-        classifier = compacted(base, journal.changes, journal.progress if is_own else None)
+        classifier = of_tokens(path, classifier_of(path, snapshot.state))
+        if classifier.memory is not None and journal.owner == snapshot.identity:
+            classifier = compacted(classifier, journal.changes, journal.progress)
         write_model(path, replace(classifier, cutoffs=cutoffs).to_state())
 
 
@@ -207,13 +206,13 @@ def _knows_all(new: Classifier, old: Classifier, journal: Journal) -> bool:
         return False
     if journal.is_damaged:
         return False
-    last = {change.digest: change.after for change in journal.changes}
-    stays: Booleans = ~np.isin(ledger.digests, np.array(list(last), np.uint64))
-    learned = {digest: name for digest, name in last.items() if name is not None}
-    digests = np.append(ledger.digests[stays], np.array(list(learned), np.uint64))
-    names = [*np.array(old.classes)[ledger.labels[stays]].tolist(), *learned.values()]
-    place = mine.find(digests)
-    return bool((place >= 0).all()) and names == np.array(new.classes)[mine.labels[place]].tolist()
+    from nbspam.store.assembly import messages_after
+
+    parts = messages_after(old, journal.changes)
+    place = mine.find(np.concatenate([part.digests for part in parts]))
+    names = np.concatenate([part.names for part in parts])
+    knows = (place >= 0).all() and (names == np.array(new.classes)[mine.labels[place]]).all()
+    return bool(knows)
 
 
 def keep_old_model(path: str) -> str:

@@ -19,7 +19,7 @@ from nbspam.store import journal as journal_format
 from nbspam.store import model as store_model
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel
-from nbspam.store.open import keep_cutoffs, load_classifier
+from nbspam.store.open import keep_cutoffs, load_classifier, save_classifier
 from nbspam.store.upkeep import GOOD, findings
 from stored import DAY, bytes_of, few, no_room, train_on
 from support import raising, words_of
@@ -327,4 +327,8 @@ def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path, w
     held = StoredModel(path)
     assert held.learn(items_of(BOTH, range(5)), day=DAY).already_known == 5
     assert held.learn(items_of(BOTH, range(5, 40)), day=DAY).learned == 35
+    assert load_classifier(path).rule == chosen
+
+    save_classifier(path, replace(whole, memory=None))  # as after --vocabulary
+    keep_cutoffs(path, chosen)
     assert load_classifier(path).rule == chosen
