@@ -11,9 +11,8 @@ import pytest
 from hypothesis import settings
 
 from browser import launched
-from nbspam.classifier.training import train_classifier
+from nbspam.classifier.training import learn_items
 from nbspam.cli.main import exit_status
-from nbspam.counts.counting import count_items
 from nbspam.evaluation.metrics import bootstrap_interval
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
@@ -162,9 +161,7 @@ def mails():
 @pytest.fixture(scope="session")
 def mail_classifier(mails):
     """A classifier of the preset "mail" that was trained on that folder."""
-    return train_classifier(
-        count_items(read_items([str(mails)]), PRESETS["mail"]), PRESETS["mail"]
-    )
+    return learn_items(read_items([str(mails)]), PRESETS["mail"]).classifier
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
@@ -22,15 +23,15 @@ PATIENCE = 60
 was_late = []  # servers that did not start in that time
 
 
+@dataclass
 class Served:
     """A server that runs: its process, and where it listens."""
 
-    def __init__(self, process, spamd, http, milter, errors):
-        self.process = process
-        self.spamd = spamd
-        self.http = http
-        self.milter = milter
-        self.errors = errors
+    process: subprocess.Popen
+    spamd: str | int
+    http: int
+    milter: int
+    errors: Path
 
     @property
     def pids(self):

@@ -7,8 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from nbspam.classifier.training import train_classifier
-from nbspam.counts.counting import count_items
+from nbspam.classifier.training import learn_items
 from nbspam.errors import ModelFileError
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
@@ -47,7 +46,7 @@ def half_spam(numbers):
 
 
 def trained(items, settings=PRESETS["mail"], day=DAY):
-    return train_classifier(count_items(items, settings), settings, day)
+    return learn_items(items, settings, day=day).classifier
 
 
 def train_on(items, path, settings=PRESETS["mail"], day=DAY):

@@ -297,9 +297,12 @@ def items_of_words(numbers, label=None):
     ]
 
 
-def count_batch(batch, labels, weighting):
-    """Return the counts of one batch as a table, added entry by entry."""
-    classes = tuple(sorted(set(labels)))
+def count_batch(batch, labels, weighting, classes=None):
+    """Return the counts of one batch as a table, added entry by entry.
+
+    classes: those of the labels unless given.
+    """
+    classes = classes or tuple(sorted(set(labels)))
     documents = batch.documents
     weights = entry_weights(documents, batch.groups, weighting)
     total = np.zeros((len(batch.keys), len(classes)))

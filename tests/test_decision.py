@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.classifier.sum import assumed_prior
-from nbspam.classifier.training import count_items, train_classifier
+from nbspam.classifier.training import learn_items
 from nbspam.decision import (
     UNSURE,
     Cutoffs,
@@ -184,7 +184,7 @@ def test_posterior_score_and_explanation_follow_the_prior(items, model):
         learned = [e._replace(label=f"{e.label}{n % 4 // 2}") for n, e in enumerate(items)]
     elif model != "combined":
         settings = replace(settings, model=model, combine=False)
-    classifier = train_classifier(count_items(learned[::2], settings), settings)
+    classifier = learn_items(learned[::2], settings).classifier
     old = assumed_prior(classifier.table.class_count, settings)
     same, moved = (with_prior(classifier, prior) for prior in (old, new))
     for item in items[1::40]:

@@ -268,17 +268,15 @@ def _read_for(
     if len(rows) <= 1:
         return read_to_judge(items, _settings_for(shared, owners[0] if owners else None))
     messages: dict[int, Message] = {}
-    total = MessagesToJudge([], [], {}, {})
+    failures: dict[int, Skipped] = {}
+    notes: dict[int, str] = {}
     for some in rows.values():
         found = read_to_judge([items[k] for k in some], _settings_for(shared, owners[some[0]]))
-        total.failures.update((some[k], why) for k, why in found.failures.items())
-        total.notes.update((some[k], note) for k, note in found.notes.items())
-        readable = (k for k in some if k not in total.failures)
-        messages.update(zip(readable, found.messages, strict=True))
-    for k in sorted(messages):
-        total.items.append(items[k])
-        total.messages.append(messages[k])
-    return total
+        failures |= {some[k]: why for k, why in found.failures.items()}
+        notes |= {some[k]: note for k, note in found.notes.items()}
+        readable = (k for k in some if k not in failures)
+        messages |= zip(readable, found.messages, strict=True)
+    return MessagesToJudge([messages[k] for k in sorted(messages)], failures, notes)
 
 
 def _by_rule(

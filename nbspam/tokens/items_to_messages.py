@@ -34,8 +34,7 @@ OpenedItem = OpenedMessage | bytes  # mail, or a text
 class MessagesToJudge(NamedTuple):
     """The messages read from some items."""
 
-    items: list[Item]  # the readable items, in order
-    messages: list[Message]  # one for each readable item
+    messages: list[Message]  # one for each readable item, in order
     failures: dict[int, Skipped]  # the unreadable items, by position among the items given
     notes: dict[int, str]  # oddities of readable items, by position
 
@@ -43,7 +42,7 @@ class MessagesToJudge(NamedTuple):
 class MessagesToLearn(NamedTuple):
     """The messages read from labelled items, with their digests; see `MessagesToJudge`."""
 
-    items: list[Item]
+    items: list[Item]  # the readable ones, in order
     messages: list[Message]
     digests: list[int]
     failures: dict[int, Skipped]
@@ -126,7 +125,7 @@ def whole_message(item: Item, settings: Settings) -> Message:
 
 def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
     """Return the messages that items hold, to be judged, and why some could not be read."""
-    found = MessagesToJudge([], [], {}, {})
+    found = MessagesToJudge([], {}, {})
     for place, item, data, opened in _readable(enumerate(items), settings, found.failures):
         if not item.is_text and not begins_like_mail(data):
             # Imported late: nearly all items are mail.
@@ -134,7 +133,6 @@ def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
 
             if (odd := oddity(data, settings.columns)) is not None:
                 found.notes[place] = odd
-        found.items.append(item)
         found.messages.append(_message(opened, settings))
     if not settings.has_beginnings:
         return found

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier, token_counts
 from nbspam.classifier.combine import SURELY_HAM, Combination, beginnings, doubt
-from nbspam.classifier.personal import joint_of, own_of
-from nbspam.classifier.training import count_items, train_classifier
+from nbspam.classifier.personal import OwnCounts, joint_of, own_of
+from nbspam.classifier.training import learn_items
 from nbspam.counts.corpus import read_corpus
 from nbspam.evaluation.judging import answers_of
 from nbspam.settings import PRESENCE, PRESETS
@@ -38,7 +38,15 @@ def learned() -> Iterator[Item]:
 
 @pytest.fixture(scope="module")
 def model() -> Classifier:
-    return train_classifier(count_items(learned(), MAIL), MAIL)
+    return learn_items(learned(), MAIL).classifier
+
+
+def taught(model: Classifier, ham: bytes, spam: bytes) -> OwnCounts:
+    """Return the counts of a user who has taught two messages."""
+    items = [Item("a", "ham", ham), Item("b", "spam", spam)]
+    corpus, _ = read_corpus(items, MAIL)
+    table = learn_items(items, MAIL).classifier.table
+    return own_of(model, table, corpus.over_keys(np.arange(2)), corpus.y)
 
 
 def score(model: Classifier, data: bytes) -> float:
@@ -85,12 +93,9 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
 
 
 def test_users_get_a_beginning_judged_from_20_messages_on():
-    few = train_classifier(count_items(list(learned())[:18], MAIL), MAIL)
+    few = learn_items(list(learned())[:18], MAIL).classifier
     spam = Item("-", "spam", SPAM_TEXT + b"On Monday, Sam wrote:\n" + b"> lunch, thanks\n" * 9)
-    taught = [Item("a", "ham", b"Subject: hi\n\nwhere\n"), Item("b", "spam", b"\nwatches\n")]
-    table = train_classifier(count_items(taught, MAIL), MAIL).table
-    corpus, _ = read_corpus(taught, MAIL)
-    own = own_of(few, table, corpus.over_keys(np.arange(2)), corpus.y)
+    own = taught(few, b"Subject: hi\n\nwhere\n", b"\nwatches\n")
 
     (verdict,) = personal.classify(few, [spam], [None], few.rule)
     assert verdict.score == pytest.approx(score(few, spam.data))
@@ -141,13 +146,8 @@ def test_evaluation_and_a_user_get_the_same_scores(model):
     joint = joint_of(model, documents, [None, None])
     assert joint[:, 1] - joint[:, 0] == pytest.approx(expected)
     # What a user has taught of quoted words does not lower the score of a beginning either.
-    taught = [
-        Item("c", "ham", b"Subject: lunch\n\nmeeting on monday\n"),
-        Item("d", "spam", b"Subject: watches\n\nwatches for all\n"),
-    ]
-    table = train_classifier(count_items(taught, MAIL), MAIL).table
-    corpus, _ = read_corpus(taught, MAIL)
-    own = own_of(model, table, corpus.over_keys(np.arange(2)), corpus.y)
+    ham = b"Subject: lunch\n\nmeeting on monday\n"
+    own = taught(model, ham, b"Subject: watches\n\nwatches for all\n")
     spam = Item("e", "spam", SPAM_TEXT)
     alone = read_corpus([spam], MAIL)[0].over_keys(np.arange(1))
     joint = joint_of(model, united([alone, documents]), [own] * 3)

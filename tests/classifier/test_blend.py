@@ -21,7 +21,7 @@ from nbspam.classifier.blend import (
     judgements,
     log_posterior,
 )
-from nbspam.classifier.training import count_items, train_classifier
+from nbspam.classifier.training import learn_items
 from nbspam.counts.table import entry_weights
 from nbspam.settings import LOG_LENGTH, MANY, TokenSettings
 from nbspam.sources.items import Item
@@ -52,7 +52,7 @@ def blend_of(table, worth_of_text, prior=0.0, tail=5.0):
 
 
 def trained(items):
-    return train_classifier(count_items(items, MANY["text"]), MANY["text"])
+    return learn_items(items, MANY["text"]).classifier
 
 
 def test_the_two_judgements_worked_by_hand_have_an_alpha_each():

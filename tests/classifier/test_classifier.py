@@ -14,7 +14,7 @@ from nbspam import __version__
 from nbspam.classifier.classifier import Classifier, judge_and_mark
 from nbspam.classifier.reasons import by_words
 from nbspam.classifier.sum import log_tables
-from nbspam.classifier.training import count_items, train_classifier
+from nbspam.classifier.training import learn_items
 from nbspam.decision import Cutoffs
 from nbspam.errors import UsageError
 from nbspam.mail.message import parse_message
@@ -44,7 +44,7 @@ def model_of(name):
     items = list(read_items([str(first_mails())]))
     if name == "blended":
         items = [item._replace(label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
-    return train_classifier(count_items(items, SETTINGS[name]), SETTINGS[name])
+    return learn_items(items, SETTINGS[name]).classifier
 
 
 @cache

@@ -18,7 +18,7 @@ from nbspam.classifier.combine import (
     tempered,
 )
 from nbspam.classifier.fitting import usual_leaning, usual_share
-from nbspam.classifier.training import count_items, train_classifier
+from nbspam.classifier.training import learn_items
 from nbspam.settings import PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.tokens.definition import GROUPS
@@ -31,17 +31,13 @@ SCORES = st.lists(st.floats(-50, 50), min_size=1, max_size=5).map(np.array)
 UNKNOWN = "".join(f"X-Kq{n}z: v{n}jx\n" for n in range(300)).encode()
 
 
-def spamlike_mail():
+@pytest.fixture(scope="module")
+def spamlike():
     """Return the counts of twenty hams and ten spams, the documents, and their classes."""
     hams = [message(body=f"offer own{n}") for n in range(20)]
     batch = tokenize([*hams, *(message(body="offer pills") for _ in range(10))], TokenSettings())
     table = count_batch(batch, 20 * ["ham"] + 10 * ["spam"], PRESENCE)
     return table, table.known(batch.documents), np.repeat([0, 1], [20, 10])
-
-
-@pytest.fixture(scope="module")
-def spamlike():
-    return spamlike_mail()
 
 
 def test_a_share_and_a_drawn_score_worked_by_hand():
@@ -139,9 +135,9 @@ def test_words_raise_scores_of_unlike_mail_only(spamlike):
 
 @examples(50)
 @given(st.lists(st.sampled_from(["pills", "offer", "own0", "own7", "zq"]), max_size=30))
-def test_no_words_lower_a_score_below_that_without_them_alone(words):
+def test_no_words_lower_a_score_below_that_without_them_alone(spamlike, words):
     """Whatever is added, the score is never below that of a model whose words raise nothing."""
-    table, _, _ = spamlike_mail()
+    table, _, _ = spamlike
     rng = np.random.default_rng(0)
     correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
     fit = Combination(rng.uniform(0, 2, len(GROUPS) + 1), correction, 0.1, 0.05)
@@ -206,7 +202,7 @@ def test_an_explanation_says_that_a_message_is_unlike_and_adds_up(nbspam, model,
 
 def test_a_model_that_forgot_tokens_takes_no_message_for_unlike(mail_classifier, mails):
     settings = replace(PRESETS["mail"], min_df=2)
-    pruned = train_classifier(count_items(read_items([str(mails)]), settings), settings)
+    pruned = learn_items(read_items([str(mails)]), settings).classifier
     assert 0 < mail_classifier.fit.usual < 1
     assert pruned.fit.usual == 1.0
 

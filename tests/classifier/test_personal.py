@@ -45,12 +45,10 @@ def site_of(labelled, seed=0):
 
 def taught(site, labelled):
     """Return the counts of a user who has taught these texts."""
-    batch, y = tokenized([t for t, _ in labelled]), [CLASSES.index(x) for _, x in labelled]
-    # Empty messages give the table both classes; they are taken off again.
-    padded = tokenized([*(t for t, _ in labelled), "", ""])
-    table = count_batch(padded, [*(x for _, x in labelled), *CLASSES], PRESENCE)
-    table = table._replace(class_count=table.class_count - 1)
-    return personal.own_of(site, table, batch.documents, np.array(y))
+    batch, labels = tokenized([t for t, _ in labelled]), [label for _, label in labelled]
+    table = count_batch(batch, labels, PRESENCE, CLASSES)
+    y = np.searchsorted(CLASSES, labels)
+    return personal.own_of(site, table, batch.documents, y)
 
 
 def scores(site, texts, owners):

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.classifier import combine
 from nbspam.classifier.training import (
     MAX_CHANGES,
     Learner,
     ModelGrowth,
     count_items,
     fitted_evidence,
+    learn_items,
     overlay,
     train_classifier,
     uncopied_overlay,
@@ -25,6 +25,7 @@ from nbspam.errors import NotTrainedError
 from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.open import save_classifier
+from nbspam.tokens.sparse import with_added
 from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from stored import EVERY_SETTING
 from support import HAM, SPAM, count_batch, examples, message, plain
@@ -32,8 +33,7 @@ from support import HAM, SPAM, count_batch, examples, message, plain
 
 def model_bytes(tmp_path, items, settings, jobs=1):
     path = tmp_path / "m.nbspam"
-    training = count_items(items, settings, jobs)
-    save_classifier(str(path), train_classifier(training, settings))
+    save_classifier(str(path), learn_items(items, settings, jobs).classifier)
     return path.read_bytes()
 
 
@@ -95,7 +95,7 @@ def base(name):
         for label in CLASSES[name]
         for n, text in enumerate(("a b c", "a d e"))
     ]
-    return train_classifier(count_items(items, HOW[name]), HOW[name])
+    return learn_items(items, HOW[name]).classifier
 
 
 BASES = {name: base(name) for name in HOW}
@@ -135,20 +135,15 @@ def document_of(text, table):
 @cache
 def start_of(name):
     """Return a base's table, with a column for every token of TEXTS, and the fit over it."""
-    classifier = BASES[name]
+    table = BASES[name].table
     batch = tokenize([message(body=text) for text in TEXTS], TokenSettings())
-    texts = count_batch(batch, ["ham"] * len(TEXTS), HOW[name].weighting)
-    nothing = texts._replace(
-        class_count=0 * texts.class_count,
-        feature_count=0 * texts.feature_count,
-        document_frequency=0 * texts.document_frequency,
+    more = batch_vocabulary(batch, table.vocabulary.columns(batch.keys) < 0)
+    table = table._replace(
+        vocabulary=with_added(table.vocabulary, more),
+        feature_count=np.append(table.feature_count, np.zeros((len(more), len(table.classes))), 0),
+        document_frequency=np.append(table.document_frequency, np.zeros(len(more), np.int64)),
     )
-    table, fit = add_tables([classifier.table, nothing]), classifier.fit
-    if isinstance(fit, combine.Combination):
-        correction = np.zeros(len(table.vocabulary), np.float32)
-        correction[table.vocabulary.columns(classifier.table.vocabulary.keys)] = fit.correction
-        fit = fit._replace(correction=correction)
-    return table, fit
+    return table, BASES[name].fit.recounted(table, HOW[name])
 
 
 def test_before_a_class_has_a_message_two_classes_are_even_and_more_are_refused():

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train_classifier
-from nbspam.counts.counting import count_items
+from nbspam.classifier.training import learn_items
 from nbspam.mail.headers import HEADS, ORIGINS, Field, origins_of
 from nbspam.mail.message import Message
 from nbspam.settings import PRESETS, TokenSettings
@@ -291,7 +290,7 @@ def test_a_word_of_the_body_cannot_pose_as_evidence_of_the_route():
     how = PRESETS["mail"]
     ham = Item("a", "ham", b"Received: from localhost by mx\nSubject: lunch\n\nnoon\n")
     spam = Item("b", "spam", b"Received: from pool by mx\nSubject: pills\n\nbuy\n")
-    classifier = train_classifier(count_items([ham, spam], how), how)
+    classifier = learn_items([ham, spam], how).classifier
     forged = Item("c", None, b"Subject: hi\n\n" + word.text + b"\n")
     found = [evidence.token for evidence in classifier.explain(forged).evidence]
     assert "received:localhost" not in found
