@@ -47,24 +47,6 @@ class Encoding:
         """The number of events: one per binary column, or all values."""
         return len(self.levels.n) if self.binary else self.levels.total
 
-    def blocks(self, X: Any, width: int, where: str) -> Iterator[tuple[slice, Codes, Any]]:
-        """Yield blocks of rows: their slice, the indices of their values, and their events.
-
-        width: numbers that the caller needs per row; it determines the size of a block.
-        Events are 0 or 1, (n_docs, n_events), CSR if X is sparse.
-        """
-        n_docs = X.shape[0]
-        step = max(1, _BLOCK // max(1, width))
-        for start in range(0, n_docs, step):
-            rows = slice(start, min(start + step, n_docs))
-            part = X[rows]
-            cells = self.cells(part.toarray() if is_sparse(X) else part, where)
-            if self.binary:
-                events = (cells & 1).astype(np.float64)
-                yield rows, cells, type(part)(events) if is_sparse(X) else events
-            else:
-                yield rows, cells, one_hot(cells, self.levels.total)
-
     def cells(self, X: Any, where: str) -> Codes:
         """Return the index of each value of dense rows, `total` where it is missing."""
         if self.binary:
@@ -208,12 +190,25 @@ class PairModel(BinaryByDefault):
         return levels
 
     def _blocks(self, X: Any, width: int) -> Iterator[tuple[slice, Codes, Any, Array]]:
-        """Yield blocks of rows, see `Encoding.blocks`, and their numbers (n_docs, n_numbers)."""
-        is_number, numbers = self.levels_ == 0, np.empty((X.shape[0], 0))
-        if is_number.any():
-            numbers, X = X[:, is_number].astype(np.float64, copy=False), X[:, ~is_number]
-        for rows, cells, events in self.encoding.blocks(X, width, type(self).__name__):
-            yield rows, cells, events, numbers[rows]
+        """Yield blocks of rows: their slice, the indices of their values, events, and numbers.
+
+        width: numbers that the caller needs per row; it determines the size of a block.
+        Events are 0 or 1, (n_docs, n_events), CSR if X is sparse; numbers: (n_docs, n_numbers).
+        """
+        encoding, is_number = self.encoding, self.levels_ == 0
+        step = max(1, _BLOCK // max(1, width))
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, min(start + step, X.shape[0]))
+            part = X[rows]
+            dense, numbers = part.toarray() if is_sparse(X) else part, np.empty((part.shape[0], 0))
+            if is_number.any():
+                dense, numbers = dense[:, ~is_number], dense[:, is_number].astype(np.float64)
+            cells = encoding.cells(dense, type(self).__name__)
+            if encoding.binary:
+                present = (cells & 1).astype(np.float64)
+                yield rows, cells, type(part)(present) if is_sparse(X) else present, numbers
+            else:
+                yield rows, cells, one_hot(cells, encoding.levels.total), numbers
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         encoding = self.encoding
