@@ -165,7 +165,8 @@ class Scored:
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters; all models but TextClassifier apply them to earlier documents, too.
 
-        Raises DataError for a name that is no parameter.
+        What these documents have chosen (levels, a parent, a graph) stays until they are learnt
+        again.  Raises DataError for a name that is no parameter.
         """
         for name, value in parameters.items():
             if name not in self._parameters():
@@ -218,9 +219,11 @@ class Statistics:
         if (self.classes.dtype.kind in "biuf") != (other.classes.dtype.kind in "biuf"):
             raise DataError("y: some labels are numbers and some are text; use one kind")
         classes = np.union1d(self.classes, other.classes)
-        mine, theirs = self._over(classes), other._over(classes)
-        sums = {name: mine[name] + sign * theirs[name] for name in mine}
-        return type(self)(classes, sums)
+        return type(self)(classes, self._added(self._over(classes), other._over(classes), sign))
+
+    def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
+        """Return the sums or differences of sums over the same classes."""
+        return {name: mine[name] + sign * theirs[name] for name in mine}
 
     def is_negative(self) -> bool:
         """Return whether more was subtracted than had been added."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.base import Array, Codes, Labels, Sums
 
     Dirichlet = Sequence[Sequence[float] | None] | None
 
@@ -377,22 +377,18 @@ class DistinctRows(Statistics):
 
     not_counts = ("rows_",)
 
-    def plus(self, other: Statistics, sign: int = 1) -> Self:
+    def _over(self, classes: Labels) -> Sums:
+        counts = Statistics(self.classes, {"class_count_": self.sums["class_count_"]})
+        rows = self.sums["rows_"].copy()
+        rows[:, -1] = np.searchsorted(classes, self.classes)[rows[:, -1]]
+        return {**self.sums, **counts._over(classes), "rows_": rows}
+
+    def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
         """Return the rows of both, or with sign -1 the remaining ones."""
-        classes = np.union1d(self.classes, other.classes)
-        mine, theirs = (
-            Statistics(part.classes, {"class_count_": part.sums["class_count_"]})
-            for part in (self, other)
-        )
-        renamed = []
-        for part in (self, other):  # class indices refer to the classes of both
-            rows = part.sums["rows_"].copy()
-            rows[:, -1] = np.searchsorted(classes, part.classes)[rows[:, -1]]
-            renamed.append(rows)
-        rows = np.concatenate(renamed)
-        weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
-        class_count = mine.plus(theirs, sign).sums["class_count_"]
-        return type(self)(classes, {"class_count_": class_count, **distinct_rows(rows, weight)})
+        rows = np.concatenate([mine["rows_"], theirs["rows_"]])
+        weight = np.concatenate([mine["row_count_"], sign * theirs["row_count_"]])
+        class_count = mine["class_count_"] + sign * theirs["class_count_"]
+        return {"class_count_": class_count, **distinct_rows(rows, weight)}
 
     def seen(self) -> Self:
         """Return these statistics without the classes of which nothing is left."""

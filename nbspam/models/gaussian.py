@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,30 +42,27 @@ class Moments(Statistics):
     names = ("value_count_", "mean_", "deviation_")
     not_counts = names[1:2]
 
-    def plus(self, other: Statistics, sign: int = 1) -> Self:
+    def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
         """Return the moments of the values of both, or with sign -1 of the remaining ones.
 
         A sum of squares is -inf if no numbers could remain: some had not been among those of self.
         """
-        added = super().plus(other, sign)
+        sums = super()._added(mine, theirs, sign)
         of_count, of_mean, of_deviation = self.names
-        if of_count not in added.sums:
-            return added
-        mine, theirs = self._over(added.classes), other._over(added.classes)
-        n = added.sums[of_count]
+        if of_count not in sums:
+            return sums
+        n = sums[of_count]
         share = np.divide(sign * theirs[of_count], n, out=np.zeros_like(n), where=n > 0)
         between = theirs[of_mean] - mine[of_mean]
-        deviation = added.sums[of_deviation] + between**2 * mine[of_count] * share
+        deviation = sums[of_deviation] + between**2 * mine[of_count] * share
         # Where nothing remains, both have the same moments.
-        apart = np.abs(added.sums[of_deviation]) + between**2 * mine[of_count]
+        apart = np.abs(sums[of_deviation]) + between**2 * mine[of_count]
         rounding = _ROUNDING * (mine[of_deviation] + mine[of_count] * mine[of_mean] ** 2)
         is_possible = np.where(n > 0, deviation >= -rounding, apart <= rounding)
         deviation = np.where(n > 0, np.maximum(deviation, 0.0), 0.0)
-        moments = {
-            of_mean: np.where(n > 0, mine[of_mean] + between * share, 0.0),
-            of_deviation: np.where(is_possible, deviation, -np.inf),
-        }
-        return type(self)(added.classes, {**added.sums, **moments})
+        sums[of_mean] = np.where(n > 0, mine[of_mean] + between * share, 0.0)
+        sums[of_deviation] = np.where(is_possible, deviation, -np.inf)
+        return sums
 
 
 def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums:
