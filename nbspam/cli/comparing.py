@@ -135,7 +135,7 @@ def table_compare_command(
     """
     from nbspam.cli.table_training import labelled_table
     from nbspam.evaluation.choosing import compare_tables
-    from nbspam.tables.training import table_settings
+    from nbspam.tables.training import read_table, table_settings
 
     _check_against(form, decisions_made(training), "aode", "tan")
     output.check_page(form.report, form.per_week)
@@ -145,8 +145,10 @@ def table_compare_command(
         if number and each_columns.target is not None:
             raise UsageError("--against: --target is for all alike; give it outside the quotes")
         settings = table_settings(each_training, each_columns._replace(target=columns.target))
-        is_quiet = number > 0  # the same rows are read again; warn of them only once
-        data = labelled_table(rows, settings, form.strict, is_quiet)
+        if number:  # the same rows are read again; warn of them only once
+            data = read_table(inputs.records_of(*rows), settings)
+        else:
+            data = labelled_table(rows, settings, form.strict)
         tables.append((data.table, settings))
     compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
     _show(

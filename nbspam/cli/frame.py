@@ -140,8 +140,7 @@ def defaults(ctx: click.Context) -> dict[str, Any]:
     """
     path = config_path()
     tables = configured_tables(path)
-    root = ctx.find_root().command
-    assert isinstance(root, click.Group)
+    root = command_group(ctx, is_table=False)
     found = dict(_tables(root, ctx, path, tables))
     _check_common(root, ctx, path, found)
     own = ctx.command_path.partition(" ")[2].replace(" ", ".")
@@ -319,12 +318,8 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             from difflib import get_close_matches
 
-            root = ctx.find_root().command
-            assert isinstance(root, click.Group)
-            table = root.get_command(ctx, "table")
-            assert isinstance(table, click.Group)
-            place, kind = (root, "mail and text") if self.group else (table, "tables")
-            other = place.get_command(ctx, str(self.name))
+            kind = "mail and text" if self.group else "tables"
+            other = command_group(ctx, not self.group).get_command(ctx, str(self.name))
             if other is None or not any(error.option_name in each.opts for each in other.params):
                 # Click takes --force for a slip of --format.
                 close = get_close_matches(error.option_name, error.possibilities or (), cutoff=0.7)
@@ -375,6 +370,15 @@ class Command(click.Command):
             names = [f"{o.opts[0]} {o.metavar}" if o.metavar else o.opts[0] for o in common]
             with formatter.section(f"{COMMON}, explained by `nbspam help`"):
                 formatter.write_text(", ".join(names))
+
+
+def command_group(ctx: click.Context, is_table: bool) -> click.Group:
+    """Return the group of all commands, or the one of commands for tables."""
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)
+    group = root.get_command(ctx, "table") if is_table else root
+    assert isinstance(group, click.Group)
+    return group
 
 
 def subcommand(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import click
 
 from nbspam.cli import options, output
-from nbspam.cli.frame import Decorator, is_verbose, say
+from nbspam.cli.frame import Decorator, command_group, is_verbose, say
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
@@ -474,22 +474,16 @@ def loaded_model(model_path: str) -> "AnyClassifier":
 def check_kind(model_path: str, is_table: bool) -> None:
     """Raise UsageError if the running command is not for this kind of model."""
     context = click.get_current_context()
-    root, name = context.find_root().command, str(context.command.name)
-    assert isinstance(root, click.Group)
+    name = str(context.command.name)
     if is_table == _is_for_tables():
         return
     if not is_table:
         raise UsageError(
             f"{model_path}: a model of mail or text; give a table's by -m, or use: nbspam {name}"
         )
-    table = root.get_command(context, "table")
-    assert isinstance(table, click.Group)
     name = _MEANT_FOR_TABLES.get(name, name)
-    use = (
-        f"use: nbspam table {name}"
-        if name in table.list_commands(context)
-        else "see: nbspam table"
-    )
+    is_there = name in command_group(context, is_table=True).list_commands(context)
+    use = f"use: nbspam table {name}" if is_there else "see: nbspam table"
     raise UsageError(f"{model_path}: the model of a table; {use}")
 
 

@@ -78,8 +78,8 @@ def _number_from_zero(text: str) -> float:
 
 
 def _number_above_zero(text: str) -> float:
-    number = float(text)
-    _require(0 < number < inf)
+    number = _number_from_zero(text)
+    _require(number > 0)
     return number
 
 

@@ -1,6 +1,5 @@
 """nbspam table train, update, unlearn, merge and cluster: models of rows of typed columns."""
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
@@ -62,54 +61,45 @@ def table_train_command(
         kept = output.save_model(classifier, model_path)
         _show_table(classifier, data.skipped, model_path, kept, as_json)
         return
-    weight = _weight_of_row(unlabelled)
-    more = inputs.records_of(unlabelled.paths, rows.reading) if unlabelled.paths else iter(())
-    found = _learn_rows_by_em(inputs.records_of(*rows), more, settings, weight, unlabelled)
+    found = _learn_unlabelled(rows, settings, unlabelled)
     kept = output.save_model(found.classifier, model_path)
-    _show_em(found, weight, model_path, kept, as_json)
+    _show_em(found, model_path, kept, as_json)
 
 
 def labelled_table(
-    rows: inputs.Rows, settings: "TableSettings", strict: bool = False, is_quiet: bool = False
+    rows: inputs.Rows, settings: "TableSettings", strict: bool = False
 ) -> "TableData":
     """Return the labelled rows of tables; report their faults on standard error."""
     from nbspam.tables.training import read_table
 
     data = read_table(inputs.records_of(*rows), settings)
-    if is_quiet:
-        return data
     output.warn_of(data.notes)
     output.report_skipped(data.skipped, strict)
     return data
 
 
-def _weight_of_row(unlabelled: training_options.UnlabelledSources) -> float:
-    """Return the weight of a row without a class; raises UsageError."""
+def _learn_unlabelled(
+    rows: inputs.Rows, settings: "TableSettings", unlabelled: training_options.UnlabelledSources
+) -> "EMReport":
+    """Return the model that EM makes of rows with and without a class; raises UsageError."""
     if not (unlabelled.paths or unlabelled.em):
         raise UsageError(
             "--unlabelled-weight, --hard, --rounds, --epsilon, --restarts, --seed: for rows"
             " without a class; say --em or --unlabelled PATH"
         )
-    return 1.0 if unlabelled.weight is None else float(unlabelled.weight)
-
-
-def _learn_rows_by_em(
-    records: "Iterator[Record]",
-    others: "Iterator[Record]",
-    settings: "TableSettings",
-    weight: float,
-    how: training_options.UnlabelledSources,
-) -> "EMReport":
-    """Return the model that EM makes of rows with a class and of rows whose class is not read."""
     from nbspam.models.em import stopping
     from nbspam.tables.training import read_table
     from nbspam.tables.unlabelled import train_by_em, without_class
 
-    rows = chain(records, without_class(others, settings.target))
-    data = read_table(rows, settings, with_unlabelled=True)
+    others = inputs.records_of(unlabelled.paths, rows.reading) if unlabelled.paths else iter(())
+    records = chain(inputs.records_of(*rows), without_class(others, settings.target))
+    data = read_table(records, settings, with_unlabelled=True)
     output.warn_of(data.notes)
-    when = stopping(how.rounds, how.epsilon)
-    return train_by_em(data.table, settings, weight, how.hard, when, how.restarts, how.seed)
+    weight = 1.0 if unlabelled.weight is None else float(unlabelled.weight)
+    when = stopping(unlabelled.rounds, unlabelled.epsilon)
+    return train_by_em(
+        data.table, settings, weight, unlabelled.hard, when, unlabelled.restarts, unlabelled.seed
+    )
 
 
 def _show_table(
@@ -140,9 +130,7 @@ def _show_table(
     )
 
 
-def _show_em(
-    found: "EMReport", weight: float, model_path: str, kept: str | None, as_json: bool
-) -> None:
+def _show_em(found: "EMReport", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print how many rows were read, and each round of EM."""
     classifier, schema = found.classifier, found.classifier.schema
     facts = {
@@ -151,7 +139,7 @@ def _show_em(
         "kind": classifier.name,
         "labelled": found.n_labelled,
         "unlabelled": found.n_unlabelled,
-        "weight": weight,
+        "weight": found.weight,
         **rounds_json(found.fit.steps),
         "columns": output.columns_json(schema),
     }
