@@ -11,7 +11,6 @@ import pytest
 
 from nbspam import __version__
 from nbspam.classifier.classifier import judge_and_mark
-from nbspam.cli.main import COMMANDS
 from nbspam.delivery.filter import copy_message
 from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
@@ -385,7 +384,6 @@ def test_the_recipes_work_from_the_first_message_on(home, name):
 
 
 def test_header_forms_in_the_document_are_those_written(trained):
-
     classifier = load(str(trained))
     wanted = HeaderChoices(bogosity=True, spam_status=True)
     _, pieces = judge_and_mark(classifier, classifier.rule, wanted, SPAM)
@@ -393,9 +391,3 @@ def test_header_forms_in_the_document_are_those_written(trained):
         shape = re.escape(re.sub(r"\d+\.\d+|BAYES_\d\d", "#", line.replace(__version__, "#")))
         numbered = DOCUMENT.replace(__version__, "#")
         assert re.search(shape.replace(r"\#", "#"), re.sub(r"\d+\.\d+|BAYES_\d\d", "#", numbered))
-
-
-def test_every_command_of_the_document_is_one():
-    found = set(re.findall(r"nbspam ([a-z]+)", DOCUMENT))
-    found -= {"to", "is", "itself", "in", "does", "decides"}
-    assert {"filter", "update", "sort", "train"} <= found <= set(COMMANDS)

@@ -25,6 +25,7 @@ from nbspam.cli.options import (
     LETTER,
     NAMED_PATH,
     PARTS,
+    SHARD,
     SHARE,
     SHARE_OR_ESTIMATED,
     complaint,
@@ -63,6 +64,7 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
         (NAMED_PATH, ["work", "=path", "work="]),
         (SHARE, ["spam", "spam=x", "estimated"]),
         (LETTER, ["", "FF", "7", "ä", "T"]),
+        (SHARD, ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"]),
     ]:
         for word in words:
             with pytest.raises(click.BadParameter) as refused:

@@ -55,6 +55,7 @@ classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior sp
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
 shard 1/2 $FOLDER -o $OTHER --unlabelled . | No such option '--unlabelled'
 shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
+shard 0/4 $FOLDER -o $OTHER | 0/4: not I/N; shards are numbered from 1: the first of four is 1/4
 help trian | no command 'trian'; did you mean train?
 trian | no command 'trian'; did you mean train?
 xyzzy | no command 'xyzzy'; see `nbspam --help`
@@ -119,29 +120,12 @@ deny --forget | --forget: no address; name those to take off the list
 query --target class | model has no network; train one beside it: nbspam train SOURCE
 table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
 
-classify x -m $TABLE | nbspam: $TABLE: the model of a table; use: nbspam table classify
-predict x -m $TABLE | use: nbspam table predict
-explain x -m $TABLE | use: nbspam table explain
-eval x -m $TABLE | use: nbspam table eval
-info -m $TABLE | use: nbspam table info
 words -m $TABLE | use: nbspam table info
-export -m $TABLE | use: nbspam table export
-query -m $TABLE | use: nbspam table query
-update x -m $TABLE | use: nbspam table update
-unlearn x -m $TABLE | use: nbspam table unlearn
 relabel --to y x -m $TABLE | use: nbspam table unlearn
 merge $TABLE $TABLE -o $OTHER | use: nbspam table merge
 tune x -m $TABLE | see: nbspam table
 prune -m $TABLE | see: nbspam table
 filter -m $TABLE | see: nbspam table
-table classify | a model of mail or text; give a table's by -m, or use: nbspam classify
-table predict | a model of mail or text; give a table's by -m, or use: nbspam predict
-table explain | a model of mail or text; give a table's by -m, or use: nbspam explain
-table eval | a model of mail or text; give a table's by -m, or use: nbspam eval
-table info | a model of mail or text; give a table's by -m, or use: nbspam info
-table export | a model of mail or text; give a table's by -m, or use: nbspam export
-table query | a model of mail or text; give a table's by -m, or use: nbspam query
-table update | a model of mail or text; give a table's by -m, or use: nbspam update
 train --spam x --ham ham --ham ./x | ./x: given as spam and as ham; give each class its own
 train x --target y | --target: for tables; use: nbspam table train
 explain --factors | --factors: for tables; use: nbspam table explain
@@ -272,7 +256,17 @@ train $ROWS --label-column class | X1, X2
 table cluster $MELONS -k 2 --drop x | no column 'x'
 table cluster empty.csv -k 2 | no column has a value; give some
 """
-ROWS = [(2, row) for row in USAGE.split("\n")] + [(1, row) for row in UNREADABLE.split("\n")]
+# Commands for models of mail and of tables refuse each other's.
+FOR_BOTH = "classify", "predict", "explain", "eval", "info", "export", "query", "update", "unlearn"
+OF_TABLE = [
+    f"{name} -m $TABLE | the model of a table; use: nbspam table {name}" for name in FOR_BOTH
+]
+OF_MAIL = [
+    f"table {name} | a model of mail or text; give a table's by -m, or use: nbspam {name}"
+    for name in FOR_BOTH
+]
+ROWS = [(2, row) for row in [*USAGE.split("\n"), *OF_TABLE, *OF_MAIL]]
+ROWS += [(1, row) for row in UNREADABLE.split("\n")]
 FILES = {
     "loss": b"{",
     "deep": b"[" * 100_000,
@@ -333,13 +327,6 @@ def test_what_needs_classes_says_so_before_it_waits_for_standard_input(command, 
         f" mail, such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
     )
     assert complains(nbspam(*command.split(), stdin=SPAM), 2, said)
-
-
-@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"])
-def test_shards_are_numbered_from_one(nbspam, shard, folder, tmp_path):
-    result = nbspam("shard", "-o", tmp_path / "x", "--", shard, folder)
-    words = f"{shard}: not I/N; shards are numbered from 1: the first of four is 1/4"
-    assert complains(result, 2, words)
 
 
 @pytest.mark.parametrize("option", ["--report", "--errors"])
