@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from nbspam.evaluation.choosing import Compared, Comparison
     from nbspam.workers import Workers
 
-Choices = tuple[Any, ...]  # SettingsChoices; for a table TableChoices, too
-
 
 class ComparisonForm(NamedTuple):
     """The ways that are compared, the page and the form of the answer."""
@@ -93,7 +91,7 @@ def compare_command(
         raise UsageError("--cv and --online: two ways to judge; give one of them")
     _check_against(form, decisions_made(training), "multinomial", "bernoulli")
     output.check_page(form.report, form.per_week)
-    several = [training, *(_parsed(_training, text)[0] for text in form.others)]
+    several = [training, *(_parsed(_training, text) for text in form.others)]
     items = inputs.items_of_sources(*corpus)
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
@@ -197,19 +195,21 @@ def _show(
 
 @click.command("train", add_help_option=False)
 @training_options
-def _training(training: SettingsChoices) -> Choices:
-    return (training,)
+def _training(training: SettingsChoices) -> SettingsChoices:
+    return training
 
 
 @click.command("table train", add_help_option=False)
 @columns_options(is_required=False)
 @table_training_options
-def _table_training(training: SettingsChoices, columns: TableChoices) -> Choices:
+def _table_training(
+    training: SettingsChoices, columns: TableChoices
+) -> tuple[SettingsChoices, TableChoices]:
     return training, columns
 
 
-def _parsed(command: click.Command, text: str) -> Choices:
-    """Return the choices that a string of a command's options states; raises UsageError."""
+def _parsed(command: click.Command, text: str) -> Any:
+    """Return what a command returns for a string of its options; raises UsageError."""
     try:
         context = command.make_context("--against", shlex.split(text))
     except (ValueError, click.UsageError) as error:
@@ -218,8 +218,7 @@ def _parsed(command: click.Command, text: str) -> Choices:
             f"--against '{text}': {wrong.rstrip('.')}; give options of `nbspam {command.name}`,"
             " in quotes"
         ) from None
-    choices: Choices = command.invoke(context)
-    return choices
+    return command.invoke(context)
 
 
 def _spelt(command: click.Command, given: dict[str, Any]) -> str:

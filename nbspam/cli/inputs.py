@@ -5,12 +5,12 @@ into items, into the rows of tables, and into a model's inputs.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from glob import glob
 from itertools import chain, pairwise
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -526,24 +526,22 @@ class AskedModel(NamedTuple):
     costs: "Rule | None"  # the rule, if its costs were stated
 
 
-def asked_model(question: Question, jobs: int = 1) -> AskedModel:
-    """Return the model of a question with its inputs and decision rule."""
+def asked_model(
+    question: Question, jobs: int = 1, checked: Callable[[Iterable[Any]], Iterator[Any]] = iter
+) -> AskedModel:
+    """Return the model of a question, under its prior, with its inputs and decision rule.
+
+    checked: passes inputs on, or raises UsageError.
+    """
     classifier = loaded_model(question.model_path)
     output.report_lack(classifier)
     asked = asked_of(classifier, question.sources, question.reading, question.decision)
-    return model_under_prior(asked, question.prior, jobs)
-
-
-def model_under_prior(
-    asked: AskedModel, prior: options.PriorShares | str | None, jobs: int
-) -> AskedModel:
-    """Return the model under the stated or estimated prior, with its inputs and rule."""
+    asked, prior = asked._replace(inputs=checked(asked.inputs)), question.prior
     if prior is None:
         return asked
     from nbspam.decision import stated_prior
     from nbspam.verdicts import with_estimated_prior, with_prior
 
-    classifier = asked.classifier
     if isinstance(prior, str):
         assert prior == options.ESTIMATED
         inputs = list(asked.inputs)  # which are read twice

@@ -103,9 +103,7 @@ def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: Ver
     if as_csv:
         rows = WaitingRows()
         reading = question.reading._replace(listener=rows)
-        asked = inputs.asked_model(question._replace(reading=reading, prior=None))
-        only_rows = asked._replace(inputs=rows.checked(asked.inputs))
-        asked = inputs.model_under_prior(only_rows, question.prior, jobs)
+        asked = inputs.asked_model(question._replace(reading=reading), jobs, rows.checked)
         results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
         successes = output.Successes(strict)
         write_lines(rows.lines(successes.all_of(results)), sys.stdout)

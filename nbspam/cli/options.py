@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_LOSS_BYTES = 1 << 20
 MAX_RESTARTS = 10_000  # random starts of EM; a larger number is a slip of the keyboard
-_AUTO, ESTIMATED = "auto", "estimated"
+ESTIMATED = "estimated"
 
 # --- values: one word of a command line becomes a number, a name or a pair -------------------
 #
@@ -39,8 +39,10 @@ _AUTO, ESTIMATED = "auto", "estimated"
 class Value(click.ParamType):  # type: ignore[type-arg]  # click 8.4 made it generic
     """A type made of a function that reads one word, or raises ValueError."""
 
-    def __init__(self, name: str, read: Callable[[str], object], wrong: str) -> None:
-        self.name, self._read, self._wrong = name, read, wrong
+    name = "value"
+
+    def __init__(self, read: Callable[[str], object], wrong: str) -> None:
+        self._read, self._wrong = read, wrong
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -157,35 +159,25 @@ def _beta(text: str) -> tuple[float, ...]:
     return present, absent
 
 
-_WRONG_NUMBER = "not a number from 0 up; give one, or auto"
 _WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
 
-ALPHA = Value("alpha", _or(_AUTO, _number_from_zero), _WRONG_NUMBER)
-PLAIN_ALPHA = Value("alpha", _number_from_zero, "not a number from 0 up; give one")
-WEIGHT = Value("weight", _or(_AUTO, _number_from_zero), _WRONG_NUMBER)
-CLASS_PRIOR = Value(
-    "prior", _class_prior, "not probabilities that sum to 1; write them as 0.3,0.7"
-)
-COST = Value("cost", _number_above_zero, "not a number above 0; a miss costs 1")
-FILE = Value("file", _name, "an empty name; give that of a file")
-NAMED_PATH = Value("label", _named_path, "not NAME=PATH; write it as --label work=mail/work")
-SHARE = Value("share", _share, _WRONG_SHARE)
-SHARE_OR_ESTIMATED = Value("share", _or(ESTIMATED, _share), _WRONG_SHARE)
-FOLDS = Value("folds", _or("loo", int), "not a number of folds; give one, or loo")
-LETTER = Value(
-    "letter", _letter, "not one letter but T, which marks deleted mail; give one, as in --flag F"
-)
-SHARD = Value("shard", _shard, "not I/N; shards are numbered from 1: the first of four is 1/4")
-DAY = Value("day", _day, "not a day from 1970-01-01 on; write it as 2026-11-22")
-DECLARED = Value(
-    "values", _declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green"
-)
-DIRICHLET = Value(
-    "dirichlet", _dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5"
-)
-BETA = Value("beta", _beta, "not two numbers from 0 up; write them as --beta 2,5")
-MODE = Value("mode", _mode, "not a mode of a file; write it as 660")
-PARTS = Value("parts", _parts, "")
+NUMBER = Value(_number_from_zero, "not a number from 0 up; give one")
+NUMBER_OR_AUTO = Value(_or("auto", _number_from_zero), "not a number from 0 up; give one, or auto")
+CLASS_PRIOR = Value(_class_prior, "not probabilities that sum to 1; write them as 0.3,0.7")
+COST = Value(_number_above_zero, "not a number above 0; a miss costs 1")
+FILE = Value(_name, "an empty name; give that of a file")
+NAMED_PATH = Value(_named_path, "not NAME=PATH; write it as --label work=mail/work")
+SHARE = Value(_share, _WRONG_SHARE)
+SHARE_OR_ESTIMATED = Value(_or(ESTIMATED, _share), _WRONG_SHARE)
+FOLDS = Value(_or("loo", int), "not a number of folds; give one, or loo")
+LETTER = Value(_letter, "not one letter but T, which marks deleted mail; give one, as in --flag F")
+SHARD = Value(_shard, "not I/N; shards are numbered from 1: the first of four is 1/4")
+DAY = Value(_day, "not a day from 1970-01-01 on; write it as 2026-11-22")
+DECLARED = Value(_declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green")
+DIRICHLET = Value(_dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5")
+BETA = Value(_beta, "not two numbers from 0 up; write them as --beta 2,5")
+MODE = Value(_mode, "not a mode of a file; write it as 660")
+PARTS = Value(_parts, "")
 
 PriorShares = dict[str, float]
 

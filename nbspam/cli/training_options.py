@@ -89,7 +89,7 @@ _dependent_options = (
 )
 vocabulary_option = click.option(
     "--vocabulary",
-    type=options.Value("tokens", read_tokens, ""),
+    type=options.Value(read_tokens, ""),
     metavar="FILE",
     help="Count only the tokens in FILE.  Each has a line, as nbspam tokens prints it.  A model"
     " of these does not learn on.",
@@ -118,7 +118,7 @@ training_options = options.filling(
     ),
     click.option(
         "--alpha",
-        type=options.ALPHA,
+        type=options.NUMBER_OR_AUTO,
         metavar="NUMBER|auto",
         help="Add NUMBER to every count; 1 is Laplace's rule.",
     ),
@@ -222,7 +222,7 @@ unlabelled_options = options.filling(
     click.option(
         "--unlabelled-weight",
         "weight",
-        type=options.WEIGHT,
+        type=options.NUMBER_OR_AUTO,
         metavar="N|auto",
         help="Give an unlabelled document this weight.  [default: auto, by cross-validation]  A"
         " labelled one has 1.",
@@ -250,7 +250,7 @@ table_training_options = options.filling(
     ),
     click.option(
         "--alpha",
-        type=options.PLAIN_ALPHA,
+        type=options.NUMBER,
         metavar="NUMBER",
         help="Add NUMBER to every count.  [default: 1, Laplace's rule]",
     ),
@@ -355,7 +355,7 @@ table_unlabelled_options = options.filling(
     click.option(
         "--unlabelled-weight",
         "weight",
-        type=options.PLAIN_ALPHA,
+        type=options.NUMBER,
         metavar="NUMBER",
         help="Give a row without a class this weight.  [default: 1]",
     ),
