@@ -47,6 +47,51 @@ TOKEN_MODELS = [models.estimator_class(name) for name in models.TOKEN_MODELS]
 COLUMN_MODELS = [models.estimator_class(name) for name in models.COLUMN_MODELS]
 PAIR_MODELS = [Class for Class in COLUMN_MODELS if issubclass(Class, PairModel)]
 
+# Commands with arguments that they succeed on; words in capitals: tests/cli/conftest.py.
+COMMAND_WORDS = {
+    "classify": "FOLDER",
+    "predict": "FOLDER",
+    "explain": "FOLDER",
+    "filter": "",
+    "sort": "BOX",
+    "train": "FOLDER",
+    "update": "FOLDER --spam NEW",
+    "unlearn": "ONE",
+    "relabel": "ONE --to spam",
+    "prune": "--min-df 2",
+    "eval": "FOLDER",
+    "compare": "FOLDER --cv 2 --against --pairs",
+    "tune": "FOLDER --cv 2",
+    "doubts": "MISFILED",
+    "info": "",
+    "words": "",
+    "tokens": "FOLDER",
+    "doctor": "",
+    "export": "",
+    "import": "TEXT",
+    "shard": "1/2 FOLDER -o OTHER",
+    "vectorize": "FOLDER -o OTHER",
+    "merge": "MODEL MODEL -o OTHER",
+    "query": "-m NETWORK",
+    "lazy": "FOLDER NEW",
+    "cluster": "FOLDER -k 2",
+    "help": "words",
+    "table classify": "ROWS -m TABLE",
+    "table predict": "ROWS -m TABLE",
+    "table explain": "ROWS -m TABLE",
+    "table train": "LIHANG --target Y -m OTHER",
+    "table update": "LIHANG -m TABLE",
+    "table unlearn": "ROW -m TABLE",
+    "table merge": "TABLE TABLE -o OTHER",
+    "table eval": "LIHANG -m TABLE",
+    "table compare": "LIHANG --target Y --cv 2 --against '--model tan'",
+    "table info": "-m TABLE",
+    "table query": "-m NETWORK",
+    "table export": "-m TABLE",
+    "table lazy": "LIHANG ROWS --target Y",
+    "table cluster": "LIHANG -k 2",
+}
+
 
 def examples(n):
     """Return settings for a law that is tried on n examples, on a part of them when quick."""

@@ -23,52 +23,8 @@ from nbspam.cli.progress import Watcher, progress_text
 from nbspam.printing import Extent, tracked
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
-from support import SPAM, complains
+from support import COMMAND_WORDS, SPAM, complains
 
-# Every command, with arguments that it succeeds on.  FOLDER is the folder that MODEL learned.
-RUNS = {
-    "classify": "FOLDER",
-    "predict": "FOLDER",
-    "explain": "FOLDER",
-    "filter": "",
-    "sort": "BOX",
-    "train": "FOLDER",
-    "update": "FOLDER --spam NEW",
-    "unlearn": "ONE",
-    "relabel": "ONE --to spam",
-    "prune": "--min-df 2",
-    "eval": "FOLDER",
-    "compare": "FOLDER --cv 2 --against --pairs",
-    "tune": "FOLDER --cv 2",
-    "doubts": "MISFILED",
-    "info": "",
-    "words": "",
-    "tokens": "FOLDER",
-    "doctor": "",
-    "export": "",
-    "import": "TEXT",
-    "shard": "1/2 FOLDER -o OTHER",
-    "vectorize": "FOLDER -o OTHER",
-    "merge": "MODEL MODEL -o OTHER",
-    "query": "-m NETWORK",
-    "lazy": "FOLDER NEW",
-    "cluster": "FOLDER -k 2",
-    "help": "words",
-    "table classify": "ROWS -m TABLE",
-    "table predict": "ROWS -m TABLE",
-    "table explain": "ROWS -m TABLE",
-    "table train": "LIHANG --target Y -m OTHER",
-    "table update": "LIHANG -m TABLE",
-    "table unlearn": "ROW -m TABLE",
-    "table merge": "TABLE TABLE -o OTHER",
-    "table eval": "LIHANG -m TABLE",
-    "table compare": "LIHANG --target Y --cv 2 --against '--model tan'",
-    "table info": "-m TABLE",
-    "table query": "-m NETWORK",
-    "table export": "-m TABLE",
-    "table lazy": "LIHANG ROWS --target Y",
-    "table cluster": "LIHANG -k 2",
-}
 # What they print says what they did; of the others it is what they were asked for.
 DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "shard", "merge"}
 DOING |= {"table train", "table update", "table unlearn", "table merge"}
@@ -77,10 +33,10 @@ LEAVES = dict(leaves(cli))
 
 @pytest.fixture
 def run(nbspam, places):
-    """Return a function that runs a command of RUNS with more options."""
+    """Return a function that runs a command of COMMAND_WORDS with more options."""
 
     def call(name, *options):
-        words = [places.get(word, word) for word in shlex.split(RUNS[name])]
+        words = [places.get(word, word) for word in shlex.split(COMMAND_WORDS[name])]
         status, out, err = nbspam(*name.split(), *words, *options, stdin=SPAM)
         assert status == 0, err
         return out, err
@@ -92,12 +48,12 @@ def test_every_command_is_run_here_and_quiet_ones_print_json(run):
     # Except those that run until a signal, need an account, a log or Postfix, or change a model's
     # lists, which have tests of their own.
     others = {"serve", "setup", "share", "held", "allow", "deny"}
-    assert sorted(RUNS) == sorted({*LEAVES} - others)
+    assert sorted(COMMAND_WORDS) == sorted({*LEAVES} - others)
     for name in DOING:
         assert run(name, "-q", "--json")[0].startswith("{"), name
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", COMMAND_WORDS)
 def test_standard_error_has_nothing_by_itself_and_more_with_verbose(name, run):
     said = run(name)[1]
     assert "has learned 4 of these 4" in said if name == "eval" else said == ""

@@ -10,39 +10,21 @@ from nbspam.cli.frame import leaves
 from nbspam.cli.main import cli
 from nbspam.cli.output import skipped_json
 from nbspam.verdicts import Skipped
-from support import ROOT
+from support import COMMAND_WORDS, ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "json.md").read_text("utf-8")
 SECTION = re.compile(r"^## (.*)\n((?:(?!^## ).*\n)*)", re.MULTILINE)
 SECTIONS = dict(SECTION.findall(PAGE))
-# What is run for each section.  FOLDER has mail of two classes, and MODEL has learned it.
-RUNS = {
+# What is run for each section; those of a command alone are run as elsewhere.
+RUNS = {title: f"{title} {COMMAND_WORDS[title]}" for title in SECTIONS if title in COMMAND_WORDS}
+RUNS |= {
     "allow": "allow news@shop.example --trust mx.example.org",
-    "train": "train FOLDER",
-    "table train": "table train LIHANG --target Y -m OTHER",
     "train --unlabelled": "train TEXTS --unlabelled TEXTS --unlabelled-weight 0.5",
     "table train --em": "table train LIHANG --target Y -m OTHER --em",
-    "update": "update --spam NEW",
-    "info": "info",
-    "table info": "table info -m TABLE",
-    "doctor": "doctor",
-    "classify": "classify FOLDER",
-    "predict": "predict FOLDER",
-    "explain": "explain FOLDER",
     "table explain --factors": "table explain --factors ROWS -m TABLE",
     "eval": "eval FOLDER --intervals",
     "compare": "compare FOLDER --cv 2 --against --pairs --against --no-pairs",
-    "tune": "tune FOLDER --cv 2",
-    "doubts": "doubts MISFILED",
-    "tokens": "tokens NEW",
-    "words": "words -n 2",
-    "prune": "prune",
-    "shard": "shard 1/1 FOLDER -o PART",
-    "merge": "merge MODEL MODEL -o OTHER",
     "merge of parts": "merge PART -o OTHER",
-    "table merge": "table merge TABLE TABLE -o OTHER",
-    "import": "import TEXT",
-    "sort": "sort BOX",
     "held": "held",
     "cluster": "cluster TEXTS -k 2",
     "table cluster": "table cluster MELONS -k 2 -n 99",
