@@ -65,16 +65,14 @@ def test_all_kinds_of_tables_train_the_same(table, model, tmp_path):
     assert len(trained) == 1
 
 
-def test_discretisation_is_chosen_and_shown(table, model, tmp_path):
-    (tmp_path / "t.csv").write_text(NUMBERS)
+def test_discretisation_is_chosen_and_shown(table, model):
     for how, shown in (
         ("--discretise mdl", "x numeric, cut at 10"),
         ("--discretise width", "x numeric, cut at 2.4, 4.3"),
         ("--discretise frequency --bins 2", "x numeric, cut at 9.5"),
         ("--model tan", "cut at 10"),  # models of categories cut numbers by default
     ):
-        status, out, _ = table("train", tmp_path / "t.csv", "--target", "y", *how.split())
-        assert status == 0
+        out = table("train", "--target", "y", *how.split(), stdin=NUMBERS.encode())[1]
         assert shown in out
         assert "by tan" in out or "by categorical" in out
 
@@ -127,18 +125,17 @@ def test_rows_without_a_class_and_empty_columns_are_left_out(table, model, tmp_p
     assert table("classify", tmp_path / "t.csv")[0] == 0
 
 
-def test_of_many_classes_the_first_are_counted_by_name(table, tmp_path):
+def test_of_many_classes_the_first_are_counted_by_name(table, model):
     for n, more in ((21, "1 more class"), (23, "3 more classes")):
         rows = "".join(f"{k}.5,k{k:02}\n" for k in range(n))
-        (tmp_path / "t.csv").write_text("x,y\n" + rows)
-        line = table("train", tmp_path / "t.csv", "--target", "y")[1].split("\n")[0]
+        out = table("train", "--target", "y", stdin=f"x,y\n{rows}".encode())[1]
+        line = out.split("\n")[0]
         assert line.startswith(f"read {n} rows (1 k00, 1 k01,")
         assert line.endswith(f"1 k19 and {more})")
 
 
-def test_a_cell_that_is_no_number_skips_its_row(table, model, tmp_path):
-    (tmp_path / "t.csv").write_text(NUMBERS)
-    table("train", tmp_path / "t.csv", "--target", "y")
+def test_a_cell_that_is_no_number_skips_its_row(table, model):
+    table("train", "--target", "y", stdin=NUMBERS.encode())
     status, out, err = table("classify", stdin=b"x,z\n1,2\noops,2\n")
 
     assert complains((status, out, err), 1, "-#2", "x is 'oops', not a number")
@@ -185,19 +182,17 @@ REFUSED = [  # a table, options, the status, and what is said
 ]
 
 
-def test_training_options_that_contradict_the_table_are_refused(table, model, tmp_path):
+def test_training_options_that_contradict_the_table_are_refused(table, model):
     for text, options, status, words in REFUSED:
-        (tmp_path / "t.csv").write_text(text)
-
-        assert complains(table("train", tmp_path / "t.csv", *options.split()), status, *words)
+        refused = table("train", *options.split(), stdin=text.encode())
+        assert complains(refused, status, *words)
         assert not model.exists()
 
 
-def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path):
+def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model):
     text = "x,z,same,y\n1.5,1.5,7.5,a\n1.5,2.5,7.5,a\n2.5,2,7.5,b\n3.5,2,7.5,b\n"
-    (tmp_path / "t.csv").write_text(text)
-    train = ("train", tmp_path / "t.csv", "--target", "y")
-    status, _, err = table(*train, "--numeric", "z")
+    train = ("train", "--target", "y")
+    status, _, err = table(*train, "--numeric", "z", stdin=text.encode())
     assert status == 0
     assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in err
     assert [line for line in err.splitlines() if "'same'" in line] == [
@@ -207,25 +202,23 @@ def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path
     for verdict in json_lines(out):
         assert np.isfinite(list(verdict["posterior"].values())).all()
     # Intervals need no variance.
-    assert "variance zero" not in table(*train, "--model", "tan")[2]
+    assert "variance zero" not in table(*train, "--model", "tan", stdin=text.encode())[2]
     rows = "".join(f"{ord(c)}.5,{c}\n" * 2 for c in "abcdefg")
-    (tmp_path / "t.csv").write_text("x,y\n" + rows)
-    err = table(*train)[2]
+    err = table(*train, stdin=f"x,y\n{rows}".encode())[2]
     assert (err.count("variance zero"), "nbspam: warned of 2 more\n" in err) == (5, True)
 
 
-def test_a_product_below_all_floats_is_printed_by_its_power_of_ten(table, model, tmp_path):
+def test_a_product_below_all_floats_is_printed_by_its_power_of_ten(table, model):
     """Class a has 2 of 3 rows, and each value in 0 or 1 of its 2: (1 + 1) / (2 + 3) for 2."""
     rows = [",".join([value] * 800 + [f"{label}\n"]) for value, label in ("0a", "1b", "2a")]
     names = ",".join([*(f"x{j}" for j in range(800)), "y\n"])
-    (tmp_path / "t.csv").write_text(names + "".join(rows))
-    table("train", tmp_path / "t.csv", "--target", "y")
+    table("train", "--target", "y", stdin="".join([names, *rows]).encode())
     *_, last = table.out("explain", "--factors", stdin=rows[2].encode()).splitlines()
     of_a, of_b = Decimal(3) / 5 * (Decimal(2) / 5) ** 800, Decimal(2) / 5 * (Decimal(1) / 4) ** 800
     assert last.split()[2:4] == [f"{of_a:.5e}", f"{of_b:.5e}"] == ["2.66774e-319", "8.99636e-483"]
 
 
-def test_a_number_far_from_all_others_is_explained_without_overflow(table, model, tmp_path):
+def test_a_number_far_from_all_others_is_explained_without_overflow(table, model):
     table("train", MELONS, "--target", "好瓜")
     far = MELONS.read_text("utf-8").splitlines()[1].replace("0.697", "1e200")
     assert table("classify", stdin=far.encode()) == (0, "否\t1.000000\t-#1\n", "")
@@ -240,17 +233,14 @@ def test_a_number_far_from_all_others_is_explained_without_overflow(table, model
     rows = [",".join([value] * 8) for value in ("0", "3e-60", "2e-60")]
     names = [f"x{i}" for i in range(8)]
     lines = [",".join([*names, "y"]), *(f"{row},{label}" for label in "ab" for row in rows)]
-    (tmp_path / "t.csv").write_text("\n".join(lines))
     how = [part for name in names for part in ("--numeric", name)]
-    assert table("train", tmp_path / "t.csv", "--target", "y", *how)[0] == 0
+    assert table("train", "--target", "y", *how, stdin="\n".join(lines).encode())[0] == 0
     assert factors(table, rows[0])[-1]["product"] == {"a": None, "b": None}
 
 
-def test_tables_too_large_for_memory_are_refused_with_their_size(table, model, tmp_path):
-    rows = "".join(f"a{i},b{i},{i % 2}\n" for i in range(4500))
-    (tmp_path / "t.csv").write_text("v,w,y\n" + rows)
-    result = table("train", tmp_path / "t.csv", "--target", "y", "--model", "aode")
-
+def test_tables_too_large_for_memory_are_refused_with_their_size(table, model):
+    rows = ["v,w,y\n", *(f"a{i},b{i},{i % 2}\n" for i in range(4500))]
+    result = table("train", "--target", "y", "--model", "aode", stdin="".join(rows).encode())
     assert complains(result, 2, "9,000 values", "1.2 GiB", "fewer")
 
 
