@@ -177,10 +177,11 @@ def _values(ctx: click.Context, path: str, table: str, keys: dict[str, Any]) -> 
     options = _options(ctx.command)
     values: dict[str, Any] = {}
     for key, value in keys.items():
+        where = f"{path}: [{table}] {key}"
         if key in options:
-            values[str(options[key].name)] = _value(ctx, options[key], value, path, table, key)
+            values[str(options[key].name)] = _value(ctx, options[key], value, where)
         elif table != COMMON_TABLE:
-            raise _unknown(path, table, key, list(options))
+            raise click.UsageError(f"{where}: {near('no such option', key, [*options])}")
     return values
 
 
@@ -195,11 +196,8 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
-def _value(
-    ctx: click.Context, option: click.Option, value: object, path: str, table: str, key: str
-) -> object:
+def _value(ctx: click.Context, option: click.Option, value: object, where: str) -> object:
     """Return the value of an option as the command line would spell it, checked."""
-    where = f"{path}: [{table}] {key}"
     if option.is_flag:
         if isinstance(value, bool):
             return value
@@ -237,11 +235,8 @@ def _check_common(
             return
         known |= _options(command).keys()
     for key in sorted(wanted - known):
-        raise _unknown(path, COMMON_TABLE, key, list(known))
-
-
-def _unknown(path: str, table: str, key: str, known: list[str]) -> click.UsageError:
-    return click.UsageError(f"{path}: [{table}] {key}: " + near("no such option", key, known))
+        where = f"{path}: [{COMMON_TABLE}] {key}"
+        raise click.UsageError(f"{where}: {near('no such option', key, [*known])}")
 
 
 def near(wrong: str, name: str, known: Sequence[str]) -> str:
