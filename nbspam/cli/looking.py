@@ -455,7 +455,7 @@ mixture_options = options.filling(
     ),
     click.option(
         "--alpha",
-        type=options.NUMBER_OR_AUTO,
+        type=options.FROM_ZERO_OR_AUTO,
         metavar="NUMBER|auto",
         help="Smoothing: a number added to every count.  [default: auto, a tenth of all counts,"
         " spread evenly]",

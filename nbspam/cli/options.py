@@ -161,8 +161,10 @@ def _beta(text: str) -> tuple[float, ...]:
 
 _WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
 
-NUMBER = Value(_number_from_zero, "not a number from 0 up; give one")
-NUMBER_OR_AUTO = Value(_or("auto", _number_from_zero), "not a number from 0 up; give one, or auto")
+FROM_ZERO = Value(_number_from_zero, "not a number from 0 up; give one")
+FROM_ZERO_OR_AUTO = Value(
+    _or("auto", _number_from_zero), "not a number from 0 up; give one, or auto"
+)
 CLASS_PRIOR = Value(_class_prior, "not probabilities that sum to 1; write them as 0.3,0.7")
 COST = Value(_number_above_zero, "not a number above 0; a miss costs 1")
 FILE = Value(_name, "an empty name; give that of a file")

@@ -246,7 +246,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
 @cluster_options
 @click.option(
     "--alpha",
-    type=options.NUMBER,
+    type=options.FROM_ZERO,
     metavar="NUMBER",
     default=1.0,
     show_default=True,

@@ -118,7 +118,7 @@ training_options = options.filling(
     ),
     click.option(
         "--alpha",
-        type=options.NUMBER_OR_AUTO,
+        type=options.FROM_ZERO_OR_AUTO,
         metavar="NUMBER|auto",
         help="Add NUMBER to every count; 1 is Laplace's rule.",
     ),
@@ -222,7 +222,7 @@ unlabelled_options = options.filling(
     click.option(
         "--unlabelled-weight",
         "weight",
-        type=options.NUMBER_OR_AUTO,
+        type=options.FROM_ZERO_OR_AUTO,
         metavar="N|auto",
         help="Give an unlabelled document this weight.  [default: auto, by cross-validation]  A"
         " labelled one has 1.",
@@ -250,7 +250,7 @@ table_training_options = options.filling(
     ),
     click.option(
         "--alpha",
-        type=options.NUMBER,
+        type=options.FROM_ZERO,
         metavar="NUMBER",
         help="Add NUMBER to every count.  [default: 1, Laplace's rule]",
     ),
@@ -355,7 +355,7 @@ table_unlabelled_options = options.filling(
     click.option(
         "--unlabelled-weight",
         "weight",
-        type=options.NUMBER,
+        type=options.FROM_ZERO,
         metavar="NUMBER",
         help="Give a row without a class this weight.  [default: 1]",
     ),

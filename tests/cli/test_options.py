@@ -21,9 +21,9 @@ from nbspam.cli.main import COMMAND_GROUPS, COMMANDS, TABLE_COMMANDS, TABLE_GROU
 from nbspam.cli.options import (
     CLASS_PRIOR,
     COST,
+    FROM_ZERO_OR_AUTO,
     LETTER,
     NAMED_PATH,
-    NUMBER_OR_AUTO,
     PARTS,
     SHARD,
     SHARE,
@@ -40,9 +40,9 @@ from support import FROM, HAM, SPAM, complains, run_nbspam, write_files
 
 def test_a_word_becomes_a_value():
     for kind, word, value in [
-        (NUMBER_OR_AUTO, "0", 0.0),
-        (NUMBER_OR_AUTO, "1e-3", 0.001),
-        (NUMBER_OR_AUTO, "auto", "auto"),
+        (FROM_ZERO_OR_AUTO, "0", 0.0),
+        (FROM_ZERO_OR_AUTO, "1e-3", 0.001),
+        (FROM_ZERO_OR_AUTO, "auto", "auto"),
         (CLASS_PRIOR, "uniform", "uniform"),
         (CLASS_PRIOR, "0.25,0.75", (0.25, 0.75)),
         (COST, "2", 2.0),
@@ -58,7 +58,7 @@ def test_a_word_becomes_a_value():
 
 def test_a_word_that_does_not_fit_is_named_with_what_to_do():
     for kind, words in [
-        (NUMBER_OR_AUTO, ["-1", "nan", "inf", "x", ""]),
+        (FROM_ZERO_OR_AUTO, ["-1", "nan", "inf", "x", ""]),
         (CLASS_PRIOR, ["0.5,0.6", "1,0", "nan", "x", "-1,2", ""]),
         (COST, ["0", "-1", "inf", "nan", "dear"]),
         (NAMED_PATH, ["work", "=path", "work="]),
