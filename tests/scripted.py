@@ -143,7 +143,7 @@ class Wire(asyncio.Transport):
         self.is_paused = False
 
 
-def desk(limits=None, log="none", descriptor=2, mailboxes=None, waits=False, **choices):
+def desk(limits=None, log="none", mailboxes=None, waits=False, **choices):
     """Return a desk with a judge and a teacher that are scripted; call it in a running loop.
 
     mailboxes: those on the page, if any are.  waits: whether the judge waits until `go_on`.
@@ -151,7 +151,7 @@ def desk(limits=None, log="none", descriptor=2, mailboxes=None, waits=False, **c
     chosen = ServerChoices(
         **{"model_path": "", "allows_tell": True, "password": PASSWORD, **choices}
     )
-    judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log, descriptor)
+    judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log)
     judge.held_back = [] if waits else None
     bounds = ServerLimits(**(limits or {}))
     service = Service(chosen, (), bounds, log, ServerTally(2), ACCESS)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -89,6 +90,75 @@ def is_refused(address):
 
 def rest_of(client):
     return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+class Proxy:
+    """Passes bytes to a server, and holds up, cuts or garbles what one asks for.
+
+    whole: while it is not set, nothing arrives, and nobody is told.  cut_line: lines of the client
+    after which the connection ends, before the next one.  cut_byte: bytes of the server after
+    which it ends.  Each does so once.  garbled: bytes of the server that are exchanged.
+    """
+
+    def __init__(self, port):
+        self.target, self.whole = port, threading.Event()
+        self.whole.set()
+        self.cut_line = self.cut_byte = self.garbled = None
+        self.n_lines = self.n_bytes = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                client = self._listener.accept()[0]
+                self.whole.wait()
+                try:
+                    server = socket.create_connection(("127.0.0.1", self.target))
+                except OSError:
+                    client.close()
+                    continue
+                for each in (client, server):
+                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for run in (self._from_client, self._from_server):
+                    threading.Thread(target=run, args=(client, server), daemon=True).start()
+
+    def _end(self, *sockets):
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _from_client(self, client, server):
+        with suppress(OSError):
+            while data := client.recv(1 << 16):
+                self.whole.wait()
+                self.n_lines += data.count(b"\n")
+                if self.cut_line is not None and self.n_lines > self.cut_line:
+                    self.cut_line = None
+                    break
+                server.sendall(data)
+        self._end(client, server)
+
+    def _from_server(self, client, server):
+        with suppress(OSError):
+            while data := server.recv(1 << 16):
+                self.whole.wait()
+                if self.garbled:
+                    data = data.replace(*self.garbled)
+                self.n_bytes += len(data)
+                if self.cut_byte is not None and self.n_bytes > self.cut_byte:
+                    self.n_bytes, kept = 0, len(data) - (self.n_bytes - self.cut_byte)
+                    self.cut_byte = None
+                    client.sendall(data[:kept])
+                    break
+                client.sendall(data)
+        self._end(client, server)
+        client.close()
+        server.close()
+
+    def close(self):
+        self._listener.close()
 
 
 class Browser:

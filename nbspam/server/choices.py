@@ -201,21 +201,20 @@ def listen(
     texts: by protocol.  Sockets that systemd hands over by a protocol's name are taken instead.
     rights: of sockets at paths.  before: sockets of the same texts stay open.
     """
-    found = Listeners({})
     old = before.opened if before is not None else {}
     passed = {
         key: each for key, each in old.items() if key[1].startswith(_PASSED)
     } or handed_over()
-    for (name, _), each in passed.items():
-        if not each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            raise UsageError(f"systemd hands over a connection named {name}; write Accept=no")
-        if name not in texts:
-            raise UsageError(
-                f"systemd hands over a socket named {name}; FileDescriptorName= says its protocol:"
-                f" {', '.join(texts)}"
-            )
+    found = Listeners(dict(passed))
     try:
-        found.opened.update(passed)
+        for (name, _), each in passed.items():
+            if not each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                raise UsageError(f"systemd hands over a connection named {name}; write Accept=no")
+            if name not in texts:
+                raise UsageError(
+                    f"systemd hands over a socket named {name}; FileDescriptorName= says its"
+                    f" protocol: {', '.join(texts)}"
+                )
         taken = {name for name, _ in passed}
         for name in (name for name in texts if name not in taken):
             for text in dict.fromkeys(texts[name]):

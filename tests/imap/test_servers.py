@@ -19,9 +19,9 @@ import pytest
 
 from accounts import Box, H, S, assert_sorted, fill, letter
 from fake_imap import PASSWORD
-from mail_servers import Cyrus, Dovecot, Proxy, mail_server, needs
+from mail_servers import Cyrus, Dovecot, mail_server, needs
 from maildirs import ham, spam
-from serving import PATIENCE, ask, certificate, free_port, until
+from serving import PATIENCE, Proxy, ask, certificate, free_port, until
 from support import ROOT, complains, write_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -5,14 +5,13 @@ import os
 import pwd
 import socket
 import struct
-import subprocess
-import sys
 from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
 from nbspam.errors import InputError, UsageError
+from nbspam.server import choices
 from nbspam.server.choices import (
     Address,
     SocketRights,
@@ -21,7 +20,7 @@ from nbspam.server.choices import (
     listen,
     listening,
 )
-from support import ROOT, raising
+from support import raising
 
 
 def test_an_address_is_a_port_a_host_with_one_or_a_path():
@@ -162,36 +161,21 @@ def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(mo
         assert connected_user(tcp) is None
 
 
-PASSED = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ["LISTEN_PID"] = str(os.getpid())
-from nbspam.errors import UsageError
-from nbspam.server.choices import listen
-try:
-    found = listen({"spamd": [], "http": []})
-    print({name: each.getsockname() for name, each in found.sockets})
-except UsageError as error:
-    print(error)
-"""
+def test_a_socket_of_systemd_has_the_protocol_of_its_name(monkeypatch):
+    def handed(passed, name):
+        """Listen where systemd hands over a copy of a socket by a name."""
+        monkeypatch.setattr(choices, "_FIRST_PASSED", os.dup(passed.fileno()))
+        for key, value in {"PID": os.getpid(), "FDS": 1, "FDNAMES": name}.items():
+            monkeypatch.setenv(f"LISTEN_{key}", str(value))
+        return listen({"spamd": [], "http": []})
 
-
-def handed(name, number="1", listens=True):
-    """Return what a process says about a socket that systemd hands over by a name."""
-    with socket.create_server(("127.0.0.1", 0)) if listens else socket.socket() as passed:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", PASSED, str(passed.fileno())],
-            pass_fds=[passed.fileno()],
-            env={"LISTEN_FDS": number, "LISTEN_FDNAMES": name, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            check=True,
-        )
-        return done.stdout.decode().strip(), passed.getsockname()
-
-
-def test_a_socket_of_systemd_has_the_protocol_of_its_name():
-    found, address = handed("spamd")
-    assert found == str({"spamd": address})
-    assert handed("spamd", listens=False)[0].endswith("a connection named spamd; write Accept=no")
-    what = "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol"
-    assert handed("nbspam.socket")[0] == f"{what}: spamd, http"
+    with socket.create_server(("127.0.0.1", 0)) as passed, socket.socket() as connection:
+        found = handed(passed, "spamd")
+        ((name, each),) = found.sockets
+        assert (name, each.getsockname()) == ("spamd", passed.getsockname())
+        found.close()
+        with pytest.raises(UsageError, match=r"a connection named spamd; write Accept=no$"):
+            handed(connection, "spamd")
+        why = r"a socket named nbspam.socket; FileDescriptorName= says its protocol: spamd, http$"
+        with pytest.raises(UsageError, match=why):
+            handed(passed, "nbspam.socket")

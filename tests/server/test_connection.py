@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,14 +14,20 @@ from nbspam.server.rspamd import HttpConnection, RspamdConnection
 from nbspam.server.spamd import SpamdConnection
 from protocols import OFFER, check, milter_mail, packet, post, tell
 from scripted import ACCESS, Client, desk, full, go_on, settled, talk
-from support import HAM, SPAM, examples
+from support import HAM, SPAM, examples, raising
 from visitors import Visitor
 
-WHOLE = {  # a request
-    SpamdConnection: check(SPAM),
-    RspamdConnection: post("/checkv2"),
-    MilterConnection: OFFER + milter_mail(),
-}
+
+def requests(data):
+    """Return the request for a verdict on a message, by protocol."""
+    return {
+        SpamdConnection: check(data),
+        RspamdConnection: post("/checkv2", data),
+        MilterConnection: OFFER + milter_mail(data),
+    }
+
+
+WHOLE = requests(SPAM)
 KINDS = pytest.mark.parametrize("kind", WHOLE, ids=lambda kind: kind.__name__)
 EACH_KIND = pytest.mark.parametrize(
     "kind", [*WHOLE, WebConnection], ids=lambda kind: kind.__name__
@@ -297,24 +302,16 @@ async def test_tiny_pieces_of_a_message_take_the_memory_of_large_ones(kind, piec
     assert len(client.connection.kept) < 200
 
 
-def request(kind, data):
-    return {
-        SpamdConnection: check(data),
-        RspamdConnection: post("/checkv2", data),
-        MilterConnection: OFFER + milter_mail(data),
-    }[kind]
-
-
 @KINDS
 async def test_of_too_many_large_messages_the_newest_are_refused_and_small_ones_pass(kind):
     # 80,000 bytes may be held, 70,000 of them by messages of more than 500: seven of ten.
     at = desk(waits=True, limits={"bytes_held": 80_000, "small_bytes": 500})
-    sent = request(kind, b"Subject: long\n\n" + 9_800 * b"a")
+    sent = requests(b"Subject: long\n\n" + 9_800 * b"a")[kind]
     clients = [Client(kind, at) for _ in range(10)]
     for start in range(0, len(sent), 1000):  # all at the same time
         for client in clients:
             await client.send(sent[start : start + 1000])
-    small = [await Client(kind, at).send(request(kind, HAM[:400])) for _ in range(15)]
+    small = [await Client(kind, at).send(requests(HAM[:400])[kind]) for _ in range(15)]
     await go_on(at)
 
     good = {SpamdConnection: b"EX_OK", RspamdConnection: b" 200 OK", MilterConnection: b"X-Nbspam"}
@@ -362,18 +359,14 @@ async def test_a_worker_that_fails_ten_messages_in_a_row_is_given_up(messages, i
     assert bool(given_up) == at.is_failing == is_given_up
 
 
-def without_memory(*_):
-    raise MemoryError
-
-
 class NoMemory:
-    __getitem__ = without_memory
+    __getitem__ = raising(MemoryError)
 
 
 async def test_a_connection_for_which_there_is_no_memory_is_told_to_try_again():
     for place in ("keep", "message"):
         client = Client(SpamdConnection, desk())
-        setattr(client.connection, place, without_memory)
+        setattr(client.connection, place, raising(MemoryError))
         await client.send(check(SPAM))
         assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
 
@@ -382,9 +375,8 @@ async def test_a_connection_for_which_there_is_no_memory_is_told_to_try_again():
     ("kind", "answer"), [(SpamdConnection, b"75"), (RspamdConnection, b"503")]
 )
 async def test_a_message_for_which_its_judge_has_no_memory_is_to_be_sent_again(kind, answer):
-    request = {SpamdConnection: check, RspamdConnection: partial(post, "/checkv2")}[kind]
     at = desk()
-    client = await Client(kind, at).send(request(b"no memory"))
+    client = await Client(kind, at).send(requests(b"no memory")[kind])
     assert client.answer.split()[1] == answer
     assert (at.failures, at.tally.total("trouble busy")) == (1, 1)
 

@@ -119,13 +119,11 @@ def test_headers_that_only_filters_write_are_removed_even_if_the_message_is_not_
         (PILLS, offer(actions=0x01), None),  # it may not change headers
     ],
 )
-def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(tmp_path, data, to, subject):
+def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(capfd, data, to, subject):
     wanted = HeaderChoices(spam_status=True, subject_tag="[SPAM] ")
-    with open(tmp_path / "log", "wb") as log:
-        told = {"log": "json", "descriptor": log.fileno()}
-        found = answered(milter_mail(data), to=to, headers=wanted, **told)
+    found = answered(milter_mail(data), to=to, headers=wanted, log="json")
     assert [each for command, each in found if command == b"m"] == [subject] * bool(subject)
-    action = json.loads((tmp_path / "log").read_text()).get("action")
+    action = json.loads(capfd.readouterr().err).get("action")
     assert action == ("tagged" if subject else None)
 
 
@@ -139,12 +137,11 @@ def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(tmp_path, data, to, 
     ],
 )
 def test_the_log_says_what_becomes_of_a_message_and_how_it_is_known(
-    tmp_path, data, choices, verdict, action
+    capfd, data, choices, verdict, action
 ):
     data = b"Message-ID: <m1@x.example>\n" + data
-    with open(tmp_path / "log", "wb") as log:
-        answered(milter_mail(data), log="json", descriptor=log.fileno(), **choices)
-    text = (tmp_path / "log").read_text()
+    answered(milter_mail(data), log="json", **choices)
+    text = capfd.readouterr().err
     line = json.loads(text)
     assert "now" not in text  # a word of the mail
     assert (line["verdict"], line.get("action")) == (verdict, action)

@@ -26,14 +26,22 @@ from shared_logs import message
 from stored import train_on
 from support import HAM, ROOT, SPAM, raising
 
+NO_ROOM = OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
 
 @pytest.fixture
-def lives(monkeypatch):
+def ended():
+    """Processes that have ended, and their statuses; the supervisor takes them."""
+    return []
+
+
+@pytest.fixture
+def lives(monkeypatch, ended):
     """Return a supervisor whose workers are numbers, and the signals that it sends."""
     sent = []
     pids = iter(range(1000, 2000))
     monkeypatch.setattr(supervisor, "fork", lambda: next(pids))
-    monkeypatch.setattr(supervisor, "_ended", lambda: (0, 0))
+    monkeypatch.setattr(supervisor, "_ended", lambda: ended.pop(0) if ended else (0, 0))
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
     blank = dict.fromkeys(Service._fields)
     limits, log, tally = ServerLimits(), Log("none"), ServerTally(9)
@@ -57,16 +65,14 @@ def test_a_worker_without_a_sign_of_life_is_ended(lives):
     assert sent == [(first, "SIGKILL")]
 
 
-def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, monkeypatch):
+def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, ended, monkeypatch):
     found, _ = lives
     first, _ = found.workers
-    ended = iter([(first, signal.SIGKILL)])
-    monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
+    ended.append((first, signal.SIGKILL))
     found.tick()
     assert list(found.waiting) == [1]
     assert len(found.workers) == 1
-    no_room = raising(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
-    for started in (no_room, lambda: 3000):
+    for started in (raising(NO_ROOM), lambda: 3000):
         assert 1 not in {worker.row for worker in found.workers.values()}
         monkeypatch.setattr(supervisor, "fork", started)
         found.waiting[1] = time.monotonic()
@@ -89,39 +95,33 @@ def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, monkeypatch)
     ],
 )
 def test_the_end_of_a_worker_is_logged_with_its_cause_and_its_messages(
-    lives, monkeypatch, tmp_path, status, is_hung, cause, how
+    lives, ended, capfd, status, is_hung, cause, how
 ):
     found, _ = lives
     first, _ = found.workers
-    with open(tmp_path / "log", "wb") as log:
-        found.service = found.service._replace(log=Log("text", log.fileno()))
-        found.workers[first].is_hung = is_hung
-        found.service.tally.take_row(found.workers[first].row)
-        found.service.tally.add("asked", 3)
-        ended = iter([(first, int(status))])
-        monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
-        found.tick()
+    found.service = found.service._replace(log=Log("text"))
+    found.workers[first].is_hung = is_hung
+    found.service.tally.take_row(found.workers[first].row)
+    found.service.tally.add("asked", 3)
+    ended.append((first, int(status)))
+    found.tick()
 
-    (line,) = (tmp_path / "log").read_text().splitlines()
+    (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"nbspam: worker {first} {how}")
     assert line.endswith(" s, with 3 messages in hand")
     assert found.service.tally.total(f"ended {cause}") == 1
     assert found.service.tally.total("asked") == 0  # nobody has them in hand any more
 
 
-def test_a_worker_that_was_to_end_is_logged_only_if_it_did_not_end_well(
-    lives, monkeypatch, tmp_path
-):
+def test_a_worker_that_was_to_end_is_logged_only_if_it_did_not_end_well(lives, ended, capfd):
     found, _ = lives
     first, second = found.workers
-    with open(tmp_path / "log", "wb") as log:
-        found.service = found.service._replace(log=Log("json", log.fileno()))
-        found.stop()
-        ended = iter([(first, 0), (second, int(signal.SIGSEGV))])
-        monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
-        found.tick()
+    found.service = found.service._replace(log=Log("json"))
+    found.stop()
+    ended += [(first, 0), (second, int(signal.SIGSEGV))]
+    found.tick()
 
-    (line,) = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    (line,) = map(json.loads, capfd.readouterr().err.splitlines())
     assert (line["worker"], line["ended"], line["how"]) == (second, "crashed", "SIGSEGV")
 
 
@@ -168,9 +168,7 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     found.fit(now)
     pid, *_ = found.fitter
     found.bury(*os.waitpid(pid, 0), now)
-    monkeypatch.setattr(
-        supervisor, "fork", raising(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
-    )
+    monkeypatch.setattr(supervisor, "fork", raising(NO_ROOM))
     found.fit(now + 9)
     assert tally.total("trouble model") == 1
     found.fit(now + 10)
@@ -185,7 +183,7 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     assert second.endswith("Resource temporarily unavailable")
 
 
-def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):
+def test_options_that_change_twice_wait_for_those_who_leave(lives, ended):
     found, sent = lives
     old = list(found.workers)
     found.renews = True
@@ -198,8 +196,7 @@ def test_options_that_change_twice_wait_for_those_who_leave(lives, monkeypatch):
     found.renews = True  # while the old ones still answer
     found.tick()
     assert list(found.workers) == new
-    ended = iter([(pid, 0) for pid in old])
-    monkeypatch.setattr(supervisor, "_ended", lambda: next(ended, (0, 0)))
+    ended += [(pid, 0) for pid in old]
     found.tick()
     assert not found.renews
     assert sorted(found.leaving) == new
@@ -222,18 +219,13 @@ def test_who_does_not_end_in_time_is_killed(lives):
     assert sorted(sent[2:]) == [(pid, "SIGKILL") for pid in pids]
 
 
-def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
+def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch, capfd):
     found, _ = lives
     notices = []
     monkeypatch.setattr(supervisor, "notify", notices.append)
-    read, write = os.pipe()
     tally = found.service.tally
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        os.fdopen(read) as lines,
-        os.fdopen(write),
-    ):
-        log = Log("text", write)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        log = Log("text")
         found.service = found.service._replace(listeners=[("spamd", listener)], log=log)
         found.model = SimpleNamespace(name="m.nbspam")
         tally.take_row(1)
@@ -247,7 +239,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
         assert notices.count("READY=1") == 1
         port = listener.getsockname()[1]
         shown = f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model m.nbspam\n"
-        assert lines.readline() == shown
+        assert capfd.readouterr().err == shown
 
         found.reread = lambda: (found.service, SimpleNamespace(name="other.nbspam"), 2)
         found.renew()
@@ -259,7 +251,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
             tally.set_gauge("beat", 5)
         found.tick()
         assert notices.count("READY=1") == 2
-        assert lines.readline().endswith("model other.nbspam\n")
+        assert capfd.readouterr().err.endswith("model other.nbspam\n")
 
 
 # ---- processes that run ----

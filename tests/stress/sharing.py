@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -26,7 +25,7 @@ from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.text import model_lines
-from serving import free_port, serving, until
+from serving import Proxy, serving, until
 from shared_logs import SERVERS, message
 
 PARTITION = 60  # seconds
@@ -37,40 +36,6 @@ N_LESSONS = int(os.environ.get("STRESS_LESSONS", "3000"))
 N_BASE = 4_000  # messages that all models have first, so that few lessons make a fit due
 _FAKETIME = max(glob("/usr/lib/*/faketime/libfaketime.so.1"), default="")
 _TO_MIDNIGHT = 86_400 - time.time() % 86_400
-
-
-class Line:
-    """A connection to the log's server, of which the middle can be cut."""
-
-    def __init__(self, port):
-        self.to, self.whole = port, threading.Event()
-        self.whole.set()
-        self.listener = socket.create_server(("127.0.0.1", free_port()))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        with suppress(OSError):
-            while True:
-                near, _ = self.listener.accept()
-                self.whole.wait()
-                try:
-                    far = socket.create_connection(("127.0.0.1", self.to))
-                except OSError:
-                    near.close()
-                    continue
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
-
-    def _carry(self, source, target):
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                self.whole.wait()  # nothing arrives, and nobody is told
-                target.sendall(data)
-        for end in (source, target):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        source.close()
 
 
 class SharingHost:
@@ -128,7 +93,7 @@ class Site:
         StoredModel(str(base), new=PRESETS["mail"]).learn(known, day=0, classes=["ham", "spam"])
         self.hosts = []
         for number in range(3):
-            line = Line(self.log.port)
+            line = Proxy(self.log.port)
             url = self.log.url.replace(str(self.log.port), str(line.port))
             self.hosts.append(SharingHost(number, folder / f"host{number}", url, line, base))
         self.numbers = iter(range(1 << 40))
@@ -212,7 +177,7 @@ class Site:
     def close(self):
         for host in self.hosts:
             host.running.close()
-            host.line.listener.close()
+            host.line.close()
         self.log.stop()
         self.log.remove()
 

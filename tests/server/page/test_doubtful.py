@@ -230,10 +230,7 @@ def test_the_process_looks_and_tells_errors_in_one_line(own):
 
 
 def test_an_error_that_nobody_foresaw_quotes_no_mail(own, monkeypatch):
-    def fails(*_, **__):
-        raise ValueError("words of mail")
-
-    monkeypatch.setattr(doubtful, "find_doubts", fails)
+    monkeypatch.setattr(doubtful, "find_doubts", raising(ValueError("words of mail")))
     monkeypatch.setattr(doubtful.sys, "argv", ["", str(own[0]), own[1]])
     monkeypatch.setattr(doubtful, "Thread", lambda **_: SimpleNamespace(start=lambda: None))
     monkeypatch.setattr(doubtful.os, "nice", lambda _: None)

@@ -20,7 +20,7 @@ from nbspam.server.page.mailbox import (
     ReviewMailbox,
     check_mailboxes,
 )
-from support import make_maildir
+from support import make_maildir, raising
 
 
 def maildir(root, numbers, part="new"):
@@ -155,11 +155,9 @@ def test_what_is_no_mailbox_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"t.tsv: texts, and no mail; give a mailbox"):
         box_of(tmp_path / "t.tsv").newest()
 
-    def barred(path):
-        raise PermissionError(13, "Permission denied", path)
-
     box = box_of(maildir(tmp_path / "box", [1]))
-    monkeypatch.setattr(os, "scandir", barred)
+    barred = PermissionError(13, "Permission denied", str(tmp_path / "box/new"))
+    monkeypatch.setattr(os, "scandir", raising(barred))
     why = r"box/new/?: cannot be read \(Permission denied\); check"
     with pytest.raises(InputError, match=why):
         box.newest()

@@ -16,6 +16,7 @@ from nbspam.server.page.database import Database, MessageFilter
 from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.server.page.reviewer import Reviewer
 from scripted import desk, until
+from support import raising
 
 
 async def look(reviewer, user=""):
@@ -42,8 +43,7 @@ async def undo_last(reviewer):
     return None if last is None else await reviewer.undo("", last.number)
 
 
-def refused(*_):
-    raise OSError(28, "No space left on device", "x")
+refused = raising(OSError(28, "No space left on device", "x"))
 
 
 # ---- verdicts ----
