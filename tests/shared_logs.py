@@ -263,6 +263,12 @@ class RedisServer(RealLog):
     def url(self):
         return f"{'rediss' if self.tls else 'redis'}://127.0.0.1:{self.port}/lessons"
 
+    def direct(self):
+        """Return a connection past nbspam."""
+        import redis
+
+        return redis.Redis(port=self.port)
+
     def command(self):
         options = {"port": self.port, "bind": "127.0.0.1", "dir": self.folder}
         options |= {"appendonly": "yes", "save": ""}
@@ -304,6 +310,12 @@ class PostgresServer(RealLog):
     def url(self):
         verified = f"?sslmode=verify-full&sslrootcert={self.tls[0]}" if self.tls else ""
         return f"postgresql://log@127.0.0.1:{self.port}/postgres/lessons{verified}"
+
+    def direct(self):
+        """Return a connection past nbspam."""
+        import psycopg
+
+        return psycopg.connect(self.url.rpartition("/")[0], autocommit=True)
 
     def command(self):
         where = ["-D", "data", "-k", "", "-p", str(self.port)]

@@ -63,7 +63,8 @@ class AccountToSort(NamedTuple):
         day: since 1970-01-01.  report: takes what is done, also before a connection is lost.
         """
         writes = not self.choices.dry_run
-        with closing(AccountMemory(self.model_path, self.url.account, writes)) as memory:
+        memory = AccountMemory(self.model_path, self.url.account, writes)
+        with closing(memory), memory.alone():
             AccountSorter(self, session, memory, day, report).sort()
 
 
@@ -76,7 +77,7 @@ def sort_account(account: AccountToSort, day: int) -> SortingReport:
 
 
 class AccountSorter:
-    """One look at an account.
+    """One look at an account, whose lock is held.
 
     session: to the account.  day: today, in days since 1970-01-01.
     """
@@ -102,22 +103,21 @@ class AccountSorter:
 
     def sort(self) -> None:
         """Learn the user's lessons, then judge and move new mail; raises NbspamError."""
-        with self.memory.alone():
-            self._find_folders()
-            for folder, place in self._places.items():
-                self._look.take(folder, place, self._writes(folder))
-            self._find_needs()
-            numbers = self._look_elsewhere()
-            self._learn()
-            self._remove_copied()
-            self._judge()
-            self._open(self.inbox)
-            # Messages that need nothing are noted last: until here, a look can be repeated.
-            self._look.note(self._day)
-            self._settle(self._needs[Need.NOTHING])
-            if numbers is not None:
-                self.memory.keep_following(numbers)
-            self.memory.forget_gone(self._day)
+        self._find_folders()
+        for folder, place in self._places.items():
+            self._look.take(folder, place, self._writes(folder))
+        self._find_needs()
+        numbers = self._look_elsewhere()
+        self._learn()
+        self._remove_copied()
+        self._judge()
+        self._open(self.inbox)
+        # Messages that need nothing are noted last: until here, a look can be repeated.
+        self._look.note(self._day)
+        self._settle(self._needs[Need.NOTHING])
+        if numbers is not None:
+            self.memory.keep_following(numbers)
+        self.memory.forget_gone(self._day)
 
     # ---- looking ----
 

@@ -480,7 +480,6 @@ class _Sorter:
                 self.report.judged.append(
                     SortedMessage(entry.path, verdict.label, verdict.probability, moved_to)
                 )
-                self.digests[target.base] = self.digests[entry.base]
                 if self.report.lack is None:  # else it is judged again, when the model can
                     self._leave(target)
 

@@ -272,7 +272,7 @@ def sharer_for(share: ShareChoices, model_path: str, models: TaughtModels | None
     """
     log = open_log(share.url, share.password)
     if models is None:
-        with closing(Outbox(resolved(model_path))) as outbox:
+        with closing(Outbox(model_path)) as outbox:
             models = TaughtModels(model_path, outbox.users_folder(), is_server=False)
     return Sharer(model_path, log, socket.gethostname(), models)
 

@@ -6,12 +6,11 @@ readers notice that it was replaced, and facts about its hosts.  It knows nothin
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from socket import AF_INET, SHUT_RDWR, SOCK_STREAM, fromfd
 from threading import Timer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 from uuid import uuid4
 
@@ -37,40 +36,32 @@ class LogEnd(NamedTuple):
     n_trimmed: int  # of records that were trimmed
 
 
-class SharedLog(ABC):
+class SharedLog(Protocol):
     """A log that several hosts append to and read.  Methods raise SharedLogError."""
 
     name: str  # its address, without options: they may be long or secret
 
-    @abstractmethod
     def append(self, records: Sequence[bytes]) -> None:
         """Append records in this order."""
 
-    @abstractmethod
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return the next records behind a position, at most `limit`, with their positions."""
 
-    @abstractmethod
     def wait(self, after: int, timeout: float) -> None:
         """Return when there is a record behind a position, or after `timeout` seconds."""
 
-    @abstractmethod
     def trim(self, position: int) -> None:
         """Remove the records up to a position."""
 
-    @abstractmethod
     def end(self) -> LogEnd:
         """Return the log's identifier and length; the first caller gives it an identifier."""
 
-    @abstractmethod
     def report(self, host: str, facts: dict[str, Any]) -> None:
         """Keep the facts that a host reports, in place of its earlier ones; none: forget it."""
 
-    @abstractmethod
     def hosts(self) -> dict[str, dict[str, Any]]:
         """Return the reports of hosts."""
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connection."""
 

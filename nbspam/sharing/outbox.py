@@ -57,8 +57,7 @@ class PendingLesson(NamedTuple):
 
 def share_findings(path: str) -> list[Finding]:
     """Return the line of `nbspam doctor` on a model's part in a shared log, if it has one."""
-    path = resolved(path)
-    if not os.path.exists(f"{path}.share"):
+    if not os.path.exists(f"{resolved(path)}.share"):
         return []
     try:
         with closing(Outbox(path)) as outbox:
@@ -75,7 +74,8 @@ class Outbox:
     """The database of one host.  Methods raise ModelFileError if it cannot be used."""
 
     def __init__(self, path: str) -> None:
-        """Open the database, or make it; path: of the model, from `disk.resolved`."""
+        """Open the database, or make it; path: of the model."""
+        path = resolved(path)
         self.path = f"{path}.share"
         try:
             make_folder(parent_folder(path))

@@ -66,7 +66,7 @@ class SharedOutlet:
     @cached_property
     def outbox(self) -> Outbox:
         """The outbox, opened by the first lesson: a damaged one does not stop a server."""
-        return Outbox(resolved(self._path))
+        return Outbox(self._path)
 
     def attach(self, model: StoredModel, user: str = "") -> StoredModel:
         """Let a model's lessons go into the outbox, and return it."""
@@ -409,6 +409,6 @@ def _copy_models(sharer: Sharer, folder: str, users: list[str]) -> LogPosition |
             whole = replace(whole, memory=memory)
         inside = [_USERS, os.path.basename(os.path.dirname(model.path))] if user else []
         save_classifier(os.path.join(folder, *inside, _MODEL), whole)
-    with closing(Outbox(resolved(os.path.join(folder, _MODEL)))) as outbox:
+    with closing(Outbox(os.path.join(folder, _MODEL))) as outbox:
         outbox.note_read(place, sharer.outbox.seen())
     return place

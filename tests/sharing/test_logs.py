@@ -37,9 +37,7 @@ def test_records_come_back_in_order_with_growing_positions(server):
 
 @pytest.mark.parametrize("server", ["redis"], indirect=True)
 def test_a_user_of_redis_may_have_any_name(server):
-    import redis
-
-    with redis.Redis(port=server.port) as other:
+    with server.direct() as other:
         other.acl_setuser(
             "ann@x", enabled=True, passwords=["+secret"], keys=["*"], categories=["+@all"]
         )
@@ -74,11 +72,9 @@ def test_a_server_of_postgresql_that_stands_still_is_waited_for_only_so_long(ser
 
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
-    import psycopg
-
     log = open_log(server.url)
     log.append([b"one"])
-    with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
+    with server.direct() as other:
         other.execute("DELETE FROM lessons_log")
     for call in (log.end, lambda: log.append([b"two"])):
         with pytest.raises(SharedLogError, match=r"lessons_log is empty; lessons wait until"):
@@ -89,14 +85,12 @@ def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
 
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 def test_no_position_is_given_again_after_the_last_records_were_lost(server, tmp_path):
-    import psycopg
-
     one, two = (Host(tmp_path / f"host{k}", "model", open_log(server.url)) for k in range(2))
     for host, n in ((one, 0), (one, 1), (two, 2), (two, 3)):
         host.teach(message(n), "ham")
         host.sharer.send()
         if n == 1:  # ten seconds later, a standby takes over that lacks the last record
-            with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
+            with server.direct() as other:
                 other.execute("UPDATE lessons SET position = position - (10::bigint << 31)")
                 one.sharer.exchange()
                 other.execute("DELETE FROM lessons WHERE position & 1 = 0")
@@ -113,16 +107,12 @@ def test_a_table_or_stream_that_was_dropped_is_made_again(server, tmp_path, name
         host.teach(message(n), "ham")
         host.sharer.send()
     hosts[0].sharer.exchange()
-    if server.url.startswith("redis"):
-        import redis
-
-        with redis.Redis(port=server.port) as other:
+    with server.direct() as other:
+        if server.library == "redis":
             other.delete(name.replace("_", ":"))
-    else:
-        import psycopg
-
-        with psycopg.connect(server.url.rpartition("/")[0], autocommit=True) as other:
+        else:
             other.execute(f"DROP TABLE {name}")
+    if server.library == "psycopg":
         for host in hosts:
             with pytest.raises(SharedLogError, match=f'relation "{name}" does not exist'):
                 (host.sharer.receive if name == "lessons" else host.sharer.report)()
