@@ -32,6 +32,7 @@ from nbspam.counts.ledger import (
 from nbspam.counts.table import (
     CountTable,
     add_tables,
+    counted,
     most_frequent,
     no_counts,
     pruned_table,
@@ -118,10 +119,7 @@ def learn_vocabulary(
     data, skipped = read_corpus(items, settings, jobs)
     once, y, _ = data.unique(np.arange(len(data.y)))
     documents = vocabulary.known(data.over_keys(once)).over(np.arange(len(vocabulary)))
-    counts = token_counts_of(
-        documents, y, len(data.classes), vocabulary.groups, settings.weighting
-    )
-    table = CountTable(data.classes, counts[0], vocabulary, counts[1], counts[2])
+    table = counted(data.classes, vocabulary, documents, y, settings.weighting)
     check_classes(table)
     classifier = Classifier(settings, table, log_tables(table, settings))
     return TrainingResult(classifier, len(data.y) - len(once), skipped)

@@ -34,7 +34,7 @@ from nbspam.arrays import (
     find,
     together,
 )
-from nbspam.counts.table import CountTable, add_tables, token_counts_of, without_empty
+from nbspam.counts.table import CountTable, add_tables, counted, without_empty
 from nbspam.settings import PRESENCE
 from nbspam.tokens.sparse import (
     ChangedRows,
@@ -53,7 +53,6 @@ _ENOUGH = 8_000
 # With two classes every message can correct tokens, so more messages help: E-014.  Above _ENOUGH,
 # messages are kept only while their tokens take at most 40 MB of the model.
 MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
-_NO_LIMIT = 1 << 62
 
 
 # --- the sample -----------------------------------------------------------------------------
@@ -99,7 +98,8 @@ class Sampling:
 
     A sample is too large if it has more than `limit` messages, or if it has more than `enough`
     messages and these have more than `max_entries` tokens together.  limit: unless given,
-    MAX_SAMPLE if the weighting is presence, else `enough`.
+    MAX_SAMPLE if the weighting is presence, else `enough`.  is_fixed: the bits do not grow,
+    however many messages there are.
     """
 
     def __init__(
@@ -107,24 +107,20 @@ class Sampling:
         weighting: str,
         bits: int = 0,
         *,
+        is_fixed: bool = False,
         limit: int | None = None,
         enough: int = _ENOUGH,
         max_entries: int = MAX_ENTRIES,
     ) -> None:
         of_weighting = MAX_SAMPLE if weighting == PRESENCE else enough
         self._limit = of_weighting if limit is None else limit
-        self._enough, self._max_entries = enough, max_entries
+        self._enough, self._max_entries, self._is_fixed = enough, max_entries, is_fixed
         self._begin(bits)
 
     def _begin(self, bits: int) -> None:
         self.bits = bits
         self.messages: list[Messages] = []
         self._n_docs = self._n_entries = 0
-
-    @classmethod
-    def fixed(cls, weighting: str, bits: int) -> "Sampling":
-        """Return a sampling whose bits do not grow, however many messages there are."""
-        return cls(weighting, bits, limit=_NO_LIMIT, max_entries=_NO_LIMIT)
 
     def add(self, parts: Iterable[Messages]) -> None:
         """Add messages, and keep the ones that belong to the sample."""
@@ -158,9 +154,8 @@ class Sampling:
         """Return whether a sample of so many messages, and tokens of them, is too large."""
         # Adding messages to a sample that is too large leaves it too large.  So the final number
         # of bits, and with it the sample, does not depend on the order of messages.
-        if n_docs <= min(self._limit, self._enough):
-            return False
-        return n_docs > self._limit or n_entries > self._max_entries
+        has_too_many = n_docs > self._enough and n_entries > self._max_entries
+        return not self._is_fixed and (n_docs > self._limit or has_too_many)
 
     def _append(self, part: Messages) -> None:
         kept = part.take(self.wants(part.digests))
@@ -371,10 +366,10 @@ class LabelChange(NamedTuple):
     new: Vocabulary  # its tokens that the model file does not know, with their texts
     told: bool = False  # whether a person has told its class afterwards
 
-
-def filed_by(change: LabelChange) -> FiledMessage:
-    """Return where a model has a message after a change."""
-    return FiledMessage(change.after, change.told)
+    @property
+    def filed(self) -> FiledMessage:
+        """Where a model has the message afterwards."""
+        return FiledMessage(self.after, self.told)
 
 
 def respelt(
@@ -413,16 +408,19 @@ def signed_table(changes: Sequence[LabelChange], known: Vocabulary, weighting: s
     vocabulary = _vocabulary(changes, documents.tokens, known)
     index: dict[str | None, int] = {None: -1}
     index.update((name, k) for k, name in enumerate(classes))
-    total: list[Any] = [0.0, 0.0, 0]
-    for sign, y in (
-        (-1, np.array([index[change.before] for change in changes])),
-        (1, np.array([index[change.after] for change in changes])),
-    ):
-        part = token_counts_of(
-            documents.take(y >= 0), y[y >= 0], len(classes), vocabulary.groups, weighting
-        )
-        total = [so_far + sign * more for so_far, more in zip(total, part, strict=True)]
-    return CountTable(classes, total[0], vocabulary, total[1], total[2])
+    before = np.array([index[change.before] for change in changes])
+    after = np.array([index[change.after] for change in changes])
+    minus, plus = (
+        counted(classes, vocabulary, documents.take(y >= 0), y[y >= 0], weighting)
+        for y in (before, after)
+    )
+    return CountTable(
+        classes,
+        plus.class_count - minus.class_count,
+        vocabulary,
+        plus.feature_count - minus.feature_count,
+        plus.document_frequency - minus.document_frequency,
+    )
 
 
 def _vocabulary(changes: Sequence[LabelChange], keys: Keys, known: Vocabulary) -> Vocabulary:

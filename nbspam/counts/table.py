@@ -162,6 +162,13 @@ class CountTable(NamedTuple):
             return documents
         return documents.on(np.where(is_met, documents.tokens, -1))
 
+    def of_class(self, name: str) -> tuple[float, Floats]:
+        """Return a class's number of documents and its counts (n_features,); 0 if unknown."""
+        if name not in self.classes:
+            return 0.0, np.zeros(len(self.vocabulary))
+        k = self.classes.index(name)
+        return float(self.class_count[k]), self.feature_count[:, k]
+
     def evidence(self, column: int, share: float) -> Evidence:
         """Return one token as evidence; share: its share of a verdict's log-odds, nats."""
         group = GROUPS[self.vocabulary.groups[column]]
@@ -307,7 +314,7 @@ def sum_over(parts: Sequence[CountTable], vocabulary: Vocabulary, column: Intege
     class_count = np.zeros(len(classes))
     feature_count = np.zeros((len(vocabulary), len(classes)))
     for k, name in enumerate(classes):
-        own = [_of_class(part, name) for part in parts]
+        own = [part.of_class(name) for part in parts]
         class_count[k] = sum(n_docs for n_docs, _ in own)
         feature_count[:, k] = _summed(column, [counts for _, counts in own], len(vocabulary))
     frequency = _summed(column, [part.document_frequency for part in parts], len(vocabulary))
@@ -315,14 +322,6 @@ def sum_over(parts: Sequence[CountTable], vocabulary: Vocabulary, column: Intege
     return CountTable(
         classes, class_count, vocabulary, feature_count, frequency.astype(np.int64), loss
     )
-
-
-def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
-    """Return a class's number of documents, and its counts (n_features,); 0 if it is unknown."""
-    if name not in table.classes:
-        return 0.0, np.zeros(len(table.vocabulary))
-    k = table.classes.index(name)
-    return float(table.class_count[k]), table.feature_count[:, k]
 
 
 def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: int) -> Floats:

@@ -178,10 +178,9 @@ def sampled_parts(
     parts: Sequence[ModelMessages], settings: Settings, progress: LogProgress
 ) -> Sampling:
     """Return the sampling of all parts; a log that hosts share decides its bits for all."""
-    if progress.bits == NO_BITS:
-        sampling = Sampling(settings.weighting, max(part.bits for part in parts))
-    else:
-        sampling = Sampling.fixed(settings.weighting, progress.bits)
+    is_fixed = progress.bits != NO_BITS
+    bits = progress.bits if is_fixed else max(part.bits for part in parts)
+    sampling = Sampling(settings.weighting, bits, is_fixed=is_fixed)
     sampling.add(part.messages for part in parts)
     return sampling
 
@@ -267,10 +266,7 @@ def _balanced(
 
 def _in_classes(owed: CountTable, classes: tuple[str, ...]) -> Owed | None:
     """Return the owed counts in these classes; None if there are none."""
-    counts = np.zeros((len(owed.vocabulary), len(classes)))
-    for k, name in enumerate(classes):
-        if name in owed.classes:
-            counts[:, k] = owed.feature_count[:, owed.classes.index(name)]
+    counts = np.column_stack([owed.of_class(name)[1] for name in classes])
     frequency = owed.document_frequency.astype(np.int64)
     return Owed(owed.vocabulary.keys, counts, frequency) if len(frequency) else None
 

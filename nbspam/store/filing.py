@@ -19,7 +19,6 @@ from nbspam.counts.ledger import (
     FiledMessage,
     LabelChange,
     LogProgress,
-    filed_by,
     is_remembered,
 )
 from nbspam.mail.digest import Copies
@@ -46,7 +45,7 @@ class MessageFiling(NamedTuple):
     def at(self, digest: int) -> FiledMessage:
         """Return where the model has a message."""
         if digest in self.known:
-            return filed_by(self.known[digest])
+            return self.known[digest].filed
         ledger = memory_of(self.base).ledger
         (k,) = ledger.find(np.array([digest], np.uint64)).tolist()
         if k < 0:
@@ -116,7 +115,7 @@ class MessageFiling(NamedTuple):
             labels = lesson.messages.labels.tolist()
             digests = map(copies.numbered, lesson.messages.digests.tolist())
             for row, digest in enumerate(digests):
-                before = filed_by(now[digest]) if digest in now else self.at(digest)
+                before = now[digest].filed if digest in now else self.at(digest)
                 if not is_wanted(len(outcomes), before):
                     outcomes.append(Outcome(already_known=1))
                     continue

@@ -26,7 +26,6 @@ from nbspam.counts.ledger import (
     FiledMessage,
     LabelChange,
     LogProgress,
-    filed_by,
     respelt,
 )
 from nbspam.counts.table import CountTable
@@ -559,7 +558,7 @@ class StoredModel:
         self._journal = NO_JOURNAL
         if journal.owner not in {NOBODY, self._identity}:
             changes = read_journal(self.path).changes
-            last = {change.digest: filed_by(change) for change in changes}
+            last = {change.digest: change.filed for change in changes}
             if all(self.filing.at(digest) == filed for digest, filed in last.items()):
                 remove_journal(self.path)  # left by a crash; the model has all of its changes
                 return

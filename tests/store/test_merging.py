@@ -121,7 +121,7 @@ def test_parts_make_the_model_of_training_at_once(tmp_path, corpus, place, n, na
 
 
 def sampled(size):
-    limits = {"limit": None, "enough": size, "max_entries": 5 * size}
+    limits = {"is_fixed": False, "limit": None, "enough": size, "max_entries": 5 * size}
     yield from ((ledger, "MAX_SAMPLE", size), (ledger.Sampling.__init__, "__kwdefaults__", limits))
 
 
