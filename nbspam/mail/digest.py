@@ -19,16 +19,8 @@ from functools import lru_cache
 from hashlib import sha256
 
 from nbspam.charsets import ESCAPE, MARKED
-from nbspam.mail.headers import (
-    ON_CONTENT,
-    OpenedMessage,
-    content_value,
-    delimited,
-    looks_like_html,
-    open_message,
-    transfer_encoding,
-    with_line_feeds,
-)
+from nbspam.mail import headers
+from nbspam.mail.headers import OpenedMessage
 
 Values = tuple[bytes | None, ...]
 
@@ -58,8 +50,8 @@ _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, 
 def digest_of(data: bytes, is_text: bool = False) -> int:
     """Return the 64-bit digest of a mail message, or of a text."""
     if not is_text:
-        return mail_digest(open_message(data))
-    hashed = sha256(with_line_feeds(data).rstrip()).digest()
+        return mail_digest(headers.open_message(data))
+    hashed = sha256(headers.with_line_feeds(data).rstrip()).digest()
     return int.from_bytes(hashed[:8], "little") | _TEXT
 
 
@@ -163,11 +155,12 @@ def _content(message: OpenedMessage) -> tuple[Values, list[int], list[bytes]]:
     The values are the last four of `essence`; None stands for what a reader assumes without
     headers.  The lines are the boundary lines between the texts.
     """
-    headers, body = message.telling, message.data[message.body :]
-    if ON_CONTENT.isdisjoint(headers):
-        return (b"text/html" if looks_like_html(body) else None, None, None, None), [], [body]
+    telling, body = message.telling, message.data[message.body :]
+    if headers.ON_CONTENT.isdisjoint(telling):
+        assumed = b"text/html" if headers.looks_like_html(body) else None
+        return (assumed, None, None, None), [], [body]
     kind, charset, encoding, shown, boundary = _described(
-        headers.get(b"content-type", b"").strip(), headers.get(b"content-transfer-encoding", b"")
+        telling.get(b"content-type", b"").strip(), telling.get(b"content-transfer-encoding", b"")
     )
     if charset == b"us-ascii" and not (kind or encoding):
         # Without a charset, bytes beyond ASCII and escapes would be read in another way.
@@ -175,15 +168,15 @@ def _content(message: OpenedMessage) -> tuple[Values, list[int], list[bytes]]:
     # Some readers take the last of several headers.
     last = [b"last " + name + value for name, value in sorted(message.doubled.items())]
     kind = b"\n".join([kind or b"text/plain", *last]) if last else kind
-    kinds, texts = delimited(body, boundary) if boundary else ([], [body])
+    kinds, texts = headers.delimited(body, boundary) if boundary else ([], [body])
     return (kind, charset, encoding, shown), kinds, texts
 
 
 @lru_cache(maxsize=128)  # most mail has one of a few values
 def _described(content_type: bytes, encoding: bytes) -> tuple[bytes | None, ...]:
     """Return the last four values of `essence`, and the boundary; None for those not there."""
-    kind, parameters = content_value(content_type or b"text/plain")
-    encoding = transfer_encoding(encoding)
+    kind, parameters = headers.content_value(content_type or b"text/plain")
+    encoding = headers.transfer_encoding(encoding)
     return (
         None if kind == b"text/plain" else kind,
         parameters.get("charset", b"").strip(b" \"'").lower() or None,

@@ -10,18 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.charsets import CharsetGuess, to_utf8
-from nbspam.mail.headers import (
-    HEADS,
-    LIMITS,
-    NESTED_HEAD,
-    Field,
-    OpenedMessage,
-    ReadingLimits,
-    decode_transfer,
-    header_lines,
-    open_message,
-    origins_of,
-)
+from nbspam.mail import headers
+from nbspam.mail.headers import LIMITS, NESTED_HEAD, Field, OpenedMessage, ReadingLimits
 from nbspam.mail.parts import (
     NOT_SHOWN,
     SHOWN_BY_SOME,
@@ -79,11 +69,11 @@ class Message(NamedTuple):
 def by_header(fields: Iterable[Field]) -> Iterator[Field]:
     """Yield the fields, with heads split into the names and values that count."""
     for item in fields:
-        if item.origin not in HEADS:
+        if item.origin not in headers.HEADS:
             yield item
             continue
-        for name, value in header_lines(item.text):
-            of_name, of_value = origins_of(item.origin, name)
+        for name, value in headers.header_lines(item.text):
+            of_name, of_value = headers.origins_of(item.origin, name)
             if of_name is not None:
                 yield Field(of_name, name)
             if of_value is not None:
@@ -92,7 +82,7 @@ def by_header(fields: Iterable[Field]) -> Iterator[Field]:
 
 def parse_message(data: bytes, limits: ReadingLimits = LIMITS) -> Message:
     """Return the fields of a message; never raises."""
-    return parse_opened(open_message(data), limits)
+    return parse_opened(headers.open_message(data), limits)
 
 
 def parse_opened(message: OpenedMessage, limits: ReadingLimits = LIMITS) -> Message:
@@ -126,7 +116,7 @@ class _MessageReader:
 
     def decoded(self, index: int, text: FoundText) -> bytes:
         """Return a text in UTF-8, without uuencoded files."""
-        data, charset = decode_transfer(text.data, text.encoding), text.charset
+        data, charset = headers.decode_transfer(text.data, text.encoding), text.charset
         if text.is_html and not charset and (meta := _META_CHARSET.search(data[:_META_REACH])):
             charset = meta[1].decode("latin-1")
         data, defect = to_utf8(data, charset, self.guess)

@@ -28,18 +28,19 @@ from nbspam.verdicts import Evidence, Explanation, Verdict
 from stored import full_disk
 
 RULE = Cutoffs(0.5, 0.5)
-DKIM = "dkim=pass header.d=shop.example"
+DKIM, DMARC = "dkim=pass header.d=shop.example", "dmarc=pass header.from=shop.example"
 SPF = "spf=pass smtp.mailfrom=news@shop.example"
 
 
-def mail(*results, sender="Shop <news@shop.example>", server="mx.example.org", more=""):
+def mail(*results, sender="Shop <news@shop.example>", server="mx.example.org", list_id=""):
     checks = f"Authentication-Results: {'; '.join([server, *results])}\n" if results else ""
+    more = f"List-Id: {list_id}\n" if list_id else ""
     return f"{checks}From: {sender}\n{more}Subject: hi\n\nhello\n".encode()
 
 
 def shift(lines, data, recipient="", trusted="mx.example.org"):
-    """Return the nats that lists of lines add; lines: as "allow a@b"."""
-    verbs = {key: verb for verb, key in (line.split() for line in lines)}
+    """Return the nats that lists add; lines: as "allow a@b, deny c"."""
+    verbs = {key: verb for verb, key in (line.split() for line in lines.split(", "))}
     match = AddressLists(verbs, trusted).match(data, recipient)
     return 0.0 if match is None else match.shift
 
@@ -70,49 +71,41 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
     ("lines", "data", "nats"),
     [
         # A sender or domain is allowed if the trusted server vouches for its domain ...
-        (["allow news@shop.example"], mail(DKIM), -CERTAIN),
-        (["allow news@shop.example"], mail(SPF), -CERTAIN),
-        (["allow shop.example"], mail(DKIM), -CERTAIN),
-        (["allow shop.example"], mail(DKIM, sender="a@mail.shop.example"), -CERTAIN),
-        (["allow news@shop.example"], mail("dmarc=pass header.from=shop.example"), -CERTAIN),
+        ("allow news@shop.example", mail(DKIM), -CERTAIN),
+        ("allow news@shop.example", mail(SPF), -CERTAIN),
+        ("allow shop.example", mail(DKIM), -CERTAIN),
+        ("allow shop.example", mail(DKIM, sender="a@mail.shop.example"), -CERTAIN),
+        ("allow news@shop.example", mail(DMARC), -CERTAIN),
         # ... and anything else is a hint: no result, a failed one, another domain's, a stranger's.
-        (["allow news@shop.example"], mail(), -HINT),
-        (["allow news@shop.example"], mail("dkim=fail header.d=shop.example"), -HINT),
-        (["allow news@shop.example"], mail("dkim=pass header.d=evil.example"), -HINT),
-        (["allow news@shop.example"], mail("dkim=pass header.d=op.example"), -HINT),
-        (["allow news@shop.example"], mail(DKIM, server="mx.evil.example"), -HINT),
-        (["allow news@shop.example"], mail(DKIM, "dmarc=fail header.from=shop.example"), -HINT),
-        (
-            ["allow news@shop.example"],
-            mail(DKIM, sender="news@shop.example, x@evil.example"),
-            -HINT,
-        ),
+        ("allow news@shop.example", mail(), -HINT),
+        ("allow news@shop.example", mail("dkim=fail header.d=shop.example"), -HINT),
+        ("allow news@shop.example", mail("dkim=pass header.d=evil.example"), -HINT),
+        ("allow news@shop.example", mail("dkim=pass header.d=op.example"), -HINT),
+        ("allow news@shop.example", mail(DKIM, server="mx.evil.example"), -HINT),
+        ("allow news@shop.example", mail(DKIM, "dmarc=fail header.from=shop.example"), -HINT),
+        ("allow news@shop.example", mail(DKIM, sender="news@shop.example, x@evil.example"), -HINT),
         # Others are not meant.
-        (["allow news@shop.example"], mail(DKIM, sender="other@shop.example"), 0),
-        (["allow shop.example"], mail(DKIM, sender="a@myshop.example"), 0),
-        (["allow shop.example"], mail(DKIM, sender='"news@shop.example" <x@evil.example>'), 0),
+        ("allow news@shop.example", mail(DKIM, sender="other@shop.example"), 0),
+        ("allow shop.example", mail(DKIM, sender="a@myshop.example"), 0),
+        ("allow shop.example", mail(DKIM, sender='"news@shop.example" <x@evil.example>'), 0),
         # What is denied needs no proof, and the more exact line counts.
-        (["deny shop.example"], mail(), CERTAIN),
-        (["deny shop.example", "allow news@shop.example"], mail(DKIM), -CERTAIN),
-        (["allow shop.example", "deny news@shop.example"], mail(DKIM), CERTAIN),
-        (["allow example", "deny shop.example"], mail(DKIM), CERTAIN),
+        ("deny shop.example", mail(), CERTAIN),
+        ("deny shop.example, allow news@shop.example", mail(DKIM), -CERTAIN),
+        ("allow shop.example, deny news@shop.example", mail(DKIM), CERTAIN),
+        ("allow example, deny shop.example", mail(DKIM), CERTAIN),
         # A mailing list is known by its List-Id, and by who signs for its domain.
-        (["allow list:dev.l.example"], mail(more="List-Id: Dev <dev.l.example>\n"), -HINT),
+        ("allow list:dev.l.example", mail(list_id="Dev <dev.l.example>"), -HINT),
         (
-            ["allow list:dev.l.example"],
-            mail("dkim=pass header.d=l.example", more="List-Id: Dev <Dev.L.example>\n"),
+            "allow list:dev.l.example",
+            mail("dkim=pass header.d=l.example", list_id="Dev <Dev.L.example>"),
             -CERTAIN,
         ),
-        (
-            ["allow list:dev.l.example"],
-            mail("dmarc=pass header.from=shop.example", more="List-Id: <dev.l.example>\n"),
-            -HINT,
-        ),
-        (["deny list:dev.l.example"], mail(more="List-Id: dev.l.example\n"), CERTAIN),
+        ("allow list:dev.l.example", mail(DMARC, list_id="<dev.l.example>"), -HINT),
+        ("deny list:dev.l.example", mail(list_id="dev.l.example"), CERTAIN),
         # A domain with other letters is the one that DNS has.
-        (["deny xn--tda.example"], mail(sender="x@Ü.example"), CERTAIN),
+        ("deny xn--tda.example", mail(sender="x@Ü.example"), CERTAIN),
         (
-            ["allow x@xn--tda.example"],
+            "allow x@xn--tda.example",
             mail("dkim=pass header.d=xn--tda.example", sender="x@ü.example"),
             -CERTAIN,
         ),
@@ -126,7 +119,7 @@ def test_a_domain_of_thousands_of_labels_takes_little_memory():
     data = mail(sender=f"x@{'a.' * 30_000}shop.example")
     tracemalloc.start()
     try:
-        assert shift(["deny shop.example"], data) > 0
+        assert shift("deny shop.example", data) > 0
         assert tracemalloc.get_traced_memory()[1] < 10 << 20
     finally:
         tracemalloc.stop()
@@ -135,21 +128,21 @@ def test_a_domain_of_thousands_of_labels_takes_little_memory():
 @pytest.mark.parametrize("value", [".", "<", "< ", "a ", "<a "])
 def test_no_long_name_of_a_list_takes_long(value):
     start = time.process_time()
-    shift(["allow a@b.example"], mail(more=f"List-Id: {value * 60_000} x y\n"))
+    shift("allow a@b.example", mail(list_id=f"{value * 60_000} x y"))
     assert time.process_time() - start < 1
 
 
 def test_a_recipient_is_whom_the_mail_system_names():
-    data = mail(more="To: old@example.org\n")
-    assert shift(["deny to:old@example.org"], data) == 0
-    assert shift(["deny to:old@example.org"], data, "old@example.org") == CERTAIN
+    data = b"To: old@example.org\n" + mail()
+    assert shift("deny to:old@example.org", data) == 0
+    assert shift("deny to:old@example.org", data, "old@example.org") == CERTAIN
     why = "the mail system names the recipient"
     found = AddressLists({"to:old@example.org": "allow"}).match(data, "old@example.org")
     assert found == ListMatch("allow to:old@example.org", -CERTAIN, why)
 
 
 def test_without_a_trusted_server_nobody_is_allowed_for_certain():
-    assert shift(["allow news@shop.example"], mail(DKIM), trusted=None) == -HINT
+    assert shift("allow news@shop.example", mail(DKIM), trusted=None) == -HINT
     lists = AddressLists({"news@shop.example": "allow"})
     assert lists.match(mail(DKIM), trusted="mx.example.org").shift == -CERTAIN  # the model's
 
