@@ -42,6 +42,7 @@ _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE)
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
+_NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
 _Content = dict[bytes, bytes]  # the headers on content
@@ -65,8 +66,7 @@ class _UnreadPart(NamedTuple):
     data: bytes
     depth: int  # of nesting
     default_type: bytes = b"text/plain"
-    is_nested: bool = False  # an attached message
-    is_raw: bool = False  # to be read as text, because it is beyond a limit
+    head: str = headers.PART_HEAD  # a key of HEADS, or _NO_HEAD
     branches: tuple[tuple[int, int], ...] = ()
 
     def inside(self, data: bytes) -> "_UnreadPart":
@@ -74,7 +74,7 @@ class _UnreadPart(NamedTuple):
         return _UnreadPart(data, self.depth + 1, branches=self.branches)
 
 
-_WHOLE = _UnreadPart(b"", 0)  # stands for the message itself, which is read from its beginning
+_WHOLE = _UnreadPart(b"", 0, head=headers.HEAD)  # stands for the message itself
 
 
 class _Body(NamedTuple):
@@ -136,18 +136,16 @@ class Parts:
             self.defects.add("no-headers")
             self.add_text(data, headers.looks_like_html(data))
             return
-        self.read_part(message, headers.HEAD, _WHOLE)
+        self.read_part(message, _WHOLE)
         while self.stack:
             part = self.stack.pop()
-            if part.is_raw:
-                # As HTML, because tags in it would hide nothing otherwise.
+            if part.head:
+                self.read_part(headers.open_part(part.data), part)
+            else:  # as HTML, because tags in it would hide nothing otherwise
                 text = headers.BASE64_LINES.sub(_decoded_lines, part.data)
                 self.add_text(text, True, branches=part.branches)
-            else:
-                kind = headers.NESTED_HEAD if part.is_nested else headers.PART_HEAD
-                self.read_part(headers.open_part(part.data), kind, part)
 
-    def read_part(self, opened: OpenedMessage, kind: str, part: _UnreadPart) -> None:
+    def read_part(self, opened: OpenedMessage, part: _UnreadPart) -> None:
         """Read headers and body of a message or of one of its parts."""
         data, stop, body, telling, doubled, _ = opened
         if body < min(stop + 2, len(data)):
@@ -163,8 +161,8 @@ class Parts:
             _, declared = headers.content_value(telling.get(b"content-type", b""))
             charset = declared.get("charset", b"").decode("latin-1")
             self.encoded.append((len(self.fields), charset))
-        self.fields.append(Field(kind, block))
-        if kind == headers.HEAD and (subject := telling.get(b"subject")) is not None:
+        self.fields.append(Field(part.head, block))
+        if part.head == headers.HEAD and (subject := telling.get(b"subject")) is not None:
             # Words of the subject count as words of the body, too (E-038).
             if (is_coded or block is not whole) and not headers.is_plain(subject):
                 subject = b" " + headers.unfold(subject)
@@ -258,7 +256,7 @@ class Parts:
                 return
             kind = _type_of_file(body)
         if kind in _MESSAGES:
-            self.push([part.inside(body.decoded())._replace(is_nested=True)])
+            self.push([part.inside(body.decoded())._replace(head=headers.NESTED_HEAD)])
         elif kind in _CARDS:
             self.read_card(body, is_invitation=kind == b"text/calendar")
         elif kind:
@@ -362,7 +360,7 @@ class Parts:
         if len(taken) < len(bodies):
             self.defects.add("too-many-parts")
             rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
-            parts.append(part.inside(rest)._replace(is_raw=True))
+            parts.append(part.inside(rest)._replace(head=_NO_HEAD))
         if len(parts) > 1 and body.kind in (b"multipart/alternative", b"multipart/related"):
             choice = Choice(None, {})
             if body.kind == b"multipart/related":
@@ -379,7 +377,7 @@ class Parts:
         """Put parts on the stack, the first part on top; parts too deep as raw text."""
         if parts[0].depth > self.limits.depth:
             self.defects.add("too-deep")
-            parts = [part._replace(is_raw=True) for part in parts]
+            parts = [part._replace(head=_NO_HEAD) for part in parts]
         self.stack.extend(reversed(parts))
 
 
