@@ -67,7 +67,7 @@ class DocumentReader:
         self.process: subprocess.Popen[bytes] | None = None
 
     def read(self, files: Sequence[tuple[str, bytes]], seconds: float) -> list[Document]:
-        """Return what a message's documents say; never raises.
+        """Read the documents of a message; never raises.
 
         files: the kind, one of DOCUMENTS, and the data of each.  seconds: of processor time for
         all of them.  Documents that need more are not read, which is a fact.
