@@ -98,17 +98,12 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     named = "--vocabulary", tmp_path / "given.txt"
     assert nbspam("vectorize", six, "-o", path, "--binary", *named)[1].splitlines() == GIVEN
     assert sparse.load_npz(path).toarray()[0].tolist() == [0, 0, 1]
-    assert complains(nbspam("vectorize", six, "-o", path, "--min-df", 2, *named), 2, "--min-df")
     nbspam("vectorize", six, "-o", tmp_path / "six.csv")
     table = (tmp_path / "six.csv").read_text().splitlines()
     assert table[:2] == ["apple,cash,pear,plum,label", "2,0,1,0,ham"]
     (tmp_path / "given.txt").write_text("label\nplum\n")
     nbspam("vectorize", six, "-o", tmp_path / "six.csv", *named)
     assert (tmp_path / "six.csv").read_text().startswith("label,plum,(label)\n0,0,ham\n0,1,ham\n")
-    (tmp_path / "given.txt").write_text("fig\nfig\n")
-    twice = "a token stands twice in the vocabulary; name each once"
-    assert complains(nbspam("vectorize", six, "-o", path, *named), 2, twice)
-    assert complains(nbspam("vectorize", six, "-o", tmp_path / "no" / "x"), 2, "no folder")
 
 
 def test_the_probabilities_of_tokens_are_exported(nbspam, six, tmp_path):
@@ -198,10 +193,3 @@ def test_the_day_is_that_of_the_merge_or_the_one_that_is_given(nbspam, parts, tm
     assert complains(nbspam(*twice, "--day", "2024-02-29"), 2, "--day: for parts of a training")
     for wrong in ("tomorrow", "1969-12-31", "2999-01-01"):
         assert complains(nbspam(*twice, "--day", wrong), 2, "not a day from 1970-01-01 on")
-
-
-def test_a_part_is_not_a_model_yet(nbspam, parts):
-    said = f"{parts[0]}: a part of a training, and not a model yet; add it"
-    for command in ("classify -", "info", "update --spam -", "export", "explain -"):
-        result = nbspam(*command.split(), "-m", parts[0], stdin=SPAM)
-        assert complains(result, 1, said)

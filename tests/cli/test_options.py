@@ -290,15 +290,6 @@ def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
     assert nbspam("update", *two)[:2] == (0, "learned 2, already known 5\n")
 
 
-@pytest.mark.parametrize("command", ["update", "train", "eval"])
-def test_beside_two_classes_a_file_without_one_is_wrong_usage(nbspam, trained, new, command):
-    before = trained.read_bytes()
-    result = nbspam(command, "--ham", new[0], "--spam", *new[1:])
-
-    assert complains(result, 2, str(new[2]), "states no class", "spam, ham")
-    assert trained.read_bytes() == before
-
-
 def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
     assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
     answer = nbspam.json("eval", "--spam", *new, folder, "--cv", "2")

@@ -112,6 +112,14 @@ compare $FOLDER --against --pairs --online --cv 2 | --cv and --online: two ways 
 compare $FOLDER | compare: one way of training; add another, such as: --against
 compare $FOLDER --model multinomial | such as: --against '--model bernoulli'
 table compare $LIHANG --target Y | such as: --against '--model aode'
+export --format csv | 'csv' is not one of 'jsonl', 'bogoutil'
+table export --format jsonl | 'jsonl' is not one of 'json', 'csv'
+update --ham $ONE --spam $NEW $NEW | new.eml: states no class, and the options state spam, ham
+train --ham $ONE --spam $NEW $NEW | new.eml: states no class, and the options state spam, ham
+eval --ham $ONE --spam $NEW $NEW | new.eml: states no class, and the options state spam, ham
+vectorize $TEXTS -o $OTHER --vocabulary given --min-df 2 | --min-df
+vectorize $TEXTS -o $OTHER --vocabulary twice | a token stands twice in the vocabulary; name each
+vectorize $TEXTS -o no/x | there is no folder no; create it
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
 doubts --ham $FOLDER/ham --spam $NEW | fewer than two messages of class spam
@@ -159,6 +167,12 @@ table train $LIHANG --target Y --model aode --order 2 -m $OTHER | --order: --mod
 table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --model aode has no such
 table train $LIHANG --target Y --model tan --root d -m $OTHER | --root d: no such column; choose
 table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
+
+table eval $LIHANG --target Y --cv 7 | has 6 documents
+table train long.csv --target y --model aode -m $OTHER | 9,000 values need 1.2 GiB, more than the 1
+train $CORPUS --model network --features 40 --max-parents 39 | need 8 TiB, more than 512 MiB
+train bad.csv --encoding utf-9 | --encoding utf-9: unknown
+table train bad.csv --target label --encoding utf-9 -m $OTHER | --encoding utf-9: unknown
 
 table train $LIHANG --target Y --structure no-column -m $OTHER | 'size' is no column; choose from:
 table train $LIHANG --target Y --structure no-list -m $OTHER | not a structure; write {"child": [
@@ -255,6 +269,13 @@ train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
 train $ROWS --label-column class | X1, X2
 table cluster $MELONS -k 2 --drop x | no column 'x'
 table cluster empty.csv -k 2 | no column has a value; give some
+table classify four.csv -m $TABLE | has 4 cells, and none names a column of the model (X1, X2, Y)
+train bad.csv --encoding utf-8 | bad.csv: line 3: not utf-8; give another --encoding
+classify -m $PART | $PART: a part of a training, and not a model yet; add it
+info -m $PART | $PART: a part of a training, and not a model yet; add it
+update --spam - -m $PART | $PART: a part of a training, and not a model yet; add it
+export -m $PART | $PART: a part of a training, and not a model yet; add it
+explain -m $PART | $PART: a part of a training, and not a model yet; add it
 """
 # Commands for models of mail and of tables refuse each other's.
 FOR_BOTH = "classify", "predict", "explain", "eval", "info", "export", "query", "update", "unlearn"
@@ -277,6 +298,9 @@ FILES = {
     "truncated": modelfile._header(4096, 0) + b"x",
     "empty.csv": b"a,b\n?,\n,?\n",
     "strange.csv": b"X1,X2,Y\n9,S,1\n",
+    "four.csv": b"a,b,c,d\n1,2,3,4\n",
+    "bad.csv": b"label,text\nham,x\nspam,\xff\n",
+    "long.csv": b"v,w,y\n" + b"".join(b"a%d,b%d,%d\n" % (i, i, i % 2) for i in range(4500)),
     "given": b"x\ny\n",
     "twice": b"a\na\n",
     # structures

@@ -238,19 +238,6 @@ def test_a_number_far_from_all_others_is_explained_without_overflow(table, model
     assert factors(table, rows[0])[-1]["product"] == {"a": None, "b": None}
 
 
-def test_tables_too_large_for_memory_are_refused_with_their_size(table, model):
-    rows = ["v,w,y\n", *(f"a{i},b{i},{i % 2}\n" for i in range(4500))]
-    result = table("train", "--target", "y", "--model", "aode", stdin="".join(rows).encode())
-    assert complains(result, 2, "9,000 values", "1.2 GiB", "fewer")
-
-
-def test_a_table_without_the_columns_of_the_model_is_refused(table, model):
-    table("train", LIHANG, "--target", "Y")
-
-    assert complains(table("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")
-    assert complains(table("eval", LIHANG, "--target", "Y", "--cv", "7"), 2, "has 6 documents")
-
-
 # ---- tables of counts: Bernoulli, multinomial and complement naive Bayes by name ----
 
 # The six texts of `ham: apple apple pear, plum, plum pear; spam: cash apple, cash, pear`.
@@ -399,16 +386,6 @@ def test_a_table_in_any_encoding_makes_the_same_model(nbspam, tmp_path, encoding
         assert err == (said if table == "a" and name else "")
 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def test_an_encoding_that_does_not_fit_is_an_error_with_the_line(nbspam, tmp_path, model):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"label,text\nham,x\nspam,\xff\n")
-    answer = nbspam("train", path, "--encoding", "utf-8")
-    assert complains(answer, 1, "a.csv: line 3: not utf-8; give another --encoding")
-    for command in (["train"], ["table", "train", "--target", "label"]):
-        answer = nbspam(*command, path, "--encoding", "utf-9")
-        assert complains(answer, 2, "--encoding utf-9: unknown")
 
 
 def test_train_and_info_say_which_columns_they_took(nbspam, tickets, tmp_path):
