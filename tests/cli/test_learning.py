@@ -103,19 +103,6 @@ def test_a_folder_that_cannot_be_written(nbspam, trained, monkeypatch):
     assert nbspam("classify", stdin=SPAM)[0] == 0
 
 
-def test_training_again_removes_the_old_journal(nbspam, trained, folder):
-    # Of two spams a third is so large a part that the model file is written again.
-    for n in range(20):
-        (folder / "spam" / f"more{n}.eml").write_bytes(SPAM + b"more %d\n" % n)
-    nbspam("train", folder)
-    nbspam("update", "--spam", "-", stdin=SPAM)
-    assert os.path.exists(f"{trained}.journal")
-    nbspam("train", folder)
-
-    assert not os.path.exists(f"{trained}.journal")
-    assert load(str(trained)).table.n_docs == 24
-
-
 def test_merge_says_what_models_had_in_common(nbspam, trained, folder, tmp_path):
     other, both = tmp_path / "other.nbspam", tmp_path / "both.nbspam"
     (folder / "spam" / "3.eml").write_bytes(SPAM)
