@@ -368,7 +368,7 @@ class Command(click.Command):
 
 
 def command_group(ctx: click.Context, is_table: bool) -> click.Group:
-    """Return the group of all commands, or the one of commands for tables."""
+    """Return the group of all commands, or the group `table`."""
     root = ctx.find_root().command
     assert isinstance(root, click.Group)
     group = root.get_command(ctx, "table") if is_table else root
@@ -457,7 +457,7 @@ def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[st
 
 
 def titled(*declared: Decorator | str) -> Decorator:
-    """Return a decorator that adds options; a string is the title of those after it, in help."""
+    """Return a decorator that adds options; a string is the title of the options after it."""
     title = ""
     titles: list[tuple[str, Decorator]] = []
     for each in declared:
