@@ -209,7 +209,7 @@ def _table_training(
 
 
 def _parsed(command: click.Command, text: str) -> Any:
-    """Return what a command returns for a string of its options; raises UsageError."""
+    """Return the result of a command for a string of its options; raises UsageError."""
     try:
         context = command.make_context("--against", shlex.split(text))
     except (ValueError, click.UsageError) as error:
