@@ -154,7 +154,7 @@ def desk(limits=None, log="none", mailboxes=None, waits=False, **choices):
     judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log)
     judge.held_back = [] if waits else None
     bounds = ServerLimits(**(limits or {}))
-    service = Service(chosen, (), bounds, log, ServerTally(2), ACCESS)
+    service = Service(chosen, None, 1, (), bounds, log, ServerTally(2), ACCESS)
     reviewer = None
     if mailboxes is not None:
         reviewer = Reviewer(mailboxes, judge, teacher, bounds, log, chosen.moves)

@@ -27,6 +27,7 @@ from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook
 from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.metrics import Log, ServerTally
+from nbspam.store.model import StoredModel
 
 _BACKLOG = 1024  # connections that the system holds until a worker takes them
 _SILENT = 120  # seconds after which the system asks whether the other side is still there
@@ -411,9 +412,11 @@ class ServerChoices(NamedTuple):
 
 
 class Service(NamedTuple):
-    """The inputs of a worker."""
+    """The inputs of all workers."""
 
     choices: ServerChoices
+    model: StoredModel  # opened before workers are forked
+    n_workers: int
     listeners: Sockets
     limits: ServerLimits
     log: Log

@@ -61,20 +61,11 @@ class SupervisedWorker:
 class Supervisor:
     """Keeps the requested number of workers running.
 
-    reread: returns the service, the model and the number of workers by the current choices,
-    or raises NbspamError; the tally stays the same.
+    reread: returns the service by the current choices, with the same tally; or raises NbspamError.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        model: StoredModel,
-        n_workers: int,
-        reread: Callable[[], tuple[Service, StoredModel, int]],
-    ) -> None:
+    def __init__(self, service: Service, reread: Callable[[], Service]) -> None:
         self.service = service
-        self.model = model
-        self.n_workers = n_workers
         self.reread = reread
         self.pid = os.getpid()
         self.workers: dict[int, SupervisedWorker] = {}  # by process
@@ -92,7 +83,7 @@ class Supervisor:
         """Work until a signal ends it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
-        for _ in range(self.n_workers):
+        for _ in range(self.service.n_workers):
             self.start()
         while self.stops_by is None or self.workers or self.leaving or self.fitter:
             received = signal.sigwait(_SIGNALS)
@@ -107,7 +98,7 @@ class Supervisor:
         """Start a worker, later if the system allows no process now."""
         taken = {each.row for each in (*self.workers.values(), *self.leaving.values())}
         row = next(r for r in range(1, self.rows + 1) if r not in taken | self.waiting.keys())
-        work = partial(run_worker, self.service, self.model, row, self.pid)
+        work = partial(run_worker, self.service, row, self.pid)
         pid, now = _child(self.service.log, "a worker fails", work), time.monotonic()
         if pid is None:
             self.waiting[row] = now + _AGAIN
@@ -187,12 +178,13 @@ class Supervisor:
         """Announce once that all workers answer."""
         rows = [worker.row for worker in self.workers.values()]
         began = [row for row in rows if self.service.tally.row(row, "beat")]
-        if self.is_told or len(began) < self.n_workers:
+        service = self.service
+        if self.is_told or len(began) < service.n_workers:
             return
         self.is_told = True
-        for name, listener in self.service.listeners:
+        for name, listener in service.listeners:
             address = str(listened(listener))
-            self.service.log.listens(name, address, self.n_workers, self.model.name)
+            service.log.listens(name, address, service.n_workers, service.model.name)
         notify("READY=1")
 
     def is_stuck(self, worker: SupervisedWorker, now: float) -> bool:
@@ -224,7 +216,7 @@ class Supervisor:
         self.renews, before = False, self.service
         notify("RELOADING=1")
         try:
-            self.service, self.model, self.n_workers = self.reread()
+            self.service = self.reread()
         except (NbspamError, OSError, MemoryError) as error:
             self.service.log.failed("the options as they were stay", error)
             notify("READY=1")
@@ -235,7 +227,7 @@ class Supervisor:
             for name, listener in before.listeners:
                 if (name, listener) not in self.service.listeners:
                     listener.close()
-            for _ in range(self.n_workers):
+            for _ in range(self.service.n_workers):
                 self.start()
 
     def kill(self, pids: list[int]) -> None:
@@ -379,7 +371,7 @@ def serve(
 
     def service(
         choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int
-    ) -> tuple[Service, StoredModel, int]:
+    ) -> Service:
         if n_workers > most:
             raise UsageError(
                 f"--jobs {n_workers}: more than {most} workers; give about one for each core"
@@ -402,11 +394,11 @@ def serve(
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000)
-        return Service(choices, sockets, limits, log, tally, access), model, n_workers
+        return Service(choices, model, n_workers, sockets, limits, log, tally, access)
 
     try:
         first = service(choices, lambda: sockets, n_workers)
-        Supervisor(*first, lambda: service(*reread())).run()
+        Supervisor(first, lambda: service(*reread())).run()
     finally:
         for copy in copies:
             remove_copy(copy)

@@ -26,7 +26,6 @@ from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.page.reviewer import Reviewer
 from nbspam.sharing.sharer import SharedOutlet
-from nbspam.store.model import StoredModel
 from nbspam.workers import allocate_in_one_heap
 
 # The supervisor imports the modules of the protocols that are spoken.
@@ -42,16 +41,16 @@ _ELSEWHERE = 0.1  # seconds that a full worker leaves new connections to the oth
 _GRACE = 0.5  # seconds in which a connection's first request may still come
 
 
-def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) -> int:
+def run_worker(service: Service, row: int, supervisor: int) -> int:
     """Answer clients until SIGTERM, and then the accepted ones; return the status to exit with.
 
-    model: opened before this process was forked.  row: its own in the tally.  supervisor: the
-    parent process, whose death is a signal to end, too.  SIGTERM may be blocked.
+    row: its own in the tally.  supervisor: the parent process, whose death is a signal to end,
+    too.  SIGTERM may be blocked.
     """
     allocate_in_one_heap()
     service.tally.take_row(row)
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-        return runner.run(_EventLoopWorker(service, supervisor).run(model))
+        return runner.run(_EventLoopWorker(service, supervisor).run())
 
 
 @cache  # each connection asks
@@ -85,9 +84,10 @@ class _EventLoopWorker:
         self.models: TaughtModels | None = None
         self.ended = asyncio.Event()
 
-    def new_desk(self, model: StoredModel) -> Desk:
+    def new_desk(self) -> Desk:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
-        service, choices, limits = self.service, self.service.choices, self.service.limits
+        service, model = self.service, self.service.model
+        choices, limits = service.choices, service.limits
         told: dict[str, str] = {}  # the last trouble of each kind; it comes again with each batch
 
         def on_trouble(what: str, error: Exception) -> None:
@@ -123,10 +123,10 @@ class _EventLoopWorker:
                 reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, choices.moves)
         return Desk(service, judge, teacher, reviewer, self.ended.set)
 
-    async def run(self, model: StoredModel) -> int:
+    async def run(self) -> int:
         """Answer until the end; return the status to exit with."""
         loop, tally = asyncio.get_running_loop(), self.service.tally
-        desk = self.new_desk(model)
+        desk = self.new_desk()
         loop.set_exception_handler(self.failed)
         warnings.showwarning = self.warned  # type: ignore[assignment]
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went

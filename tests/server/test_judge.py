@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from threading import Event
 
 import pytest
@@ -73,10 +74,10 @@ class Gated:
 
 
 class Living:
-    """A judge of a model; use it in a running loop, and end it."""
+    """A judge of a stored model, or of a classifier; use it in a running loop, and end it."""
 
-    def __init__(self, classifier):
-        self.model = Model(classifier)
+    def __init__(self, model):
+        self.model = model if isinstance(model, StoredModel) else Model(model)
         self.troubles = []
         self.tally = ServerTally(1)
         self.judge = Judge(self.model, lambda _: RULE, self.troubles.append, self.tally)
@@ -86,6 +87,17 @@ class Living:
 
     async def __aexit__(self, *_):
         self.judge.end()
+
+
+async def leave(ask, data):
+    """Let three clients ask, and go; assert that their message goes with them."""
+    before = sys.getrefcount(data)
+    gone = [ask(data) for _ in range(3)]
+    assert sys.getrefcount(data) == before + 3
+    for each in gone:
+        each.cancel()
+    await asyncio.sleep(0)
+    assert sys.getrefcount(data) == before
 
 
 async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_classifier):
@@ -144,13 +156,7 @@ async def test_who_has_gone_is_not_judged_and_leaves_no_message_behind(mail_clas
     async with Living(gated) as judge:
         first = judge.judge(HAM)
         assert gated.has_begun.wait(PATIENCE)
-        before = sys.getrefcount(data)
-        gone = [judge.judge(data) for _ in range(3)]
-        assert sys.getrefcount(data) == before + 3
-        for each in gone:
-            each.cancel()
-        await asyncio.sleep(0)
-        assert sys.getrefcount(data) == before
+        await leave(judge.judge, data)
         assert judge.n_waiting == 3  # their places in the queue are bounded
         last = judge.judge(SPAM)
         gated.gate.set()
@@ -170,10 +176,9 @@ async def test_without_a_model_file_the_model_is_as_old_as_now(mail_classifier):
 async def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp_path):
     model = StoredModel(str(tmp_path / "m"), new=chosen_settings(SettingsChoices(), is_text=False))
     model.learn([Item("-", "spam", SPAM), Item("-", "ham", HAM)], day=1, classes=["ham", "spam"])
-    judge = Judge(model, lambda _: RULE, print, ServerTally(1))
     asked = [(SPAM, True), (SPAM + b"more", True), (HAM, False)]
-    found = await asyncio.gather(*(judge.judge(*each) for each in asked))
-    judge.end()
+    async with Living(model) as judge:
+        found = await asyncio.gather(*(judge.judge(*each) for each in asked))
     assert [each.is_known for each in found] == [True, False, False]
 
 
@@ -221,15 +226,9 @@ async def test_a_lesson_of_who_has_gone_is_not_learned_and_leaves_no_message_beh
         return open_served(path)
 
     async with teaching(tmp_path / "m", held_up) as teacher:
-        before = sys.getrefcount(data)
         first = teacher.teach(HAM, "ham")
         assert has_begun.wait(PATIENCE)
-        gone = [teacher.teach(data, "spam") for _ in range(3)]
-        assert sys.getrefcount(data) == before + 3
-        for each in gone:
-            each.cancel()
-        await asyncio.sleep(0)
-        assert sys.getrefcount(data) == before
+        await leave(partial(teacher.teach, label="spam"), data)
         assert teacher.n_waiting == 4  # their places in the queue are bounded
         gate.set()
         await first
@@ -349,15 +348,13 @@ def test_a_model_that_is_overwritten_in_its_place_is_noticed_and_breaks_nothing(
 async def test_memory_goes_back_to_the_system_when_a_model_was_read_again(own_model, monkeypatch):
     returned = []
     monkeypatch.setattr(nbspam.server.judge, "return_freed_memory", lambda: returned.append(1))
-    model = open_served(str(own_model))
-    judge = Judge(model, lambda _: RULE, lambda _: None, ServerTally(1))
-    await judge.judge(SPAM)
-    assert returned == []
-    own_model.write_bytes(own_model.read_bytes())
-    os.utime(own_model, (1, 1))
-    await judge.judge(SPAM)
-    assert returned == [1]
-    judge.end()
+    async with Living(open_served(str(own_model))) as judge:
+        await judge.judge(SPAM)
+        assert returned == []
+        own_model.write_bytes(own_model.read_bytes())
+        os.utime(own_model, (1, 1))
+        await judge.judge(SPAM)
+        assert returned == [1]
 
 
 def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_model):

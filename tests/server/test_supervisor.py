@@ -43,10 +43,8 @@ def lives(monkeypatch, ended):
     monkeypatch.setattr(supervisor, "fork", lambda: next(pids))
     monkeypatch.setattr(supervisor, "_ended", lambda: ended.pop(0) if ended else (0, 0))
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
-    blank = dict.fromkeys(Service._fields)
-    limits, log, tally = ServerLimits(), Log("none"), ServerTally(9)
-    service = Service(**{**blank, "listeners": (), "limits": limits, "log": log, "tally": tally})
-    found = Supervisor(service, None, 2, lambda: (service, None, 2))
+    service = Service(None, None, 2, (), ServerLimits(), Log("none"), ServerTally(9))
+    found = Supervisor(service, lambda: service)
     found.start()
     found.start()
     return found, sent
@@ -225,9 +223,9 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch, ca
     monkeypatch.setattr(supervisor, "notify", notices.append)
     tally = found.service.tally
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        log = Log("text")
-        found.service = found.service._replace(listeners=[("spamd", listener)], log=log)
-        found.model = SimpleNamespace(name="m.nbspam")
+        model, log = SimpleNamespace(name="m.nbspam"), Log("text")
+        listeners = [("spamd", listener)]
+        found.service = found.service._replace(model=model, listeners=listeners, log=log)
         tally.take_row(1)
         tally.set_gauge("beat", 5)
         found.tick()
@@ -241,7 +239,8 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch, ca
         shown = f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model m.nbspam\n"
         assert capfd.readouterr().err == shown
 
-        found.reread = lambda: (found.service, SimpleNamespace(name="other.nbspam"), 2)
+        other = SimpleNamespace(name="other.nbspam")
+        found.reread = lambda: found.service._replace(model=other)
         found.renew()
         assert notices[-1] == "RELOADING=1"
         found.tick()

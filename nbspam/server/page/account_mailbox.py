@@ -131,9 +131,6 @@ class AccountMailbox(ReviewMailbox):
         """Return the folders, and the names of `sort` for them."""
         return {self._inbox: "ham"} | ({} if self._junk is None else {self._junk: "spam"})
 
-    def _folder_of(self, label: str) -> str | None:
-        return {"ham": self._inbox, "spam": self._junk}.get(label)
-
     def _find_all(self, session: AccountSession) -> None:
         """Find where the newest messages are; only messages new in a folder are fetched."""
         known, self._at = self._numbered, {}

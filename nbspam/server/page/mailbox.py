@@ -325,7 +325,7 @@ class ReviewMailbox:
         return folder in self._places() and self._move(key, folder) is not None
 
     def _folder_of(self, label: str) -> str | None:
-        return {"ham": MAILDIR_INBOX, "spam": spam_folder(self.path)}.get(label)
+        return next((folder for folder, name in self._places().items() if name == label), None)
 
     def _places(self) -> dict[str, str]:
         """Return the folders, and the names of `sort` for them."""
