@@ -81,10 +81,9 @@ class _EventLoopWorker:
         self.supervisor = supervisor
         self.accepting: set[asyncio.Task[object]] = set()
         self.courier: Courier | None = None
-        self.models: TaughtModels | None = None
         self.ended = asyncio.Event()
 
-    def new_desk(self) -> Desk:
+    def new_desk(self, models: TaughtModels) -> Desk:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
         service, model = self.service, self.service.model
         choices, limits = service.choices, service.limits
@@ -106,7 +105,6 @@ class _EventLoopWorker:
             on_trouble(goes_on, error)
 
         judge = Judge(model, choices.rule_of, on_model, service.tally, users)
-        self.models = models = TaughtModels(choices.model_path, choices.users)
         outlet, share = None, choices.share
         if share is not None:
             self.courier = Courier(service, share, models)
@@ -126,7 +124,8 @@ class _EventLoopWorker:
     async def run(self) -> int:
         """Answer until the end; return the status to exit with."""
         loop, tally = asyncio.get_running_loop(), self.service.tally
-        desk = self.new_desk()
+        models = TaughtModels(self.service.choices.model_path, self.service.choices.users)
+        desk = self.new_desk(models)
         loop.set_exception_handler(self.failed)
         warnings.showwarning = self.warned  # type: ignore[assignment]
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
@@ -140,11 +139,10 @@ class _EventLoopWorker:
         self.wake_supervisor()
         while not self.ended.is_set():
             desk.sweep(loop.time())
-            if self.models is not None:
-                is_due = self.models.is_fit_due(partial(loop.run_in_executor, None))
-                tally.set_gauge("due", is_due)
-                if is_due:
-                    self.wake_supervisor()
+            is_due = models.is_fit_due(partial(loop.run_in_executor, None))
+            tally.set_gauge("due", is_due)
+            if is_due:
+                self.wake_supervisor()
             if desk.judge.seconds_busy < desk.limits.answer_seconds:
                 tally.set_gauge("beat", time.monotonic())
             if not desk.judge.is_alive:  # no client would be answered any more
