@@ -7,7 +7,7 @@ may still be outweighed by the rest of a message, so the user's tokens are also 
 (see `own_of`), rare tokens of the shared model more than common ones.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -241,13 +241,15 @@ def classify(
         start = sum(map(len, parts))
         own = [owners[k] for k in places[start : start + len(group)]]
         parts.append(joint_of(shared, tokenize(group, shared.settings.tokens).documents, own))
+    alike: dict[int, tuple[Rule, list[Answer], list[int]]] = {}  # by the identity of their rule
+    for k, joint in zip(places, np.concatenate(parts), strict=True):
+        each = rule_for(shared, owners[k], rule)
+        _, answers, some = alike.setdefault(id(each), (each, [], []))
+        answers.append(Answer(items[k].name, items[k].label, joint, found.notes.get(k)))
+        some.append(k)
     results: dict[int, Verdict | Skipped] = dict(found.failures)
-    joint = np.concatenate(parts)
-    for rule_of_some, rows in _by_rule(shared, [owners[k] for k in places], rule):
-        some = [(places[row], joint[row]) for row in rows]
-        said = [Answer(items[k].name, items[k].label, j, found.notes.get(k)) for k, j in some]
-        verdicts = AnyClassifier.verdicts(shared, said, rule_of_some)
-        results |= zip((k for k, _ in some), verdicts, strict=True)
+    for each, answers, some in alike.values():
+        results |= zip(some, AnyClassifier.verdicts(shared, answers, each), strict=True)
     return [results[k] for k in range(len(items))]
 
 
@@ -277,18 +279,6 @@ def _read_for(
         readable = (k for k in some if k not in failures)
         messages |= zip(readable, found.messages, strict=True)
     return MessagesToJudge([messages[k] for k in sorted(messages)], failures, notes)
-
-
-def _by_rule(
-    shared: Classifier, owners: Sequence[OwnCounts | None], rule: Rule
-) -> Iterator[tuple[Rule, list[int]]]:
-    """Yield rules and the owners whose mail each is for, by number."""
-    found: dict[Cutoffs | int, tuple[Rule, list[int]]] = {}
-    for row, own in enumerate(owners):
-        each = rule_for(shared, own, rule)
-        key = each if isinstance(each, Cutoffs) else id(each)  # arrays have no hash
-        found.setdefault(key, (each, []))[1].append(row)
-    yield from found.values()
 
 
 def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule) -> Explanation:
