@@ -95,8 +95,19 @@ def evaluate(
     confusion = confusion_matrix(y_true, y_pred, len(classes), len(answers))
     if not confusion.sum():
         raise UsageError("evaluation: no documents; give some that carry a label")
-    run = _checked_run(y_true, y_pred, confusion, score, probability, cost, risk)
-    measures = run.measures(np.arange(len(run.y_true)))
+    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
+    p = None if probability is None else _checked_probability(probability, confusion)
+    losses: dict[str, Floats] = {}
+    if p is not None:
+        losses["log_loss"] = metrics.log_losses(truth, p)
+        losses["brier"] = metrics.brier_losses(truth, p)
+        score = p[:, 1] if score is None and len(classes) == 2 else score
+    for name, each in (("cost", cost), ("bayes_risk", risk)):
+        if each is not None:
+            losses[name] = _checked_cost(each, len(truth))
+    checked_score = None if score is None else _checked_score(score, confusion)
+    run = _Run(len(classes), len(answers), truth, prediction, checked_score, p, losses)
+    measures = run.measures(np.arange(len(truth)))
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
     return Evaluation(
         confusion=confusion,
@@ -109,7 +120,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, eq=False)
-class _CheckedRun:
+class _Run:
     """A run's checked arrays, from which the measures of any of its rows are computed."""
 
     n_classes: int
@@ -179,34 +190,6 @@ class _CheckedRun:
             found["calibration_error"] = max(twice - high, 0.0), max(twice - low, 0.0)
         rest = bounds[len(here) :]
         return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
-
-
-def _checked_run(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    confusion: Integers,
-    score: ArrayLike | None,
-    probability: ArrayLike | None,
-    cost: ArrayLike | None,
-    risk: ArrayLike | None,
-) -> _CheckedRun:
-    """Return the run of these arrays, see `evaluate`; raises UsageError."""
-    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
-    n_classes, n_answers = confusion.shape
-    losses: dict[str, Floats] = {}
-    p = None if probability is None else _checked_probability(probability, confusion)
-    if p is not None:
-        losses = {
-            "log_loss": metrics.log_losses(truth, p),
-            "brier": metrics.brier_losses(truth, p),
-        }
-        score = p[:, 1] if score is None and n_classes == 2 else score
-    if cost is not None:
-        losses["cost"] = _checked_cost(cost, len(truth))
-    if risk is not None:
-        losses["bayes_risk"] = _checked_cost(risk, len(truth))
-    checked_score = None if score is None else _checked_score(score, confusion)
-    return _CheckedRun(n_classes, n_answers, truth, prediction, checked_score, p, losses)
 
 
 def _checked_score(score: ArrayLike, confusion: Integers) -> Floats:
@@ -344,14 +327,20 @@ class Trial:
         names = (*self.classes, *(name for name in actions if name not in self.classes))
         return np.array([names.index(name) for name in actions])[self.actions], names
 
+    @property
+    def is_wrong(self) -> Booleans:
+        """Whether each answer is a wrong class, (n_docs,); unsure, for example, is no class."""
+        answers, _ = self.answers()
+        return np.asarray((answers != self.y) & (answers < len(self.classes)))
+
     def wrong_rows(self) -> Integers:
         """Return the rows of the wrong answers, the most probable first.
 
         Answers that are equally probable to the last bit are ordered by how unlikely the true
-        class is.  An answer that is no class, such as unsure, is no mistake.
+        class is.
         """
         answers, _ = self.answers()
-        rows = np.flatnonzero((answers != self.y) & (answers < len(self.classes)))
+        rows = np.flatnonzero(self.is_wrong)
         wrong, right = answers[rows], self.y[rows]
         probability = self.probability[rows, wrong]
         lead = self.joint[rows, wrong] - self.joint[rows, right]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.arrays import Floats, Integers
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.metrics import (
     ReliabilityBins,
@@ -71,6 +71,12 @@ class Views:
     histogram: Histogram
     det_curve: DetCurve | None  # for two classes that both occur
     learning: Learning | None  # for a stream, or if smaller models were judged too
+
+    @property
+    def shades(self) -> Integers:
+        """How dark each cell of the confusion matrix is: 0 to 4 quarters of its class."""
+        of_class = np.maximum(self.confusion.sum(axis=1, keepdims=True), 1)
+        return np.asarray(-(-4 * self.confusion // of_class))
 
 
 def views_of(trial: Trial) -> Views:
@@ -132,24 +138,18 @@ def _histogram(trial: Trial) -> Histogram:
 def _learning(trial: Trial) -> Learning | None:
     if trial.learned is not None:
         pieces = np.array_split(np.arange(len(trial.y)), min(N_PIECES, len(trial.y)))
-        is_wrong = _wrong(trial, trial.joint)
+        is_wrong = trial.is_wrong
         wrong = np.array([np.count_nonzero(is_wrong[piece]) for piece in pieces])
         whole = np.array([len(piece) for piece in pieces])
         n_learned = np.cumsum([np.count_nonzero(trial.learned[piece]) for piece in pieces])
     elif trial.smaller:
         stages = [*trial.smaller, (trial.n_learned, trial.joint)]
-        wrong = np.array([int(_wrong(trial, joint).sum()) for _, joint in stages])
+        wrong = np.array([replace(trial, joint=joint).is_wrong.sum() for _, joint in stages])
         whole = np.full(len(stages), len(trial.y))
         n_learned = np.array([n for n, _ in stages])
     else:
         return None
     return Learning(n_learned, wrong / whole, *wilson_interval(wrong, whole))
-
-
-def _wrong(trial: Trial, joint: Floats) -> Booleans:
-    """Return which documents get a wrong class by the trial's rule, (n_docs,)."""
-    answers, _ = replace(trial, joint=joint).answers()
-    return np.asarray((answers != trial.y) & (answers < len(trial.classes)))
 
 
 # --- as SVG -----------------------------------------------------------------------------------
@@ -426,14 +426,12 @@ _HALF = 34  # columns of the left half of the histogram
 
 def sketch(views: Views) -> str:
     """Return the pictures of a trial, in lines of at most 80 columns."""
-    blocks = []
+    blocks = [_calibration_lines(views), _histogram_lines(views.histogram)]
     if views.det_curve is not None:
-        blocks.append("\n".join(_det_lines(views.det_curve, views)))
-    blocks.append("\n".join(_calibration_lines(views)))
-    blocks.append("\n".join(_histogram_lines(views.histogram)))
+        blocks.insert(0, _det_lines(views.det_curve, views))
     if views.learning is not None:
-        blocks.append("\n".join(_learning_lines(views.learning)))
-    return "\n\n".join(blocks)
+        blocks.append(_learning_lines(views.learning))
+    return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
 def _det_lines(det_curve: DetCurve, views: Views) -> Iterator[str]:

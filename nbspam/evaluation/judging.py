@@ -266,9 +266,8 @@ def online_trial(
     if settings.model in FEATURES:
         raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
-    answered = progress(data, settings, policy, witness)
-    trial = _unanswered(data, settings, stretch)
-    return replace(trial, joint=answered.joint, learned=answered.learned)
+    joint, learned = progress(data, settings, policy, witness)
+    return replace(_unanswered(data, settings, stretch), joint=joint, learned=learned)
 
 
 def judge_online(

@@ -5,7 +5,6 @@ The model is the same as after a `nbspam update` for each message, but documents
 once, and counted in place.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -27,21 +26,15 @@ from nbspam.verdicts import Weighed, posterior
 _UNHEARD = 50.0  # nats by which a class without messages is less likely than any other
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The answers to a stream of messages, and which of them were learned."""
-
-    joint: Floats  # (n_docs, n_classes) nats, before the message was learned
-    learned: Booleans  # (n_docs,)
-
-
 def progress(
     data: Corpus, settings: Settings, policy: str = "everything", witness: Witness | None = None
-) -> Progress:
-    """Return the answers to messages in the order of their rows; raises UsageError.
+) -> tuple[Floats, Booleans]:
+    """Return the answers to a stream of messages, and which of them were learned.
 
+    The answers are log P(class, document), nats, (n_docs, n_classes), each from before its message
+    was learned; what was learned has shape (n_docs,).  The stream is in the order of the rows.
     policy: one of decision.POLICIES.  Until messages of two classes are learned, all classes are
-    equally likely, and every message is learned.
+    equally likely, and every message is learned.  Raises UsageError.
     """
     _check(data, settings)
     n_docs = len(data.y)
@@ -60,7 +53,7 @@ def progress(
         model.learn(row, copies.numbered(digest), truth)
     if witness is not None and model.learner is not None:
         witness.meet(model.learner.classifier)
-    return Progress(joint, learned)
+    return joint, learned
 
 
 def _check(data: Corpus, settings: Settings) -> None:

@@ -123,11 +123,8 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
         f"{n_right:,} of {n_docs:,} {views.noun} right ({100 * n_right / n_docs:.2f} %)",
     ]
     elements = [text_at(_GAP, _GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
-    top = 3 * _GAP
-    for number, (title, picture) in enumerate(panels):
-        x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
-        elements += [text_at(x, y + 16, title, kind="title"), _placed(picture, x, y + _HEAD)]
-    height = top + -(-len(panels) // 2) * (_HEAD + HEIGHT + _GAP)
+    drawn, height = _panels(panels, 3 * _GAP)
+    elements += drawn
     if len(views.classes) > 2:
         title = "Confusion matrix: class down, answer across"
         elements += [
@@ -157,9 +154,17 @@ def in_file(
     return root
 
 
-def _placed(picture: Markup, x: float, y: float) -> Markup:
-    place = f'<svg x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}"'
-    return Markup(picture.replace("<svg", Markup(place), 1))
+def _panels(panels: Sequence[tuple[str, Markup]], top: float) -> tuple[list[Markup], float]:
+    """Return titles and pictures, two in a row from `top` on, and where they end."""
+    elements = []
+    for number, (title, picture) in enumerate(panels):
+        x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
+        place = f'<svg x="{x:g}" y="{y + _HEAD:g}" width="{WIDTH}" height="{HEIGHT}"'
+        elements += [
+            text_at(x, y + 16, title, kind="title"),
+            Markup(picture.replace("<svg", Markup(place), 1)),
+        ]
+    return elements, top + -(-len(panels) // 2) * (_HEAD + HEIGHT + _GAP)
 
 
 def _row(views: Views) -> float:
@@ -169,14 +174,13 @@ def _row(views: Views) -> float:
 
 def _matrix(views: Views, top: float) -> Iterator[Markup]:
     """Yield the confusion matrix: numbered answers, darker cells for larger shares of a class."""
-    counts, row, left = views.confusion, _row(views), 220
-    shade = -(-4 * counts // np.maximum(counts.sum(axis=1, keepdims=True), 1))
+    counts, shades, row, left = views.confusion, views.shades, _row(views), 220
     column = (SHEET - _GAP - left) / len(views.answers)
     for n in range(1, 5):
         cells = (
             f"M{left + x * column:.1f} {top + y * row:.1f}h{column - 1:.1f}v{row - 1:.1f}"
             f"h{1 - column:.1f}z"
-            for y, x in np.argwhere(shade == n).tolist()
+            for y, x in np.argwhere(shades == n).tolist()
         )
         yield Markup('<path class="m{n}" d="{d}"/>').format(n=n, d="".join(cells))
     for n in range(0, len(views.answers), int(np.ceil(_LETTERS / row))):
@@ -187,7 +191,7 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
     if len(views.answers) <= _MAX_NUMBERED:
         for y, x in np.argwhere(counts).tolist():
             middle = left + (x + 0.5) * column, top + (y + 0.5) * row + 4
-            yield text_at(*middle, f"{counts[y, x]:,}", "middle", f"on{shade[y, x]}")
+            yield text_at(*middle, f"{counts[y, x]:,}", "middle", f"on{shades[y, x]}")
 
 
 # --- the same picture in dots ---------------------------------------------------------------
@@ -380,13 +384,9 @@ def _picture(
         width = max(width, min(max(map(_layer_width, layers)), _WIDEST))
         elements += graph_elements(layers, edges, top, width)
         top += _LAYER * len(layers) - (_LAYER - _NODE) + _GAP
-    for number, (name, of_classes) in enumerate(curves.items()):
-        x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
-        elements += [
-            text_at(x, y + 16, "Density times share", kind="title"),
-            _placed(curves_figure(name, of_classes), x, y + _HEAD),
-        ]
-    return in_file(elements, top + -(-len(curves) // 2) * (_HEAD + HEIGHT + _GAP), width)
+    drawn = (curves_figure(name, of_classes) for name, of_classes in curves.items())
+    panels, height = _panels([("Density times share", picture) for picture in drawn], top)
+    return in_file([*elements, *panels], height, width)
 
 
 # --- curves ----------------------------------------------------------------------------------

@@ -229,11 +229,8 @@ def _by_class(views: Views) -> list[ClassScore]:
 
 def _matrix(views: Views) -> list[tuple[str, list[tuple[int, int]]]]:
     """Return the rows of the confusion matrix: counts, and how dark each cell is, 0 to 4."""
-    rows = []
-    for name, row in zip(views.classes, views.confusion.tolist(), strict=True):
-        whole = max(sum(row), 1)
-        rows.append((name, [(n, min(-(-4 * n // whole), 4)) for n in row]))
-    return rows
+    rows = zip(views.classes, views.confusion.tolist(), views.shades.tolist(), strict=True)
+    return [(name, list(zip(counts, shades, strict=True))) for name, counts, shades in rows]
 
 
 def _confused(views: Views) -> list[tuple[int, str, str]]:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from nbspam.classifier.training import train_classifier
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import POLICIES
-from nbspam.evaluation.judging import judge_online
-from nbspam.evaluation.online import progress
+from nbspam.evaluation.judging import judge_online, online_trial
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.arrival import date_of
 from nbspam.sources.items import Item
@@ -38,14 +37,9 @@ def items_of(messages, head=""):
     ]
 
 
-def progress_of(messages, policy="everything", chosen=MAIL):
+def judged(messages, policy="everything", chosen=MAIL):
     data, _ = read_corpus(items_of(messages), chosen)
-    return data, progress(data, chosen, policy)
-
-
-def score_of(learned):
-    """Return the log-odds of spam, nats, shape (n_docs,)."""
-    return learned.joint[:, 1] - learned.joint[:, 0]
+    return data, online_trial(data, chosen, policy)
 
 
 def stream(n, seed=0):
@@ -68,22 +62,22 @@ def test_no_answer_depends_on_the_future_or_on_its_own_truth(past, future, polic
     past = BOTH + past
     words, label = past[-1]
     other = [*past[:-1], (words, "ham" if label == "spam" else "spam")]
-    _, alone = progress_of(past, policy)
-    _, followed = progress_of(past + future, policy)
+    _, alone = judged(past, policy)
+    _, followed = judged(past + future, policy)
 
     assert followed.joint[: len(past)].tolist() == alone.joint.tolist()
     assert followed.learned[: len(past)].tolist() == alone.learned.tolist()
-    assert progress_of(other, policy)[1].joint.tolist() == alone.joint.tolist()
+    assert judged(other, policy)[1].joint.tolist() == alone.joint.tolist()
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_nothing_is_known_until_both_classes_were_learned(policy):
     for first, second in (("ham", "spam"), ("spam", "ham")):
         others = [(["lunch", f"w{n}"], first) for n in range(3)]
-        _, learned = progress_of([*others, *[(["pills"], second)] * 2], policy)
+        _, learned = judged([*others, *[(["pills"], second)] * 2], policy)
         assert learned.joint[:4].tolist() == [[0, 0]] * 4
         assert learned.learned[:4].all()
-        assert score_of(learned)[4] != 0
+        assert learned.score[4] != 0
 
 
 PAIRS = replace(MAIL, tokens=MAIL.tokens._replace(pairs=True))
@@ -94,21 +88,21 @@ PAIRS = replace(MAIL, tokens=MAIL.tokens._replace(pairs=True))
 def test_an_answer_is_that_of_a_model_that_learned_the_same_messages(policy, chosen):
     """All that was not learned leaves no trace, and the truth of the last is not yet known."""
     messages = stream(150)
-    _, learned = progress_of(messages, policy, chosen)
+    _, learned = judged(messages, policy, chosen)
     before = np.flatnonzero(learned.learned[:-1])
     rest = np.append(before, len(messages) - 1)
-    _, alone = progress_of([messages[row] for row in rest.tolist()], chosen=chosen)
+    _, alone = judged([messages[row] for row in rest.tolist()], chosen=chosen)
 
     assert alone.learned.all()
     assert len(rest) < len(messages)
     np.testing.assert_allclose(learned.joint[rest], alone.joint, rtol=0, atol=1e-9)
-    assert learned.joint.tolist() != progress_of(messages, policy)[1].joint.tolist()
+    assert learned.joint.tolist() != judged(messages, policy)[1].joint.tolist()
 
 
 def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
     """A class that grows from nine to ten messages is fitted again."""
     messages = [([WORDS[n % 6], WORDS[n % 5]], ("ham", "spam")[n % 2]) for n in range(19)]
-    data, learned = progress_of([*messages, (["lunch"], "spam"), (["lunch", "pills"], "ham")])
+    data, learned = judged([*messages, (["lunch"], "spam"), (["lunch", "pills"], "ham")])
     classifier = train_classifier(data.training(np.arange(20), MAIL.weighting), MAIL)
     joint = classifier.joint_of(classifier.table.known(data.over_keys(np.array([20]))))
     np.testing.assert_allclose(learned.joint[20:], joint, rtol=0, atol=1e-12)
@@ -116,7 +110,7 @@ def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
 
 def test_a_class_that_was_not_heard_of_is_the_least_likely():
     messages = [*stream(30), (["zebra"], "zoo"), (["zebra", "lunch"], "zoo")]
-    data, learned = progress_of(messages, chosen=MANY["mail"])
+    data, learned = judged(messages, chosen=MANY["mail"])
 
     zoo = data.classes.index("zoo")
     heard = [k for k in range(3) if k != zoo]
@@ -128,16 +122,16 @@ def test_a_class_that_was_not_heard_of_is_the_least_likely():
 
 
 def test_policies_learn_errors_then_near_misses_then_everything_and_answers_become_right():
-    data, errors = progress_of(stream(300), "error")
-    _, near = progress_of(stream(300), "near")
-    _, everything = progress_of(stream(300))
+    data, errors = judged(stream(300), "error")
+    _, near = judged(stream(300), "near")
+    _, everything = judged(stream(300))
 
     known = errors.joint.any(axis=1)
-    right = (score_of(errors) > 0) == (data.y == 1)
+    right = (errors.score > 0) == (data.y == 1)
     assert (errors.learned == (~right | ~known)).all()
     assert errors.learned.sum() < near.learned.sum() < everything.learned.sum() == len(data.y)
     for learned in (errors, near, everything):
-        right = (score_of(learned) > 0) == (data.y == 1)
+        right = (learned.score > 0) == (data.y == 1)
         assert right[200:].mean() > 0.9
 
 
