@@ -364,6 +364,7 @@ def trial_of(y, score, fold=None, rule=None, **options):
     score = np.asarray(score, np.float64)
     joint = np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
     options.setdefault("prior", np.array([0.5, 0.5]))
+    options.setdefault("names", tuple(f"m{n}" for n in range(len(score))))
     return Trial(
         ("ham", "spam"),
         np.asarray(y),

@@ -35,6 +35,8 @@ from support import (
 )
 
 WIDE = "\x1b[31m好瓜" + "x" * 40
+WRONG = np.array([0.4, 0.2, 0.1, 0.05])
+LEARNING = Learning(np.array([10, 20, 40, 80]), WRONG, WRONG / 2, WRONG * 2)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def many(learned):
     """The same as if it were of three classes."""
     third = np.arange(len(learned.y)) % 3 == 0
     joint = np.column_stack([learned.joint, learned.joint[:, 0] + third - 0.5])
-    return trial_of_classes(("a", "b", WIDE), np.where(third, 2, learned.y), joint)
+    return trial_of_classes(("a", "<b&", WIDE), np.where(third, 2, learned.y), joint)
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +169,7 @@ def test_each_number_has_its_form(views):
     curve = elements(several, "path", "run0")[0].get("d")
     assert elements(one, "path", "run0")[0].get("d") == curve  # on the same axes
 
-    wrong = np.array([0.4, 0.2, 0.1, 0.05])
-    learning = Learning(np.array([10, 20, 40, 80]), wrong, wrong / 2, wrong * 2)
-    for points in (learning, Learning(*(values[3:] for values in learning))):
+    for points in (LEARNING, Learning(*(values[3:] for values in LEARNING))):
         picture = figures.learning_figure(points, "messages")
         heights = [float(dot.get("cy")) for dot in elements(picture, "circle", "dot")]
         assert (len(heights), heights) == (len(points.wrong), sorted(heights))
@@ -242,9 +242,7 @@ def test_a_sketch_shows_what_there_is(learned, many):
 
 
 def test_a_sketch_of_a_learning_curve_has_its_numbers_and_intervals():
-    wrong = np.array([0.4, 0.2, 0.1, 0.05])
-    learning = Learning(np.array([10, 20, 40, 80]), wrong, wrong / 2, wrong * 2)
-    views = replace(views_of(random_trial(0)), learning=learning)
+    views = replace(views_of(random_trial(0)), learning=LEARNING)
     assert sketch(views).splitlines()[-5:] == [
         "   learned   wrong  95 % interval (-)",
         "        10  40.000            ----------O--------------------",
@@ -262,31 +260,21 @@ def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
     assert lines[at + 2] == "    0.750    0.750           4  ##############################|"
 
 
-@pytest.fixture(scope="module")
-def four():
-    """A trial of four classes whose names are of every kind."""
-    rng = np.random.default_rng(0)
-    joint = np.log(rng.dirichlet([1, 1, 1, 1], 300))
-    classes = ("a", "<b&", "\x1b[31m好瓜" + "x" * 40, "d")
-    y = np.where(rng.random(300) < 0.8, joint.argmax(axis=1), rng.integers(0, 4, 300))
-    return trial_of_classes(classes, y, joint)
-
-
 SHADES = ["#dbe9f7", "#a9cdf0", "#5f9fd8", "#0b5cad"]  # of up to a quarter, a half, ...
 
 
-def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(four):
-    views = views_of(four)
+def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
+    views = views_of(many)
     root = pictures.sheet(views, "mails " + "x" * 100)
 
     texts = [str(element.text) for element in root.iter("text")]
-    n_right = int(np.trace(views.confusion))
-    said = f"{n_right:,} of 300 messages right ({n_right / 3:.2f} %)"
+    n_right, n_docs = int(np.trace(views.confusion)), len(many.y)
+    said = f"{n_right:,} of {n_docs} messages right ({100 * n_right / n_docs:.2f} %)"
     assert {said, "mails " + "x" * 73 + "…", "a 1", "<b& 2"} <= set(texts)
     assert [t for t in texts if t.startswith("\\x1b[31m好瓜xxxx") and t.endswith("… 3")]
     assert not any(ord(c) == 0x202E or ord(c) < 32 for text in texts for c in text)
 
-    confusion = evaluation_of(four).confusion
+    confusion = views.confusion
     shares = np.ceil(4 * confusion / confusion.sum(axis=1, keepdims=True)).astype(int)
     for number, shade in enumerate(SHADES, 1):
         cells = [path.get("d").count("M") for path in root.findall(f"path[@fill='{shade}']")]
@@ -305,8 +293,7 @@ def test_a_matrix_of_a_thousand_classes_has_an_end():
 
 def test_a_file_shows_all_pictures_without_a_style(views):
     """Programs that draw SVG do not all know style sheets."""
-    points = np.array([10, 20]), *np.array([[0.4, 0.2], [0.3, 0.1], [0.5, 0.3]])
-    root = pictures.sheet(replace(views, learning=Learning(*points)), "mails")
+    root = pictures.sheet(replace(views, learning=LEARNING), "mails")
 
     assert len(root.findall("svg")) == 4
     assert not list(root.iter("style"))
@@ -317,9 +304,9 @@ def test_a_file_shows_all_pictures_without_a_style(views):
     assert {e.get("stroke") for e in root.iter("path")} > {"#0b5cad", "#d3d9df"}
 
 
-def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, four, tmp_path):
+def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, many, tmp_path):
     pytest.importorskip("matplotlib")
-    for each in (views, views_of(four)):
+    for each in (views, views_of(many)):
         for name in ("one.png", "two.png"):
             pictures.write(pictures.sheet(each, "mails"), str(tmp_path / name))
         data = (tmp_path / "one.png").read_bytes()
@@ -346,10 +333,8 @@ def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
     pictures.write(pictures.sheet(views, "mails"), str(tmp_path / "a.png"))
     pixels = np.round(255 * imread(tmp_path / "a.png")[..., :3]).astype(int)
     painted = {"#{:02x}{:02x}{:02x}".format(*p) for p in np.unique(pixels.reshape(-1, 3), axis=0)}
-    forms = [
-        *pictures.sheet(views, "mails").iter("path"),
-        *pictures.sheet(views, "mails").iter("circle"),
-    ]
+    root = pictures.sheet(views, "mails")
+    forms = [*root.iter("path"), *root.iter("circle")]
     assert {form.get("fill") for form in forms} - {None, "none", "#fff"} <= painted
 
 

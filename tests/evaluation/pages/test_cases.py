@@ -15,7 +15,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.tables.training import TableSettings, read_table, train_table
 from nbspam.verdicts import Evidence, Explanation, Verdict
-from support import ROOT, SPAM
+from support import MELONS, SPAM
 
 MAIL = PRESETS["mail"]
 LONG = Item("m", None, b"\n" + b" ".join(b"word%d" % n for n in range(40)))
@@ -328,8 +328,7 @@ def test_a_page_has_so_many_and_counts_the_rest(mail_classifier):
 
 
 def test_rows_have_their_values(tmp_path):
-    path = str(ROOT / "corpora" / "watermelon-3.0.csv")
-    settings = TableSettings("好瓜")
+    path, settings = str(MELONS), TableSettings("好瓜")
     classifier = train_table(read_table(read_records([path]), settings).table, settings)
     html, found = explained(classifier, read_records([path]))
     assert html.count('aria-label="Evidence"') == len(found) == 17

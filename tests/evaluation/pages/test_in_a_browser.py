@@ -16,7 +16,7 @@ from nbspam.settings import MANY, PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.tables.training import TableSettings, read_table
-from support import ROOT
+from support import MELONS
 
 pytestmark = pytest.mark.slow
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
@@ -41,7 +41,7 @@ def hostile(_):
 
 def table(_):
     settings, witness = TableSettings("好瓜"), Witness()
-    data = read_table(read_records([str(ROOT / "corpora" / "watermelon-3.0.csv")]), settings)
+    data = read_table(read_records([str(MELONS)]), settings)
     return quality_page(table_trial(data.table, settings, 3, 0, witness=witness), witness)
 
 

@@ -52,14 +52,9 @@ def headings(html):
     return [Page(each).text for each in re.findall(r"<h2>(.*?)</h2>", html, re.S)]
 
 
-def named(trial):
-    """Return a trial whose documents have names."""
-    return replace(trial, names=tuple(f"m{n}" for n in range(len(trial.y))))
-
-
 def bare(trial, **options):
     """Return the page of a trial of which nothing else was kept."""
-    html = quality.quality_page(named(trial), Witness(), **options)
+    html = quality.quality_page(trial, Witness(), **options)
     return html, Page(html)
 
 
@@ -204,7 +199,7 @@ def test_many_classes_have_a_matrix_and_a_line_each():
     joint[np.arange(300), y] += 1.5
     trial = trial_of_classes(classes, y, joint)
     html, page = bare(trial)
-    confusion = evaluation_of(named(trial)).confusion
+    confusion = evaluation_of(trial).confusion
 
     rows = rows_of(html, "Confusion matrix")[1:]
     assert [[int(cell or 0) for cell in row[1:]] for row in rows] == confusion.tolist()
@@ -266,7 +261,7 @@ def test_texts_and_rows_have_pages():
 @pytest.mark.parametrize(("noun", "others"), [("messages", 1), ("rows", 1), ("messages", 0)])
 def test_labels_of_rows_and_of_a_single_class_are_not_doubted(noun, others):
     witness, score = Witness(), [-9, 9 if others else -9] * 20 + [9]
-    trial = named(trial_of([0, others] * 20 + [0], score, noun=noun))
+    trial = trial_of([0, others] * 20 + [0], score, noun=noun)
     witness.hear_one(40, 0, trial.joint[40], lambda *_: ((), ()))
     page = Page(quality.quality_page(trial, witness))
     assert ("Filed wrongly?" in page.text) == (noun == "messages" and others == 1)
