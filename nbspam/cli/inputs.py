@@ -8,8 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from glob import glob
-from itertools import chain, pairwise
-from math import inf
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
@@ -34,7 +33,9 @@ from nbspam.sources.items import (
     SourceOptions,
     begins_like_mail,
     items_together,
+    outer_first,
     read_items,
+    without_stated,
 )
 
 if TYPE_CHECKING:
@@ -303,12 +304,13 @@ def items_of_sources(
         )
     if click.get_current_context().params.get("preset") == "mail":
         reading = reading._replace(is_mail=True)
-    stated = _outer_first(labels.paths)
-    parts = [read_items([path], label=name, options=reading) for name, path in stated]
-    if parts:
+    stated = outer_first(labels.paths)
+    if stated:
         output.tell_waiting(paths_of(sources, labels))
         names = list(dict.fromkeys(name for name, _ in labels.paths))
-        parts[:0] = [_items_beside(path, reading, names) for path in sources]
+        found = [(path, _items_beside(path, reading, names)) for path in sources]
+        found += [(path, read_items([path], label=name, options=reading)) for name, path in stated]
+        parts = [without_stated(items, path, stated) for path, items in found]
     else:
         parts = [read_items(output.or_standard_input(sources), options=reading)]
     paths = paths_of(sources, labels) or ["-"]
@@ -328,24 +330,6 @@ def settings_and_items(
     listener = corpus.reading.listener
     settings, items = settings_for(items_of_sources(*corpus), choices, listener)
     return knowing_sent_mail(settings, sent, paths_of(corpus.sources, corpus.labels)), items
-
-
-def _outer_first(paths: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return classes and paths, a folder before those in it: a message's last copy counts.
-
-    Raises UsageError if a path is stated to be of two classes.
-    """
-    known: dict[str, str] = {}
-    for name, path in paths:
-        other = known.setdefault(os.path.realpath(path), name)
-        if other != name:
-            raise UsageError(
-                f"{path}: given as {other} and as {name}; give each class its own path"
-            )
-    # In this order, what a folder holds comes right after it.
-    ordered = sorted(os.path.join(path, "") for path in known)
-    outer = {path: len(path) for path, other in pairwise(ordered) if other.startswith(path)}
-    return sorted(paths, key=lambda given: outer.get(os.path.realpath(given[1]) + os.sep, inf))
 
 
 def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:

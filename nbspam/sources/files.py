@@ -269,12 +269,6 @@ def _renamed_in_maildir(path: str) -> str | None:
     return next((os.path.join(cur, other) for other in known), None)
 
 
-def message_of_emlx(data: bytes) -> bytes:
-    """Return the message in a file of Apple Mail: behind its size, before a property list."""
-    size, _, rest = data.partition(b"\n")
-    return rest[: int(size)] if len(size) < 20 and size.strip().isdigit() else data
-
-
 def open_file(path: str) -> BinaryIO:
     """Open a regular file for reading, decompressed if its name ends so; raises InputError.
 

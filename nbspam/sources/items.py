@@ -39,11 +39,12 @@ it.
 import marshal
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BytesIO
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.disk import spooling
@@ -90,7 +91,7 @@ class Item(NamedTuple):
                 with files.open_file(self.name) as stream:
                     return files.read_raw_message(stream)
             data = unpacked_message(files.read_uncompressed(self.name, files.MAX_MESSAGE))
-            return files.message_of_emlx(data) if self.name.endswith(".emlx") else data
+            return _message_of_emlx(data) if self.name.endswith(".emlx") else data
 
 
 def unpacked_message(data: bytes) -> bytes:
@@ -101,6 +102,12 @@ def unpacked_message(data: bytes) -> bytes:
     with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
         return files.read_raw_message(stream)
     return data
+
+
+def _message_of_emlx(data: bytes) -> bytes:
+    """Return the message in a file of Apple Mail: behind its size, before a property list."""
+    size, _, rest = data.partition(b"\n")
+    return rest[: int(size)] if len(size) < 20 and size.strip().isdigit() else data
 
 
 def begins_like_mail(data: bytes) -> bool:
@@ -448,6 +455,46 @@ def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> 
     if first is not None:
         yield first
     yield from items
+
+
+# --- paths whose class is stated -------------------------------------------------------------
+
+
+def outer_first(paths: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return classes and paths once, a folder before those in it: a message's last copy counts.
+
+    Raises UsageError if a path is stated to be of two classes.
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for name, path in paths:
+        other, _ = known.setdefault(os.path.realpath(path), (name, path))
+        if other != name:
+            raise UsageError(
+                f"{path}: given as {other} and as {name}; give each class its own path"
+            )
+    # In this order, what a folder holds comes right after it.
+    ordered = sorted(os.path.join(path, "") for path in known)
+    outer = {path: len(path) for path, other in pairwise(ordered) if other.startswith(path)}
+    return sorted(
+        known.values(), key=lambda given: outer.get(os.path.realpath(given[1]) + os.sep, inf)
+    )
+
+
+def without_stated(
+    items: Iterator[Item], path: str, stated: Iterable[tuple[str, str]]
+) -> Iterator[Item]:
+    """Return the items at a path without those at stated paths in it, which state their class."""
+    whole = os.path.join(os.path.realpath(path), "")
+    others = (os.path.realpath(other) for _, other in stated)
+    inner = [
+        os.path.join(path, other.removeprefix(whole))
+        for other in others
+        if other.startswith(whole)
+    ]
+    if not inner:
+        return items
+    starts = tuple(each + end for each in inner for end in (os.sep, "#"))
+    return (item for item in items if item.name not in inner and not item.name.startswith(starts))
 
 
 # --- the inputs of the library ---------------------------------------------------------------

@@ -131,9 +131,16 @@ def test_words_of_many_classes_are_counted_in_their_own_and_in_the_others(nbspam
 def test_options_state_the_class_of_a_path(nbspam, folder, model):
     work = f"work={folder}/ham/1.eml"
     sources = ("--spam", folder / "spam", "--ham", folder / "ham", "--label", work)
-    # A message named for two classes belongs to the last of them.
-    said = "read 4 messages (1 ham, 2 spam, 1 work), 1 more than once"
-    assert said in nbspam("train", *sources)[1]
+    # A message in a folder of one class is read once, as the class that is stated for itself.
+    assert "read 4 messages (1 ham, 2 spam, 1 work)\n" in nbspam("train", *sources)[1]
+    (folder / "ham" / "junk").mkdir()
+    (folder / "spam" / "1.eml").rename(folder / "ham" / "junk" / "3.eml")
+    (folder / "spam" / "2.eml").rename(folder / "ham" / "junk.mbox")
+    junk = ("--spam", folder / "ham" / "junk", "--spam", folder / "ham" / "junk.mbox")
+    for others in (("--ham", folder / "ham"), (folder,)):
+        assert "of 4 right" in nbspam("eval", *junk, *junk, *others)[1]  # nothing is judged twice
+        nbspam("update", *junk, *others)
+        assert nbspam("update", *junk, *others)[1] == "already known 4\n"
 
 
 def test_a_class_that_cannot_be_read_is_named(nbspam, folder, model):

@@ -283,7 +283,7 @@ def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
 ):
     (tmp_path / "t.csv").write_text("label,text\nham,lunch on friday\n")
     status, out, err = nbspam("update", "--spam", new[0], tmp_path / "t.csv", new[0].parent)
-    assert (status, out) == (1, "learned 2, skipped 3\n")
+    assert (status, out) == (1, "learned 2, skipped 2\n")
     assert "no label" in err
 
     two = ("--ham", new[1], "--spam", new[2], tmp_path / "t.csv", folder)
@@ -300,7 +300,7 @@ def test_a_folder_keeps_its_class_within_a_folder_of_another_class(nbspam, model
     write_files(tmp_path / "mail", {"Inbox": FROM + HAM, "Junk": FROM + SPAM})
     options = ("--spam", tmp_path / "mail/Junk", "--ham", tmp_path / "mail")
 
-    assert nbspam("train", *options)[1].startswith("read 2 messages (1 ham, 1 spam), 1 more")
+    assert nbspam("train", *options)[1].startswith("read 2 messages (1 ham, 1 spam)\n")
 
 
 def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
