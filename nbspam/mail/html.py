@@ -35,7 +35,7 @@ from nbspam.mail.visibility import (
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
-    from nbspam.mail.sheets import Sheet
+    from nbspam.mail.sheets import GeneratedText, Sheet
 
 # Bounds for hostile documents, where the parser's time is not linear: tags of all documents of a
 # message, attributes of a tag, and tags times different tags of formatting, since every paragraph
@@ -45,6 +45,7 @@ _AT_ONCE = 4000  # tags that are parsed together
 _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
 _MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
+_MAX_GENERATED, _MAX_CONTENT = 1000, 200  # texts that sheets add, and bytes of one
 _MAX_DEPTH = 200  # text further inside looks as at this depth
 
 _BREAKING = frozenset(
@@ -272,13 +273,15 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
-    if sheet is not None and sheet.change(trees, written):
+    if sheet is not None and sheet.mark(trees, written):
         pieces = _TAG.split(_written(trees))
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces, tags)
+    if sheet is not None and sheet.has_texts:
+        _generate(pieces, tags, sheet)
     pieces[1::2] = [tag.shown for tag in tags]
     hidden = [tag.hidden for tag in different if tag.hidden is not None and tag.name != b"style"]
     if looks := _looks(tags, different, sheet):
@@ -474,6 +477,41 @@ def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> se
             facts.add("comment-in-word")
             break
     return facts
+
+
+def _generate(pieces: list[bytes], tags: list[_Tag], sheet: "Sheet") -> None:
+    """Add the texts that a sheet puts before and behind the content of elements.
+
+    pieces: texts and, at odd places, the tags as they are written.
+    """
+    path, left = sheet.path(), _MAX_GENERATED
+    at_ends: list[tuple[bytes, bytes]] = []  # names of open elements, and texts at their ends
+    for number, tag in enumerate(tags):
+        place = 2 * number + 1
+        if tag.start is None:
+            if at_ends and tag.name == at_ends[-1][0]:
+                pieces[place - 1] += at_ends.pop()[1]
+                path.pop()
+            continue
+        texts = sheet.enter_for_texts(path, tag.start)
+        if not tag.is_start:
+            path.pop()
+            continue
+        around = {True: b"", False: b""}
+        if texts and tag.name != b"head":
+            attributes = dict(_ATTRIBUTE.findall(pieces[place]))
+            for text in texts[:left]:
+                around[text.is_before] = _generated(text, attributes)
+            left = max(left - len(texts), 0)
+        pieces[place + 1] = around[True] + pieces[place + 1]
+        at_ends.append((tag.name, around[False]))
+
+
+def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
+    """Return a text as markup; blanks alone are no text."""
+    parts = [_unescape(attributes.get(name, b"")) if name else each for each, name in text.parts]
+    plain = b"".join(parts)[:_MAX_CONTENT].decode("utf-8", "ignore").encode()
+    return plain.replace(b"&", b"&amp;").replace(b"<", b"&lt;") if plain.strip() else b""
 
 
 def _looks(

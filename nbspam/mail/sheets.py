@@ -8,6 +8,7 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from selectolax.lexbor import SelectolaxError
 
 from nbspam.mail import css
 from nbspam.mail.lengths import VIEW, read_pixels
-from nbspam.mail.visibility import MARK, RAW, ROOT, VOID, StartTag, Style, look_of, style_of
+from nbspam.mail.visibility import MARK, ROOT, StartTag, Style, look_of, style_of
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -30,10 +31,6 @@ _LONGEST_SELECTOR = _MAX_NESTED = 10_000  # bytes of one that is read, and of th
 # Bounds for hostile sheets: rules that one key is compared with, and all keys of different start
 # tags; compounds before a selector's last one, and that the parser looks for; bytes of these.
 _MAX_RULES, _MAX_COMPARED, _MAX_BITS, _MAX_MARKS, _MAX_ASKED = 100, 1_000_000, 500, 32, 200
-
-# Texts that sheets add to a tree, their characters, and relatives that are looked at for them.
-_MAX_GENERATED, _MAX_CONTENT, _MAX_RELATIVES = 1000, 200, 100_000
-_NO_TEXTS = frozenset((*RAW, *VOID, b"head"))  # elements that no text is added to
 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
 _SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)
@@ -76,8 +73,6 @@ class _Variables:
 _Context = tuple[int, int, int, int, _Variables]
 _NO_VARIABLES = _Variables({})
 _NO_RELATIVES: _Context = (0, 0, 0, 0, _NO_VARIABLES)
-# The style of an element, the context behind it, and the one inside it.
-_Step = tuple[Style | None, _Context, _Context]
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
 
 
@@ -94,14 +89,12 @@ class _Selector(NamedTuple):
 class GeneratedText(NamedTuple):
     """Text that a rule puts into elements."""
 
-    compounds: tuple[bytes, ...]  # of the selector, as the parser's engine reads them
-    relations: tuple[bytes, ...]  # of each but the first to the one before it
     is_before: bool  # their content; otherwise behind it
     parts: tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts
 
 
 class _StyleRule(NamedTuple):
-    """Declarations, and the conditions on an element for them to apply."""
+    """Declarations or a text, and the conditions on an element for them to apply."""
 
     keys: frozenset[bytes]  # names, .classes, #ids and :marks
     relation: int  # to the element that the compound before it matches, see `_Context`
@@ -110,12 +103,15 @@ class _StyleRule(NamedTuple):
     weight: tuple[int, int]  # specificity, and the number of the rule
     block: css.Block
     text: bytes = b""  # declarations that state or use variables
+    generated: GeneratedText | None = None
 
 
 _BY_WEIGHT = attrgetter("weight")
 _NOTHING = css.Block({}, {})
-# The number of a rule, its selector, and its declarations.
-_Stated = tuple[int, _Selector, bytes]
+# The style of an element, the contexts of its next sibling and of its children, and texts in it.
+_Step = tuple[Style | None, _Context, _Context, list[GeneratedText]]
+# The number of a rule, its selector, and its declarations or text.
+_Stated = tuple[int, _Selector, bytes | GeneratedText]
 
 
 class _SheetText:
@@ -125,7 +121,6 @@ class _SheetText:
         # Rules with a single key: their numbers and declarations.  And all other rules.
         self.single: dict[bytes, list[tuple[int, bytes]]] = {}
         self.others: list[_Stated] = []
-        self.generated = _generated_texts(text) if b"content" in text else []
         self.has_variables = b"var(" in text.lower()
         self.sheet: Sheet | None = None  # of the last document, unless it has variables
         number = 0
@@ -137,7 +132,22 @@ class _SheetText:
                     self.single.setdefault(single[1].lower(), []).append((number, declarations))
                 elif selector := _selector(written):
                     self.others.append((number, selector, declarations))
+                elif b"content" in declarations:
+                    self._add_generated(number, written, declarations)
                 number += 1
+
+    def _add_generated(self, number: int, written: bytes, declarations: bytes) -> None:
+        """Add the text that a rule puts into elements, if it can be read."""
+        pseudo, content = _PSEUDO_ELEMENT.match(written.strip()), _CONTENT.findall(declarations)
+        selector = _selector(pseudo[1] or b"*") if pseudo and content else None
+        if pseudo is None or selector is None:
+            return
+        style = style_of(b"", {}, [css.read_block(declarations.lower())])
+        if style is None or not look_of(ROOT, style).why:
+            found = _CONTENT_PART.findall(content[-1])
+            parts = tuple([(a or b, name.lower()) for a, b, name in found])
+            text = GeneratedText(pseudo[2].lower() == b"before", parts)
+            self.others.append((number, selector, text))
 
 
 _sheet_text = css.remember(_MAX_SHEETS, _MAX_SHEET)(_SheetText)
@@ -169,7 +179,7 @@ class Sheet:
     ) -> None:
         """others: rules with several keys, all in the document.  most: rules of one key."""
         self.others, self.most, self.has_variables = others, most, has_variables
-        self.generated = stated.generated
+        self.has_texts = False  # whether rules put some into elements
         self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
         self.has_siblings = False  # whether rules ask for siblings
         self._single = stated.single
@@ -178,22 +188,28 @@ class Sheet:
         self._steps: dict[tuple[StartTag, _Context], _Step] = {}
         self._bits = 0
         self._left = _MAX_RESOLVED
-        for number, selector, declarations in others:
-            self._add(number, selector, declarations)
+        for rule in others:
+            self._add(*rule)
         self._keys = {*self._single, *self._others}
 
     def path(self) -> list[_Context]:
-        """Return the path to the root of a document, empty if no style depends on others.
+        """Return the path to the root of a document, empty if no rule depends on other elements.
 
         It has the context of the next element in each element that is open.
         """
-        return [_NO_RELATIVES] if self._bits > 0 or self.has_variables else []
+        return [_NO_RELATIVES] if self._bits > 0 or self.has_variables or self.has_texts else []
 
     def enter(self, path: list[_Context], tag: StartTag) -> Style | None:
         """Enter an element on a path, and return its style, None if it changes nothing."""
-        style, path[-1], inside = self.step(tag, path[-1])
+        style, path[-1], inside, _ = self.step(tag, path[-1])
         path.append(inside)
         return style
+
+    def enter_for_texts(self, path: list[_Context], tag: StartTag) -> list[GeneratedText]:
+        """Enter an element on a path, and return the texts that rules put into it."""
+        _, path[-1], inside, texts = self.step(tag, path[-1])
+        path.append(inside)
+        return texts
 
     def styles(self, tags: Iterable[StartTag]) -> Iterator[Style]:
         """Yield the styles that single rules state for the keys of tags."""
@@ -204,8 +220,8 @@ class Sheet:
             if style := style_of(b"", {}, [block]):
                 yield style
 
-    def change(self, trees: Sequence["LexborHTMLParser"], written: bytes) -> bool:
-        """Mark elements in a document's trees and add texts; return whether there are any.
+    def mark(self, trees: Sequence["LexborHTMLParser"], written: bytes) -> bool:
+        """Mark elements that match compounds of the parser's engine; return whether any does.
 
         written: the trees as markup.
         """
@@ -218,7 +234,6 @@ class Sheet:
             if not (name := _DASHED.search(compound)) or written.find(b" " + name[1]) >= 0
         }
         changed = [_mark(tree, marks) for tree in trees if marks]
-        changed += [_generate(tree, self, alone) for tree in trees if self.generated]
         return any(changed)
 
     def _block(self, declarations: bytes) -> tuple[css.Block, bytes]:
@@ -228,13 +243,18 @@ class Sheet:
             return _NOTHING, text
         return css.read_block(text), b""
 
-    def _add(self, number: int, selector: _Selector, declarations: bytes) -> None:
-        """Add a rule with several keys or a query, unless there are too many."""
-        block, variables = self._block(declarations)
+    def _add(self, number: int, selector: _Selector, stated: bytes | GeneratedText) -> None:
+        """Add a rule with several keys, a query or a text, unless there are too many."""
+        block, variables, text = _NOTHING, b"", None
+        if isinstance(stated, GeneratedText):
+            text = stated
+        else:
+            block, variables = self._block(stated)
         keys = list(selector.keys)
-        is_empty = not (block.normal or block.important or variables)
+        is_empty = not (block.normal or block.important or variables or text)
         if is_empty or self._bits + len(keys) > _MAX_BITS:
             return
+        self.has_texts |= text is not None
         for i, compound in enumerate(selector.asked):
             if compound:
                 if compound not in self.marks and len(self.marks) >= _MAX_MARKS:
@@ -248,7 +268,7 @@ class Sheet:
             rules.append(_StyleRule(each, relation, needs, gives, (0, number), _NOTHING))
             needs = gives
         relation, weight = selector.relations[-1], (selector.specificity, number)
-        rules.append(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables))
+        rules.append(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables, text))
         for rule in rules:
             self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
             self._others.setdefault(max(rule.keys, key=_rareness), []).append(rule)
@@ -278,7 +298,7 @@ class Sheet:
         return self.step(tag, _NO_RELATIVES)[0]
 
     def step(self, tag: StartTag, context: _Context) -> _Step:
-        """Return the style of an element, and the contexts of its next sibling and children."""
+        """Return how rules apply to an element in a context."""
         step = self._steps.get((tag, context))
         if step is None:
             rules, gives = self._matching(tag, context)
@@ -287,7 +307,9 @@ class Sheet:
             if self.has_siblings:
                 behind = outer, parent, earlier | gives, gives, inherited
             style, inside = self._styled(tag, rules, inherited)
-            step = style, behind, (outer | gives, gives, 0, 0, inside)
+            stated = [rule.generated for rule in rules if rule.generated] if self.has_texts else ()
+            texts = {text.is_before: text for text in stated}  # the strongest on each side
+            step = style, behind, (outer | gives, gives, 0, 0, inside), list(texts.values())
             if tag.is_cached:
                 if len(self._steps) >= _MAX_STEPS:
                     self._steps.clear()
@@ -334,7 +356,8 @@ class Sheet:
         gives = 0
         for rule in rules:
             gives |= rule.gives
-        return [rule for rule in rules if rule.block is not _NOTHING or rule.text], gives
+        own = [rule for rule in rules if rule.block is not _NOTHING or rule.text or rule.generated]
+        return own, gives
 
 
 def _bounded(stated: list[_StyleRule], most: int) -> list[_StyleRule]:
@@ -459,28 +482,6 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
     return b",".join([b.replace(b"&", a) if b"&" in b else a + b" " + b for a, b in pairs])
 
 
-def _generated_texts(text: bytes) -> list[GeneratedText]:
-    """Return the texts that a sheet puts into elements, the last for each selector."""
-    found: dict[tuple[bytes, bool], GeneratedText] = {}
-    for selectors, declarations in _split_rules(text):
-        content = _CONTENT.findall(declarations) if b"content" in declarations else []
-        style = style_of(b"", {}, [css.read_block(declarations.lower())]) if content else None
-        if not content or (style is not None and look_of(ROOT, style).why):
-            continue
-        parts = tuple([(a or b, name) for a, b, name in _CONTENT_PART.findall(content[-1])])
-        for each in _SELECTORS.findall(selectors):
-            pseudo = _PSEUDO_ELEMENT.match(each.strip())
-            if pseudo is None or len(found) >= _MAX_MARKS or len(each) > _MAX_SELECTOR:
-                continue
-            selector, is_before = pseudo[1] or b"*", pseudo[2].lower() == b"before"
-            compounds, relations = _compounds(selector)
-            if all(_plain_keys(one) is not None or _SIMPLE_PSEUDO.match(one) for one in compounds):
-                found[selector, is_before] = GeneratedText(
-                    tuple(compounds), tuple(relations[1:]), is_before, parts
-                )
-    return list(found.values())
-
-
 @css.remember(_MAX_SHEETS, _MAX_SELECTOR)
 def is_for_screen(media: bytes) -> bool:
     """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
@@ -508,91 +509,16 @@ def _is_true(terms: list[bytes]) -> bool:
     return True
 
 
-# --- what a sheet changes in a tree -----------------------------------------------------------
-
-
 def _mark(tree: "LexborHTMLParser", marks: Mapping[bytes, bytes]) -> bool:
-    """Mark elements that match compounds of the parser's engine; return whether there are any."""
+    """Mark the elements that match compounds; return whether there are any.
+
+    marks: compounds, and the keys of elements that match.
+    """
     found: dict[int, tuple[LexborNode, list[bytes]]] = {}
-    matching = _Matching(tree, 0)
     for compound, key in marks.items():
-        for node in matching.nodes(compound):
-            found.setdefault(node.mem_id, (node, []))[1].append(key)
+        with suppress(SelectolaxError):  # no selector that the parser's engine reads
+            for node in tree.css(compound.decode("utf-8", "replace")):
+                found.setdefault(node.mem_id, (node, []))[1].append(key)
     for node, keys in found.values():
         node.attrs[MARK.decode()] = b" ".join(keys).decode()
     return bool(found)
-
-
-def _generate(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
-    """Put a sheet's texts before and after content into a tree; return whether there are any."""
-    left, matching = _MAX_GENERATED, _Matching(tree, _MAX_RELATIVES)
-    for generated in sheet.generated:
-        if any(b":" in each for each in generated.compounds) and not with_siblings:
-            continue
-        for node in matching.nodes(generated.compounds[-1])[:left]:
-            if not matching.stands(node, generated.compounds, generated.relations):
-                continue
-            parts = [
-                node.attributes.get(name.decode()) or ""
-                if name
-                else text.decode("utf-8", "replace")
-                for text, name in generated.parts
-            ]
-            text = "".join(parts)[:_MAX_CONTENT]
-            if not text.strip() or (node.tag or "").encode() in _NO_TEXTS:
-                continue
-            left -= 1
-            first = node.first_child if generated.is_before else None
-            if first is None:
-                node.insert_child(text)
-            else:
-                first.insert_before(text)
-    return left < _MAX_GENERATED
-
-
-class _Matching:
-    """Which nodes of a tree match compounds, and stand where a selector says.
-
-    most: relatives of nodes that are looked at.  The parser's engine follows relations, too, but
-    its time grows without bound.
-    """
-
-    def __init__(self, tree: "LexborHTMLParser", most: int) -> None:
-        self._tree, self._left = tree, most
-        self._found: dict[bytes, dict[int, LexborNode]] = {}
-
-    def nodes(self, compound: bytes) -> list["LexborNode"]:
-        """Return the nodes that match a compound, in order."""
-        return list(self._ids(compound).values())
-
-    def _ids(self, compound: bytes) -> dict[int, "LexborNode"]:
-        if compound not in self._found:
-            try:
-                found = self._tree.css(compound.decode("utf-8", "replace"))
-            except SelectolaxError:  # no selector that it reads
-                found = []
-            self._found[compound] = {node.mem_id: node for node in found}
-        return self._found[compound]
-
-    def stands(
-        self, node: "LexborNode", compounds: Sequence[bytes], relations: Sequence[bytes]
-    ) -> bool:
-        """Return whether a node that matches the last compound has the relatives before it."""
-        wanted = {node.mem_id: node}
-        for compound, relation in zip(compounds[-2::-1], relations[::-1], strict=True):
-            ids = self._ids(compound)
-            around = (each for node in wanted.values() for each in self._relatives(node, relation))
-            wanted = {each.mem_id: each for each in around if each.mem_id in ids}
-        return bool(wanted)
-
-    def _relatives(self, node: "LexborNode", relation: bytes) -> Iterator["LexborNode"]:
-        """Yield the nodes that are related to one, the nearest first."""
-        is_sibling = relation in (b"+", b"~")
-        step = node.prev if is_sibling else node.parent
-        while step is not None and self._left > 0:
-            self._left -= 1
-            if step.is_element_node:
-                yield step
-                if relation in (b"+", b">"):
-                    return
-            step = step.prev if is_sibling else step.parent

@@ -333,6 +333,8 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         (".x > p + p::after {content:'b'}", "<div class=x><p>a<p>a</div><p>a", "a ab a", ""),
         ("hr ~ p::before {content:'b'}", "<p>a<hr><p>a<br><p>a", "a ba ba", ""),
         ("i p > b::before {content:'b'}", "<p><i><b>a</b></i></p>", "a", ""),
+        ("p.x::before {content:'b'} p::before {content:'c'}", "<p class=x>a<p>a", "ba ca", ""),
+        ("p:nth-child(2)::after {content:'<&amp;'}", "<p>a<p>a", "a a<&amp;", ""),
         # Which declaration wins.
         ("p {display:none} p {display:block}", "<p>a", "a", ""),
         ("p {display:block !important} p {display:none}", "<p>a", "a", ""),
