@@ -162,10 +162,13 @@ def detect(
         known = known_cells(records, name)
         if name in values:
             columns.append(Column(name, tuple(values[name]), closed=True))
+        elif known and are_counts:
+            columns.append(Column(name, is_count=True))
         elif known:
-            if not are_counts and name not in forced:
+            if name not in forced:
                 _check_finite(records, name, known)
-            columns.append(_detected(name, known, are_counts, forced.get(name), few))
+            are_categories = forced[name] if name in forced else not _are_numbers(known, few)
+            columns.append(Column(name, sorted_cells(known) if are_categories else None))
         else:
             empty.append(name)
     if not columns:
@@ -188,17 +191,6 @@ def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None
                 " correct the cell, leave it empty if unknown, or train with"
                 f" --categorical {quote(name)}"
             )
-
-
-def _detected(
-    name: str, known: Mapping[str, None], are_counts: bool, are_categories: bool | None, few: int
-) -> Column:
-    """Return a column by its cells; are_categories: None if that is to be detected."""
-    if are_counts:
-        return Column(name, is_count=True)
-    if are_categories is None:
-        are_categories = not _are_numbers(known, few)
-    return Column(name, sorted_cells(known) if are_categories else None)
 
 
 def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
