@@ -17,7 +17,7 @@ import numpy as np
 from nbspam.errors import NotTrainedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -108,6 +108,13 @@ def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
             f"{n_docs} documents"
         )
     return weight
+
+
+def blocks_of_rows(n_docs: int, width: int, size: int) -> Iterator[slice]:
+    """Yield slices of rows, of about `size` numbers each; width: numbers per row."""
+    step = max(1, size // max(1, width))
+    for start in range(0, n_docs, step):
+        yield slice(start, min(start + step, n_docs))
 
 
 def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:

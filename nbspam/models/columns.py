@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Statistics
+from nbspam.models.base import DataError, Statistics, blocks_of_rows
 from nbspam.models.smoothing import SmoothedModel, addend, addends
 from nbspam.models.tokens import ComplementNB, LinearModel, MultinomialNB
 
@@ -290,11 +290,9 @@ def sum_cells(cells: Codes, log_prob: Array) -> Array:
     table = np.concatenate([log_prob, np.zeros((len(log_prob), 1))], axis=1)
     n_docs, n_columns = cells.shape
     joint = np.empty((n_docs, len(table)))
-    rows = max(1, _BLOCK // max(1, n_columns))
-    for start in range(0, n_docs, rows):
-        block = cells[start : start + rows]
+    for rows in blocks_of_rows(n_docs, n_columns, _BLOCK):
         for k, of_class in enumerate(table):
-            joint[start : start + rows, k] = of_class.take(block).sum(axis=1)
+            joint[rows, k] = of_class.take(cells[rows]).sum(axis=1)
     return joint
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.errors import check_number
-from nbspam.models.base import DataError, Estimator, Statistics
+from nbspam.models.base import DataError, Estimator, Statistics, blocks_of_rows
 from nbspam.models.columns import ColumnModel, Levels, count_cells, sum_cells
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ class Bells:
         n_docs, n_columns = X.shape
         joint = np.empty((n_docs, len(self.mean)))
         factor, constant = -0.5 / self.variance, -0.5 * np.log(2 * np.pi * self.variance)
-        rows = max(1, _BLOCK // max(1, n_columns))
-        for start in range(0, n_docs, rows):
-            block = within_bounds(X[start : start + rows])
+        for rows in blocks_of_rows(n_docs, n_columns, _BLOCK):
+            block = within_bounds(X[rows])
             known = ~np.isnan(block)
             all_known = bool(known.all())
             for k, mean in enumerate(self.mean):
@@ -118,7 +117,7 @@ class Bells:
                     distance[~known] = 0.0
                 np.square(distance, out=distance)
                 height = constant[k].sum() if all_known else known @ constant[k]
-                joint[start : start + rows, k] = distance @ factor[k] + height
+                joint[rows, k] = distance @ factor[k] + height
         return joint
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nbspam.models.base import DataError, is_sparse
+from nbspam.models.base import DataError, blocks_of_rows, is_sparse
 from nbspam.models.columns import BinaryByDefault, Levels
 from nbspam.models.gaussian import (
     ConditionalBells,
@@ -196,9 +196,7 @@ class PairModel(BinaryByDefault):
         Events are 0 or 1, (n_docs, n_events), CSR if X is sparse; numbers: (n_docs, n_numbers).
         """
         encoding, is_number = self.encoding, self.levels_ == 0
-        step = max(1, _BLOCK // max(1, width))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
+        for rows in blocks_of_rows(X.shape[0], width, _BLOCK):
             part = X[rows]
             dense, numbers = part.toarray() if is_sparse(X) else part, np.empty((part.shape[0], 0))
             if is_number.any():
