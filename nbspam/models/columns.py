@@ -261,6 +261,9 @@ class BinaryByDefault(ColumnModel):
     def _levels_of(self, X: Any) -> Codes:
         return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
 
+    def _values(self, X: Any) -> Any:
+        return X > 0 if self.levels is None else X
+
 
 # --- categorical naive Bayes -----------------------------------------------------------------
 
@@ -426,10 +429,8 @@ class RowsModel(BinaryByDefault):
 
     def _codes(self, X: Any, where: str) -> Any:
         """Return the code of each value, -1 where missing."""
-        if self.levels is None:
-            return (X > 0).astype(np.int32)
         levels = Levels(self.levels_)
-        cells = levels.cells(X, where)
+        cells = levels.cells(self._values(X), where)
         return np.where(cells == levels.total, -1, cells - levels.start).astype(np.int32)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:

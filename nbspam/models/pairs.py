@@ -37,7 +37,7 @@ _BLOCK = 1 << 21  # numbers handled at a time
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Translates rows into events, which matrix products count, and counts back into values."""
+    """Events of rows, which matrix products count, and the counts of values that follow."""
 
     levels: Levels
     binary: bool  # columns have the values "absent" and "present"; only "present" is an event
@@ -46,12 +46,6 @@ class Encoding:
     def n_events(self) -> int:
         """The number of events: one per binary column, or all values."""
         return len(self.levels.n) if self.binary else self.levels.total
-
-    def cells(self, X: Any, where: str) -> Codes:
-        """Return the index of each value of dense rows, `total` where it is missing."""
-        if self.binary:
-            return np.asarray((X > 0) + 2 * np.arange(X.shape[1]))
-        return self.levels.cells(X, where)
 
     def own_counts(self, events: Array, n_docs: Array) -> Array:
         """Return the number of documents with each value, shape (n_classes, D).
@@ -163,7 +157,7 @@ class PairModel(BinaryByDefault):
 
     @property
     def encoding(self) -> Encoding:
-        """Return the translation of rows into events, of the columns of categories."""
+        """Return the events of the columns of categories."""
         return Encoding(Levels(self.levels_[self.levels_ > 0]), self.levels is None)
 
     @property
@@ -201,7 +195,7 @@ class PairModel(BinaryByDefault):
             dense, numbers = part.toarray() if is_sparse(X) else part, np.empty((part.shape[0], 0))
             if is_number.any():
                 dense, numbers = dense[:, ~is_number], dense[:, is_number].astype(np.float64)
-            cells = encoding.cells(dense, type(self).__name__)
+            cells = encoding.levels.cells(self._values(dense), type(self).__name__)
             if encoding.binary:
                 present = (cells & 1).astype(np.float64)
                 yield rows, cells, type(part)(present) if is_sparse(X) else present, numbers
@@ -224,7 +218,7 @@ class PairModel(BinaryByDefault):
                 pairs[k] += weighted.T @ part
         if (self.levels_ > 0).all():
             return {"pair_count_": pairs}
-        cells = encoding.cells(X[:, self.categories_], type(self).__name__)
+        cells = encoding.levels.cells(X[:, self.categories_], type(self).__name__)
         numbers = X[:, self.levels_ == 0]
         given = conditional_moments(numbers, cells, encoding.levels, code, weight, n_classes)
         return {"pair_count_": pairs, **given}
