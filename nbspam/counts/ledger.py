@@ -300,6 +300,14 @@ class Memory(NamedTuple):
         return self._replace(sample=sample, last_seen=self.last_seen[columns])
 
 
+def no_messages(classes: Sequence[str], last_seen: Days, with_counts: bool) -> Memory:
+    """Return the memory of a model that has learned no message; last_seen: (n_features,)."""
+    nothing = np.empty(0, np.uint64)
+    ledger = ledger_of(nothing, nothing.astype(np.str_), nothing.astype(np.uint16), classes)
+    documents = no_documents(np.arange(len(last_seen)), with_counts)
+    return Memory(ledger, Sample(0, nothing, documents), last_seen)
+
+
 def memory_to_dict(memory: Memory) -> dict[str, Any]:
     """Return the memory as plain values for the model file."""
     ledger, sample = memory.ledger, memory.sample

@@ -27,11 +27,11 @@ from nbspam.counts.ledger import (
     Memory,
     Messages,
     Owed,
-    Sample,
     Sampling,
     kept_sample,
     ledger_of,
     messages_of_changes,
+    no_messages,
     overlaid,
     respelt,
     signed_table,
@@ -50,7 +50,7 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import spooling
 from nbspam.errors import UsageError
 from nbspam.settings import PRESENCE, Settings
-from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, take_in_slices, united
+from nbspam.tokens.sparse import Documents, Vocabulary, join, take_in_slices, united
 
 
 class ModelMessages(NamedTuple):
@@ -187,11 +187,8 @@ def sampled_parts(
 
 def empty_model(settings: Settings) -> Classifier:
     """Return the model of ham and spam that has learned no message."""
-    nothing = np.empty(0, np.uint64)
-    documents = no_documents(np.empty(0, np.int64), settings.weighting != PRESENCE)
-    days = np.empty(0, np.uint16)
-    ledger = ledger_of(nothing, nothing.astype(np.str_), days, HAM_AND_SPAM)
-    memory = Memory(ledger, Sample(0, nothing, documents), days)
+    with_counts = settings.weighting != PRESENCE
+    memory = no_messages(HAM_AND_SPAM, np.empty(0, np.uint16), with_counts)
     return derive(no_counts(HAM_AND_SPAM), memory, settings)
 
 

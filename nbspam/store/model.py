@@ -408,7 +408,7 @@ class StoredModel:
         A model of ham and spam may lose all messages of a class, and then has a `lack`.
         """
         before = self._growth.classes
-        growth = ModelGrowth(self._growth.class_count)
+        growth = self._growth.copy()
         growth.note_all(changes)
         left = growth.classes
         if {*left, *self.base.classes} <= set(HAM_AND_SPAM):

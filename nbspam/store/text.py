@@ -22,7 +22,7 @@ from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
 from nbspam.classifier.training import derive
-from nbspam.counts.ledger import Ledger, Memory, Owed, Sample, ledger_of
+from nbspam.counts.ledger import Ledger, Memory, Owed, Sample, ledger_of, no_messages
 from nbspam.counts.table import CountTable, Loss
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.errors import InputError, UsageError
@@ -31,7 +31,7 @@ from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
 from nbspam.store.fields import MAX_TOKEN, check_cutoffs, check_settings
 from nbspam.tokens import definition
 from nbspam.tokens.normalize import normalize, with_pairs
-from nbspam.tokens.sparse import Documents, no_documents
+from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import vocabulary_of
 
 # ---- dumps of other filters, which cannot become a model here ----
@@ -544,12 +544,8 @@ def _classifier(total: Counts, found: dict[definition.Token, tuple[Counts, int]]
         count,
         count.sum(axis=1).astype(np.int64),
     )
-    nothing = np.empty(0, np.uint64)
-    memory = Memory(
-        ledger_of(nothing, np.empty(0, np.str_), np.empty(0, np.uint16), HAM_AND_SPAM),
-        Sample(0, nothing, no_documents(np.arange(len(table.vocabulary)), with_counts=False)),
-        np.array([day for _, day in rows], np.uint16),
-    )
+    days = np.array([day for _, day in rows], np.uint16)
+    memory = no_messages(HAM_AND_SPAM, days, with_counts=False)
     has_pairs = definition.GROUPS.index("pairs") in vocabulary.groups
     settings = replace(PRESETS["mail"], tokens=_TOKENS._replace(pairs=has_pairs))
     return derive(table, memory, settings)

@@ -272,20 +272,10 @@ def test_counts_beyond_32_bits_are_stored_as_they_are():
 
 def test_the_reference_page_names_every_field():
     page = (ROOT / "docs" / "reference" / "model-file.md").read_text(encoding="utf-8")
-    own = (
-        checked.TOKEN_FIELDS,
-        checked.FORGOTTEN,
-        checked.COMBINED,
-        checked.BLENDED,
-        checked.SUMMED,
-    )
     tables = (
-        *own,
-        checked.MEMORY,
-        checked.PART_FIELDS,
-        checked.TABLE,
-        checked.COLUMN_FIELDS,
-        checked.CUTOFFS,
+        *(checked.TOKEN_FIELDS, checked.FORGOTTEN, checked.MEMORY, checked.PART_FIELDS),
+        *(checked.COMBINED, checked.BLENDED, checked.SUMMED, checked.CUTOFFS),
+        *(checked.TABLE, checked.COLUMN_FIELDS),
     )
     for name in {name for table in tables for name in table}:
         assert f"`{name}`" in page, name

@@ -13,7 +13,6 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nbspam.classifier import training
-from nbspam.classifier import training as classifier_training
 from nbspam.classifier.training import train_classifier
 from nbspam.counts import counting, ledger, shards
 from nbspam.counts.counting import count_items
@@ -130,7 +129,7 @@ def narrow(size):
     names = ((assembly, "BLOCK"), (shards, "_AT_ONCE"), (shards, "_DOCS_AT_ONCE"))
     yield from ((where, name, size) for where, name in names)
     yield assembly, "AT_ONCE", 2 + size % 2
-    yield classifier_training, "MAX_MODEL_BYTES", 300 + 135 * (size * 7 % 20)
+    yield training, "MAX_MODEL_BYTES", 300 + 135 * (size * 7 % 20)
 
 
 def colliding(size):

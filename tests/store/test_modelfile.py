@@ -354,15 +354,11 @@ def test_what_is_no_file_of_a_model_is_refused(model, tmp_path):
     assert refusal(f"{model}\0").startswith("cannot read the model: ")
 
 
-def test_an_unreadable_model_says_so(model, monkeypatch):
+def test_a_model_without_permission_to_read_it_or_memory_for_it_says_so(model, monkeypatch):
     with monkeypatch.context() as patch:  # undone before pytest removes the folder
         # Root may read everything.
         patch.setattr(os, "open", raising(PermissionError(errno.EACCES, "Permission denied")))
         assert refusal(model).startswith("no permission to read the model; ")
-
-
-def test_a_model_without_memory_for_it_is_no_wrong_model(model, monkeypatch):
-    with monkeypatch.context() as patch:
         patch.setattr(os, "open", raising(OSError(errno.ENOMEM, "Cannot allocate memory")))
         with pytest.raises(MemoryError):
             refusal(model)
