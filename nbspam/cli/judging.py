@@ -40,6 +40,7 @@ _LONG = 1e9  # nats; larger numbers are shown with an exponent
 class VerdictForm(NamedTuple):
     """The form in which verdicts are printed."""
 
+    strict: bool
     as_json: bool
     null: bool
     as_csv: bool
@@ -49,6 +50,7 @@ class VerdictForm(NamedTuple):
 verdict_options = options.filling(
     VerdictForm,
     "form",
+    options.strict_option,
     options.json_option,
     options.null_option,
     click.option(
@@ -69,9 +71,8 @@ verdict_options = options.filling(
 @subcommand("classify", "--model-file", "--json", "--fp-cost", "--unsure-cost")
 @inputs.question_options(inputs.reading_options, options.prior_or_estimated_option)
 @options.jobs_option
-@options.strict_option
 @verdict_options
-def classify_command(question: inputs.Question, jobs: int, strict: bool, form: VerdictForm) -> int:
+def classify_command(question: inputs.Question, jobs: int, form: VerdictForm) -> int:
     """Print one line per message: label, probability, name.
 
     SOURCE is anything that `nbspam train` reads; labels are not needed.  Without SOURCE, or
@@ -93,12 +94,12 @@ def classify_command(question: inputs.Question, jobs: int, strict: bool, form: V
     nbspam classify --exit-code < message.eml && echo spam
     nbspam classify --csv tickets.csv > answered.csv
     """
-    return print_verdicts(question, jobs, strict, form)
+    return print_verdicts(question, jobs, form)
 
 
-def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: VerdictForm) -> int:
+def print_verdicts(question: inputs.Question, jobs: int, form: VerdictForm) -> int:
     """Print verdicts in the form that was asked for; return the exit status."""
-    as_json, null, as_csv, exit_code = form
+    strict, as_json, null, as_csv, exit_code = form
     output.refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
         rows = WaitingRows()

@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 @subcommand("table classify", "--model-file", "--json", "--csv", "--loss")
 @inputs.question_options(inputs.row_options, options.prior_or_estimated_option)
 @options.jobs_option
-@options.strict_option
 @judging.verdict_options
-def table_classify_command(
-    question: inputs.Question, jobs: int, strict: bool, form: judging.VerdictForm
-) -> int:
+def table_classify_command(question: inputs.Question, jobs: int, form: judging.VerdictForm) -> int:
     """Print one line per row: label, probability, name.
 
     SOURCE is a table with a row of column names, or with the columns in the order of training;
@@ -49,7 +46,7 @@ def table_classify_command(
     nbspam table classify new.csv
     nbspam table classify --csv new.csv > answered.csv
     """
-    return judging.print_verdicts(question, jobs, strict, form)
+    return judging.print_verdicts(question, jobs, form)
 
 
 @subcommand("table predict", "--model-file", "--json", "--loss", "--prior")
