@@ -84,7 +84,6 @@ def filter_message(
         nonlocal lesson
         from nbspam.classifier.classifier import judge_and_mark
         from nbspam.mail.verdict_headers import HeaderChoices, sure_label
-        from nbspam.sources.foreign import strangeness
         from nbspam.sources.items import begins_like_mail
         from nbspam.store.open import load_tokens, with_lists
 
@@ -92,9 +91,12 @@ def filter_message(
         if classifier.lack:
             notes.append(classifier.lack)
         least = sure if whole else None
-        # What is neither mail nor text will be refused, and the head says so before.
-        is_learnable = begins_like_mail(data) or strangeness(data) is None
-        wanted = HeaderChoices(**additions._asdict(), sure=least if is_learnable else None)
+        will_be_refused = False  # to be learned, which the head says before
+        if least is not None and not begins_like_mail(data):
+            from nbspam.sources.foreign import strangeness  # late: nearly all of it is mail
+
+            will_be_refused = strangeness(data) is not None
+        wanted = HeaderChoices(**additions._asdict(), sure=None if will_be_refused else least)
         verdict, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
         if least is not None and (label := sure_label(verdict, least)):
             lesson = label, data
