@@ -14,10 +14,10 @@ from nbspam.charsets import MARKED, CharsetGuess
 from nbspam.mail import headers
 from nbspam.mail.headers import PART_BEGINS, PART_ENDS, Field, OpenedMessage, ReadingLimits
 
-_MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
+_MESSAGES = frozenset((b"message/rfc822", b"message/global", b"message/news"))
 _AMP, _RTF = b"text/x-amp-html", b"text/rtf"
-_HTML_TYPES = (b"text/html", b"application/xhtml+xml", b"image/svg+xml", _AMP)
-_CARDS = (b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory")
+_HTML_TYPES = frozenset((b"text/html", b"application/xhtml+xml", b"image/svg+xml", _AMP))
+_CARDS = frozenset((b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory"))
 # Files that are text if they look like it only if their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
@@ -40,7 +40,7 @@ _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
 _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
 _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
-_ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE)
+_ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE))
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
