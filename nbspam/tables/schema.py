@@ -154,8 +154,7 @@ def detect(
         check_declared(records, name, declared)
     classes: tuple[str, ...] = ()
     if target is not None:
-        known = known_cells(records, target)
-        seen = _classes(where, target, known, forced.get(target, False))
+        seen = _classes(where, target, known_cells(records, target), forced.get(target, False))
         classes = tuple(sorted(values.get(target, seen)))
     columns, empty = [], []
     for name in [name for name in names if name != target and name not in drop]:
