@@ -1,5 +1,7 @@
 """Ways of judging: folds, labelled inputs, and smaller models that parts of the training make."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -208,7 +210,8 @@ def test_a_smaller_model_is_that_of_its_messages_alone(halves, settings):
 
     # A prior that is assumed for the whole model is assumed for the smaller ones, too.
     shift = np.arange(len(whole.classes), dtype=float)
-    for (_, own), (_, moved) in zip(models, smaller_models(whole.shifted(shift)), strict=True):
+    shifted = smaller_models(replace(whole, shift=shift))
+    for (_, own), (_, moved) in zip(models, shifted, strict=True):
         np.testing.assert_allclose(joint_of(moved, others), joint_of(own, others) + shift)
 
 
