@@ -224,16 +224,16 @@ def test_online_evaluation_answers_as_a_stored_model_does(tmp_path, kind, seed):
     path = tmp_path / "m.nbspam"
     items = stream_of(kind, 100, seed)
     data, _ = read_corpus(items, SETTINGS[kind])
-    judged = progress(data, SETTINGS[kind])
+    judged, _ = progress(data, SETTINGS[kind])
     n_first = next(n for n, each in enumerate(items, 1) if each.label != items[0].label)
-    assert (judged.joint[:n_first] == 0).all()
+    assert (judged[:n_first] == 0).all()
     train_on(items[:n_first], path, SETTINGS[kind])
     held, had_journal = StoredModel(str(path)), []
     for number, each in enumerate(items[n_first:], n_first):
         had_journal.append(os.path.exists(journal_path(str(path))))
         classifier = held.classifier()
         places = [data.classes.index(name) for name in classifier.classes]
-        ours, theirs = judged.joint[number, places], joint_of(classifier, [each])[0]
+        ours, theirs = judged[number, places], joint_of(classifier, [each])[0]
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9, err_msg=str(number))
         held.learn([each], day=DAY, new_class=True)
     # Both models that were just fitted and models that learned on since were compared.
@@ -245,10 +245,10 @@ def test_a_stream_whose_only_ham_becomes_spam_starts_from_nothing():
     items = [item(n, label, "ham") for n, label in zip([0, 1, 0, 2, 3], labels, strict=True)]
     data, _ = read_corpus(items, SETTINGS["mail"])
     fresh, _ = read_corpus([items[2], items[1], *items[3:]], SETTINGS["mail"])
-    joint = progress(data, SETTINGS["mail"]).joint
+    joint, _ = progress(data, SETTINGS["mail"])
 
     assert (joint[3] == 0).all()
-    assert (joint[4] == progress(fresh, SETTINGS["mail"]).joint[3]).all()
+    assert (joint[4] == progress(fresh, SETTINGS["mail"])[0][3]).all()
 
 
 # ---- failures ----
