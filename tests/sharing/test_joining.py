@@ -90,6 +90,13 @@ def test_what_cannot_be_joined_or_used_is_one_line(tmp_path):
     assert "model.share: file is not a database; make room or restore it" in finding.text
 
 
+def test_no_link_leads_the_outbox_to_another_file(tmp_path):
+    (tmp_path / "model.share").symlink_to(tmp_path / "theirs")
+    with pytest.raises(ModelFileError, match=r"model\.share: a symbolic link"):
+        Outbox(str(tmp_path / "model"))
+    assert not (tmp_path / "theirs").exists()
+
+
 def exports(hosts):
     """Let hosts exchange all of their lessons; return their models as text."""
     quiet(hosts)
