@@ -78,7 +78,7 @@ def open_own(name: str, beside: str, flags: int = os.O_RDONLY) -> int:
     regular file that only users with write permission for `beside` can have written;
     FileNotFoundError, and other OSErrors.
     """
-    _check(name, os.lstat(name), beside)  # before it is opened: opening a device can do harm
+    check_own(name, beside)  # before it is opened: opening a device can do harm
     try:
         descriptor = os.open(name, flags | _NO_LINK)
     except OSError as error:
@@ -91,6 +91,14 @@ def open_own(name: str, beside: str, flags: int = os.O_RDONLY) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def check_own(name: str, beside: str) -> None:
+    """Raise as `open_own` does, without opening the file; for files that SQLite opens.
+
+    To close a file ends all locks that the process has on it, those of SQLite among them.
+    """
+    _check(name, os.lstat(name), beside)
 
 
 def read_own(name: str, beside: str) -> bytes:

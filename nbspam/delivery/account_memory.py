@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.delivery.maildir import MOVING
-from nbspam.disk import locked, make_file, make_folder, open_own, parent_folder, resolved
+from nbspam.disk import check_own, locked, make_file, make_folder, parent_folder, resolved
 from nbspam.errors import ModelFileError
 from nbspam.imap.session import AccountSession, MessageHead
 from nbspam.sources.files import MAX_MESSAGE
@@ -121,7 +121,7 @@ class AccountMemory:
         beside = self.model if os.path.exists(self.model) else parent_folder(self.model)
         is_there = os.path.lexists(self.path)
         if is_there:
-            os.close(open_own(self.path, beside))  # SQLite would follow a link
+            check_own(self.path, beside)  # SQLite would follow a link
         elif self._writes:
             make_folder(parent_folder(self.path))
             make_file(self.path, like=parent_folder(self.path))

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from nbspam.disk import make_file, make_folder, open_own, parent_folder, resolved
+from nbspam.disk import check_own, make_file, make_folder, parent_folder, resolved
 from nbspam.errors import ModelFileError, SharedLogError
 from nbspam.printing import amount_text
 from nbspam.store.upkeep import BAD, GOOD, NOTE, Finding
@@ -82,7 +82,7 @@ class Outbox:
             with suppress(FileExistsError):
                 make_file(self.path, like=path)  # it has words of mail
             beside = path if os.path.exists(path) else parent_folder(path)
-            os.close(open_own(self.path, beside))  # SQLite would follow a link
+            check_own(self.path, beside)  # SQLite would follow a link
         except OSError as error:
             raise ModelFileError(
                 f"{self.path}: {error.strerror}; make its folder writable"

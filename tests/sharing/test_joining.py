@@ -1,6 +1,8 @@
 """A new host starts from a snapshot, with users' models; and single orders of lessons."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -95,6 +97,16 @@ def test_no_link_leads_the_outbox_to_another_file(tmp_path):
     with pytest.raises(ModelFileError, match=r"model\.share: a symbolic link"):
         Outbox(str(tmp_path / "model"))
     assert not (tmp_path / "theirs").exists()
+
+
+def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path):
+    path = str(tmp_path / "model")
+    first, again = Outbox(path), Outbox(path)
+    other = f"from nbspam.sharing.outbox import Outbox; Outbox({path!r}).close()"
+    subprocess.run([sys.executable, "-c", other], check=True)
+    assert (tmp_path / "model.share-wal").exists()  # else later lessons go into a removed file
+    first.close()
+    again.close()
 
 
 def exports(hosts):

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nbspam.counts.counting import Outcome
-from nbspam.disk import locked, make_file, open_own, parent_folder, resolved
+from nbspam.disk import check_own, locked, make_file, parent_folder, resolved
 from nbspam.errors import ModelFileError
 from nbspam.verdicts import Evidence
 
@@ -135,7 +135,7 @@ class Database:
 
     def _connected(self) -> sqlite3.Connection:
         try:
-            os.close(open_own(self.path, self.model))  # SQLite would follow a link
+            check_own(self.path, self.model)  # SQLite would follow a link
             return self._prepared()
         except sqlite3.OperationalError:  # locked, or the disk is full
             raise
@@ -160,7 +160,7 @@ class Database:
     def _begun(self) -> sqlite3.Connection:
         """Return a connection to a new file; put a damaged one aside."""
         with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError):
-            os.close(open_own(self.path, self.model))
+            check_own(self.path, self.model)
             return self._prepared()  # another worker was faster
         with contextlib.suppress(FileNotFoundError):
             os.replace(self.path, f"{self.path}.damaged")
