@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from glob import glob
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
@@ -292,8 +292,10 @@ def items_of_sources(
     labels: None if the command needs no classes.  Without any path the items come from standard
     input, whose mail has none.  If the options state a single class, files among the sources have
     it, too: of `--spam cur/*` the option gets the first file, and the sources get the others.
-    Raises InputError and UsageError.
+    Labelled items are read once, also from a folder and one in it.  Raises InputError and
+    UsageError.
     """
+    is_labelled = labels is not None
     if labels is None:
         labels = NO_LABELS
     elif not (sources or labels.paths or reading.format):
@@ -314,7 +316,23 @@ def items_of_sources(
     else:
         parts = [read_items(output.or_standard_input(sources), options=reading)]
     paths = paths_of(sources, labels) or ["-"]
-    return counting_items(items_together(parts, reading.listener), "messages", paths)
+    items = items_together(parts, reading.listener)
+    return counting_items(read_once(items, sources) if is_labelled else items, "messages", paths)
+
+
+def read_once(items: Iterator[Item], paths: Iterable[str]) -> Iterator[Item]:
+    """Yield the items at paths; where paths lie in each other, no labelled item again."""
+    ordered = sorted(os.path.join(os.path.realpath(path), "") for path in paths)
+    if not any(inner.startswith(outer) for outer, inner in pairwise(ordered)):
+        yield from items
+        return
+    seen: set[str] = set()
+    for item in items:
+        name = os.path.realpath(item.name)
+        if name not in seen:
+            yield item
+        if item.label is not None:
+            seen.add(name)
 
 
 def settings_and_items(

@@ -143,6 +143,20 @@ def test_options_state_the_class_of_a_path(nbspam, folder, model):
         assert nbspam("update", *junk, *others)[1] == "already known 4\n"
 
 
+def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, model, tmp_path):
+    (folder / "2024").mkdir()
+    for name in ("ham", "spam"):
+        (folder / name).rename(folder / "2024" / name)
+    (tmp_path / "t.tsv").write_text("a\tgold oak\na\tgold oak\nb\toak elm\nb\telm\n")
+    inner = folder / "2024" / "ham"
+    twice = (tmp_path / "t.tsv", f"{tmp_path}/./t.tsv")
+    for sources in ((folder, folder / "2024", inner), twice):
+        assert "read 4 " in nbspam("train", *sources)[1]
+        assert "of 4 right" in nbspam("eval", *sources)[1]
+        assert "of 4 right" in nbspam("eval", *sources, "--cv", "2")[1]
+        assert nbspam("update", *sources)[1] == "already known 4\n"
+
+
 def test_a_class_that_cannot_be_read_is_named(nbspam, folder, model):
     for path in (folder / "spam").iterdir():
         path.unlink()
