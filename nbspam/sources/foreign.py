@@ -3,6 +3,8 @@
 They get a verdict like any message, with a note; but no model learns from them.
 """
 
+import re
+
 from nbspam.sources.files import COMPRESSIONS, TextColumns
 from nbspam.sources.items import begins_like_mail
 
@@ -23,12 +25,17 @@ _MAGIC = {
     b"Rar!\x1a": "a RAR archive",
     b"SQLite format 3\0": "a database",
     b"// <!-- <mdb:mork": "an index of Thunderbird",
+    b"// Mozilla User Preferences": "settings of Thunderbird",
+    b"# Mozilla User Preferences": "settings of Thunderbird",
+    b"V8\nT": "a queue file of Sendmail",
     b"!BDN": "a PST file of Outlook",
     b"2 M1e C": "a dbox file of Dovecot",
     b"\1\1\1\1\n": "a mailbox in the format MMDF",
     b"Dovecot-LZ4": "data compressed by LZ4",
 }
 _BEGINNINGS = tuple(_MAGIC)
+# Exim's files begin with their own names: the identity of a message, in two lengths, -H and -D.
+_OF_EXIM = rb"\w{6}-(?:\w{6}-\w\w|\w{11}-\w{4})-[HD]\n"
 _UNICODE = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 2048  # bytes
 _MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
@@ -62,6 +69,8 @@ def strangeness(data: bytes) -> str | None:
 def _binary_kind(head: bytes) -> str | None:
     if head.startswith(_BEGINNINGS):
         return next(what for start, what in _MAGIC.items() if head.startswith(start))
+    if re.match(_OF_EXIM, head):
+        return "a queue file of Exim"
     if head.startswith(_UNICODE):
         return None
     if head.startswith(b"MZ") and b"\0" in head:

@@ -446,6 +446,11 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
         (packed({"a": b""}, "zip"), "a ZIP archive or office document"),
         (b"\x1f\x8b\x08\0", "data compressed by gzip"),
         (b'// <!-- <mdb:mork:z v="1.4"/> -->\n', "an index of Thunderbird"),
+        (b"// Mozilla User Preferences\n\n// DO NOT EDIT\n", "settings of Thunderbird"),
+        (b"# Mozilla User Preferences\n", "settings of Thunderbird"),
+        (b"1tBcXd-0003xy-2B-H\nmail 8 8\n<a@b.example>\n", "a queue file of Exim"),
+        (b"1tBcXd-00000003xyZ-2Bcd-D\nbuy pills\n", "a queue file of Exim"),
+        (b"V8\nT1732700000\nK0\nN0\nP30012\n", "a queue file of Sendmail"),
         (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
         (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
         (np.random.default_rng(2).bytes(3000), "binary data"),
@@ -454,6 +459,11 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
 )
 def test_binary_data_are_named(data, what):
     assert oddity(data, NO_COLUMNS) == f"looks like {what}, not like mail or text"
+
+
+def test_a_text_is_not_taken_for_a_queue_file():
+    for data in (b"plan-B or C-D\n", b"1tBcXd-0003xy-2B-H is lost\n", b"# Mozilla\n", b"V8\nGo\n"):
+        assert oddity(data, NO_COLUMNS) is None
 
 
 @pytest.mark.parametrize("preset", ["mail", "text"])
