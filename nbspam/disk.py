@@ -86,19 +86,11 @@ def open_own(name: str, beside: str, flags: int = os.O_RDONLY) -> int:
             raise _refusal(name, "not a regular file") from error
         raise
     try:
-        _check(name, os.fstat(descriptor), beside)
+        check_own(name, beside, os.fstat(descriptor))
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def check_own(name: str, beside: str) -> None:
-    """Raise as `open_own` does, without opening the file; for files that SQLite opens.
-
-    To close a file ends all locks that the process has on it, those of SQLite among them.
-    """
-    _check(name, os.lstat(name), beside)
 
 
 def read_own(name: str, beside: str) -> bytes:
@@ -107,8 +99,12 @@ def read_own(name: str, beside: str) -> bytes:
         return file.read()
 
 
-def _check(name: str, status: os.stat_result, beside: str) -> None:
-    """Raise ModelFileError unless a file can be one of ours."""
+def check_own(name: str, beside: str, status: os.stat_result | None = None) -> None:
+    """Raise as `open_own` does, without opening the file; status: of the file, if it is open.
+
+    SQLite's files are not opened: to close one would end all locks that the process has on it.
+    """
+    status = status or os.lstat(name)
     if stat.S_ISLNK(status.st_mode):
         raise _refusal(name, "a symbolic link, and none is followed here")
     if not stat.S_ISREG(status.st_mode):

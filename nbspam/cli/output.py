@@ -65,12 +65,12 @@ def check_place(option: str, path: str) -> None:
 
 
 def echo_json(values: Mapping[str, object]) -> None:
-    """Print one result as a line of JSON."""
-    echo_each_as_json([values])
+    """Print one result as a line of JSON, which readers of a pipe get at once."""
+    click.echo(json_line(values))
 
 
 def echo_each_as_json(results: Iterable[Mapping[str, object]]) -> None:
-    """Print each result, as it comes, as a line of JSON."""
+    """Print each result as a line of JSON."""
     write_lines(map(json_line, results), sys.stdout)
 
 

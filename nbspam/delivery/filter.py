@@ -91,12 +91,13 @@ def filter_message(
         if classifier.lack:
             notes.append(classifier.lack)
         least = sure if whole else None
-        will_be_refused = False  # to be learned, which the head says before
+        # The head says whether the message is learned, and is written before the model refuses it.
+        is_refused = False
         if least is not None and not begins_like_mail(data):
-            from nbspam.sources.foreign import strangeness  # late: nearly all of it is mail
+            from nbspam.sources.foreign import strangeness  # late: nearly every message is mail
 
-            will_be_refused = strangeness(data) is not None
-        wanted = HeaderChoices(**additions._asdict(), sure=None if will_be_refused else least)
+            is_refused = strangeness(data) is not None
+        wanted = HeaderChoices(**additions._asdict(), sure=None if is_refused else least)
         verdict, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
         if least is not None and (label := sure_label(verdict, least)):
             lesson = label, data

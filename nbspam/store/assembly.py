@@ -102,7 +102,7 @@ def messages_of_model(classifier: Classifier) -> ModelMessages:
 
 
 def messages_after(base: Classifier, changes: Sequence[LabelChange]) -> list[ModelMessages]:
-    """Return the messages of a model that changes do not touch, and those that they leave."""
+    """Return the messages that changes do not touch, and the messages learned after them."""
     touched = [change.digest for change in changes]
     return [messages_of_model(base).without(touched), _part_of_changes(changes)]
 

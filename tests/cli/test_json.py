@@ -1,14 +1,16 @@
 """The keys and types of `--json`, compared with the tables of docs/reference/json.md both ways."""
 
+import io
 import json
 import os
 import re
+import sys
 
 import pytest
 
 from nbspam.cli.frame import leaves
 from nbspam.cli.main import cli
-from nbspam.cli.output import skipped_json
+from nbspam.cli.output import echo_json, skipped_json
 from nbspam.verdicts import Skipped
 from support import COMMAND_WORDS, ROOT
 
@@ -164,3 +166,10 @@ def test_a_wrong_key_or_type_is_found():
     ):
         with pytest.raises(AssertionError):
             check(wrong, types)
+
+
+def test_a_reader_of_a_pipe_gets_each_result_at_once(monkeypatch):
+    pipe = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe))
+    echo_json({"name": "a"})
+    assert pipe.getvalue() == b'{"version": 1, "name": "a"}\n'
