@@ -15,6 +15,7 @@ The first rule that fits decides the format of a path (unless a format is given)
     file of `class path` lines           TREC index, if the first path, relative to
                                          the index, is a file
     file of `class<TAB>text` lines       table without a header
+    file with named columns (options)    table, if its first line has these
     any other file                       one message
     folder with cur/ and new/            Maildir: cur, then new; sub-folders only if named
     folder with .mh_sequences, numbers   MH: the numbered files
@@ -331,9 +332,11 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
         if kind != "mail":
             # Imported late, here and below: most commands read one format.
             from nbspam.sources.mailboxes import is_index
-            from nbspam.sources.rows import sniff
+            from nbspam.sources.rows import sniff, sniff_table
 
-            found = "trec" if is_index(path, head) else sniff(head)
+            named = files.TextColumns(options.text_columns, options.label_column)
+            sniffed = sniff_table(head, named) if options.wanted.is_named else sniff(head)
+            found = "trec" if is_index(path, head) else sniffed
         if found is not None:
             yield from _stored_items(path, found, stream, label, options)
         elif head or kind is None:  # in a folder, an empty file is an empty mailbox

@@ -157,6 +157,17 @@ def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, m
         assert nbspam("update", *sources)[1] == "already known 4\n"
 
 
+@pytest.mark.parametrize("mark", ["\t", ","])
+def test_a_table_of_any_name_is_one_if_its_columns_are_named(mark, nbspam, model, tmp_path):
+    rows = "kind,words\na,gold oak\nb,oak elm\nc,elm oak\n".replace(",", mark)
+    (tmp_path / "t.txt").write_text(rows)
+    columns = ("--text-column", "words", "--label-column", "kind")
+    assert nbspam("train", tmp_path / "t.txt", *columns)[1].startswith("read 3 texts")
+    assert nbspam.out("classify", tmp_path / "t.txt", columns[0], "words").count("\n") == 3
+    said = nbspam("train", tmp_path / "t.txt", *columns[:3], "other")[2]
+    assert said.endswith("t.txt: no column 'other'; there are: kind, words\n")
+
+
 def test_a_class_that_cannot_be_read_is_named(nbspam, folder, model):
     for path in (folder / "spam").iterdir():
         path.unlink()
