@@ -370,7 +370,8 @@ class Estimator(Scored):
         classes: labels to expect besides those in y; later calls may add more classes.
         """
         first = "classes_" not in vars(self)
-        frame, X = X, (self._matrix if first else self._checked)(X, "partial_fit")
+        frame = X
+        X = self._matrix(X, "partial_fit") if first else self._checked(X, "partial_fit")
         if first:
             self._name_columns(frame)
             self._begin(X)

@@ -27,7 +27,9 @@ _BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processo
 # Numbers farther from 0 than this, and variances below its inverse, count as these limits:
 # squares and densities then stay finite, however many columns there are.
 _FARTHEST = 1e100
-_ROUNDING = 1e-9  # error of a sum of squared deviations, as a share of the sum of squares
+# Error of a sum of squared deviations, as a share of the sum of squares: numbers that were
+# un-learned before may have been a million times larger, and left their rounding errors.
+_ROUNDING = 1e-4
 LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has at least
 
 
