@@ -427,9 +427,9 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         raise InputError(
             f"{path}: a folder, but --format {options.format} is a file; give the file"
         )
-    from nbspam.sources.mailboxes import DISK, UNLINKED, UrlTree, places
+    from nbspam.sources.mailboxes import FolderTree, UrlTree, places
 
-    tree = DISK if options.follows_links else UNLINKED
+    tree = FolderTree(options.follows_links)
     if files.is_url(path):
         tree = UrlTree(options.listener_to(path))
     with files.Blaming(path):

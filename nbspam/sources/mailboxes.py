@@ -111,11 +111,14 @@ def is_number(name: str) -> bool:
 class FolderTree:
     """Folders of this machine.  Subclasses have folders that are elsewhere.
 
-    A path is that of a folder; scanning one that cannot be read raises OSError.
+    A path is that of a folder; scanning one that cannot be read raises OSError.  follows_links:
+    those in folders, which can lead anywhere; otherwise they are left out.
     """
 
     separator = os.sep
-    follows_links = True
+
+    def __init__(self, follows_links: bool = True) -> None:
+        self.follows_links = follows_links
 
     def below(self, path: str) -> str:
         """Return the prefix of the paths in a folder."""
@@ -134,15 +137,6 @@ class FolderTree:
     def has_folder(self, path: str) -> bool:
         """Return whether there is a folder at a path."""
         return os.path.isdir(path)
-
-
-class _Unlinked(FolderTree):
-    """Folders of this machine without their links, which could lead anywhere."""
-
-    follows_links = False
-
-
-DISK, UNLINKED = FolderTree(), _Unlinked()
 
 
 class Place(NamedTuple):

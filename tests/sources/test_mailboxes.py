@@ -19,7 +19,7 @@ from nbspam.sources import mailboxes, rows
 from nbspam.sources.files import begins_with_from_line
 from nbspam.sources.items import read_items
 from nbspam.sources.mailboxes import (
-    DISK,
+    FolderTree,
     index_entries,
     mbox_messages,
     parse_index_line,
@@ -211,7 +211,7 @@ def fill(folder, *names):
 
 def walk(path, label=None, kind=None):
     """Yield path, label and kind of each file of mail below a folder."""
-    for place in places(str(path), label, kind, DISK):
+    for place in places(str(path), label, kind, FolderTree()):
         for name, found in place.files():
             yield name, place.label, found
 
