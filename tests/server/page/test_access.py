@@ -23,7 +23,6 @@ from visitors import COOKIE, HOST, Visitor
 
 TOKEN, OTHER = ACCESS.token_of(""), Access("2" * 64)
 LINE = "text/plain; charset=utf-8"
-HERE = Address("127.0.0.1", 8025)
 OURS = {"host": HOST, "origin": f"http://{HOST}"}
 
 
