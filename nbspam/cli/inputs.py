@@ -312,7 +312,8 @@ def items_of_sources(
         names = list(dict.fromkeys(name for name, _ in labels.paths))
         found = [(path, _items_beside(path, reading, names)) for path in sources]
         found += [(path, read_items([path], label=name, options=reading)) for name, path in stated]
-        parts = [without_stated(items, path, stated) for path, items in found]
+        places = sorted(os.path.realpath(path) for _, path in stated)
+        parts = [without_stated(items, path, places) for path, items in found]
     else:
         parts = [read_items(output.or_standard_input(sources), options=reading)]
     paths = paths_of(sources, labels) or ["-"]

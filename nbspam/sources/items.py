@@ -40,11 +40,12 @@ it.
 import marshal
 import os
 import re
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BytesIO
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, filterfalse, groupby, islice, pairwise, takewhile
 from math import inf
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -483,21 +484,22 @@ def outer_first(paths: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     )
 
 
-def without_stated(
-    items: Iterator[Item], path: str, stated: Iterable[tuple[str, str]]
-) -> Iterator[Item]:
-    """Return the items at a path without those at stated paths in it, which state their class."""
+def without_stated(items: Iterator[Item], path: str, stated: list[str]) -> Iterator[Item]:
+    """Return the items at a path without those at stated paths in it, which state their class.
+
+    stated: real paths, sorted; a quoted pattern can stand for thousands.
+    """
     whole = os.path.join(os.path.realpath(path), "")
-    others = (os.path.realpath(other) for _, other in stated)
-    inner = [
-        os.path.join(path, other.removeprefix(whole))
-        for other in others
-        if other.startswith(whole)
-    ]
-    if not inner:
+    inner = takewhile(lambda other: other.startswith(whole), stated[bisect(stated, whole) :])
+    names = {os.path.join(path, other.removeprefix(whole)) for other in inner}
+    if not names:
         return items
-    starts = tuple(each + end for each in inner for end in (os.sep, "#"))
-    return (item for item in items if item.name not in inner and not item.name.startswith(starts))
+    ends = re.compile(rf"[{re.escape(os.sep)}#]|\Z")  # of a folder, a file of many, and an item
+
+    def is_stated(item: Item) -> bool:
+        return any(item.name[: end.start()] in names for end in ends.finditer(item.name))
+
+    return filterfalse(is_stated, items)
 
 
 # --- the inputs of the library ---------------------------------------------------------------

@@ -296,6 +296,16 @@ def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
     assert answer["n_docs"] == 7
 
 
+def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeypatch):
+    write_files(tmp_path, {f"{k % 2}-{k}": b"Subject: %d\n\nword\n" % k for k in range(90)})
+    asked, realpath = [], os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda *of: asked.append(of) or realpath(*of))
+    patterns = ("--label", f"ham={tmp_path}/0-*", "--label", f"spam={tmp_path}/1-*")
+
+    assert nbspam("train", *patterns)[1].startswith("read 90 messages (45 ham, 45 spam)")
+    assert len(asked) < 10 * 90
+
+
 def test_a_folder_keeps_its_class_within_a_folder_of_another_class(nbspam, model, tmp_path):
     write_files(tmp_path / "mail", {"Inbox": FROM + HAM, "Junk": FROM + SPAM})
     options = ("--spam", tmp_path / "mail/Junk", "--ham", tmp_path / "mail")
