@@ -263,7 +263,7 @@ class AnyClassifier(ABC):
         """Yield the verdict on each answer, by this rule or the classifier's own."""
         if not answers:
             return
-        joint = np.stack([answer.joint for answer in answers])
+        joint = np.array([answer.joint for answer in answers])
         probability = posterior(joint)
         labels = (rule or self.rule).labels(probability)
         for answer, label, row, score in zip(

@@ -251,19 +251,17 @@ def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes 
     digit &= letter[2:]
     sign = text == _HYPHEN
     sign |= text == _UNDERLINE
-    apart = sign[:-4] & sign[2:-2]
-    apart &= letter[1:-3]
-    digits = positions_of(digit) + (first + 1)
-    signs = positions_of(apart) + first
-    digits, signs = (
-        each[is_text[start.searchsorted(each, "right") - 1]] for each in (digits, signs)
-    )
-    if not len(digits) + len(signs):
+    apart = sign[1:-3] & sign[3:-1]
+    apart &= letter[2:-2]
+    digit[:-2] |= apart
+    places = positions_of(digit) + (first + 1)
+    places = places[is_text[start.searchsorted(places, "right") - 1]]
+    if not len(places):
         return words
     copy = bytearray(words)
     changed = np.frombuffer(copy, np.uint8)
-    changed[digits] = _ALIKE[changed[digits]]
-    _join_letters(changed, words, signs)
+    changed[places] = _ALIKE[changed[places]]  # signs are like themselves
+    _join_letters(changed, words, places[sign[places - first]])
     return copy
 
 

@@ -173,7 +173,8 @@ def _some(values: Any, chosen: Any) -> Any:
 
 def offsets_of(lengths: Any) -> Integers:
     """Return the offsets of consecutive pieces of these lengths, shape (n_pieces + 1,)."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
+    offsets = np.empty(len(lengths) + 1, np.int64)
+    offsets[0] = 0
     np.add.accumulate(lengths, out=offsets[1:])
     return offsets
 
