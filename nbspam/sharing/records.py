@@ -25,7 +25,7 @@ from nbspam.tokens.sparse import RIDER_BITS, RIDER_MASK, Vocabulary, empty_vocab
 _MAGIC = b"nbspam lesson "
 _CRC = struct.Struct("<I")
 _MAX_HEAD = 2_000  # bytes
-_MAX_CLASS = 255  # characters: folders may have names of so many
+MAX_CLASS = 255  # characters: folders may have names of so many
 _MAX_RECORD = 16 << 20  # bytes
 _GROUP_OF_KIND = np.array([group_of_kind(kind) for kind in range(N_KINDS)], np.uint8)
 
@@ -112,7 +112,7 @@ def _check(change: LabelChange) -> None:
     """Raise ValueError for a change that no host writes."""
     keys, new = change.document.tokens, change.new
     for name in (change.before, change.after):
-        if name is not None and not 0 < len(name) <= _MAX_CLASS:
+        if name is not None and not 0 < len(name) <= MAX_CLASS:
             raise ValueError("a class has no name")
     if len(new) != len(keys):
         raise ValueError("a token has no text")

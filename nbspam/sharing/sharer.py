@@ -25,6 +25,7 @@ from nbspam.sharing.logs import LogEnd, SharedLog
 from nbspam.sharing.order import OrderedLessons, checksum, filed_before, in_order, lost_lessons
 from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
 from nbspam.sharing.records import (
+    MAX_CLASS,
     ForeignRecordError,
     SharedLesson,
     decode_lesson,
@@ -130,6 +131,11 @@ def _pending(
     settings, known = fingerprint(filing.base.settings), filing.base.table.vocabulary
     filed: dict[int, LabelChange] = {}
     for change, spelt in zip(changes, spelt_out(changes, known), strict=True):
+        if change.after is not None and len(change.after) > MAX_CLASS:
+            raise SharedLogError(
+                f"{change.after[:40]}…: a class of {len(change.after)} characters, which no host"
+                f" takes; train with names of at most {MAX_CLASS}"
+            )
         before = filed.get(change.digest) or filing.last_change(change.digest)
         where = filed_before(change, before, known)
         yield PendingLesson(0, user, settings, change.digest, encode_record(spelt), where)

@@ -10,10 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from nbspam.classifier import training
 from nbspam.counts import ledger
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
+from nbspam.errors import SharedLogError
+from nbspam.settings import PRESETS
 from nbspam.sharing.outbox import Outbox
 from nbspam.sharing.records import ForeignRecordError, decode_lesson, encode_lesson
+from nbspam.sources.items import Item
 from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
+from nbspam.store.open import save_classifier
 from shared_logs import (
     STEPS,
     Host,
@@ -183,6 +187,21 @@ def test_a_record_that_no_host_writes_is_refused(host):
     ):
         with pytest.raises(ForeignRecordError, match=words):
             decoded(change._replace(**wrong))
+
+
+def test_a_class_whose_name_no_host_takes_is_refused_before_it_is_learned(tmp_path):
+    names = ["x" * 255, "x" * 256]
+    known = [Item("-", name, message(n)) for n, name in enumerate(names)]
+    (tmp_path / "one").mkdir()
+    model = training.learn_items(known, PRESETS["mail"]).classifier
+    save_classifier(str(tmp_path / "one" / "a"), model)
+    host = Host(tmp_path / "one", "a", MemoryLog())
+    host.teach(message(2), names[0])
+    with pytest.raises(SharedLogError, match=r"^x{40}…: a class of 256 characters, which no host"):
+        host.teach(message(3), names[1])
+    assert host.model.filed(message(3)) == NOT_FILED
+    host.sharer.exchange()
+    assert host.opened("").filed(message(2)).label == names[0]
 
 
 def test_messages_whose_tokens_are_not_at_hand_are_moved(hosts, monkeypatch):
