@@ -323,17 +323,19 @@ def items_of_sources(
 
 def read_once(items: Iterator[Item], paths: Iterable[str]) -> Iterator[Item]:
     """Yield the items at paths; where paths lie in each other, no labelled item again."""
-    ordered = sorted(os.path.join(os.path.realpath(path), "") for path in paths)
+    starts = tuple(paths)
+    ordered = sorted(os.path.join(os.path.realpath(path), "") for path in starts)
     if not any(inner.startswith(outer) for outer, inner in pairwise(ordered)):
         yield from items
         return
     seen: set[str] = set()
     for item in items:
-        name = os.path.realpath(item.name)
-        if name not in seen:
+        # The name of a row may be its identifier, which rows of other tables can have.
+        place = os.path.realpath(item.name) if item.name.startswith(starts) else ""
+        if place not in seen:
             yield item
-        if item.label is not None:
-            seen.add(name)
+        if item.label is not None and place:
+            seen.add(place)
 
 
 def settings_and_items(

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from support import HAM, SPAM, complains, json_lines
+from support import HAM, SPAM, complains, json_lines, write_files
 
 
 def test_train_and_info_say_what_was_read_and_learned(nbspam, folder, model):
@@ -155,6 +155,10 @@ def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, m
         assert "of 4 right" in nbspam("eval", *sources)[1]
         assert "of 4 right" in nbspam("eval", *sources, "--cv", "2")[1]
         assert nbspam("update", *sources)[1] == "already known 4\n"
+    tables = {"a.csv": b"x,ham,oak\ny,spam,elm\n", "b.csv": b"x,work,ash\n"}  # x is no copy of x
+    write_files(tmp_path / "t", {name: b"id,label,text\n" + rows for name, rows in tables.items()})
+    sources = (tmp_path / "t" / name for name in ("a.csv", "b.csv", "b.csv"))
+    assert " work)" in nbspam("train", *sources, "--id-column", "id")[1]
 
 
 @pytest.mark.parametrize("mark", ["\t", ","])
