@@ -49,6 +49,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 MARKED = tuple(_MARKS)
+_BEYOND_ASCII = bytes(range(128, 256))
 ESCAPE = 0x1B  # begins what switches to another charset, in Japanese and Korean text
 _MAX_NAME = 40  # characters of a charset name
 _SAMPLE, _SAMPLES = 512, 4  # a message's charset is guessed from so many bytes of so many texts
@@ -217,7 +218,7 @@ def _mostly_utf8(data: bytes) -> bytes | None:
     if is_utf8(data):
         return data
     text = data.decode("utf-8", "replace")
-    n_beyond = len(text) - len(data.decode("ascii", "ignore"))
+    n_beyond = len(text) - len(data.translate(None, _BEYOND_ASCII))
     return _utf8(text) if n_beyond >= 3 * text.count("�") else None
 
 
