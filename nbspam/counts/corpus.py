@@ -82,9 +82,8 @@ class Corpus:
 
     def told_apart(self, rows: Integers) -> Keys:
         """Return the digests of some documents, with another one for each copy of a text."""
-        copies = Copies()
-        numbered = [copies.numbered(digest) for digest in self.digests[rows].tolist()]
-        return np.array(numbered, np.uint64)
+        numbered = map(Copies().numbered, self.digests[rows].tolist())
+        return np.fromiter(numbered, np.uint64)
 
     def unique(self, rows: Integers) -> tuple[Integers, Integers, Keys]:
         """Return the rows, classes and digests of the distinct messages among some documents.

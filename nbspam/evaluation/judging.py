@@ -153,10 +153,8 @@ def fold_trial(
     jobs: Workers = 1,
     witness: Witness | None = None,
 ) -> Trial:
-    """Return a corpus's answers by cross-validation; raises UsageError.
-
-    All copies of a mail are in one fold: a model that has learned one knows the others.
-    """
+    """Return a corpus's answers by cross-validation; raises UsageError."""
+    # All copies of a mail are in one fold: a model that has learned one knows the others.
     digests = data.told_apart(np.arange(len(data.y)))
     _, first, copy = np.unique(digests, return_index=True, return_inverse=True)
     distinct = np.sort(first)

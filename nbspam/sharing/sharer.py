@@ -133,8 +133,7 @@ def _pending(
     for change, spelt in zip(changes, spelt_out(changes, known), strict=True):
         if change.after is not None and len(change.after) > MAX_CLASS:
             raise SharedLogError(
-                f"{change.after[:40]}…: a class of {len(change.after)} characters, which no host"
-                f" takes; train with names of at most {MAX_CLASS}"
+                f"{change.after[:40]}…: no host takes so long a class; give {MAX_CLASS} characters"
             )
         before = filed.get(change.digest) or filing.last_change(change.digest)
         where = filed_before(change, before, known)

@@ -55,9 +55,7 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
     if (strange := strangeness(data)) is not None:
         return strange
     kind = _table_kind(data[:_HEAD], learned)
-    if kind is not None:
-        return f"looks like a table, judged as one text; --format {kind} judges its rows"
-    return None
+    return kind and f"looks like a table, judged as one text; --format {kind} judges its rows"
 
 
 def strangeness(data: bytes) -> str | None:

@@ -197,7 +197,7 @@ def test_a_class_whose_name_no_host_takes_is_refused_before_it_is_learned(tmp_pa
     save_classifier(str(tmp_path / "one" / "a"), model)
     host = Host(tmp_path / "one", "a", MemoryLog())
     host.teach(message(2), names[0])
-    with pytest.raises(SharedLogError, match=r"^x{40}…: a class of 256 characters, which no host"):
+    with pytest.raises(SharedLogError, match=r"^x{40}…: no host takes so long a class; give 255"):
         host.teach(message(3), names[1])
     assert host.model.filed(message(3)) == NOT_FILED
     host.sharer.exchange()
