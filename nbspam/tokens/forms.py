@@ -201,15 +201,15 @@ def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[s
     if not len(odd):
         return list(texts), {}
     start, end = start[odd], end[odd]
-    bounds = list(zip(start.tolist(), end.tolist(), strict=True))
-    form, odd_lines, unclear = _normal_lines(b"\n".join([joined[i:j] for i, j in bounds]))
-    pieces: list[bytes] = []
-    done = 0
-    for (i, j), line in zip(bounds, form.split(b"\n"), strict=True):
-        pieces += joined[done:i], line
-        done = j
-    normal = b"".join([*pieces, joined[done:]])
-    longer = offsets_of(list(map(len, pieces[1::2])) - (end - start))
+    starts, ends = start.tolist(), end.tolist()
+    odd_text = b"\n".join([joined[i:j] for i, j in zip(starts, ends, strict=True)])
+    form, odd_lines, unclear = _normal_lines(odd_text)
+    lines = form.split(b"\n")
+    pieces = [b""] * (2 * len(lines) + 1)  # text between odd lines, and their forms, in turn
+    pieces[0::2] = [joined[i:j] for i, j in zip([0, *ends], [*starts, None], strict=True)]
+    pieces[1::2] = lines
+    normal = b"".join(pieces)
+    longer = offsets_of(list(map(len, lines)) - (end - start))
     first = offsets_of([len(text) + 1 for text in texts])  # where the texts begin
     now = (first + longer.take(start.searchsorted(first))).tolist()
     forms = [normal[i : j - 1] for i, j in pairwise(now)]

@@ -180,11 +180,12 @@ def _normalize(odd: list[tuple[_Texts, int]], others: _Texts) -> None:
     from nbspam.tokens.forms import normal_forms
 
     forms, facts = normal_forms([part.texts[place] for part, place in odd])
+    for (part, place), form in zip(odd, forms, strict=True):
+        part.texts[place] = form
     found: dict[int, set[str]] = {}
-    for number, (part, place) in enumerate(odd):
-        part.texts[place] = forms[number]
-        if number in facts:
-            found.setdefault(part.documents[place], set()).update(facts[number])
+    for number, named in facts.items():
+        part, place = odd[number]
+        found.setdefault(part.documents[place], set()).update(named)
     for document in sorted(found):
         # Behind the document's other fields.
         place = bisect_right(others.documents, document)
