@@ -287,7 +287,9 @@ class AccountSorter:
         for each, verdict, data in self._verdicts(self._needs[Need.VERDICT]):
             if self.report.lack is not None:  # it is judged again, when the model can
                 self.report.judged.append(self._judged(each, verdict, None))
-                continue
+                if len(self.report.judged) < _BATCH:
+                    continue
+                break  # all would be read again by each look
             if verdict.label != "ham":
                 model = model or StoredModel(self.account.model_path, new=PRESETS["mail"])
                 filed = model.filed(data)

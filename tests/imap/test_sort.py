@@ -344,6 +344,13 @@ def test_without_a_model_the_first_lessons_begin_one_and_then_mail_is_judged(box
     assert box.sort().judged == [("spam", "Junk"), ("ham", None)]
 
 
+def test_each_look_reads_few_messages_before_the_model_knows_both_classes(box, monkeypatch):
+    monkeypatch.setattr(account, "_BATCH", 2)
+    box.model.unlink()
+    box.put("INBOX", *H[:3])
+    assert [box.sort().judged for _ in range(2)] == [[("unsure", None)] * 2] * 2
+
+
 def test_what_is_no_mail_is_skipped_and_not_learned(box):
     box.put("Junk", b"GIF89a\n" + H[0])
     report = box.sort()
