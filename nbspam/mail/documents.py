@@ -228,6 +228,7 @@ _PARTS = re.compile(
     r"|(?:word|xl|ppt)/(?:\w+/)?(?:\w*[cC]omment\w*\.xml|_rels/[\w.]+\.rels)"
     r"|(?:docProps/core|content|(?:(?:word|xl)/)?styles|xl/workbook)\.xml"
 )
+_LOOKS = re.compile(r"ppt/(?:presentation|(?:slideLayouts|slideMasters|theme)/\w+)\.xml")
 _TITLES = "docProps/core.xml"  # which no program shows beside the text
 _PICTURES = re.compile(r"(?:(?:word|xl|ppt)/media|Pictures)/\w+\.(?:png|jpe?g|gif|bmp)")
 _MAX_PICTURE = 256 << 10  # bytes: codes are small, and photographs take time
@@ -278,7 +279,9 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
     """Return the XML of each part by its name, and whether that is all of it."""
     parts = {}
     left, unread = _MAX_XML, _MAX_UNPACKED
-    for name in list(filter(_PARTS.fullmatch, file.namelist()))[:_MAX_PARTS]:
+    names = file.namelist()
+    chosen = [*filter(_PARTS.fullmatch, names), *filter(_LOOKS.fullmatch, names)]
+    for name in chosen[:_MAX_PARTS]:
         xml = b""
         with file.open(name) as part:
             while len(xml) < left and unread > 0 and (piece := part.read(_PIECE)):

@@ -16,6 +16,7 @@ _MAX_OPEN = 200  # elements
 _MAX_LOOKS = 1000  # that are remembered
 _WITHOUT_OWN_TEXT = re.compile(
     r".*\.rels|(?:\w+/)?styles\.xml|xl/(?:workbook|sharedStrings|worksheets/.*)\.xml"
+    r"|ppt/(?:presentation|(?:slideLayouts|slideMasters|theme)/.*)\.xml"
 )
 _ATTRIBUTE = re.compile(rb'(?<![\w:-])([\w:-]++)="([^"<>]*)"')
 _POINTS = re.compile(rb"(\d{1,6}(?:\.\d{1,6})?)(?:pt)?$")
@@ -50,6 +51,8 @@ def split_office(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
         elif not _WITHOUT_OWN_TEXT.fullmatch(name):
             body = xml[max(xml.find(b"<office:body"), 0) :]  # behind its styles
             is_slide = name.startswith("ppt/") or b"<office:presentation>" in body
+            if name.startswith("ppt/"):
+                body = _slide_with_looks(name, parts)
             yield _split_by_look(body, styles, is_slide)
 
 
@@ -73,7 +76,7 @@ def _colour(value: bytes) -> Colour | None:
 # Elements whose text may have a look of its own.  The mark of a paragraph, and how text looked
 # before a change, are among them, so that what they say ends with them.
 _ELEMENTS = (
-    rb"w:(?:tbl|tc|p|r|rPr|[rp]PrChange|txbxContent|del)|p:(?:sld|sp|graphicFrame)|a:(?:r|fld)"
+    rb"w:(?:tbl|tc|p|r|rPr|[rp]PrChange|txbxContent|del)|p:(?:sld|sp|pic|cxnSp|grpSp|graphicFrame)|a:(?:r|fld)"
     rb"|text:(?:section|p|h|span|deletion)|table:table(?:-row|-cell)?|presentation:notes"
     rb"|draw:(?:page|frame|custom-shape)"
 )
@@ -191,6 +194,61 @@ def _change_by_all(xml: bytes) -> Change:
         if not is_end:
             change |= _change(tag, attributes, {})
     return change
+
+
+_VALUE = rb'\s*<a:(?:srgb|scheme|sys)Clr\b[^<>]*\b(?:val|lastClr)="(\w+)"\s*/>'
+_THEME_COLOUR = re.compile(rb"<a:(\w+)>%b" % _VALUE)
+_FILL = re.compile(rb"<a:solidFill>%b" % _VALUE)
+_PLAIN_GROUND = re.compile(rb'<a:bgFillStyleLst>\s*<a:solidFill>\s*<a:schemeClr val="phClr"\s*/>')
+_OTHER_GROUND = re.compile(  # of a shape; its fill follows its place and form
+    rb"(?:<p:s?pPr>|<p:grpSpPr[^<>]*>|</a:(?:xfrm|custGeom|prstGeom)>|<a:prstGeom[^<>]*/>)"
+    rb'\s*<a:(?:solid|grad|blip|patt|grp)Fill|<p:(?:pic|graphicFrame)\b|<a:fillRef idx="[^0]'
+)
+_RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>(%b[^<]*+(?:<(?!/?a:rPr\b)[^<]*+)*+)" % _FILL.pattern)
+_MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
+_SHAPE = re.compile(rb"<p:sp>[^<]*+(?:<(?!/?p:sp>)[^<]*+)*+")
+_PLACE = re.compile(rb'<a:xfrm>\s*<a:off x="(-?\d{1,9})" y="(-?\d{1,9})"/><a:ext cx="(\d{1,9})"')
+_SLIDE_SIZE = re.compile(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"')
+_OUT_OF_FRAME = re.compile(  # text that may leave its frame
+    rb'\b(?:(?:rot|vert)="(?!0"|horz)|[lrtb]Ins="-|algn="[^l]|rtl="1|anchor="[^t]|wrap="none)'
+)
+
+
+def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
+    """Return a slide, whose tags say its ground, colours of runs and what lies off it."""
+    levels = [parts[name]]
+    for folder in (b"slideLayouts", b"slideMasters", b"theme"):
+        relations = parts.get(re.sub(r"(\w+\.xml)$", r"_rels/\1.rels", name), b"")
+        found = re.search(rb'Target="[^"]*?(%b/\w+\.xml)"' % folder, relations)
+        name = f"ppt/{found[1].decode()}" if found else ""
+        levels.append(parts.get(name, b""))
+    xml, theme = b"".join(levels[:3]), levels[3]  # what stands first holds
+    colours: dict[bytes, bytes] = dict(_THEME_COLOUR.findall(theme.split(b"</a:clrScheme>")[0]))
+    for named in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
+        colours |= {name: colours.get(of, b"") for name, of in named.items()}
+    background = xml.partition(b"<p:bg")[2].partition(b"</p:bg>")[0]
+    if _PLAIN_GROUND.search(theme):
+        background = background.replace(b'<p:bgRef idx="1001">', b"<a:solidFill>")
+    fill = _FILL.search(background) if all(levels) and not _OTHER_GROUND.search(xml) else None
+    ground = colours.get(fill[1], fill[1]) if fill else b""
+    size = _SLIDE_SIZE.search(parts.get("ppt/presentation.xml", b""))
+
+    def with_place(shape: re.Match[bytes]) -> bytes:
+        place = _PLACE.search(shape[0])
+        if place is None or size is None or _OUT_OF_FRAME.search(shape[0]):
+            return shape[0]
+        left, top, wide, width, height = map(int, place.groups() + size.groups())
+        is_off = left + wide <= 0 or left >= width or top >= height
+        return shape[0].replace(b">", b' show="0">', 1) if is_off else shape[0]
+
+    def with_colour(run: re.Match[bytes]) -> bytes:
+        colour = b"?" if _MORE_THAN_FILL.search(run[2]) else colours.get(run[3], run[3])
+        return b'%b fo:color="%b">%b' % (run[1], colour, run[2])
+
+    said = b'<p:sld fo:background-color="%b"' % ground
+    slide = _RUN.sub(with_colour, levels[0].replace(b"<p:sld", said, 1))
+    has_groups = b"<p:grpSp>" in slide  # whose shapes have other measures
+    return slide if has_groups else _SHAPE.sub(with_place, slide)
 
 
 # --- Excel -----------------------------------------------------------------------------------

@@ -89,13 +89,105 @@ def test_what_stands_around_a_run_of_word(xml, is_hidden):
         ("", "", False),
         ("", ' sz="100"', True),
         ("", ' sz="1200"', False),
-        ("", '><a:srgbClr val="FFFFFF"/', False),  # grounds of slides are not known
     ],
 )
 def test_hidden_text_of_slides(attributes, run, is_hidden):
     shape = f'<p:sp><p:cNvPr id="1"{attributes}/><a:p><a:r><a:rPr{run}/>secret</a:r></a:p></p:sp>'
     slide = f"<p:sld><a:p><a:r>a</a:r></a:p>{shape}<a:p><a:r>b</a:r></a:p></p:sld>"
     check(read("pptx", ppt__slides__slide1=slide), is_hidden)
+
+
+RED = '<a:solidFill><a:srgbClr val="FF0000"/></a:solidFill>'
+BG1 = '<a:solidFill><a:schemeClr val="bg1"/></a:solidFill>'
+LEVELS = {
+    "ppt/slides/_rels/slide1.xml.rels": '<R Target="../slideLayouts/slideLayout1.xml"/>',
+    "ppt/slideLayouts/slideLayout1.xml": "<p:sldLayout/>",
+    "ppt/slideLayouts/_rels/slideLayout1.xml.rels": '<R Target="../slideMasters/m1.xml"/>',
+    "ppt/slideMasters/m1.xml": '<p:bg><p:bgRef idx="1001"><a:schemeClr val="bg1"/></p:bgRef>'
+    '</p:bg><p:clrMap bg1="lt1" tx1="dk1"/>',
+    "ppt/slideMasters/_rels/m1.xml.rels": '<R Target="../theme/theme1.xml"/>',
+    "ppt/theme/theme1.xml": '<a:lt1><a:sysClr val="window" lastClr="FF0000"/></a:lt1><a:dk1>'
+    '<a:srgbClr val="0000FF"/></a:dk1></a:clrScheme><a:bgFillStyleLst><a:solidFill>'
+    '<a:schemeClr val="phClr"/></a:solidFill></a:bgFillStyleLst>',
+    "ppt/presentation.xml": '<p:sldSz cx="1000" cy="700"/>',
+}
+
+
+def check_slide(shape: str, run: str, is_hidden: bool, **parts: str) -> None:
+    slide = f"<p:sld>{shape}<a:p><a:r><a:rPr>{run}</a:rPr>secret</a:r></a:p></p:sp></p:sld>"
+    first = "<p:sld><a:p><a:r>a</a:r></a:p>"
+    slide = slide.replace("<p:sld>", first, 1).replace("</p:sld>", "<a:p>b</a:p></p:sld>")
+    named = {f"ppt/{name}.xml": xml for name, xml in parts.items()}
+    files = {"ppt/slides/slide1.xml": slide} | LEVELS | named
+    packed_file = packed({name: xml.encode() for name, xml in files.items()}, "zip")
+    check(read_document("pptx", packed_file), is_hidden)
+
+
+@pytest.mark.parametrize(
+    ("shape", "run", "is_hidden"),
+    [
+        ("<p:sp>", RED, True),
+        ("<p:sp>", BG1, True),
+        ("<p:sp>", '<a:solidFill><a:schemeClr val="tx1"/></a:solidFill>', False),
+        ("<p:sp>", "", False),
+        ("<p:sp>", RED + '<a:latin typeface="x"/>', True),
+        ("<p:sp>", RED + "<a:effectLst/>", True),
+        ("<p:sp>", RED + "<a:effectLst><a:glow/></a:effectLst>", False),
+        ("<p:sp>", f"<a:ln>{BG1}</a:ln>{RED}", False),
+        ("<p:sp>", RED.replace("/>", '><a:lumMod val="50"/></a:srgbClr>'), False),
+        (f"<p:bg><p:bgPr>{RED}</p:bgPr></p:bg><p:sp>", RED, True),
+        ("<p:bg><p:bgPr><a:gradFill/></p:bgPr></p:bg><p:sp>", RED, False),
+        ("<p:pic/><p:sp>", RED, False),
+        ("<p:sp><p:spPr><a:noFill/></p:spPr>", RED, True),
+        (f"<p:sp><p:spPr>{RED}</p:spPr>", RED, False),
+        ('<p:sp><p:style><a:fillRef idx="3"/></p:style>', RED, False),
+    ],
+)
+def test_colours_on_slides(shape, run, is_hidden):
+    check_slide(shape, run, is_hidden)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"slideLayouts/slideLayout1": "<p:pic/>"},
+        {"slideMasters/m1": f"<p:spPr></a:prstGeom>{RED}</p:spPr>"},
+        {"theme/theme1": "<a:bgFillStyleLst><a:gradFill/></a:bgFillStyleLst>"},
+        {"slides/_rels/slide1": "", "slideLayouts/slideLayout1": ""},
+    ],
+)
+def test_grounds_of_slides_that_are_not_known(parts):
+    check_slide("<p:sp>", RED, is_hidden=False, **parts)
+
+
+@pytest.mark.parametrize(
+    ("left", "top", "more", "is_hidden"),
+    [
+        (0, 0, "", False),
+        (999, 0, "", False),
+        (1000, 0, "", True),
+        (-300, 0, "", True),
+        (-299, 0, "", False),
+        (0, 700, "", True),
+        (0, -900, "", False),  # its text may flow down
+        (1000, 0, '<a:bodyPr wrap="square" anchor="t"/>', True),
+        (1000, 0, '<a:bodyPr wrap="none"/>', False),
+        (1000, 0, '<a:bodyPr rot="5400000"/>', False),
+        (0, 700, '<a:bodyPr anchor="b"/>', False),
+        (1000, 0, '<a:pPr algn="r"/>', False),
+        (1000, 0, "<p:grpSp>", False),
+    ],
+)
+def test_text_off_a_slide(left, top, more, is_hidden):
+    place = f'<a:xfrm><a:off x="{left}" y="{top}"/><a:ext cx="300" cy="100"/></a:xfrm>'
+    check_slide(f"<p:sp>{place}{more}", "", is_hidden)
+
+
+@pytest.mark.parametrize("tag", ["pic", "cxnSp", "grpSp"])
+def test_a_hidden_picture_or_group_hides_no_text_behind_it(tag):
+    hidden = f'<p:{tag}><p:cNvPr hidden="1"/></p:{tag}>'
+    found = read("pptx", ppt__slides__slide1=f"<p:sld>{hidden}<p:sp>shown</p:sp></p:sld>")
+    assert (found.text.split(), found.hidden.split()) == (["shown"], [])
 
 
 def test_hidden_slides_and_notes():
