@@ -230,7 +230,7 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     if _PLAIN_GROUND.search(theme):
         background = background.replace(b'<p:bgRef idx="1001">', b"<a:solidFill>")
     fill = _FILL.search(background) if all(levels) and not _OTHER_GROUND.search(xml) else None
-    ground = colours.get(fill[1], fill[1]) if fill else b""
+    ground = b'<p:sld fo:background-color="%b"' % (colours.get(fill[1], fill[1]) if fill else b"")
     size = _SLIDE_SIZE.search(parts.get("ppt/presentation.xml", b""))
 
     def with_place(shape: re.Match[bytes]) -> bytes:
@@ -245,10 +245,9 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
         colour = b"?" if _MORE_THAN_FILL.search(run[2]) else colours.get(run[3], run[3])
         return b'%b fo:color="%b">%b' % (run[1], colour, run[2])
 
-    said = b'<p:sld fo:background-color="%b"' % ground
-    slide = _RUN.sub(with_colour, levels[0].replace(b"<p:sld", said, 1))
-    has_groups = b"<p:grpSp>" in slide  # whose shapes have other measures
-    return slide if has_groups else _SHAPE.sub(with_place, slide)
+    slide = _RUN.sub(with_colour, levels[0].replace(b"<p:sld", ground, 1))
+    # Groups have measures of their own.
+    return slide if b"<p:grpSp>" in slide else _SHAPE.sub(with_place, slide)
 
 
 # --- Excel -----------------------------------------------------------------------------------
