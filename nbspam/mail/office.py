@@ -215,8 +215,13 @@ _OUT_OF_FRAME = re.compile(  # text that may leave its frame
 
 
 def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
-    """Return a slide, whose tags say its ground, colours of runs and what lies off it."""
-    levels = [parts[name]]
+    """Return a slide whose tags say its ground, the colours of runs, and what lies off it.
+
+    PowerPoint says these in elements, and in the layout, master and theme behind the slide; the
+    reader of looks knows the attributes of OpenDocument, so they are added to the tags.  Where the
+    ground of a text may be another than the slide's, nothing is added.
+    """
+    levels = [parts[name]]  # the slide, its layout, its master and its theme
     for folder in (b"slideLayouts", b"slideMasters", b"theme"):
         relations = parts.get(re.sub(r"(\w+\.xml)$", r"_rels/\1.rels", name), b"")
         found = re.search(rb'Target="[^"]*?(%b/\w+\.xml)"' % folder, relations)
@@ -225,7 +230,7 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     xml, theme = b"".join(levels[:3]), levels[3]  # what stands first holds
     colours: dict[bytes, bytes] = dict(_THEME_COLOUR.findall(theme.split(b"</a:clrScheme>")[0]))
     for named in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
-        colours |= {name: colours.get(of, b"") for name, of in named.items()}
+        colours |= {role: colours.get(of, b"") for role, of in named.items()}
     background = xml.partition(b"<p:bg")[2].partition(b"</p:bg>")[0]
     if _PLAIN_GROUND.search(theme):
         background = background.replace(b'<p:bgRef idx="1001">', b"<a:solidFill>")
@@ -237,8 +242,9 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
         place = _PLACE.search(shape[0])
         if place is None or size is None or _OUT_OF_FRAME.search(shape[0]):
             return shape[0]
-        left, top, wide, width, height = map(int, place.groups() + size.groups())
-        is_off = left + wide <= 0 or left >= width or top >= height
+        left, top, width = map(int, place.groups())
+        slide_width, slide_height = map(int, size.groups())
+        is_off = left + width <= 0 or left >= slide_width or top >= slide_height
         return shape[0].replace(b">", b' show="0">', 1) if is_off else shape[0]
 
     def with_colour(run: re.Match[bytes]) -> bytes:
