@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nbspam import verdicts
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.corpus import Corpus
@@ -22,19 +23,11 @@ from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, message_of_item, read_to_judge
 from nbspam.tokens.tokenizer import batches, tokenize
-from nbspam.verdicts import (
-    AnyClassifier,
-    Explanation,
-    HeldOut,
-    JudgedChunk,
-    Weighed,
-    shares_by_chain,
-)
 from nbspam.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureClassifier(AnyClassifier):
+class FeatureClassifier(verdicts.AnyClassifier):
     """A trained model of dependent tokens, and the counts of these tokens."""
 
     settings: Settings
@@ -67,11 +60,11 @@ class FeatureClassifier(AnyClassifier):
         """Yield the items in chunks; a process works on one chunk at a time."""
         yield from chunks_of(inputs, jobs)
 
-    def judge(self, inputs: Sequence[Item]) -> JudgedChunk:
+    def judge(self, inputs: Sequence[Item]) -> verdicts.JudgedChunk:
         """Return the model's answers to one chunk of items, without `shift`."""
         found = read_to_judge(inputs, self.settings)
         joint = self.model.joint_log_proba_or_prior(self.presence(found.messages))
-        return JudgedChunk(joint, found.failures, found.notes)
+        return verdicts.JudgedChunk(joint, found.failures, found.notes)
 
     def presence(self, messages: Sequence[Message]) -> Booleans:
         """Return the presence of the tokens in each message, shape (n_messages, n_features)."""
@@ -84,7 +77,7 @@ class FeatureClassifier(AnyClassifier):
             start += known.n_docs
         return present
 
-    def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
+    def explain(self, given: Item, rule: Rule | None = None) -> verdicts.Explanation:
         """Return why an item gets its verdict; raises InputError.
 
         The score is the log-odds of the most probable class against the next.
@@ -94,7 +87,7 @@ class FeatureClassifier(AnyClassifier):
         joint = self.model.joint_log_proba_or_prior(present[None])[0] + self.shift
         towards, against = two_likeliest(joint)
         tokens, constant = self.reasons(present, towards, against)
-        return Explanation(
+        return verdicts.Explanation(
             self.verdict(given.name, joint, rule),
             self.classes[towards],
             self.classes[against],
@@ -104,12 +97,12 @@ class FeatureClassifier(AnyClassifier):
             tokens,
         )
 
-    def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
+    def reasons_for(self, given: Item, towards: int, against: int) -> verdicts.Weighed:
         """Return each token's share in the log-odds of two classes; raises InputError."""
         present = self.presence([message_of_item(given, self.settings)])[0]
         return self.reasons(present, towards, against)
 
-    def reasons(self, present: Booleans, towards: int, against: int) -> Weighed:
+    def reasons(self, present: Booleans, towards: int, against: int) -> verdicts.Weighed:
         """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
         present: which of the tokens a message has, (n_features,).  Starting from an empty
@@ -124,7 +117,7 @@ class FeatureClassifier(AnyClassifier):
         for step, column in enumerate(columns.tolist(), 1):
             nested[step:, column] = True
         chain = self.model.joint_log_proba_or_prior(nested) + self.shift
-        shares, constant = shares_by_chain(chain, towards, against)
+        shares, constant = verdicts.shares_by_chain(chain, towards, against)
         order = np.argsort(-np.abs(shares), kind="stable")
         chosen = columns[order].tolist()
         return tuple(map(self.table.evidence, chosen, shares[order].tolist())), constant
@@ -172,13 +165,15 @@ def train_features(
     return FeatureClassifier(settings, table, model)
 
 
-def features_held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
+def features_held_out(
+    data: Corpus, settings: Settings, rest: Integers, of: Integers
+) -> verdicts.HeldOut:
     """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_features(data, settings, rest)
     columns = data.vocabulary.columns(classifier.table.vocabulary.keys)
     X = data.X[of][:, columns]
 
-    def reasons(place: int, towards: int, against: int) -> Weighed:
+    def reasons(place: int, towards: int, against: int) -> verdicts.Weighed:
         return classifier.reasons(X[[place]].toarray()[0] > 0, towards, against)
 
-    return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)
+    return verdicts.HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)

@@ -16,24 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Keys, Octets, differences
-from nbspam.classifier.combine import (
-    HIDDEN,
-    IN_LAYER,
-    MOST_NATS,
-    PEOPLE,
-    Combination,
-    bounded,
-    group_means,
-    layer_scale,
-    leanings,
-    limits_for,
-    limits_of,
-    log_odds,
-    mean_leaning,
-    probability,
-    score_of_means,
-    share_unknown,
-)
+from nbspam.classifier import combine
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.printing import tracked
@@ -74,7 +57,7 @@ _LEAST = 0.05  # certainty
 
 def fit_combination(
     table: CountTable, documents: Documents, y: Integers, told: Booleans | None = None
-) -> Combination:
+) -> combine.Combination:
     """Return the combination that predicts messages best, leaving one out at a time.
 
     table: counts of two classes, including these messages.  documents: over columns of the table;
@@ -82,16 +65,16 @@ def fit_combination(
     0 or 1.  told: (n_docs,) whether a person has told this class; None: none of them.
     """
     means = means_left_out(table, documents, y)
-    worth = fit_worth(means, y, limits_of(table))
-    score = score_of_means(means, worth)
-    layer = documents.only(IN_LAYER[table.vocabulary.groups[documents.tokens]])
+    worth = fit_worth(means, y, combine.limits_of(table))
+    score = combine.score_of_means(means, worth)
+    layer = documents.only(combine.IN_LAYER[table.vocabulary.groups[documents.tokens]])
     layer = layer._replace(tokens=table.vocabulary.keys[documents.tokens])
     correction = np.zeros(len(table.vocabulary), np.float32)
     learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
     worth[-1] += learned.constant
     usual = usual_share(table, documents), usual_leaning(table, documents.take(y == 0))
-    return Combination(worth * learned.certainty, correction, *usual)
+    return combine.Combination(worth * learned.certainty, correction, *usual)
 
 
 def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floats:
@@ -99,7 +82,7 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
     count, groups = table.feature_count[documents.tokens], table.vocabulary.groups
     groups = groups[documents.tokens]
     odds = _odds_left_out(count, table.class_count, groups)
-    limits = limits_for(limits_of(table), documents, groups, table.vocabulary.keys)
+    limits = combine.limits_for(combine.limits_of(table), documents, groups, table.vocabulary.keys)
     # Four of five entries have tokens whose log-odds are 0 for both classes.
     is_telling: Any = odds.any(axis=0)
     means = np.empty((len(y), len(GROUPS)))
@@ -110,7 +93,7 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
         own *= odds.shape[1]
         own += part.columns
         own_limits = limits if limits is None or limits.ndim == 2 else limits[start:end]
-        means[start:end] = group_means(part, groups, odds.ravel().take(own), own_limits)
+        means[start:end] = combine.group_means(part, groups, odds.ravel().take(own), own_limits)
     return means
 
 
@@ -125,7 +108,7 @@ def _odds_left_out(count: Floats, class_count: Floats, groups: Octets) -> Floats
     odds = np.zeros((2, len(count)), np.float32)
     for label in (0, 1):
         of_known = count.take(known, axis=0), class_count, groups.take(known)
-        odds[label, known] = log_odds(*of_known, left_out=label)
+        odds[label, known] = combine.log_odds(*of_known, left_out=label)
     return odds
 
 
@@ -138,7 +121,7 @@ def prior_worth(n_docs: int) -> Floats:
     worth = np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
     if n_docs < FEW:
         worth[GROUPS.index("text")] = PRIOR_OF_TEXT
-    worth[PEOPLE] = 1.0  # of a sum
+    worth[combine.PEOPLE] = 1.0  # of a sum
     return worth
 
 
@@ -149,10 +132,10 @@ def fit_worth(means: Floats, y: Integers, limits: Integers | None) -> Floats:
     tokens are never worth less than nothing.
     """
     worth = _fit_worth(means, y)
-    if limits is not None and worth[HIDDEN] < 0:
-        others = np.where(np.arange(len(GROUPS)) == HIDDEN, 0.0, means)
+    if limits is not None and worth[combine.HIDDEN] < 0:
+        others = np.where(np.arange(len(GROUPS)) == combine.HIDDEN, 0.0, means)
         worth = _fit_worth(others, y)
-        worth[HIDDEN] = 0.0
+        worth[combine.HIDDEN] = 0.0
     return worth
 
 
@@ -169,7 +152,7 @@ def _fit_worth(means: Floats, y: Integers) -> Floats:
     worth = prior.copy()
     best = loss(worth)
     for _ in range(25):
-        p = probability(np.einsum("nj,j->n", design, worth))
+        p = combine.probability(np.einsum("nj,j->n", design, worth))
         weighted = design * (p * (1 - p))[:, None]
         hessian = np.einsum("nj,nk->jk", weighted, design) + RIDGE * np.eye(len(prior))
         slope = np.einsum("nj,n->j", design, p - y) + RIDGE * (worth - prior)
@@ -195,7 +178,7 @@ def usual_share(table: CountTable, documents: Documents) -> float:
     is_structure = IS_STRUCTURE.take(table.vocabulary.groups.take(documents.tokens))
     is_own = is_structure & (table.document_frequency.take(documents.tokens) < 2)
     own, whole = documents.lengths(is_own), documents.lengths(is_structure)
-    shares = np.sort(share_unknown(own, whole))
+    shares = np.sort(combine.share_unknown(own, whole))
     return float(shares[int(USUAL * (len(shares) - 1))])
 
 
@@ -208,8 +191,8 @@ def usual_leaning(table: CountTable, ham: Documents) -> float:
     if not _shows_usual(table, ham):
         return 1.0
     count, groups = table.feature_count[ham.tokens], table.vocabulary.groups[ham.tokens]
-    leaning = leanings(count, table.class_count, groups, left_out=0)
-    means = np.sort(mean_leaning(ham, leaning.take(ham.columns)))
+    leaning = combine.leanings(count, table.class_count, groups, left_out=0)
+    means = np.sort(combine.mean_leaning(ham, leaning.take(ham.columns)))
     return max(float(means[int(USUAL_LEANING * (len(means) - 1))]), 0.0)
 
 
@@ -253,7 +236,7 @@ def corrections(
     Therefore every second pass takes the messages in the opposite order, and the result is the
     mean of the corrections after the last pass and after the one before it: E-019.
     """
-    scale, trusted = layer_scale(differences(layer.offsets)), trust(score, y, told)
+    scale, trusted = combine.layer_scale(differences(layer.offsets)), trust(score, y, told)
     of_ham, is_eased = ham_step(classes, len(y)), classes == HAM_AND_SPAM
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     number, moved = 0, [0.0] * len(y)
@@ -264,9 +247,9 @@ def corrections(
         for half in halves:
             z = part * score + constant
             if half is None:  # the tokens of a half are not corrected yet
-                z += bounded(scale * _sums(correction, layer.columns, layer.offsets))
+                z += combine.bounded(scale * _sums(correction, layer.columns, layer.offsets))
             seen = layer if half is None else layer.only(in_half(layer.tokens, half))
-            rows = np.flatnonzero((np.abs(y - probability(z)) > NEAR) & (trusted > 0))
+            rows = np.flatnonzero((np.abs(y - combine.probability(z)) > NEAR) & (trusted > 0))
             near = _messages(seen, rows, scale, part * score, y, trusted)
             for _ in range(passes):
                 before_last = correction, constant
@@ -301,7 +284,7 @@ def trust(score: Floats, y: Integers, told: Booleans | None = None) -> Floats:
     wrong = share_wrong(score[filed], y[filed])
     if wrong:
         low, high = (min(times * wrong, most) for times, most in BELIEVED)
-        own = probability(np.where(y == 1, score, -score)[filed])
+        own = combine.probability(np.where(y == 1, score, -score)[filed])
         trusted[filed] = np.clip((own - low) / (high - low), 0.0, 1.0)
     return trusted
 
@@ -345,10 +328,10 @@ def _pass(
     The score of each message is that before its own step.  moved: (n_docs,) the sum of each
     message's steps, at most MOST_OF_ONE either way; updated in place.
     """
-    steps, total_of = [], np.add.reduce
+    steps, total_of, most = [], np.add.reduce, combine.MOST_NATS
     for row, columns, scale, score, truth, trusted in messages:
         now = correction[columns]
-        z = score + constant + max(-MOST_NATS, min(scale * float(total_of(now)), MOST_NATS))
+        z = score + constant + max(-most, min(scale * float(total_of(now)), most))
         step = trusted * correction_step(z, truth, of_ham)
         step = max(-MOST_OF_ONE - moved[row], min(step, MOST_OF_ONE - moved[row]))
         if step:
@@ -380,7 +363,7 @@ def _certainty(
     margin = (2 * truth - 1) * (z - (RATE + BIAS_RATE) * step)
     factor = 1.0
     for _ in range(20):  # Newton steps towards the least log loss
-        p = probability(-factor * margin)
+        p = combine.probability(-factor * margin)
         slope = CERTAINTY * (factor - 1) - (margin * p).sum()
         factor -= slope / (CERTAINTY + (margin**2 * p * (1 - p)).sum())
         factor = float(np.clip(factor, _LEAST, 1.0))

@@ -14,21 +14,11 @@ from itertools import groupby
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
 from nbspam.settings import TokenSettings
-from nbspam.tokens.definition import (
-    CHARACTERS,
-    GROUPS,
-    MAX_RUN,
-    Token,
-    folded_line,
-    group_of,
-    has_characters,
-    normalized_fields,
-    reference_tokens,
-)
+from nbspam.tokens import definition
 from nbspam.tokens.normalize import SPACELESS
 from nbspam.verdicts import Evidence
 
-_RUNS = GROUPS[group_of(CHARACTERS)]
+_RUNS = definition.GROUPS[definition.group_of(definition.CHARACTERS)]
 _SPACELESS = re.compile(f"{SPACELESS}{{3,}}")
 
 
@@ -44,9 +34,9 @@ def by_words(
     if not shares:
         return evidence
     lines = [
-        (field.origin, folded_line(field.text).decode("utf-8", "replace"))
-        for field in by_header(normalized_fields(message, settings))
-        if has_characters(field.origin)
+        (field.origin, definition.folded_line(field.text).decode("utf-8", "replace"))
+        for field in by_header(definition.normalized_fields(message, settings))
+        if definition.has_characters(field.origin)
     ]
     n_places = Counter(run for _, line in lines for run, _, _ in _runs(line) if run in shares)
     rows = {each.token: each for each in evidence if each.token not in n_places}
@@ -68,8 +58,8 @@ def by_words(
 def _runs(line: str) -> Iterator[tuple[str, int, int]]:
     """Yield the runs of a line as tokens, and where they are; see `reference_runs`."""
     for start in range(len(line)):
-        for end in range(start + 1, min(start + MAX_RUN, len(line)) + 1):
-            yield f"{CHARACTERS}:{line[start:end]}", start, end
+        for end in range(start + 1, min(start + definition.MAX_RUN, len(line)) + 1):
+            yield f"{definition.CHARACTERS}:{line[start:end]}", start, end
 
 
 def _covered(line: str, start: int, end: int) -> list[int]:
@@ -93,9 +83,13 @@ def _stretches(
             for _, alike in groupby(range(start, end), lambda place: nats[place] > 0):
                 places = list(alike)
                 text = line[places[0] : places[-1] + 1]
-                yield str(Token(origin, text.encode())), places[0], places[-1] + 1
+                yield str(definition.Token(origin, text.encode())), places[0], places[-1] + 1
             continue
         field = Field(origin, word[0].encode("utf-8", "replace"))
-        found = [t for t in reference_tokens(Message((field,), ()), single) if t.origin == origin]
-        token = found[0] if len(found) == 1 else Token(*field)
+        found = [
+            t
+            for t in definition.reference_tokens(Message((field,), ()), single)
+            if t.origin == origin
+        ]
+        token = found[0] if len(found) == 1 else definition.Token(*field)
         yield str(token), start, end

@@ -18,17 +18,8 @@ from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier import combine, fitting
 from nbspam.classifier.classifier import Classifier, Fit
 from nbspam.classifier.combine import Combination
+from nbspam.counts import ledger
 from nbspam.counts.counting import Training, count_items
-from nbspam.counts.ledger import (
-    LabelChange,
-    Memory,
-    added,
-    kept_sample,
-    ledger_of,
-    overlaid,
-    signed_table,
-    uncopied_sum,
-)
 from nbspam.counts.table import (
     CountTable,
     add_tables,
@@ -134,16 +125,16 @@ def train_classifier(training: Training, settings: Settings, day: int = 0) -> Cl
     table = pruned_table(training.table, settings.min_df, settings.max_features)
     days = np.full(len(training.digests), day, np.uint16)
     with_counts = settings.weighting != PRESENCE
-    memory = Memory(
-        ledger_of(training.digests, training.labels, days, table.classes, training.told),
-        kept_sample(training.messages, training.bits, table.vocabulary, with_counts),
+    memory = ledger.Memory(
+        ledger.ledger_of(training.digests, training.labels, days, table.classes, training.told),
+        ledger.kept_sample(training.messages, training.bits, table.vocabulary, with_counts),
         np.full(len(table.vocabulary), day, np.uint16),
         has_ledger=training.has_ledger,
     )
     return derive(table, memory, settings)
 
 
-def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
+def derive(table: CountTable, memory: ledger.Memory, settings: Settings) -> Classifier:
     """Return the classifier that follows from counts and memory; raises NotTrainedError.
 
     If there are more tokens than MAX_MODEL_BYTES allows, the rarest are dropped; of equally rare
@@ -277,7 +268,7 @@ class ModelGrowth:
             self._begin()
         return is_due
 
-    def note_all(self, changes: Iterable[LabelChange]) -> int:
+    def note_all(self, changes: Iterable[ledger.LabelChange]) -> int:
         """Note changes; return the number of those up to the last fit that became due, or 0."""
         last = 0
         for number, change in enumerate(changes, 1):
@@ -330,7 +321,7 @@ class Learner:
             self.fit = self.fit.counted(groups, sign * counts.feature_count, appeared)
 
 
-def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifier:
+def overlay(classifier: Classifier, changes: Sequence[ledger.LabelChange]) -> Classifier:
     """Return the classifier with changes added to its counts, and the fit it has.
 
     No fit may be due among the changes (see `store.assembly.with_changes`).
@@ -338,21 +329,23 @@ def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifie
     if not changes:
         return classifier
     settings, base = classifier.settings, classifier.table
-    signed = signed_table(changes, base.vocabulary, settings.weighting)
+    signed = ledger.signed_table(changes, base.vocabulary, settings.weighting)
     if settings.combine:
-        table = overlaid(base, signed)
+        table = ledger.overlaid(base, signed)
     else:  # sums depend on the number of tokens, so tokens without messages are dropped
-        table = add_tables([added(base, signed), no_counts(base.classes)])
+        table = add_tables([ledger.added(base, signed), no_counts(base.classes)])
     fit = classifier.fit.recounted(table, settings)
     return replace(classifier, table=table, fit=fit, memory=None)
 
 
-def uncopied_overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifier:
+def uncopied_overlay(classifier: Classifier, changes: Sequence[ledger.LabelChange]) -> Classifier:
     """Return the same as `overlay`, only for judging and explaining; nothing is copied."""
     settings, base, fit = classifier.settings, classifier.table, classifier.fit
     if not (changes and isinstance(fit, Combination)):
         return overlay(classifier, changes)
-    table = uncopied_sum(base, signed_table(changes, base.vocabulary, settings.weighting))
+    table = ledger.uncopied_sum(
+        base, ledger.signed_table(changes, base.vocabulary, settings.weighting)
+    )
     no_more = np.zeros(len(table.vocabulary) - len(fit.correction), np.float32)
     correction: Any = ChangedRows(fit.correction, no_more)
     fit = fit._replace(correction=correction)

@@ -14,13 +14,8 @@ import numpy as np
 from markupsafe import Markup
 
 from nbspam.arrays import Floats, Integers
+from nbspam.evaluation import metrics
 from nbspam.evaluation.evaluation import Trial
-from nbspam.evaluation.metrics import (
-    ReliabilityBins,
-    confusion_matrix,
-    reliability_bins,
-    roc_curve,
-)
 from nbspam.evaluation.pages.rendering import shown
 from nbspam.evaluation.report import printable_class
 from nbspam.printing import right
@@ -67,7 +62,7 @@ class Views:
     noun: str  # the documents' name, in the plural
     answers: tuple[str, ...]  # the classes, then the answers that are no class
     confusion: Integers  # (n_classes, n_answers)
-    calibration: ReliabilityBins
+    calibration: metrics.ReliabilityBins
     histogram: Histogram
     det_curve: DetCurve | None  # for two classes that both occur
     learning: Learning | None  # for a stream, or if smaller models were judged too
@@ -87,8 +82,8 @@ def views_of(trial: Trial) -> Views:
         len(trial.y),
         trial.noun,
         answers,
-        confusion_matrix(trial.y, answer, len(trial.classes), len(answers)),
-        reliability_bins(trial.y, trial.probability, 10),
+        metrics.confusion_matrix(trial.y, answer, len(trial.classes), len(answers)),
+        metrics.reliability_bins(trial.y, trial.probability, 10),
         _histogram(trial),
         _det_curve(trial),
         _learning(trial),
@@ -109,7 +104,7 @@ def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, F
 def _det_curve(trial: Trial) -> DetCurve | None:
     if trial.score is None or len(np.unique(trial.y)) < 2:
         return None
-    hm_rate, caught, _ = roc_curve(trial.y, trial.score)
+    hm_rate, caught, _ = metrics.roc_curve(trial.y, trial.score)
     answers, _ = trial.answers()
     here = float((answers[trial.y == 0] == 1).mean()), float((answers[trial.y == 1] == 0).mean())
     return DetCurve(hm_rate, 1 - caught, here)
@@ -277,7 +272,7 @@ def calibration_figure(views: Views) -> Markup:
     return reliability_figure(views.calibration, "the answer" if many else views.classes[1])
 
 
-def reliability_figure(bins: ReliabilityBins, what: str) -> Markup:
+def reliability_figure(bins: metrics.ReliabilityBins, what: str) -> Markup:
     """Return predicted probability against observed frequency, with 95 % intervals.
 
     what: the class whose probability it is.

@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nbspam.models import gaussian
 from nbspam.models.base import DataError, blocks_of_rows, is_sparse
 from nbspam.models.columns import BinaryByDefault, Levels
-from nbspam.models.gaussian import (
-    ConditionalBells,
-    ConditionalMoments,
-    conditional_moments,
-    divisor,
-)
 from nbspam.models.smoothing import log_shares
 
 if TYPE_CHECKING:
@@ -141,7 +136,7 @@ class PairModel(BinaryByDefault):
     """
 
     _over_values: ClassVar[tuple[tuple[str, int], ...]] = (("pair_count_", 2),)
-    _statistics = ConditionalMoments
+    _statistics = gaussian.ConditionalMoments
     _counts: ClassVar[tuple[str, ...]] = ("class_count_", "pair_count_")
     _takes_numbers = True
     pair_count_: Array  # (n_classes, n_events, n_events)
@@ -149,7 +144,7 @@ class PairModel(BinaryByDefault):
     @property
     def _sums(self) -> tuple[str, ...]:  # type: ignore[override]
         has_numbers = "levels_" in vars(self) and (self.levels_ == 0).any()
-        return (*self._counts, *(ConditionalMoments.names if has_numbers else ()))
+        return (*self._counts, *(gaussian.ConditionalMoments.names if has_numbers else ()))
 
     @property
     def _sparse(self) -> bool:  # type: ignore[override]
@@ -166,13 +161,13 @@ class PairModel(BinaryByDefault):
         return np.flatnonzero(self.levels_)
 
     @property
-    def bells(self) -> ConditionalBells | None:
+    def bells(self) -> gaussian.ConditionalBells | None:
         """Return the normal distributions of the columns of numbers, None if there are none."""
         sums = self._learnt().sums
         if (self.levels_ > 0).all():
             return None
-        n, mean, deviation = (sums[name] for name in ConditionalMoments.names)
-        return ConditionalBells((n, mean, deviation), divisor(self.estimate))
+        n, mean, deviation = (sums[name] for name in gaussian.ConditionalMoments.names)
+        return gaussian.ConditionalBells((n, mean, deviation), gaussian.divisor(self.estimate))
 
     def _levels_of(self, X: Any) -> Codes:
         levels = super()._levels_of(X)
@@ -220,7 +215,9 @@ class PairModel(BinaryByDefault):
             return {"pair_count_": pairs}
         cells = encoding.levels.cells(X[:, self.categories_], type(self).__name__)
         numbers = X[:, self.levels_ == 0]
-        given = conditional_moments(numbers, cells, encoding.levels, code, weight, n_classes)
+        given = gaussian.conditional_moments(
+            numbers, cells, encoding.levels, code, weight, n_classes
+        )
         return {"pair_count_": pairs, **given}
 
     def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:

@@ -20,16 +20,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nbspam.disk import (
-    READ_FLAGS,
-    Stamp,
-    locked,
-    open_own,
-    replacing,
-    stamp_of_status,
-    sync_file,
-    unwritable,
-)
+from nbspam import disk
 from nbspam.errors import ModelFileError
 
 # Values are None, bool, int (64 bits), float, str, numeric arrays, or lists and dicts of these.
@@ -372,7 +363,7 @@ class Snapshot(NamedTuple):
 
     state: State
     identity: Identity
-    stamp: Stamp
+    stamp: disk.Stamp
 
 
 def load_state(path: str) -> State:
@@ -423,16 +414,16 @@ def is_model_file(path: str) -> bool:
 
 
 def _first_bytes(path: str, count: int) -> bytes:
-    with open(os.open(path, READ_FLAGS), "rb") as file:
+    with open(os.open(path, disk.READ_FLAGS), "rb") as file:
         return file.read(count)
 
 
 # The judge and the teacher of a process read one copy.
-_COPIES: WeakValueDictionary[Stamp, mmap.mmap] = WeakValueDictionary()
+_COPIES: WeakValueDictionary[disk.Stamp, mmap.mmap] = WeakValueDictionary()
 IN_MEMORY = ""  # as the path of a copy
 
 
-def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.mmap:
+def _memory(descriptor: int, stamp: disk.Stamp, copy: str | None, path: str) -> mmap.mmap:
     """Return a map of a file, or of its copy; zeros where it has become shorter."""
     size = stamp[2]
     if copy is None or (copy == IN_MEMORY and size > MAX_COPIED):
@@ -440,7 +431,7 @@ def _memory(descriptor: int, stamp: Stamp, copy: str | None, path: str) -> mmap.
     memory = _COPIES.get(stamp)
     if memory is None and copy != IN_MEMORY:
         # One process at a time: two that make a copy at once would not share it.
-        with contextlib.suppress(OSError, ModelFileError), locked(copy, like=path):
+        with contextlib.suppress(OSError, ModelFileError), disk.locked(copy, like=path):
             # If there is room, and permission.
             memory = _copy_on_disk(descriptor, size, copy, path)
     if memory is None:
@@ -462,11 +453,11 @@ def _copy_on_disk(descriptor: int, size: int, copy: str, path: str) -> mmap.mmap
     import shutil  # here, because it brings decompressors, and only servers make copies
 
     head = os.pread(descriptor, _HEADER.size, 0)
-    with contextlib.suppress(FileNotFoundError), open(open_own(copy, path), "rb") as known:
+    with contextlib.suppress(FileNotFoundError), open(disk.open_own(copy, path), "rb") as known:
         if known.read(_HEADER.size) == head and os.fstat(known.fileno()).st_size == size:
             return mmap.mmap(known.fileno(), 0, access=mmap.ACCESS_READ)
     with (
-        replacing(copy, like=path, is_synced=False) as file,
+        disk.replacing(copy, like=path, is_synced=False) as file,
         open(descriptor, "rb", closefd=False) as source,
     ):
         shutil.copyfileobj(source, file, CHUNK)
@@ -481,17 +472,17 @@ def remove_copy(copy: str) -> None:
             os.unlink(name)
 
 
-def _map(path: str, copy: str | None) -> tuple[mmap.mmap, Stamp]:
+def _map(path: str, copy: str | None) -> tuple[mmap.mmap, disk.Stamp]:
     """Return a map or a copy of a model file, and its stamp; raises ModelFileError."""
     try:
         _check_kind(path, os.stat(path))  # before it is opened: opening a device can do harm
-        descriptor = os.open(path, READ_FLAGS)
+        descriptor = os.open(path, disk.READ_FLAGS)
         try:
             status = os.fstat(descriptor)
             _check_kind(path, status)
             if not status.st_size:
                 raise ModelFileError(f"{path}: empty, not a model; write it again, or remove it")
-            stamp = stamp_of_status(status)
+            stamp = disk.stamp_of_status(status)
             return _memory(descriptor, stamp, copy, path), stamp
         finally:
             os.close(descriptor)
@@ -532,12 +523,12 @@ def replacing_state(path: str, state: State) -> Iterator[Identity]:
     try:
         state = plain(state)
         _check_target(path)
-        with replacing(path) as file:
+        with disk.replacing(path) as file:
             yield _write(file, state)
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise disk.unwritable(path, error) from error
 
 
 def _write(file: BinaryIO, state: State) -> Identity:
@@ -551,7 +542,7 @@ def _write(file: BinaryIO, state: State) -> Identity:
     file.seek(0)
     file.write(_header(*identity))
     file.flush()
-    sync_file(file.fileno())  # before the lock is taken, if it is not yet
+    disk.sync_file(file.fileno())  # before the lock is taken, if it is not yet
     return identity
 
 
