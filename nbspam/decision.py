@@ -8,6 +8,7 @@ of costs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,14 +151,15 @@ def _check_cost(option: str, cost: float) -> None:
         raise UsageError(f"{option} {cost:g}: not a number above 0; give a cost, a miss costs 1")
 
 
-def default_rule(classes: Sequence[str], calibrated: bool) -> Rule:
+@cache  # the same object for all users' mail, so that their verdicts are found in one batch
+def default_rule(classes: tuple[str, ...], calibrated: bool) -> Rule:
     """Return the default rule: cutoffs by cost for ham and spam, else the likeliest class.
 
     calibrated: the model's probabilities are calibrated, so that costs can be applied.
     """
-    if calibrated and tuple(classes) == HAM_AND_SPAM:
+    if calibrated and classes == HAM_AND_SPAM:
         return cutoffs()
-    return LossMatrix(tuple(classes), zero_one_loss(len(classes)))
+    return LossMatrix(classes, zero_one_loss(len(classes)))
 
 
 def loss_matrix(values: Any, classes: Sequence[str]) -> LossMatrix:
