@@ -178,7 +178,7 @@ DAY = Value(_day, "not a day from 1970-01-01 on; write it as 2026-11-22")
 DECLARED = Value(_declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green")
 DIRICHLET = Value(_dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5")
 BETA = Value(_beta, "not two numbers from 0 up; write them as --beta 2,5")
-MODE = Value(_mode, "not a mode of a file; write it as 660")
+MODE = Value(_mode, "not three digits from 0 to 7; write 660 for owner and group, 666 for all")
 PARTS = Value(_parts, "")
 
 PriorShares = dict[str, float]

@@ -4,6 +4,7 @@ In cross-validation intervals are cut on training rows only, while the kinds of 
 detected on all rows.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -198,7 +199,12 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
             j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers.tolist()
         }
         table = cut_into_intervals(table, cuts)
-    _check_size(table.schema)
+    if (n_values := table.schema.levels).sum() > MOST_VALUES:
+        most = table.schema.columns[n_values.argmax()].name
+        raise UsageError(
+            f"column {most!r} has {n_values.max():,} values, and all columns of a model may have"
+            f" {MOST_VALUES:,}; --drop it, or give fewer --bins"
+        )
     for option in {"parent", "root"} & parameters.keys():
         parameters[option] = _position(table.schema, option, parameters[option])
     if settings.dirichlet:
@@ -220,16 +226,6 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
-
-
-def _check_size(schema: Schema) -> None:
-    """Raise UsageError if the columns have more values than a model file holds."""
-    if schema.levels.sum() > MOST_VALUES:
-        most = int(schema.levels.argmax())
-        raise UsageError(
-            f"column {schema.columns[most].name!r} has {schema.levels[most]:,} values, and all"
-            f" columns of a model may have {MOST_VALUES:,}; --drop it, or give fewer --bins"
-        )
 
 
 def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | None]:
@@ -422,22 +418,31 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Rows
     which no row is left are forgotten, as if they had never been learned; a column that has no
     value left keeps its last ones.
     """
-    schema = classifier.schema
-    _check_rows(schema, records)
-    wide, _ = _widened(schema, records)
-    table, skipped = rows_with_class(records, schema)
-    model, counts = copy(classifier.model), classifier.counts - value_counts(table)
-    try:
-        if wide != schema or counts.min() < 0:
-            raise DataError("values or classes that no learned row has")
-        model.unlearn(table.X, np.array(schema.classes)[table.y])
-    except DataError:
+    _check_rows(classifier.schema, records)
+    left = _without(classifier, records)
+    if left is None:
+        beginnings = range(1, len(records) + 1)
+        n = bisect_left(beginnings, True, key=lambda n: _without(classifier, records[:n]) is None)
         raise InputError(
-            f"{_where(records)}: not all of these rows were learned like this; unlearn only rows"
-            " that were learned, as they were"
-        ) from None
-    left = replace(classifier, model=model, counts=counts)
+            f"{records[n].name}: not learned like this, or not so often; unlearn only rows that"
+            " were learned, as they were"
+        )
+    table, skipped = rows_with_class(records, classifier.schema)
     return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
+
+
+def _without(classifier: TableClassifier, records: Sequence[Record]) -> TableClassifier | None:
+    """Return the classifier without some rows; None if not all of them were learned like this."""
+    schema = classifier.schema
+    table, _ = rows_with_class(records, schema)
+    counts = classifier.counts - value_counts(table)
+    if _widened(schema, records)[0] != schema or counts.min() < 0:
+        return None  # a row has a value or a class that no learned row has
+    try:
+        model = copy(classifier.model).unlearn(table.X, np.array(schema.classes)[table.y])
+    except DataError:
+        return None
+    return replace(classifier, model=model, counts=counts)
 
 
 def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:
@@ -459,22 +464,18 @@ def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> T
 # --- their columns --------------------------------------------------------------------------
 
 
-def _where(records: Sequence[Record]) -> str:
-    """Return the name of the table of some rows, for errors; rows in memory have no path."""
-    return records[0].source or "rows"
-
-
 def _check_rows(schema: Schema, records: Sequence[Record]) -> None:
     """Raise InputError if a column of the model is in none of the rows."""
     if not records:
         raise InputError("rows: there are none; give a table with rows")
-    names = dict.fromkeys(name for record in records for name in record.cells)
-    for name in schema.names:
-        if name not in names:
-            raise InputError(
-                f"{_where(records)}: no column {name!r}, which the model has learned from; it"
-                f" needs: {', '.join(schema.names)}"
-            )
+    known = {name for record in records for name in record.cells}
+    missing = [name for name in schema.names if name not in known]
+    if missing:
+        where = records[0].source or "rows"  # those in memory have no path
+        raise InputError(
+            f"{where}: no column {missing[0]!r}, which the model has learned from; it needs:"
+            f" {', '.join(schema.names)}"
+        )
 
 
 def _widened(schema: Schema, records: Sequence[Record]) -> tuple[Schema, tuple[str, ...]]:

@@ -41,7 +41,7 @@ prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam pru
 prune --half-life inf | --half-life inf is not a number
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter --sure nan | --sure nan is not a number
-serve --socket-mode 9 | --socket-mode 9: not a mode of a file; write it as 660
+serve --socket-mode 9 | --socket-mode 9: not three digits from 0 to 7; write 660 for
 serve --reject-above nan | --reject-above nan is not a number
 serve --quarantine-above nan | --quarantine-above nan is not a number
 train --min-support inf $FOLDER | --min-support inf is not a number
@@ -256,7 +256,7 @@ table classify -m $MELONS/m | m: cannot read the model: Not a directory; give an
 merge truncated $MODEL -o $OTHER | its header says 4096); write it again as it was made
 table classify $FOLDER -m $TABLE | a folder; give a table
 table update -m $TABLE $ROWS | no column 'Y', which the model has learned from
-table unlearn -m $TABLE strange.csv | not all of these rows
+table unlearn -m $TABLE strange.csv | strange.csv#1: not learned like this, or not so often
 train --spam $FOLDER/spam --model aode | two classes
 train --spam $FOLDER/spam | only one class (spam)
 train $FOLDER --model aode --min-df 99 | --min-df

@@ -160,8 +160,9 @@ def test_another_table_is_refused_and_so_is_none():
 def test_rows_that_were_never_learned_are_not_unlearned(model, row):
     settings = KIND if model == "categorical" else settings_of(model)
     classifier = at_once([*ROWS, record("1", "1", "2", "no")], settings)
-    with pytest.raises(InputError, match=r"^new.csv: not all of these rows were learned like"):
-        unlearn_rows(classifier, [record(*row), record(*row)])
+    known, strange = record("1", "1", "2", "no"), replace(record(*row), name="new.csv#2")
+    with pytest.raises(InputError, match=r"^new.csv#2: not learned like this, or not so often;"):
+        unlearn_rows(classifier, [known, strange, strange, record("9", "9", "9", "no")])
 
 
 @pytest.mark.parametrize("model", [name for name in COLUMN_MODELS if name != "gaussian"])
