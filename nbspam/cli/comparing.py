@@ -16,6 +16,7 @@ from nbspam.settings import SettingsChoices, TableChoices, decisions_made
 
 if TYPE_CHECKING:
     from nbspam.evaluation.choosing import Compared, Comparison
+    from nbspam.evaluation.evaluation import Trial
     from nbspam.workers import Workers
 
 
@@ -172,7 +173,8 @@ def _show(
     """Print each comparison and write the page; first: the options of the first way."""
     from nbspam.sources.arrival import ORDERS
 
-    output.report_skipped(compared.skipped, form.strict)
+    judged = compared.trials[0]  # what was read is the same for all
+    output.report_skipped(judged.skipped, form.strict)
     if form.report is not None:
         from nbspam.evaluation.pages.quality import compared_page
 
@@ -182,12 +184,12 @@ def _show(
         )
     if form.as_json:
         for pair in zip(form.others, compared.comparisons, strict=True):
-            output.echo_json({**_comparison_json(*pair), "order": compared.order})
+            output.echo_json({**_comparison_json(*pair), "order": judged.order})
         return
-    pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"
+    pieces = f"stretches, {ORDERS[judged.order]}" if judged.order else "folds"
     for other, comparison in zip(form.others, compared.comparisons, strict=True):
-        judged = f"{amount_text(comparison.n_docs, compared.noun)}, {comparison.n_folds} {pieces}"
-        click.echo(_comparison_text([f"A  {first}", f"B  {other}", judged], comparison, compared))
+        size = f"{amount_text(comparison.n_docs, judged.noun)}, {comparison.n_folds} {pieces}"
+        click.echo(_comparison_text([f"A  {first}", f"B  {other}", size], comparison, judged))
 
 
 # --- the options in quotes -------------------------------------------------------------------
@@ -243,11 +245,11 @@ def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
         yield f"{parameter.opts[0]} {text}"
 
 
-def _comparison_text(head: list[str], comparison: "Comparison", compared: "Compared") -> str:
-    """Return a comparison as text; head: its first lines."""
+def _comparison_text(head: list[str], comparison: "Comparison", judged: "Trial") -> str:
+    """Return a comparison as text; head: its first lines; judged: one of both trials."""
     from nbspam.evaluation.report import compared_names, short
 
-    names = compared_names(compared.classes, compared.noun)
+    names = compared_names(judged.classes, judged.noun)
     width = max([18, *map(display_width, names.values())])
     lines = [
         *head,

@@ -75,10 +75,6 @@ class Compared(NamedTuple):
     """Several ways of training against the first one."""
 
     comparisons: tuple[Comparison, ...]
-    skipped: tuple[Skipped, ...]  # items that could not be read
-    classes: tuple[str, ...]
-    noun: str  # the documents' name, in the plural
-    order: str | None  # of a stream, one of `sources.arrival.ORDERS`
     trials: tuple[Trial, ...]  # the first one, and the others as they are compared
 
 
@@ -115,8 +111,7 @@ def compare_tables(
 def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
     rule = rule_of(trials[0])  # the same costs for all
     first, *others = judged = tuple(replace(trial, rule=rule) for trial in trials)
-    compared = tuple(compare(first, other) for other in others)
-    return Compared(compared, first.skipped, first.classes, first.noun, first.order, judged)
+    return Compared(tuple(compare(first, other) for other in others), judged)
 
 
 def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:

@@ -287,22 +287,6 @@ def often_confused(confusion: Integers, truth: int, answer: int) -> tuple[int, i
 COMPARED_N_LISTED = 100  # documents that the runs answer differently
 
 
-class ComparedRun(NamedTuple):
-    """One of the runs, as a page shows it."""
-
-    letter: str
-    options: str  # of training
-    views: Views
-    right: Rate | None
-    caught: Rate | None
-    missed: Rate | None
-    lost: Rate | None
-    unsure: Rate | None
-    week: Week
-    calibration: object
-    histogram: object
-
-
 class Split(NamedTuple):
     """A document that the runs answer differently."""
 
@@ -319,36 +303,39 @@ def compared_page(
         _run(chr(ord("A") + number), spelt, trial, per_week or PER_WEEK)
         for number, (spelt, trial) in enumerate(zip(options, compared.trials, strict=True))
     ]
-    splits = _splits(compared.trials)
-    det_curves = [run.views.det_curve for run in runs if run.views.det_curve is not None]
+    first, splits = compared.trials[0], _splits(compared.trials)
+    views = [run["views"] for run in runs]
+    det_curves = [each.det_curve for each in views if each.det_curve is not None]
     return render(
         "compared.html",
         what=what,
-        compared=compared,
-        is_mail=is_mail(compared.classes, compared.noun),
-        order=ORDERS[compared.order] if compared.order else None,
+        noun=first.noun,
+        classes=first.classes,
+        is_mail=is_mail(first.classes, first.noun),
+        order=ORDERS[first.order] if first.order else None,
         runs=runs,
         pairs=list(zip(runs[1:], compared.comparisons, strict=True)),
-        names=compared_names(compared.classes, compared.noun),
-        det_curve=figures.det_figure(det_curves, runs[0].views) if det_curves else None,
+        names=compared_names(first.classes, first.noun),
+        det_curve=figures.det_figure(det_curves, views[0]) if det_curves else None,
         is_stated=per_week is not None,
         n_splits=len(splits),
         splits=splits[:COMPARED_N_LISTED],
     )
 
 
-def _run(letter: str, options: str, trial: Trial, per_week: int) -> ComparedRun:
+def _run(letter: str, options: str, trial: Trial, per_week: int) -> dict[str, Any]:
+    """Return one of the runs, as values of the page; options: of its training."""
     views = views_of(trial)
-    return ComparedRun(
-        letter=letter,
-        options=options,
-        views=views,
-        right=rate_of(int(np.trace(views.confusion)), views.n_docs, 100),
+    return {
+        "letter": letter,
+        "options": options,
+        "views": views,
+        "right": rate_of(int(np.trace(views.confusion)), views.n_docs, 100),
         **headline(views.confusion),
-        week=week_of(views.confusion, per_week),
-        calibration=figures.calibration_figure(views),
-        histogram=figures.histogram_figure(views.histogram),
-    )
+        "week": week_of(views.confusion, per_week),
+        "calibration": figures.calibration_figure(views),
+        "histogram": figures.histogram_figure(views.histogram),
+    }
 
 
 def _splits(trials: Sequence[Trial]) -> list[Split]:

@@ -319,7 +319,7 @@ def test_every_run_has_a_column(compared, html):
 
 
 def test_differences_are_those_of_the_text(compared, html):
-    names = compared_names(compared.classes, compared.noun)
+    names = compared_names(compared.trials[0].classes, compared.trials[0].noun)
     for letter, comparison in zip("BC", compared.comparisons, strict=True):
         _, *rows = rows_of(html, f"{letter} against A")
         expected = [
