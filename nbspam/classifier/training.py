@@ -17,7 +17,6 @@ import numpy as np
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier import combine, fitting
 from nbspam.classifier.classifier import Classifier, Fit
-from nbspam.classifier.combine import Combination
 from nbspam.counts import ledger
 from nbspam.counts.counting import Training, count_items
 from nbspam.counts.table import (
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from nbspam.classifier.features import FeatureClassifier
 
     # Not LogTables: plain tables follow from all counts, and so change with every message.
-    LearningFit = Combination | Blend
+    LearningFit = combine.Combination | Blend
 
 # Bytes of a model's tokens at most, so that a model of a million messages stays below 200 MB.
 MAX_MODEL_BYTES = 160_000_000
@@ -341,7 +340,7 @@ def overlay(classifier: Classifier, changes: Sequence[ledger.LabelChange]) -> Cl
 def uncopied_overlay(classifier: Classifier, changes: Sequence[ledger.LabelChange]) -> Classifier:
     """Return the same as `overlay`, only for judging and explaining; nothing is copied."""
     settings, base, fit = classifier.settings, classifier.table, classifier.fit
-    if not (changes and isinstance(fit, Combination)):
+    if not (changes and isinstance(fit, combine.Combination)):
         return overlay(classifier, changes)
     table = ledger.uncopied_sum(
         base, ledger.signed_table(changes, base.vocabulary, settings.weighting)

@@ -129,8 +129,8 @@ class Sampling:
             while self.is_too_large(self._n_docs, self._n_entries):
                 self._grow()
 
-    def wanted(self, digests: Keys, n_tokens: Integers) -> Booleans:
-        """Return a mask of the messages that the sample would keep, shape (n_docs,).
+    def make_room(self, digests: Keys, n_tokens: Integers) -> Booleans:
+        """Grow the bits until messages fit; return a mask of those to keep, shape (n_docs,).
 
         n_tokens: (n_docs,) the number of tokens of each message.
         """

@@ -156,7 +156,7 @@ def gather_shards(shards: Sequence[CountedShard], weighting: str) -> counting.Tr
         sampling.add(unique.new_of([part]))
     alone = np.flatnonzero(~again)
     n_tokens = together([np.diff(counted.documents.offsets) for counted in shards], np.int64)
-    chosen = sampling.wanted(digests[alone], n_tokens[alone])
+    chosen = sampling.make_room(digests[alone], n_tokens[alone])
     for counted, rows in _of_each(shards, alone[chosen]):
         sampling.add([messages_of_shard(counted, rows)])
     names = [np.array(counted.table.classes, np.str_)[counted.labels] for counted in shards]

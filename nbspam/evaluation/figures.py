@@ -475,9 +475,9 @@ def _positions(rate: Floats, least: float, size: int) -> list[int]:
 
 def _labels(least: float, size: int) -> dict[int, str]:
     """Return the percentages shown along an axis, by position."""
-    shown = [tick for tick in _TICKS if tick / 100 >= least]
-    positions = _positions(np.array(shown) / 100, least, size)
-    return {at: f"{tick:g}" for at, tick in zip(positions, shown, strict=True)}
+    ticks = [tick for tick in _TICKS if tick / 100 >= least]
+    positions = _positions(np.array(ticks) / 100, least, size)
+    return {at: f"{tick:g}" for at, tick in zip(positions, ticks, strict=True)}
 
 
 def _calibration_lines(views: Views) -> Iterator[str]:

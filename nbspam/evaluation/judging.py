@@ -372,7 +372,7 @@ def smaller_models(classifier: AnyClassifier) -> tuple[SmallerModel, ...]:
 
     shares = [share if is_whole else 2 * share for share in SHARES]
     models = []
-    for rows in _parts(data.y, shares):
+    for rows in _subsets(data.y, shares):
         model = trained_on(data, classifier.settings, rows, told)
         models.append(SmallerModel(len(rows), replace(model, shift=classifier.shift)))
     return tuple(models)
@@ -382,11 +382,11 @@ def smaller_of_table(table: Table, settings: TableSettings) -> tuple[SmallerMode
     """Return models of parts of a table's rows; raises UsageError."""
     return tuple(
         SmallerModel(len(rows), train_table(table_rows(table, rows), settings))
-        for rows in _parts(table.y, SHARES)
+        for rows in _subsets(table.y, SHARES)
     )
 
 
-def _parts(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
+def _subsets(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
     """Return these shares of documents, as row numbers; parts of the same size only once.
 
     y: (n_docs,) classes.

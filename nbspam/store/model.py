@@ -225,7 +225,7 @@ class StoredModel:
                 self._fit()
             self._load()
 
-    def _needs_more(self) -> Outcome:
+    def _note_of_lack(self) -> Outcome:
         """Return a note if the model knows only ham, only spam or nothing."""
         lack = lack_of(self._growth.classes, self.base.classes)
         return Outcome(notes=() if lack is None else (lack,))
@@ -251,12 +251,12 @@ class StoredModel:
         if policy not in POLICIES:
             raise UsageError(f"policy {policy!r}: unknown; choose from {', '.join(POLICIES)}")
         if new_class:
-            return self._learn(items, day, policy, jobs) + self._needs_more()
+            return self._learn(items, day, policy, jobs) + self._note_of_lack()
         if classes is None:
             with looked_through(items) as (found, again):
                 return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
         assembly.check_known(classes, {*self.base.classes, *self._growth.classes})
-        return self._learn(items, day, policy, jobs) + self._needs_more()
+        return self._learn(items, day, policy, jobs) + self._note_of_lack()
 
     def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
         if policy == "everything":
@@ -285,7 +285,7 @@ class StoredModel:
         """Un-learn messages, whichever class they were learned in."""
         assembly.check_ledger(self.base, self.name)
         items = (item._replace(label=NOWHERE) for item in items)
-        return self._change(items, day, jobs, Copies()) + self._needs_more()
+        return self._change(items, day, jobs, Copies()) + self._note_of_lack()
 
     def learn_each(
         self, items: Sequence[Item], *, day: int, is_wanted: Callable[[int, FiledMessage], bool]
