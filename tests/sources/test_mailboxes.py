@@ -18,14 +18,6 @@ from nbspam.errors import InputError
 from nbspam.sources import mailboxes, rows
 from nbspam.sources.files import begins_with_from_line
 from nbspam.sources.items import read_items
-from nbspam.sources.mailboxes import (
-    FolderTree,
-    index_entries,
-    mbox_messages,
-    parse_index_line,
-    places,
-    unwrap,
-)
 from nbspam.sources.rows import lines_of, split_rows
 from support import FROM, complains, make_maildir, write_files
 
@@ -37,7 +29,7 @@ def quoted(message: bytes) -> bytes:
 
 def split(data: bytes, size: int = 1 << 18) -> list[bytes]:
     pieces = (data[at : at + size] for at in range(0, len(data), size))
-    return [unwrap(raw) for raw in mbox_messages(pieces)]
+    return [mailboxes.unwrap(raw) for raw in mailboxes.mbox_messages(pieces)]
 
 
 lines = st.lists(
@@ -62,7 +54,7 @@ def test_messages_quoted_into_an_mbox_are_restored_to_the_byte(stored, size):
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_any_bytes_are_split_without_loss_whatever_the_chunks(data, size):
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    assert b"".join(mbox_messages(pieces)) == (b"" if data.isspace() else data)
+    assert b"".join(mailboxes.mbox_messages(pieces)) == (b"" if data.isspace() else data)
 
 
 def test_mbox_agrees_with_the_standard_library(tmp_path):
@@ -199,7 +191,7 @@ def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch
     ],
 )
 def test_unwrap_undoes_what_the_mbox_added(raw, message):
-    assert unwrap(raw) == message
+    assert mailboxes.unwrap(raw) == message
 
 
 def fill(folder, *names):
@@ -211,7 +203,7 @@ def fill(folder, *names):
 
 def walk(path, label=None, kind=None):
     """Yield path, label and kind of each file of mail below a folder."""
-    for place in places(str(path), label, kind, FolderTree()):
+    for place in mailboxes.places(str(path), label, kind, mailboxes.FolderTree()):
         for name, found in place.files():
             yield name, place.label, found
 
@@ -391,10 +383,10 @@ def test_a_tree_deeper_than_the_recursion_limit_is_walked(tmp_path):
 def test_index_lines_name_a_class_and_a_path():
     index = b"spam ../data/inmail.1\n\nham\t../data/a b\r\n"
     found = [("spam", "../data/inmail.1"), ("ham", "../data/a b")]
-    assert list(index_entries(io.BytesIO(index))) == found
-    assert parse_index_line(b"alone") is None
+    assert list(mailboxes.index_entries(io.BytesIO(index))) == found
+    assert mailboxes.parse_index_line(b"alone") is None
     with pytest.raises(ValueError, match="line 2: not `class path`"):
-        list(index_entries(io.BytesIO(b"spam x\nspam\n")))
+        list(mailboxes.index_entries(io.BytesIO(b"spam x\nspam\n")))
 
 
 # ---- damage ----

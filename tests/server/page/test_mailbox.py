@@ -12,14 +12,6 @@ from nbspam.errors import InputError
 from nbspam.mail.correspondence import heading
 from nbspam.server.judge import UserError
 from nbspam.server.page import mailbox
-from nbspam.server.page.mailbox import (
-    Mailboxes,
-    NoMailError,
-    Person,
-    RemovedError,
-    ReviewMailbox,
-    check_mailboxes,
-)
 from support import make_maildir, raising
 
 
@@ -49,7 +41,7 @@ WITH_FILES = pytest.mark.parametrize("make", [maildir, folder])
 
 
 def box_of(path):
-    return ReviewMailbox(str(path), "m")
+    return mailbox.ReviewMailbox(str(path), "m")
 
 
 def numbers_of(box):
@@ -305,19 +297,19 @@ def folders(tmp_path):
 
 @pytest.fixture
 def mailboxes(folders):
-    return Mailboxes(str(folders / "boxes"), "", str(folders / "users"))
+    return mailbox.Mailboxes(str(folders / "boxes"), "", str(folders / "users"))
 
 
 def test_who_has_a_mailbox_or_a_model_has_a_page_until_both_are_removed(folders, mailboxes):
     assert mailboxes.people() == [
-        Person("ann", has_mail=False, has_taught=True),
-        Person("bob", has_mail=True, has_taught=False),
-        Person(SPANISH, has_mail=True, has_taught=False),
+        mailbox.Person("ann", has_mail=False, has_taught=True),
+        mailbox.Person("bob", has_mail=True, has_taught=False),
+        mailbox.Person(SPANISH, has_mail=True, has_taught=False),
     ]
     box = mailboxes.box(SPANISH)
     assert box.path == str(folders / "boxes" / "jos%C3%A9")
     assert box.model == box.database.model == str(folders / "users" / "jos%C3%A9" / "model")
-    with pytest.raises(NoMailError, match="no mailbox has your name"):
+    with pytest.raises(mailbox.NoMailError, match="no mailbox has your name"):
         mailboxes.box("ann")
 
     mailboxes.box("bob")
@@ -326,25 +318,25 @@ def test_who_has_a_mailbox_or_a_model_has_a_page_until_both_are_removed(folders,
     assert [each.name for each in mailboxes.people()] == ["ann", SPANISH]
     names = "eve", "zoe", "kim", "..", ".", "/", "boxes", ".Spam", "bob/cur", "ann/../bob", "a\0"
     for name in (*names, "bob", "../users/ann"):
-        with pytest.raises(RemovedError, match="nothing here has your name any more"):
+        with pytest.raises(mailbox.RemovedError, match="nothing here has your name any more"):
             mailboxes.box(name)
     with pytest.raises(UserError, match="no user is named"):
         mailboxes.box("")
 
 
 def test_without_mailboxes_there_are_models_only(folders):
-    found = Mailboxes(None, "", str(folders / "users"))
+    found = mailbox.Mailboxes(None, "", str(folders / "users"))
 
     assert [each.name for each in found.people()] == ["ann"]
-    for name, error in (("ann", NoMailError), ("bob", RemovedError)):
+    for name, error in (("ann", mailbox.NoMailError), ("bob", mailbox.RemovedError)):
         with pytest.raises(error):
             found.box(name)
-    assert Mailboxes(None, "", str(folders / "none")).people() == []
+    assert mailbox.Mailboxes(None, "", str(folders / "none")).people() == []
 
 
 def test_a_mailbox_in_the_place_of_their_folder_is_refused(folders):
-    check_mailboxes(str(folders / "boxes"))
+    mailbox.check_mailboxes(str(folders / "boxes"))
     found = {"boxes/jos%C3%A9": "not a folder", "none": "No such file", "\0": "null"}
     for path, why in found.items():
         with pytest.raises(InputError, match=f"{why}.*; with --users, give the folder of mailbox"):
-            check_mailboxes(str(folders / path))
+            mailbox.check_mailboxes(str(folders / path))
