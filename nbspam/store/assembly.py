@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings, find
+from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings, find, together
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, most_tokens, overlay
 from nbspam.counts.counting import table_of_messages, without_texts
@@ -119,7 +119,7 @@ def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
         np.array([change.told for change in learned], np.bool_),
         messages_of_changes(learned),
         0,
-        np.concatenate([np.empty(0, np.uint64), *tokens]),
+        together(tokens, np.uint64),
         np.repeat(
             np.array([change.day for change in seen], np.uint16), [len(keys) for keys in tokens]
         ),

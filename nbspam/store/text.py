@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import EPOCH, Floats, Integers
+from nbspam.arrays import EPOCH, Floats, Integers, together
 from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
@@ -386,15 +386,11 @@ class _Loader:
         documents = Documents(
             np.arange(len(order)),
             np.array(offsets),
-            _joined(columns),
-            _joined(counts) if with_times else None,
+            together(columns, np.int64).astype(np.uint32),
+            together(counts, np.int64).astype(np.uint32) if with_times else None,
         )
         digests = np.array([digest for digest, _, _ in self.sampled], np.uint64)
         return Sample(self.bits, digests, documents)
-
-
-def _joined(parts: list[Any]) -> Any:
-    return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.uint32)
 
 
 def _check_unique(ascending: Any, what: str) -> None:
