@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +19,7 @@ from nbspam.cli.frame import (
     ADVICE,
     config_path,
     configured_tables,
+    most_similar,
     near,
     subcommand,
 )
@@ -99,8 +99,8 @@ def is_account_name(name: str) -> bool:
     known = configured_accounts()
     if is_account(name) or name in known:
         return True
-    if get_close_matches(name, known, 1) and not os.path.exists(name):
-        raise click.UsageError(near(f"{name}: neither a mailbox nor an account", name, [*known]))
+    if most_similar(name, known) and not os.path.exists(name):
+        raise click.UsageError(near(f"{name}: neither a mailbox nor an account", name, known))
     return False
 
 

@@ -10,7 +10,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import options, output
-from nbspam.cli.frame import Command, subcommand
+from nbspam.cli.frame import Command, diagnose, subcommand
 from nbspam.delivery.filter import Additions, copy_message, filter_message
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.printing import printable
@@ -226,7 +226,7 @@ def _sort_all(
         except NbspamError as error:  # the next one may still be sorted
             failed.append(error)
     for each in failed[:-1]:
-        click.echo(f"nbspam: {printable(str(each))}", err=True)
+        diagnose(str(each))
     if failed:
         raise failed[-1]
     return status

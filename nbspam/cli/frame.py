@@ -25,8 +25,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -84,10 +84,16 @@ def is_verbose() -> bool:
     return call.verbose and not call.quiet
 
 
+def diagnose(line: str) -> None:
+    """Print one line on standard error; if nothing can be written there, the command goes on."""
+    with suppress(OSError):
+        click.echo(f"nbspam: {printable(line)}", err=True)
+
+
 def say(line: str) -> None:
     """Say one line on standard error, with -v."""
     if is_verbose():
-        click.echo(f"nbspam: {printable(line)}", err=True)
+        diagnose(line)
 
 
 # --- the configuration file ------------------------------------------------------------------
@@ -181,7 +187,7 @@ def _values(ctx: click.Context, path: str, table: str, keys: dict[str, Any]) -> 
         if key in options:
             values[str(options[key].name)] = _value(ctx, options[key], value, where)
         elif table != COMMON_TABLE:
-            raise click.UsageError(f"{where}: {near('no such option', key, [*options])}")
+            raise click.UsageError(f"{where}: {near('no such option', key, options)}")
     return values
 
 
@@ -236,15 +242,21 @@ def _check_common(
         known |= _options(command).keys()
     for key in sorted(wanted - known):
         where = f"{path}: [{COMMON_TABLE}] {key}"
-        raise click.UsageError(f"{where}: {near('no such option', key, [*known])}")
+        raise click.UsageError(f"{where}: {near('no such option', key, known)}")
 
 
-def near(wrong: str, name: str, known: Sequence[str]) -> str:
-    """Return the fault of a name, and the most similar name that there is."""
+def near(wrong: str, name: str, known: Iterable[str], advice: str = ADVICE) -> str:
+    """Return the fault of a name, and the most similar name that there is, or else advice."""
+    meant = most_similar(name, known)
+    return f"{wrong}; " + (advice if meant is None else f"did you mean {meant}?")
+
+
+def most_similar(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name of which another one may be a slip."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, known, 1)
-    return f"{wrong}; " + (f"did you mean {found[0]}?" if found else ADVICE)
+    # The default of 0.6 takes --force for a slip of --format.
+    return next(iter(get_close_matches(name, [*known], 1, cutoff=0.7)), None)
 
 
 # --- commands --------------------------------------------------------------------------------
@@ -311,16 +323,15 @@ class Command(click.Command):
             where = f"{error.object}: not text in {error.encoding}, the locale's encoding"
             raise click.UsageError(f"{where}; set LC_ALL=C.UTF-8") from None
         except click.NoSuchOption as error:
-            from difflib import get_close_matches
-
             kind = "mail and text" if self.group else "tables"
             other = command_group(ctx, not self.group).get_command(ctx, str(self.name))
             if other is None or not any(error.option_name in each.opts for each in other.params):
-                # Click takes --force for a slip of --format.
-                close = get_close_matches(error.option_name, error.possibilities or (), cutoff=0.7)
-                raise click.NoSuchOption(error.option_name, None, close, error.ctx) from None
+                raise
             command = f"nbspam {self.name}" if self.group else f"nbspam table {self.name}"
             raise click.UsageError(f"{error.option_name}: for {kind}; use: {command}") from None
+        except click.BadOptionUsage as error:
+            error.ctx = ctx  # which click leaves out
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; with -v, say by which model and how long."""
@@ -363,7 +374,8 @@ class Command(click.Command):
         write_groups(shown, formatter)
         if common:
             names = [f"{o.opts[0]} {o.metavar}" if o.metavar else o.opts[0] for o in common]
-            with formatter.section(f"{COMMON}, explained by `nbspam help`"):
+            own = ctx.command_path.replace(" ", " help ", 1)
+            with formatter.section(f"{COMMON}, explained by `{own}`"):
                 formatter.write_text(", ".join(names))
 
 

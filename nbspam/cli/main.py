@@ -31,11 +31,19 @@ with suppress(OSError), open("/proc/cpuinfo", "rb") as processor:
 import click
 
 from nbspam import __version__
-from nbspam.cli.frame import MOST_COMMON, Call, FullFormatter, subcommand, summary, write_groups
+from nbspam.cli.frame import (
+    MOST_COMMON,
+    Call,
+    FullFormatter,
+    diagnose,
+    near,
+    subcommand,
+    summary,
+    write_groups,
+)
 from nbspam.cli.options import complaint
 from nbspam.cli.output import warn
 from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
-from nbspam.printing import printable
 
 # The commands in the order of help.  Below, their modules: judging has `classify_command`.
 COMMAND_GROUPS = {
@@ -118,11 +126,8 @@ class CommandGroup(click.Group):
         """Return the command of a command line, or fail and name the most similar command."""
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"see `{ctx.command_path} --help`"
-            ctx.fail(f"no command {name!r}; {hint}")
+            advice = f"see `{ctx.command_path} --help`"
+            ctx.fail(near(f"no command {name!r}", name, names, advice))
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -239,7 +244,7 @@ def exit_status(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except (click.Abort, KeyboardInterrupt):
-        click.echo("nbspam: interrupted", err=True)
+        diagnose("interrupted")
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
@@ -300,5 +305,5 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = f"{error.filename}: {error.strerror}; check it and its rights"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
-    click.echo(f"nbspam: {printable(text)}", err=True)
+    diagnose(text)
     return 2 if isinstance(error, UsageError | click.UsageError) else 1

@@ -203,7 +203,12 @@ def complaint(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None or ";" in text or text.endswith("?"):
         return text
-    return f"{text}; see `{context.command_path} --help`"
+    advice = f"see `{context.command_path} --help`"
+    if not isinstance(error, click.NoSuchOption):
+        return f"{text}; {advice}"
+    if isinstance(context.command, click.Group):
+        text += " before the command"
+    return frame.near(text, error.option_name, error.possibilities or (), advice)
 
 
 def _spelt(error: click.BadParameter) -> str:
@@ -220,6 +225,8 @@ def _spelt(error: click.BadParameter) -> str:
 
 def reason(error: click.ClickException) -> str:
     """Return the fault that click found, without advice."""
+    if isinstance(error, click.NoSuchOption):
+        return f"{error.option_name}: no such option"
     text = error.format_message()
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         text = f"{_spelt(error)} {frame.wrong_value(error)}"

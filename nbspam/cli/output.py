@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from nbspam.cli.frame import is_quiet
+from nbspam.cli.frame import diagnose, is_quiet
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import amount_text, printable, raw_name, readable_json, write_lines
 
@@ -94,7 +94,7 @@ def echo_result(as_json: bool, facts: Mapping[str, object], *lines: str) -> None
 def warn(line: str) -> None:
     """Print one line of diagnosis on standard error, unless -q forbids it."""
     if not is_quiet():
-        click.echo(f"nbspam: {printable(line)}", err=True)
+        diagnose(line)
 
 
 def warn_of(lines: Sequence[str], of_more: str = "warned of") -> None:

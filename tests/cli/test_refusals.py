@@ -23,13 +23,14 @@ from support import SPAM, complains, raising, run_nbspam, write_files
 
 # Wrong usage: status 2.
 USAGE = r"""
-words x | unexpected extra argument
---pears | No such option
-classify --pears | No such option
+words x | unexpected extra argument (x); see `nbspam words --help`
+--pears | --pears: no such option before the command; see `nbspam --help`
+classify --pears | nbspam: --pears: no such option; see `nbspam classify --help`
+classify --fp-cost | Option '--fp-cost' requires an argument; see `nbspam classify --help`
 classify -m "" | nbspam: --model-file '': an empty name; give that of a file
 shard 1/2 $FOLDER -o "" | nbspam: --output '': an empty name; give that of a file
-train --force . | No such option '--force'; see `nbspam train --help`
-classify --modle-file x | Did you mean '--model-file'?
+train --force . | --force: no such option; see `nbspam train --help`
+classify --modle-file x | --modle-file: no such option; did you mean --model-file?
 cluster | Missing
 classify --fp-cost x | nbspam: --fp-cost x: not a number above 0; a miss costs 1
 classify --jobs 0 | nbspam: --jobs 0 is not in the range x>=1; see `nbspam classify --help`
@@ -53,7 +54,7 @@ table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 
 table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
-shard 1/2 $FOLDER -o $OTHER --unlabelled . | No such option '--unlabelled'
+shard 1/2 $FOLDER -o $OTHER --unlabelled . | --unlabelled: no such option
 shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
 shard 0/4 $FOLDER -o $OTHER | 0/4: not I/N; shards are numbered from 1: the first of four is 1/4
 help trian | no command 'trian'; did you mean train?
@@ -101,7 +102,7 @@ eval gone --cv 2 --report - | --report -: not a name of HTML; give one that ends
 compare gone --against --pairs --report page.pdf | --report page.pdf: not a name of HTML
 explain gone --report no/page.html | --report no/page.html: there is no folder no
 table explain gone --factors --report a.html | --report and --factors
-compare $FOLDER --against --pears | --against '--pears': No such option
+compare $FOLDER --against --pears | --against '--pears': --pears: no such option
 compare $FOLDER --against --alpha | give options of `nbspam train`
 compare $FOLDER --against "'" | give options of `nbspam train`
 compare $FOLDER --against "--cv 3" | give options of `nbspam train`
@@ -144,7 +145,7 @@ table update --spam x | --spam: for mail and text; use: nbspam update
 table update --policy error | --policy: for mail and text; use: nbspam update
 table unlearn --text-column x | --text-column: for mail and text; use: nbspam unl
 table cluster x -k 2 --min-df 3 | --min-df: for mail and text; use: nbspam cluster
-train --targte y | No such option
+train --targte y | --targte: no such option
 train $FOLDER --hard -m $OTHER | --rounds, --epsilon: for --unlabelled PATH; give it too
 classify --format csv imaps://ann@x/INBOX | imaps://ann@x/INBOX: mail, and no csv; leave
 
