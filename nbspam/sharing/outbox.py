@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -88,7 +88,11 @@ class Outbox:
                 f"{self.path}: {error.strerror}; make its folder writable"
             ) from error
         self._synced: LogPosition | None = None
-        self._gathering, self._writing = Lock(), Lock()
+        # Of the connection.  While a thread waits for another process to write, a second one that
+        # reads a row would wait for it with Python's global lock, and so stop the whole process.
+        self._using = RLock()
+        self.last = 0  # the number of the last lesson that was put here
+        self._gathering = Lock()
         self._gathered: list[tuple[list[Any], Future[int]]] = []
         with self._used():
             self._base = sqlite3.connect(
@@ -107,7 +111,8 @@ class Outbox:
     @contextmanager
     def _used(self) -> Iterator[None]:
         try:
-            yield
+            with self._using:
+                yield
         except sqlite3.Error as error:
             raise ModelFileError(
                 f"{self.path}: {error}; make room or restore it, or move it away and join again"
@@ -193,14 +198,14 @@ class Outbox:
         last: Future[int] = Future()
         with self._gathering:
             self._gathered.append((rows, last))
-        with self._writing:
+        with self._using:
             with self._gathering:
                 together, self._gathered = self._gathered, []
             if together:  # else another thread has put them on disk
                 try:
-                    number = self._put([row for each, _ in together for row in each])
+                    self.last = self._put([row for each, _ in together for row in each])
                     for _, done in together:
-                        done.set_result(number)
+                        done.set_result(self.last)
                 except BaseException as error:
                     for _, done in together:
                         done.set_exception(error)

@@ -62,7 +62,6 @@ class SharedOutlet:
     def __init__(self, path: str, woken: Callable[[], object] = lambda: None) -> None:
         """Prepare; path: of the site's model."""
         self._path, self.woken = path, woken
-        self.last = 0  # the number of this process's last lesson
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -76,8 +75,8 @@ class SharedOutlet:
 
     def wait_for_log(self, seconds: float) -> None:
         """Return when the log has this process's lessons; raises SharedLogError after a time."""
-        end = time.monotonic() + seconds
-        while not self.outbox.is_in_log(self.last):
+        last, end = self.outbox.last, time.monotonic() + seconds
+        while not self.outbox.is_in_log(last):
             if time.monotonic() > end:
                 raise SharedLogError(
                     f"--share-sync: learned here, but not in the log within {seconds:g} s; it"
@@ -98,7 +97,6 @@ class _UserOutlet(NamedTuple):
     def keep(self, filing: MessageFiling, changes: Sequence[LabelChange]) -> LogProgress:
         outbox = self.outlet.outbox
         number = outbox.put(_pending(filing, changes, self.user))
-        self.outlet.last = number
         self.outlet.woken()
         origin = checksum(outbox.origin)
         return filing.progress._replace(origin=origin, own=number, bits=filing.bits)

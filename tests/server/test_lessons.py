@@ -3,6 +3,8 @@
 import asyncio
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from threading import Event, Thread
 from types import SimpleNamespace
 
@@ -166,11 +168,20 @@ def test_what_threads_put_into_an_outbox_at_one_time_is_one_transaction(tmp_path
 
     assert calls == [1, N - 1]
     assert sorted(numbers) == [1, *[N] * (N - 1)]
+    assert found.last == N
     assert sorted(each.digest for each in found.unsent(N)) == list(range(N))
     monkeypatch.setattr(outbox, "MOST_LESSONS", N)
     with pytest.raises(SharedLogError, match="lessons wait for the log"):
         found.put(lessons_for_the_log(1))
     found.close()
+
+
+def test_no_thread_reads_from_an_outbox_while_another_one_writes(tmp_path):
+    with closing(Outbox(str(tmp_path / "m"))) as found, ThreadPoolExecutor(1) as other:
+        with found._changed():
+            origin = other.submit(lambda: found.origin)
+            assert not wait([origin], 0.1).done
+        assert origin.result(PATIENCE)
 
 
 @pytest.mark.usefixtures("quick_disk")
