@@ -38,24 +38,8 @@ from nbspam.settings import Settings
 from nbspam.sources.arrival import GIVEN, ORDERS, arranged
 from nbspam.sources.items import Item, looked_through
 from nbspam.store import assembly
+from nbspam.store import journal as journals
 from nbspam.store.filing import NOWHERE, LessonOutlet, MessageFiling
-from nbspam.store.journal import (
-    NO_JOURNAL,
-    NOBODY,
-    Journal,
-    append,
-    hand_over,
-    locked_model,
-    read_journal,
-    read_model,
-    read_more,
-    remove_journal,
-    replacing_model,
-    set_aside,
-    warn_of_loss,
-    write_journal,
-    write_model,
-)
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of
 from nbspam.tokens.items_to_messages import chunk_by_chunk
@@ -85,7 +69,7 @@ class StoredModel:
     stamp: Stamp | None = None  # of the model file that was read last; None if there was none
     _identity: Identity | None = None  # of that file
     _loaded: tuple[Snapshot | None, Classifier | None] = (None, None)  # without its state
-    _journal: Journal = NO_JOURNAL
+    _journal: journals.Journal = journals.NO_JOURNAL
     _current: Classifier | None
     is_on_disk = True
     # Keeps the changes of a host that shares its lessons; asked under the model's lock.
@@ -94,7 +78,7 @@ class StoredModel:
     def __init__(
         self,
         path: str,
-        just_read: tuple[Snapshot, Journal] | None = None,
+        just_read: tuple[Snapshot, journals.Journal] | None = None,
         new: Settings | None = None,
         served: str | None = None,
     ) -> None:
@@ -210,17 +194,19 @@ class StoredModel:
         whole = assembly.compacted(base, taken_in, progress)
         with ExitStack() as stack:
             try:
-                with replacing_model(self.path, whole.to_state()) as new:
+                with journals.replacing_model(self.path, whole.to_state()) as new:
                     stack.enter_context(self._locked())
                     if self._changes is not changes:
                         raise _ReplacedError
                     self._clear_away()
-                    rest = NO_JOURNAL
+                    rest = journals.NO_JOURNAL
                     if changes[len(taken_in) :] or progress != self.progress:
                         known = whole.table.vocabulary
                         later = respelt(changes[len(taken_in) :], base.table.vocabulary, known)
-                        rest = Journal(later, None, progress=self.progress)
-                    hand_over(self.path, new, self._journal if self.is_there else None, rest)
+                        rest = journals.Journal(later, None, progress=self.progress)
+                    journals.hand_over(
+                        self.path, new, self._journal if self.is_there else None, rest
+                    )
             except _ReplacedError:
                 self._fit()
             self._load()
@@ -476,26 +462,26 @@ class StoredModel:
 
     # ---- on disk ----
 
-    def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
+    def _load(self, just_read: tuple[Snapshot, journals.Journal] | None = None) -> None:
         if self._new is not None and not os.path.exists(self.path):
-            self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
+            self._identity, self.stamp, self._journal = None, None, journals.NO_JOURNAL
             self._begin(assembly.empty_model(self._new))
             return
         server = self if self._served is None else _SERVED.get(self.path) or self
         known, base = server._loaded
-        snapshot, journal = just_read or read_model(self.path, self._served, known)
+        snapshot, journal = just_read or journals.read_model(self.path, self._served, known)
         if base is None or snapshot is not known:
             base = base_of(self.path, snapshot.state)
         if self._served is not None:
             self._loaded = snapshot._replace(state={}), base
             _SERVED[self.path] = self
         if self.stamp == snapshot.stamp:
-            warn_of_loss(self.path, self._identity, self._journal, journal)
+            journals.warn_of_loss(self.path, self._identity, self._journal, journal)
         self._identity, self.stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
         self._take_in(journal)
 
-    def _take_in(self, journal: Journal) -> None:
+    def _take_in(self, journal: journals.Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""
         self._journal = journal._replace(changes=[])
         if journal.owner == self._identity:
@@ -504,7 +490,7 @@ class StoredModel:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with self._mutex, locked_model(self.path) if self.is_on_disk else nullcontext():
+        with self._mutex, journals.locked_model(self.path) if self.is_on_disk else nullcontext():
             self._refresh()
             yield
 
@@ -513,7 +499,7 @@ class StoredModel:
         if not self.is_on_disk:
             return
         if self._identity is not None and stamp_of(self.path) == self.stamp:
-            more = read_more(self.path, self._identity, self._journal)
+            more = journals.read_more(self.path, self._identity, self._journal)
             if more is not None and stamp_of(self.path) == self.stamp:
                 self._take_in(more)
                 return
@@ -525,7 +511,7 @@ class StoredModel:
             self._begin(whole)
             return
         self._clear_away()
-        write_model(self.path, whole.to_state(), self._journal if self.is_there else None)
+        journals.write_model(self.path, whole.to_state(), self._journal if self.is_there else None)
 
     def _append(self, changes: list[LabelChange], progress: LogProgress) -> None:
         """Write changes to the journal."""
@@ -534,18 +520,18 @@ class StoredModel:
             self._note(changes)
             return
         if self._identity is None:  # there was no place for the first model file
-            write_model(self.path, self.base.to_state())
+            journals.write_model(self.path, self.base.to_state())
             self._load()
         assert self._identity is not None
         journal = None
         try:
             if self._journal.is_whole and self._journal.owner == self._identity:
                 is_kept = self.outlet is not None
-                journal = append(self.path, self._journal, changes, progress, is_kept)
+                journal = journals.append(self.path, self._journal, changes, progress, is_kept)
             if journal is None:
                 self._clear_away()
                 everything = [*self._changes, *changes]
-                journal = write_journal(self.path, self._identity, everything, progress)
+                journal = journals.write_journal(self.path, self._identity, everything, progress)
             self._take_in(journal._replace(changes=changes))
         except OSError as error:
             raise unwritable(self.path, error) from error
@@ -555,14 +541,15 @@ class StoredModel:
         journal = self._journal
         if journal.owner is None or (journal.is_whole and journal.owner == self._identity):
             return
-        self._journal = NO_JOURNAL
-        if journal.owner not in {NOBODY, self._identity}:
-            changes = read_journal(self.path).changes
+        self._journal = journals.NO_JOURNAL
+        if journal.owner not in {journals.NOBODY, self._identity}:
+            changes = journals.read_journal(self.path).changes
             last = {change.digest: change.filed for change in changes}
             if all(self.filing.at(digest) == filed for digest, filed in last.items()):
-                remove_journal(self.path)  # left by a crash; the model has all of its changes
+                # Left by a crash; the model has all of its changes.
+                journals.remove_journal(self.path)
                 return
         try:
-            set_aside(self.path, journal, self._identity)
+            journals.set_aside(self.path, journal, self._identity)
         except OSError as error:
             raise unwritable(self.path, error) from error

@@ -16,17 +16,8 @@ from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import locked, open_own, replacing, resolved, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
+from nbspam.store import journal as journals
 from nbspam.store.fields import check_memory, check_state
-from nbspam.store.journal import (
-    NO_JOURNAL,
-    Journal,
-    journal_path,
-    locked_model,
-    read_model,
-    remove_journal,
-    snapshot_and_journal,
-    write_model,
-)
 from nbspam.store.modelfile import State, is_model_file, load_state
 from nbspam.verdicts import AnyClassifier
 
@@ -51,7 +42,7 @@ def load_classifier(path: str, whole: bool = False) -> AnyClassifier:
     so that it remembers all messages, as a model file without a journal would.
     """
     path = resolved(path)
-    snapshot, journal = read_model(path)
+    snapshot, journal = journals.read_model(path)
     classifier = classifier_of(path, snapshot.state)
     if not (isinstance(classifier, Classifier) and journal.changes):
         return classifier
@@ -140,8 +131,8 @@ def _unfit(path: str, error: Exception) -> ModelFileError:
 def save_classifier(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
     path = resolved(path)
-    with locked_model(path):
-        write_model(path, classifier.to_state())
+    with journals.locked_model(path):
+        journals.write_model(path, classifier.to_state())
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
@@ -152,12 +143,12 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     from nbspam.store.assembly import compacted
 
     path = resolved(path)
-    with locked_model(path):
-        snapshot, journal = read_model(path)
+    with journals.locked_model(path):
+        snapshot, journal = journals.read_model(path)
         classifier = of_tokens(path, classifier_of(path, snapshot.state))
         if classifier.memory is not None and journal.owner == snapshot.identity:
             classifier = compacted(classifier, journal.changes, journal.progress)
-        write_model(path, replace(classifier, cutoffs=cutoffs).to_state())
+        journals.write_model(path, replace(classifier, cutoffs=cutoffs).to_state())
 
 
 # ---- replacing a model by another one ----
@@ -172,9 +163,9 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     Raises ModelFileError; then the old model is there as before.
     """
     path = resolved(path)
-    with locked_model(path):
+    with journals.locked_model(path):
         kept = keep_old_model(path) if _would_lose(path, classifier) else None
-        write_model(path, classifier.to_state())
+        journals.write_model(path, classifier.to_state())
     return kept
 
 
@@ -183,10 +174,10 @@ def _would_lose(path: str, new: AnyClassifier) -> bool:
     try:
         if not is_model_file(path):
             return False
-        snapshot, journal = snapshot_and_journal(path)
+        snapshot, journal = journals.snapshot_and_journal(path)
         old = classifier_of(path, snapshot.state)
         if journal.owner != snapshot.identity:  # another model's journal is always kept aside
-            journal = NO_JOURNAL
+            journal = journals.NO_JOURNAL
     except (NbspamError, OSError):
         return True  # another program may be able to read it
     if isinstance(old, Classifier) and isinstance(new, Classifier):
@@ -194,7 +185,7 @@ def _would_lose(path: str, new: AnyClassifier) -> bool:
     return True
 
 
-def _knows_all(new: Classifier, old: Classifier, journal: Journal) -> bool:
+def _knows_all(new: Classifier, old: Classifier, journal: journals.Journal) -> bool:
     """Return whether a classifier has every choice and every message of an old one."""
     if old.memory is None or new.memory is None:
         return False
@@ -226,9 +217,9 @@ def keep_old_model(path: str) -> str:
         try:
             _copy(path, kept)
             try:
-                _copy(journal_path(path), journal_path(kept))
+                _copy(journals.journal_path(path), journals.journal_path(kept))
             except FileNotFoundError:
-                remove_journal(kept)
+                journals.remove_journal(kept)
         except OSError as error:
             raise unwritable(path, error) from error
     return kept

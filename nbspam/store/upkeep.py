@@ -26,19 +26,8 @@ from nbspam.models import DAMAGE
 from nbspam.printing import amount_text
 from nbspam.settings import PRESENCE
 from nbspam.store import assembly
+from nbspam.store import journal as journals
 from nbspam.store.fields import check_memory
-from nbspam.store.journal import (
-    Condition,
-    Journal,
-    journal_path,
-    locked_model,
-    problem_of,
-    read_model,
-    set_aside,
-    snapshot_and_journal,
-    write_journal,
-    write_model,
-)
 from nbspam.store.merging import is_part, read_part
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity
@@ -122,7 +111,7 @@ def findings(path: str) -> Iterator[Finding]:
     """Yield the results of all checks of a model; damage is a finding, not an exception."""
     path = resolved(path)
     try:
-        snapshot, journal = snapshot_and_journal(path)
+        snapshot, journal = journals.snapshot_and_journal(path)
         part = read_part(path, snapshot) if is_part(snapshot.state) else None
         classifier = None if part else classifier_of(path, snapshot.state)
     except NbspamError as error:
@@ -194,11 +183,13 @@ def _ledger(memory: Memory, classifier: Classifier) -> Finding:
     return Finding(GOOD, "ledger", text)
 
 
-def _journal(path: str, owner: Identity, journal: Journal, classifier: Classifier) -> Finding:
-    name = journal_path(path)
+def _journal(
+    path: str, owner: Identity, journal: journals.Journal, classifier: Classifier
+) -> Finding:
+    name = journals.journal_path(path)
     if journal.owner is None:
         return Finding(GOOD, "journal", "none")
-    problem = problem_of(path, owner, journal)
+    problem = journals.problem_of(path, owner, journal)
     if journal.owner != owner:
         text = problem or f"{name} is one that this model has taken in; the next update removes it"
         if journal.changes:
@@ -213,7 +204,7 @@ def _journal(path: str, owner: Identity, journal: Journal, classifier: Classifie
         )
         grown = int(change.class_count.sum())
         text += f", {'+' * (grown >= 0)}{amount_text(grown, 'messages')}"
-    if journal.condition == Condition.UNFINISHED:
+    if journal.condition == journals.Condition.UNFINISHED:
         text += "; the bytes after them are of an unfinished write, never acknowledged"
         return Finding(NOTE, "journal", text)
     return Finding(GOOD, "journal", text)
@@ -230,7 +221,7 @@ def repair(path: str) -> Finding:
     path = resolved(path)
     if not os.path.exists(path):
         raise ModelFileError(f"{path}: no such model; give a model file")
-    with locked_model(path):
+    with journals.locked_model(path):
         try:
             return _repair(path)
         except OSError as error:
@@ -239,7 +230,7 @@ def repair(path: str) -> Finding:
 
 def _repair(path: str) -> Finding:
     try:
-        snapshot, journal = snapshot_and_journal(path)
+        snapshot, journal = journals.snapshot_and_journal(path)
         classifier = classifier_of(path, snapshot.state)
     except ModelFileError as error:
         kept = f"{path}~"
@@ -247,12 +238,12 @@ def _repair(path: str) -> Finding:
         return Finding(BAD, "repair", f"{error}{hint}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # the finding says it
-        aside = set_aside(path, journal, snapshot.identity)
+        aside = journals.set_aside(path, journal, snapshot.identity)
     if aside is None:
         return Finding(GOOD, "repair", "there was nothing to repair")
     if journal.owner != snapshot.identity or not isinstance(classifier, Classifier):
         return Finding(NOTE, "repair", f"what was in the journal's place is now {aside}")
-    write_journal(path, snapshot.identity, journal.changes, journal.progress)
+    journals.write_journal(path, snapshot.identity, journal.changes, journal.progress)
     lost = f"{journal.lost:,} lost" if journal.lost else "none known to be lost"
     return Finding(
         NOTE,
@@ -302,11 +293,11 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
     """
     path = resolved(path)
     StoredModel(path)  # fails if there is no model; locking first would create its folder
-    with locked_model(path):
+    with journals.locked_model(path):
         stored = StoredModel(path)
         whole = stored.whole()
         before = Size(len(whole.table.vocabulary), stored.size())
-        write_model(path, forgetful(whole, rule, day).to_state())
+        journals.write_model(path, forgetful(whole, rule, day).to_state())
         return before, Size(len(StoredModel(path).whole().table.vocabulary), os.path.getsize(path))
 
 
@@ -376,7 +367,7 @@ def told_at(path: str) -> dict[int, str]:
     A model that cannot learn on was told none.
     """
     path = resolved(path)
-    just_read = read_model(path)
+    just_read = journals.read_model(path)
     state = just_read[0].state
     if state.get("kind") != TOKENS_KIND or not state.get("memory"):
         return {}

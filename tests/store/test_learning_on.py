@@ -169,7 +169,7 @@ def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypat
     """The model's file knows it, so that the journal does not spell it out."""
     path = tmp_path / "m.nbspam"
     train_on([item(1, "ham"), *items_of(BOTH, range(100, 110))], path)
-    monkeypatch.setattr(store_model, "write_model", no_room)
+    monkeypatch.setattr(store_model.journals, "write_model", no_room)
     StoredModel(str(path)).unlearn([item(1, "ham")], day=DAY)
     for n in range(150, 160):
         learn(path, [item(n, "spam")])
@@ -268,7 +268,7 @@ def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_d
     for path in (full, free):
         with monkeypatch.context() as patched:
             if path == full:
-                patched.setattr(store_model, "write_model", no_room)
+                patched.setattr(store_model.journals, "write_model", no_room)
             for items in calls:
                 outcome = learn(path, items)
                 assert outcome.learned == len(items)

@@ -351,7 +351,7 @@ def test_what_makes_no_first_model_leaves_no_file(path, monkeypatch):
     with pytest.raises(NotTrainedError, match="only the class work"):
         new(path).learn([letter_of(1, "work")], day=DAY, new_class=True)
     with monkeypatch.context() as patched:
-        patched.setattr(store_model, "write_model", no_room)
+        patched.setattr(store_model.journals, "write_model", no_room)
         with pytest.raises(ModelFileError, match="No space left"):
             new(path).learn([letter_of(1, "spam")], day=DAY)
     assert not path.exists()
