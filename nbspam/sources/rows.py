@@ -19,9 +19,12 @@ from nbspam.sources import files
 # The text is in the first of these columns that a table has; case does not matter.
 TEXT_NAMES = (
     "text", "message", "body", "content", "sms", "email", "mail", "document", "review",
-    "comment", "v2", "subject", "title",
+    "comment", "v2", "subject", "title", "文本", "正文", "内容", "评论", "标题",
 )  # fmt: skip
-LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
+LABEL_NAMES = (
+    "label", "class", "category", "target", "spam", "is_spam", "type", "v1", "标签", "类别",
+    "分类",
+)  # fmt: skip
 _LEARNED = ", which the model has learned from"
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r'"?sep=."?$', re.IGNORECASE)  # a line for Excel, before the table

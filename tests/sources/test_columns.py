@@ -229,6 +229,7 @@ AB = [("ham", "hello, you"), ("spam", "buy; now")]
         'Text;id; Label \n"hello, you";1;ham\n"buy; now";2;spam\n',
         "category\tmessage\nham\thello, you\nspam\tbuy; now\n",
         "v1|v2||\nham|hello, you||\nspam|buy; now||\n",
+        '标签,正文\nham,"hello, you"\nspam,buy; now\n',
         'ham,"hello, you"\nspam,buy; now\n',
         "subject,spam\n\"hello, you\",ham\nbuy; now,spam\n",
     ],
