@@ -6,7 +6,8 @@ what is hidden.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
+from math import inf
 from typing import Any, NamedTuple
 
 from nbspam.mail.css import BLACK, UNKNOWN, WHITE, Colour, is_near, read_colour
@@ -51,7 +52,7 @@ def split_office(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
         elif not _WITHOUT_OWN_TEXT.fullmatch(name):
             body = xml[max(xml.find(b"<office:body"), 0) :]  # behind its styles
             is_slide = name.startswith("ppt/") or b"<office:presentation>" in body
-            if name.startswith("ppt/"):
+            if name.startswith("ppt/slides/"):
                 body = _slide_with_looks(name, parts)
             yield _split_by_look(body, styles, is_slide)
 
@@ -196,64 +197,194 @@ def _change_by_all(xml: bytes) -> Change:
     return change
 
 
-_VALUE = rb'\s*<a:(?:srgb|scheme|sys)Clr\b[^<>]*\b(?:val|lastClr)="(\w+)"\s*/>'
-_THEME_COLOUR = re.compile(rb"<a:(\w+)>%b" % _VALUE)
-_FILL = re.compile(rb"<a:solidFill>%b" % _VALUE)
-_PLAIN_GROUND = re.compile(rb'<a:bgFillStyleLst>\s*<a:solidFill>\s*<a:schemeClr val="phClr"\s*/>')
-_OTHER_GROUND = re.compile(  # of a shape; its fill follows its place and form
-    rb"(?:<p:s?pPr>|<p:grpSpPr[^<>]*>|</a:(?:xfrm|custGeom|prstGeom)>|<a:prstGeom[^<>]*/>)"
-    rb'\s*<a:(?:solid|grad|blip|patt|grp)Fill|<p:(?:pic|graphicFrame)\b|<a:fillRef idx="[^0]'
-)
-_RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>(%b[^<]*+(?:<(?!/?a:rPr\b)[^<]*+)*+)" % _FILL.pattern)
-_MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
-_SHAPE = re.compile(rb"<p:sp>[^<]*+(?:<(?!/?p:sp>)[^<]*+)*+")
-_PLACE = re.compile(rb'<a:xfrm>\s*<a:off x="(-?\d{1,9})" y="(-?\d{1,9})"/><a:ext cx="(\d{1,9})"')
+# --- PowerPoint ------------------------------------------------------------------------------
+#
+# A slide lies on its layout, that on its master, and a theme gives names to colours.  What they
+# say is written into the tags of the slide's shapes and runs, as attributes of OpenDocument, for
+# the reader of looks above.  What is not sure is unknown, and hides nothing.
+
+_MAX_SHAPES = 500  # of a slide, its layout and its master together
+_MAX_INHERITED = 4000  # bytes about a placeholder, which begin with its place
+_UNKNOWN = b"?"  # a colour
 _SLIDE_SIZE = re.compile(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"')
-_OUT_OF_FRAME = re.compile(  # text that may leave its frame
-    rb'\b(?:(?:rot|vert)="(?!0"|horz)|[lrtb]Ins="-|algn="[^l]|rtl="1|anchor="[^t]|wrap="none)'
-)
+_SHADOW = re.compile(rb'<a:effectRef idx="[^0]|<a:effect\w+>')  # a letter has it, too
+_TAG_WITH_TEXT = re.compile(rb"\A<p:(?:sp|graphicFrame)\b")
+_RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>([^<]*+(?:<(?!/?a:rPr\b)[^<]*+)*+)")
+_MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
+
+Colours = Mapping[bytes, bytes]  # by their names
+Box = tuple[float, ...]  # left, top, right and bottom, in units of a slide
+_ANYWHERE: Box = (-inf, -inf, inf, inf)
+
+
+class _Shape(NamedTuple):
+    """A shape, or what stands between shapes."""
+
+    xml: bytes
+    said: bytes  # by it, and then by the placeholder of the layout that it follows
+    placeholder: bytes | None  # its name; None if it is none, empty if it has none
+    fill: bytes  # its colour; empty if one sees through it
+    box: Box  # where it lies
+    reach: Box  # where its text may lie
 
 
 def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
-    """Return a slide whose tags say its ground, the colours of runs, and what lies off it.
+    """Return the XML of a slide, with the looks of its shapes and runs in their tags."""
+    levels = _levels(name, parts)
+    slide, layout, master, theme = levels
+    xml = slide + layout + master  # what stands first holds
+    if len(_START_OF_SHAPE.findall(xml)) > _MAX_SHAPES:
+        return slide
+    colours = _colours_by_name(xml, theme)
+    background = _background(xml, theme, colours) if all(levels) else _UNKNOWN
+    size = _SLIDE_SIZE.search(parts.get("ppt/presentation.xml", b""))
+    whole = (0, 0, *map(float, size.groups())) if size else _ANYWHERE
 
-    PowerPoint says these in elements, and in the layout, master and theme behind the slide; the
-    reader of looks knows the attributes of OpenDocument, so they are added to the tags.  Where the
-    ground of a text may be another than the slide's, nothing is added.
-    """
-    levels = [parts[name]]  # the slide, its layout, its master and its theme
+    shapes = list(_shapes(layout, {}, colours))
+    named = {each.placeholder: each.xml for each in shapes if each.placeholder}
+    below = [*_shapes(master, {}, colours), *shapes]
+    filled = [each.box for each in below if each.fill and each.placeholder is None]
+    written = []
+    for shape in _shapes(slide, named, colours):
+        ground = background
+        if shape.fill:
+            ground = shape.fill if shape.reach == shape.box != _ANYWHERE else _UNKNOWN
+            filled.append(shape.box)
+        elif _SHADOW.search(shape.said) or any(_overlap(shape.reach, each) for each in filled):
+            ground = _UNKNOWN
+        look = b' fo:background-color="%b"' % ground
+        if not _overlap(shape.reach, whole):
+            look += b' show="0"'
+        written.append(_TAG_WITH_TEXT.sub(rb"\g<0>" + look, shape.xml))
+    return _RUN.sub(partial(_run_with_colour, colours), b"".join(written))
+
+
+def _levels(name: str, parts: Mapping[str, bytes]) -> list[bytes]:
+    """Return a slide, its layout, its master and its theme; empty where one is missing."""
+    levels = [parts[name]]
     for folder in (b"slideLayouts", b"slideMasters", b"theme"):
         relations = parts.get(re.sub(r"(\w+\.xml)$", r"_rels/\1.rels", name), b"")
         found = re.search(rb'Target="[^"]*?(%b/\w+\.xml)"' % folder, relations)
         name = f"ppt/{found[1].decode()}" if found else ""
         levels.append(parts.get(name, b""))
-    xml, theme = b"".join(levels[:3]), levels[3]  # what stands first holds
-    colours: dict[bytes, bytes] = dict(_THEME_COLOUR.findall(theme.split(b"</a:clrScheme>")[0]))
-    for named in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
-        colours |= {role: colours.get(of, b"") for role, of in named.items()}
+    return levels
+
+
+def _run_with_colour(colours: Colours, run: re.Match[bytes]) -> bytes:
+    fill = _FILL.match(run[2])
+    if _MORE_THAN_FILL.search(run[2]):
+        colour = _UNKNOWN
+    elif fill:
+        colour = _colour_of_fill(fill, colours)
+    else:
+        return run[0]
+    look = b'fo:color="%b"' % colour if colour else b'show="0"'
+    return b"%b %b>%b" % (run[1], look, run[2])
+
+
+_START_OF_SHAPE = re.compile(rb"(?=<p:(?:sp|pic|cxnSp|graphicFrame|grpSp)[\s/>])|(?<=</p:grpSp>)")
+_PLACEHOLDER = re.compile(rb'<p:ph\b(?:[^<>]*?\b(idx="\d+|type="(?:ctrT|t)itle))?')
+_PLACE = re.compile(
+    rb'<[ap]:xfrm([^<>]*)>\s*<a:off x="(-?\d{1,9})" y="(-?\d{1,9})"/>'
+    rb'\s*<a:ext cx="(\d{1,9})" cy="(\d{1,9})"/>'
+)
+_LEAVES_BOX = re.compile(  # text that is turned, not wrapped, or not aligned to the left
+    rb'\b(?:(?:rot|vert)="(?!0"|horz)|algn="[^l]|rtl="1|wrap="none|numCol='
+    rb'|[lrtb]Ins="(?:-|\d{6})|mar[LR]="\d{7})|<a:(?:lnSpc|spcBef|spcAft)>'
+)
+_NOT_AT_TOP = re.compile(rb'\banchor="[^t]')
+_LINE = re.compile(rb"<a:(?:p|br)\b")
+_MARKUP = re.compile(rb"<[^<>]*+>")
+_LETTER = re.compile(rb'\bsz="(\d{3,6})"')
+_USUAL_LETTER = 1800  # hundredths of a point
+
+
+def _shapes(xml: bytes, named: Mapping[bytes, bytes], colours: Colours) -> Iterator[_Shape]:
+    """Yield the shapes of a slide, a layout or a master, from the lowest to the highest one.
+
+    named: the placeholders of the layout, by their names.
+    """
+    groups: list[Box] = []  # that are open
+    for piece in _START_OF_SHAPE.split(xml):
+        placeholder = _PLACEHOLDER.search(piece)
+        name = (placeholder[1] or b"") if placeholder else None
+        said = piece + named.get(name or b"", b"")[:_MAX_INHERITED]
+        # Places in a group have a scale of their own, but they are in its box.
+        box = groups[0] if groups else _box(said)
+        reach = _reach(piece, said, box, is_grouped=bool(groups))
+        yield _Shape(piece, said, name, _fill_of_shape(said, colours), box, reach)
+        if piece.startswith(b"<p:grpSp"):
+            groups.append(box)
+        if piece.endswith(b"</p:grpSp>") and groups:
+            groups.pop()
+
+
+def _box(said: bytes) -> Box:
+    place = _PLACE.search(said)
+    if place is None or b"rot=" in place[1]:
+        return _ANYWHERE
+    left, top, width, height = map(float, place.group(2, 3, 4, 5))
+    return left, top, left + width, top + height
+
+
+def _reach(xml: bytes, said: bytes, box: Box, is_grouped: bool) -> Box:
+    """Return where the text of a shape may lie, which is higher than its box if it is long."""
+    if box == _ANYWHERE or _LEAVES_BOX.search(said):
+        return _ANYWHERE
+    left, top, right, bottom = box
+    letters = [int(size) for size in _LETTER.findall(xml)]
+    if len(letters) < xml.count(b"<a:r>"):
+        letters.append(_USUAL_LETTER)
+    letter = max(letters, default=0) * 127  # as wide as high, though most are half as wide
+    n_lines = len(_LINE.findall(xml)) + len(_MARKUP.sub(b"", xml)) * letter / max(right - left, 1)
+    more = max(1.2 * letter * n_lines - (bottom - top), 0)
+    if is_grouped or b"<a:tbl>" in xml:
+        more = inf
+    return left, top - more if _NOT_AT_TOP.search(said) else top, right, bottom + more
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    is_beside = one[2] <= other[0] or one[0] >= other[2]
+    return not is_beside and one[3] > other[1] and one[1] < other[3]
+
+
+_VALUE = rb'\s*<a:(?:srgb|scheme|sys|prst)Clr\b[^<>]*\b(?:val|lastClr)="(?P<colour>\w+)"\s*'
+_TRANSPARENT = rb'<a:noFill/>|<a:solidFill>\s*<a:\w+ [^<>]*>\s*<a:alpha val="0"/>'
+_ANY_FILL = rb"\s*(?:(?P<no>%b)|<a:solidFill>%b/>|<a:\w+Fill\b)" % (_TRANSPARENT, _VALUE)
+_FILL = re.compile(_ANY_FILL)
+_FILL_OF_SHAPE = re.compile(  # it follows place and form, and comes before the one of its style
+    rb"(?:<p:(?:sp|grpSp)Pr[^<>]*>|</a:(?:xfrm|custGeom|prstGeom)>|<a:prstGeom[^<>]*/>)%b"
+    rb'|<p:(?:pic|graphicFrame)\b|<a:fillRef idx="[^0]' % _ANY_FILL
+)
+_NO_RECTANGLE = re.compile(rb'<a:(?:custGeom|prstGeom prst="(?!rect"|roundRect"))')
+_THEME_COLOUR = re.compile(rb"<a:(\w+)>%b/>" % _VALUE)
+_PLAIN_GROUND = re.compile(rb'<a:bgFillStyleLst>\s*<a:solidFill>\s*<a:schemeClr val="phClr"\s*/>')
+
+
+def _colours_by_name(xml: bytes, theme: bytes) -> Colours:
+    colours = dict(_THEME_COLOUR.findall(theme.partition(b"</a:clrScheme>")[0]))
+    for roles in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
+        colours |= {role: colours.get(name, _UNKNOWN) for role, name in roles.items()}
+    return colours
+
+
+def _background(xml: bytes, theme: bytes, colours: Colours) -> bytes:
     background = xml.partition(b"<p:bg")[2].partition(b"</p:bg>")[0]
-    if _PLAIN_GROUND.search(theme):
+    if _PLAIN_GROUND.search(theme):  # its fill number 1001 is the colour that follows
         background = background.replace(b'<p:bgRef idx="1001">', b"<a:solidFill>")
-    fill = _FILL.search(background) if all(levels) and not _OTHER_GROUND.search(xml) else None
-    ground = b'<p:sld fo:background-color="%b"' % (colours.get(fill[1], fill[1]) if fill else b"")
-    size = _SLIDE_SIZE.search(parts.get("ppt/presentation.xml", b""))
+    return _colour_of_fill(_FILL.search(background), colours) or _UNKNOWN
 
-    def with_place(shape: re.Match[bytes]) -> bytes:
-        place = _PLACE.search(shape[0])
-        if place is None or size is None or _OUT_OF_FRAME.search(shape[0]):
-            return shape[0]
-        left, top, width = map(int, place.groups())
-        slide_width, slide_height = map(int, size.groups())
-        is_off = left + width <= 0 or left >= slide_width or top >= slide_height
-        return shape[0].replace(b">", b' show="0">', 1) if is_off else shape[0]
 
-    def with_colour(run: re.Match[bytes]) -> bytes:
-        colour = b"?" if _MORE_THAN_FILL.search(run[2]) else colours.get(run[3], run[3])
-        return b'%b fo:color="%b">%b' % (run[1], colour, run[2])
+def _fill_of_shape(said: bytes, colours: Colours) -> bytes:
+    colour = _colour_of_fill(_FILL_OF_SHAPE.search(said), colours)
+    return _UNKNOWN if colour and _NO_RECTANGLE.search(said) else colour
 
-    slide = _RUN.sub(with_colour, levels[0].replace(b"<p:sld", ground, 1))
-    # Groups have measures of their own.
-    return slide if b"<p:grpSp>" in slide else _SHAPE.sub(with_place, slide)
+
+def _colour_of_fill(fill: re.Match[bytes] | None, colours: Colours) -> bytes:
+    """Return a colour, empty if one sees through the fill."""
+    if fill is None or fill["no"]:
+        return b""
+    return colours.get(fill["colour"], fill["colour"]) or _UNKNOWN
 
 
 # --- Excel -----------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ def test_hidden_text_of_slides(attributes, run, is_hidden):
 
 
 RED = '<a:solidFill><a:srgbClr val="FF0000"/></a:solidFill>'
+BLUE = RED.replace("FF0000", "0000FF")
 BG1 = '<a:solidFill><a:schemeClr val="bg1"/></a:solidFill>'
 LEVELS = {
     "ppt/slides/_rels/slide1.xml.rels": '<R Target="../slideLayouts/slideLayout1.xml"/>',
@@ -111,6 +112,10 @@ LEVELS = {
     '<a:schemeClr val="phClr"/></a:solidFill></a:bgFillStyleLst>',
     "ppt/presentation.xml": '<p:sldSz cx="1000" cy="700"/>',
 }
+
+
+def place(left: int, top: int, width: int, height: int) -> str:
+    return f'<a:xfrm><a:off x="{left}" y="{top}"/><a:ext cx="{width}" cy="{height}"/></a:xfrm>'
 
 
 def check_slide(shape: str, run: str, is_hidden: bool, **parts: str) -> None:
@@ -139,7 +144,11 @@ def check_slide(shape: str, run: str, is_hidden: bool, **parts: str) -> None:
         ("<p:bg><p:bgPr><a:gradFill/></p:bgPr></p:bg><p:sp>", RED, False),
         ("<p:pic/><p:sp>", RED, False),
         ("<p:sp><p:spPr><a:noFill/></p:spPr>", RED, True),
-        (f"<p:sp><p:spPr>{RED}</p:spPr>", RED, False),
+        (f"<p:sp><p:spPr>{RED}</p:spPr>", RED, False),  # the letters may leave the shape
+        ("<p:sp>", "<a:noFill/>", True),
+        ("<p:sp>", "<a:gradFill/>", False),
+        ("<p:sp>", RED.replace("/>", '><a:alpha val="0"/></a:srgbClr>'), True),
+        ('<p:sp><p:style><a:effectRef idx="2"/></p:style>', RED, False),
         ('<p:sp><p:style><a:fillRef idx="3"/></p:style>', RED, False),
     ],
 )
@@ -170,17 +179,44 @@ def test_grounds_of_slides_that_are_not_known(parts):
         (-299, 0, "", False),
         (0, 700, "", True),
         (0, -900, "", False),  # its text may flow down
-        (1000, 0, '<a:bodyPr wrap="square" anchor="t"/>', True),
+        (1000, 0, '<a:bodyPr wrap="square" anchor="ctr"/>', True),
         (1000, 0, '<a:bodyPr wrap="none"/>', False),
         (1000, 0, '<a:bodyPr rot="5400000"/>', False),
         (0, 700, '<a:bodyPr anchor="b"/>', False),
         (1000, 0, '<a:pPr algn="r"/>', False),
-        (1000, 0, "<p:grpSp>", False),
     ],
 )
 def test_text_off_a_slide(left, top, more, is_hidden):
-    place = f'<a:xfrm><a:off x="{left}" y="{top}"/><a:ext cx="300" cy="100"/></a:xfrm>'
-    check_slide(f"<p:sp>{place}{more}", "", is_hidden)
+    check_slide(f"<p:sp>{place(left, top, 300, 100)}{more}", "", is_hidden)
+
+
+WIDE = place(0, 0, 10**7, 10**7)
+FILLED = f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr></p:sp>"
+BESIDE = f"<p:sp><p:spPr>{place(10**8, 0, 9, 9)}{RED}</p:spPr></p:sp>"
+
+
+@pytest.mark.parametrize(
+    ("shape", "run", "is_hidden", "layout"),
+    [
+        (f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr>", RED, True, ""),
+        (f"<p:sp><p:spPr>{WIDE}{BLUE}</p:spPr>", RED, False, ""),
+        (f'<p:sp>{WIDE}<a:prstGeom prst="ellipse"/>{RED}', RED, False, ""),
+        (f"{FILLED}<p:sp>{WIDE}", RED, False, ""),
+        (f"{BESIDE}<p:sp>{WIDE}", RED, True, ""),
+        (f"<p:sp>{WIDE}", RED, False, FILLED),
+        (f"<p:sp>{WIDE}", RED, True, FILLED.replace("<p:spPr>", "<p:ph/><p:spPr>")),
+        (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}", "", True, ""),
+        (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}<a:tbl>", "", False, ""),
+        (f"<p:grpSp>{place(1000, 0, 9, 9)}<p:sp>{place(0, 0, 9, 9)}", "", True, ""),
+        (f"<p:grpSp>{place(0, 0, 9, 9)}<p:sp>{place(1000, 0, 9, 9)}", "", False, ""),
+        (f"<p:grpSp>{place(1000, 0, 9, 9)}</p:grpSp><p:sp>{WIDE}", "", False, ""),
+        ('<p:sp><p:ph idx="3"/>', "", True, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
+        ('<p:sp><p:ph idx="4"/>', "", False, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
+        ("<p:sp/>" * 500 + "<p:sp>", RED, False, ""),
+    ],
+)
+def test_shapes_around_text_on_slides(shape, run, is_hidden, layout):
+    check_slide(shape, run, is_hidden, **{"slideLayouts/slideLayout1": f"<p:sldLayout/>{layout}"})
 
 
 @pytest.mark.parametrize("tag", ["pic", "cxnSp", "grpSp"])
