@@ -22,7 +22,7 @@ from nbspam.delivery.account_look import (
     PlacedMessage,
     need_of,
 )
-from nbspam.delivery.account_memory import AccountMemory, LeftMessage
+from nbspam.delivery.account_memory import READ_AT_ONCE, AccountMemory, LeftMessage, ReadHead
 from nbspam.delivery.maildir import (
     MOVING,
     SortedMessage,
@@ -31,7 +31,7 @@ from nbspam.delivery.maildir import (
     sorting_classifier,
     sorting_model,
 )
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
@@ -42,7 +42,7 @@ from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped, Verdict
 
-_BATCH = 100  # messages that are moved at once
+_MOST_AGAIN = 100  # messages that each look reads while the model cannot judge them
 _NO_LESSON = ("trash", "drafts", "all")  # moving spam to these folders teaches nothing
 _MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
 _MOST_NEW = 5000  # messages in each of them
@@ -224,43 +224,57 @@ class AccountSorter:
         """Learn the user's lessons, and unknown mail in the spam folder that is not judged spam.
 
         A label that a person gave such a message, on the page or by `relabel`, outranks its
-        folder.
+        folder.  All of it is judged before the model learns any.
         """
-        agreed = []
         put_there = self._needs[Need.CHECK]
         if not self.choices.learns:
-            agreed = put_there
-        elif put_there:
+            self._settle([*put_there, *(each for each, _ in self._lessons)])
+            return
+        if put_there:
             model = sorting_model(self.account.model_path)
-            for each, verdict, data in self._verdicts(put_there):
-                if verdict.label == "spam" or model.filed(data).told:
-                    agreed.append(each)
-                else:
-                    self._lessons.append((each, "spam"))
-        taught = self._lessons
-        if taught and self.choices.learns and not self.choices.dry_run:
-            taught = self._teach()
-        if self.choices.learns:
-            lessons = [SortedMessage(self._name(e), label, None, None) for e, label in taught]
-            skipped = {one.name for one in self.report.skipped}
-            self.report.learned = [one for one in lessons if one.name not in skipped]
-        self._settle([*agreed, *(each for each, _ in taught)])
+            for batch in self._verdicts(put_there, *self._classifier()):
+                unlike = [
+                    each
+                    for each, verdict, data in batch
+                    if verdict.label != "spam" and not model.filed(data).told
+                ]
+                read = {e.uid: ReadHead(e.digest, e.keyword, is_lesson=True) for e in unlike}
+                self.memory.keep_heads(*put_there[0][:2], read)
+                self._lessons += [(each, "spam") for each in unlike]
+                self._settle([each for each, *_ in batch if each not in unlike])
+        if self.choices.dry_run:
+            self._report_lessons(self._lessons)
+        elif self._lessons:
+            self._teach()
 
-    def _teach(self) -> list[tuple[PlacedMessage, str]]:
-        """Teach the model the lessons; return those whose messages were still there."""
+    def _teach(self) -> None:
+        """Teach the model the lessons; if the connection is lost, those that were read."""
         labels, taught = dict(self._lessons), []
+        lost: LostError | None = None
 
         def items() -> Iterator[Item]:
-            for batch in self._read(labels):
-                for each, data in batch:
-                    taught.append((each, labels[each]))
-                    yield Item(self._name(each), labels[each], data, told=True)
+            nonlocal lost
+            try:
+                for batch in self._read(labels):
+                    for each, data in batch:
+                        taught.append((each, labels[each]))
+                        yield Item(self._name(each), labels[each], data, told=True)
+            except LostError as error:
+                lost = error
 
         with shared_lessons(sorting_model(self.account.model_path)) as model:
             outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
-        return taught
+        self._report_lessons(taught)
+        self._settle([each for each, _ in taught])
+        if lost is not None:
+            raise lost
+
+    def _report_lessons(self, lessons: list[tuple[PlacedMessage, str]]) -> None:
+        skipped = {one.name for one in self.report.skipped}
+        learned = [SortedMessage(self._name(e), label, None, None) for e, label in lessons]
+        self.report.learned = [one for one in learned if one.name not in skipped]
 
     # ---- judging ----
 
@@ -281,26 +295,27 @@ class AccountSorter:
 
         Mail that a person has called ham stays: the memory may be lost, or another computer's.
         """
-        waiting: dict[str, list[tuple[PlacedMessage, Verdict]]] = defaultdict(list)
+        messages = self._needs[Need.VERDICT]
+        if not messages:
+            return
+        classifier, rule = self._classifier()
+        if classifier.lack is not None:  # they are judged again, when the model can
+            for batch in self._verdicts(messages[:_MOST_AGAIN], classifier, rule):
+                self.report.judged += (self._judged(e, verdict, None) for e, verdict, _ in batch)
+            return
         model: StoredModel | None = None
-        self._open(self.inbox)
-        for each, verdict, data in self._verdicts(self._needs[Need.VERDICT]):
-            if self.report.lack is not None:  # it is judged again, when the model can
-                self.report.judged.append(self._judged(each, verdict, None))
-                if len(self.report.judged) < _BATCH:
-                    continue
-                break  # all would be read again by each look
-            if verdict.label != "ham":
-                model = model or StoredModel(self.account.model_path, new=PRESETS["mail"])
-                filed = model.filed(data)
-                if filed.told and filed.label == "ham":
-                    self._settle([each])
-                    continue
-            waiting[verdict.label].append((each, verdict))
-            if len(waiting[verdict.label]) == _BATCH:
-                self._act(verdict.label, waiting.pop(verdict.label))
-        for label, judged in waiting.items():
-            self._act(label, judged)
+        for batch in self._verdicts(messages, classifier, rule):
+            by_label: dict[str, list[tuple[PlacedMessage, Verdict]]] = defaultdict(list)
+            for each, verdict, data in batch:
+                if verdict.label != "ham":
+                    model = model or StoredModel(self.account.model_path, new=PRESETS["mail"])
+                    filed = model.filed(data)
+                    if filed.told and filed.label == "ham":
+                        self._settle([each])
+                        continue
+                by_label[verdict.label].append((each, verdict))
+            for label, judged in by_label.items():
+                self._act(label, judged)
 
     def _act(self, label: str, judged: list[tuple[PlacedMessage, Verdict]]) -> None:
         """Move or mark messages of one verdict, and note it before and after."""
@@ -398,22 +413,26 @@ class AccountSorter:
         some = [self._moved([uid], target) for uid in uids] if len(uids) > 1 else []
         return {uid: where for placed in some for uid, where in placed.items()}
 
-    def _verdicts(
-        self, messages: list[PlacedMessage]
-    ) -> Iterator[tuple[PlacedMessage, Verdict, bytes]]:
-        """Yield messages with their verdicts and bytes; reports unreadable ones."""
-        if not messages:
-            return
+    def _classifier(self) -> tuple[Classifier, Rule]:
+        """Return the classifier and its rule; the report says what the classifier lacks."""
         classifier, rule = sorting_classifier(self.account.model_path, self.account.rule_of)
         self.report.lack = classifier.lack
+        return classifier, rule
+
+    def _verdicts(
+        self, messages: list[PlacedMessage], classifier: Classifier, rule: Rule
+    ) -> Iterator[list[tuple[PlacedMessage, Verdict, bytes]]]:
+        """Yield batches of messages with their verdicts and bytes; reports unreadable ones."""
         for batch in self._read(messages):
             items = [Item(self._name(each), None, data) for each, data in batch]
             verdicts = classifier.classify(items, rule=rule)
+            judged = []
             for (each, data), verdict in zip(batch, verdicts, strict=True):
                 if isinstance(verdict, Skipped):
                     self.report.skipped.append(verdict)
                 else:
-                    yield each, verdict, data
+                    judged.append((each, verdict, data))
+            yield judged
 
     # ---- for learning and judging ----
 
@@ -425,7 +444,7 @@ class AccountSorter:
         for folder, group in groupby(by_folder, attrgetter("folder")):
             by_uid = {each.uid: each for each in group}
             self._open(folder)
-            for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
+            for batch in self.session.messages(list(by_uid), MAX_MESSAGE, READ_AT_ONCE):
                 yield [(by_uid[uid], data) for uid, data in batch.data.items()]
 
     def _skip(self, messages: list[PlacedMessage], error: AccountRefusedError) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.delivery.account_memory import AccountMemory, LeftMessage, with_digests
+from nbspam.delivery.account_memory import AccountMemory, LeftMessage, ReadHead, with_digests
 from nbspam.delivery.maildir import MOVING
 from nbspam.imap.session import AccountSession
 
@@ -26,6 +26,7 @@ _KEYWORDS = {"spam": (JUNK, "Junk"), "ham": (NOT_JUNK, "NonJunk", "NotJunk")}
 _FLAGS = {name: frozenset(map(str.lower, words)) for name, words in _KEYWORDS.items()}
 _SEEN = "\\seen"
 _AT_ONCE = 5000  # messages that stay, and are looked up and noted at once
+_HEADS_AT_ONCE = 200  # messages whose heads are read and kept at once: 90,000 bytes
 
 
 class PlacedMessage(NamedTuple):
@@ -39,6 +40,7 @@ class PlacedMessage(NamedTuple):
     keyword: str  # ham, spam or "": the meaning of its keyword, or of a copy's
     is_read: bool  # or has a keyword: somebody has seen it
     is_known: bool = False  # it was there at the last look
+    is_lesson: bool = False  # a look that ended early found that it must be learned as spam
 
 
 class Need(Enum):
@@ -62,7 +64,7 @@ def need_of(each: PlacedMessage, left: LeftMessage | None, places: Collection[st
         if says:
             return Need(says)
         if here == "spam":
-            return Need.CHECK
+            return Need.SPAM if each.is_lesson else Need.CHECK
         return Need.VERDICT if here == "ham" and not each.is_read else Need.NOTHING
     if left.place == MOVING:
         if here != "ham" or says == "spam":
@@ -148,16 +150,35 @@ class AccountLook:
                 self.memory.note(folder, validity, some.tolist())
 
     def heads(self, uids: Sequence[int], place: str) -> Iterator[PlacedMessage]:
-        """Yield messages of the open folder; those that are missing are left out."""
+        """Yield messages of the open folder; those that are missing are left out.
+
+        uids: in order.  Each head is read once, however many connections a look takes.
+        """
         opened = self.session.folder
         assert opened is not None
-        for head, digest in with_digests(self.session, uids):
-            keyword = keyword_of(head.flags)
-            is_read = _SEEN in head.flags or keyword != ""
-            self._hear(digest, keyword)
-            yield PlacedMessage(
-                opened.name, opened.validity, head.uid, digest, place, keyword, is_read
-            )
+        folder, validity = opened.name, opened.validity
+        for first in range(0, len(uids), _HEADS_AT_ONCE):
+            some = uids[first : first + _HEADS_AT_ONCE]
+            kept = self.memory.heads(folder, validity, some[0], some[-1])
+            # The next look finds keywords that were set since then, but not that a user has read.
+            search = ("UNSEEN", "UID", f"{some[0]}:{some[-1]}")
+            unread = set(self.session.uids(*search)) if kept else set()
+            for batch in with_digests(self.session, [uid for uid in some if uid not in kept]):
+                read = {
+                    head.uid: ReadHead(digest, keyword_of(head.flags)) for head, digest in batch
+                }
+                self.memory.keep_heads(folder, validity, read)
+                kept |= read
+                unread |= {head.uid for head, _ in batch if _SEEN not in head.flags}
+            for uid in some:
+                if uid in kept:
+                    digest, keyword, is_lesson = kept[uid]
+                    is_read = uid not in unread or keyword != ""
+                    self._hear(digest, keyword)
+                    yield PlacedMessage(
+                        *(folder, validity, uid, digest, place, keyword, is_read),
+                        is_lesson=is_lesson,
+                    )
 
     def _parted(
         self, messages: Iterator[PlacedMessage]

@@ -11,7 +11,7 @@ is not put aside: without it, old moves would be lessons again.
 import contextlib
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import chain
@@ -28,22 +28,28 @@ from nbspam.sources.files import MAX_MESSAGE
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
 _FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
+# Bytes of messages that are read between two notes: a connection that ends after them was of use.
+READ_AT_ONCE = 1 << 17
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
-_VERSION = 1
+_VERSION = 2
 _TABLES = f"""
-CREATE TABLE uids (
+CREATE TABLE IF NOT EXISTS uids (
     account TEXT, folder TEXT, validity INTEGER, uid INTEGER, digest INTEGER,
     PRIMARY KEY (account, folder, uid)
 ) WITHOUT ROWID;
-CREATE INDEX uids_digest ON uids (account, digest);
-CREATE TABLE left (
+CREATE INDEX IF NOT EXISTS uids_digest ON uids (account, digest);
+CREATE TABLE IF NOT EXISTS left (
     account TEXT, digest INTEGER, place TEXT, keyword TEXT, day INTEGER,
     PRIMARY KEY (account, digest)
 ) WITHOUT ROWID;
-CREATE TABLE others (
+CREATE TABLE IF NOT EXISTS others (
     account TEXT, folder TEXT, validity INTEGER, following INTEGER,
     PRIMARY KEY (account, folder)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS heads (
+    account TEXT, folder TEXT, validity INTEGER, uid INTEGER, digest INTEGER, keyword TEXT,
+    is_lesson INTEGER, PRIMARY KEY (account, folder, uid)
 ) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
@@ -56,20 +62,32 @@ class LeftMessage(NamedTuple):
     keyword: str = ""  # ham, spam or ""
 
 
+class ReadHead(NamedTuple):
+    """What a look has read of a message; after a lost connection, it is not read again."""
+
+    digest: int
+    keyword: str  # ham, spam or ""
+    is_lesson: bool = False  # unknown in the spam folder, and its verdict was not spam
+
+
 def with_digests(
     session: AccountSession, uids: Sequence[int]
-) -> Iterator[tuple[MessageHead, int]]:
-    """Yield messages with digests: of their _FIELDS or, without Message-ID, of all bytes."""
+) -> Iterator[list[tuple[MessageHead, int]]]:
+    """Yield messages with digests: of their _FIELDS or, without Message-ID, of all bytes.
+
+    The first batch has all messages with a Message-ID.
+    """
+    identified: list[tuple[MessageHead, int]] = []
     without: dict[int, MessageHead] = {}
     for head in session.heads(uids, _FIELDS):
         if b"message-id:" in head.fields.lower():
             lines = sorted(line for line in head.fields.split(b"\r\n") if line)
-            yield head, bytes_digest(b"\n".join(lines))
+            identified.append((head, bytes_digest(b"\n".join(lines))))
         else:
             without[head.uid] = head
-    for batch in session.messages(list(without), MAX_MESSAGE):
-        for uid, data in batch.data.items():
-            yield without[uid], bytes_digest(data)
+    yield identified
+    for batch in session.messages(list(without), MAX_MESSAGE, READ_AT_ONCE):
+        yield [(without[uid], bytes_digest(data)) for uid, data in batch.data.items()]
 
 
 def bytes_digest(data: bytes) -> int:
@@ -133,7 +151,7 @@ class AccountMemory:
                     kept.backup(connection)
             connection.execute("PRAGMA synchronous = FULL")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:  # new, or its maker was killed
+            if version < _VERSION:  # new, or its maker was killed, or of an earlier version
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
             elif version != _VERSION:
@@ -195,6 +213,25 @@ class AccountMemory:
         question = "SELECT folder, validity, uid FROM uids WHERE account = ? AND digest = ?"
         return list(self._rows(question, digest))
 
+    def heads(self, folder: str, validity: int, first: int, last: int) -> dict[int, ReadHead]:
+        """Return what looks that ended early have read, of UIDs from first to last."""
+        question = (
+            "SELECT uid, digest, keyword, is_lesson FROM heads WHERE account = ? AND folder = ?"
+            " AND validity = ? AND validity != 0 AND uid BETWEEN ? AND ?"
+        )
+        rows = self._rows(question, folder, validity, first, last)
+        return {
+            uid: ReadHead(digest, keyword, bool(lesson)) for uid, digest, keyword, lesson in rows
+        }
+
+    def keep_heads(self, folder: str, validity: int, read: Mapping[int, ReadHead]) -> None:
+        """Keep what was read of messages, by UID, until a look has come to its end."""
+        rows = [(self.account, folder, validity, uid, *head) for uid, head in read.items()]
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+            )
+
     # ---- messages ----
 
     def left(self, digests: Collection[int]) -> dict[int, LeftMessage]:
@@ -226,8 +263,9 @@ class AccountMemory:
             )
 
     def forget_gone(self, day: int) -> None:
-        """Forget messages that have been in no folder for _KEPT_DAYS."""
+        """Forget messages that have been in no folder for _KEPT_DAYS, and the heads of a look."""
         with self._writing() as connection:
+            connection.execute("DELETE FROM heads WHERE account = ?", (self.account,))
             connection.execute(
                 "DELETE FROM left WHERE account = :account AND day < :first AND digest NOT IN"
                 " (SELECT digest FROM uids WHERE account = :account)",

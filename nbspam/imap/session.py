@@ -327,14 +327,17 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                     date.timestamp() if isinstance(date, datetime) and date.tzinfo else 0.0,
                 )
 
-    def messages(self, uids: Sequence[int], most: int) -> Iterator[FetchedBatch]:
+    def messages(
+        self, uids: Sequence[int], most: int, at_once: int = FETCHED_BYTES
+    ) -> Iterator[FetchedBatch]:
         """Yield messages by batches of bounded size, in the order of the UIDs.
 
-        most: bytes of a message that are read.  Messages that are gone are left out.
+        most: bytes of a message that are read.  at_once: bytes of a batch of several messages.
+        Messages that are gone are left out.
         """
         for begin in range(0, len(uids), _HEADS):
             sizes = [(head.uid, head.size) for head in self.heads(uids[begin : begin + _HEADS])]
-            for some, is_large in _batches(sizes, most):
+            for some, is_large in _batches(sizes, most, min(at_once, most)):
                 wanted = [f"BODY.PEEK[]<0.{most}>" if is_large else "BODY.PEEK[]"]
                 found = {
                     uid: parts.get(b"BODY[]", parts.get(b"BODY[]<0>"))
@@ -450,12 +453,14 @@ def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _batches(sizes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[list[int], bool]]:
+def _batches(
+    sizes: Iterable[tuple[int, int]], most: int, at_once: int
+) -> Iterator[tuple[list[int], bool]]:
     """Yield UIDs that are fetched together, and whether only a message's beginning is read."""
     batch: list[int] = []
     n_bytes = 0
     for uid, size in sizes:
-        is_full = len(batch) >= FETCHED_MESSAGES or n_bytes + size > min(FETCHED_BYTES, most)
+        is_full = len(batch) >= FETCHED_MESSAGES or n_bytes + size > at_once
         if batch and is_full:
             yield batch, False
             batch, n_bytes = [], 0

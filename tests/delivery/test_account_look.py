@@ -19,6 +19,7 @@ def placed(place, keyword="", is_read=False, is_known=False):
         (placed("ham", is_read=True), None, {"ham"}, Need.NOTHING),
         (placed("unsure"), None, {"unsure"}, Need.NOTHING),
         (placed("spam"), None, {"spam"}, Need.CHECK),
+        (placed("spam")._replace(is_lesson=True), None, {"spam"}, Need.SPAM),
         (placed("ham", "spam"), None, {"ham"}, Need.SPAM),
         (placed("spam", "ham"), None, {"spam"}, Need.HAM),
         # a look that ended early was moving it

@@ -13,14 +13,18 @@ import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from accounts import Box, H, S, assert_sorted, fill, letter
+from accounts import DAY, Box, H, S, assert_sorted, fill, letter
 from fake_imap import PASSWORD
 from mail_servers import Cyrus, Dovecot, mail_server, needs
 from maildirs import ham, spam
+from nbspam.delivery.maildir import SortingReport
+from nbspam.errors import LostError
+from nbspam.imap.session import AccountSession
 from serving import PATIENCE, Proxy, ask, certificate, free_port, until
 from support import ROOT, complains, write_files
 
@@ -146,6 +150,47 @@ def test_wherever_the_connection_is_cut_nothing_is_lost_or_done_twice(where, ser
         setattr(proxy, where, None)
         assert_sorted(box, learned, before)
     proxy.close()
+
+
+def long_letter(make, n):
+    return letter(make, n) + 100 * make(n).partition(b"\n\n")[2]
+
+
+def lessons_by_connection(box, most):
+    """Sort over connections that end after so many bytes; return the lessons of each."""
+    account, reports = box.account(), []
+    while len(reports) < 30:
+        box.proxy.n_bytes, box.proxy.cut_byte = 0, most
+        reports.append(SortingReport())
+        with contextlib.suppress(LostError), AccountSession(account.url, account.book) as session:
+            account.sort_once(session, DAY, reports[-1])
+            return [[one.label for one in each.learned] for each in reports]
+    raise AssertionError("lost again and again")
+
+
+def test_a_server_that_closes_after_some_bytes_takes_only_more_connections(server, new_box):
+    proxy, results, n_bytes, n_connections = Proxy(server.port), [], [], []
+    for cut in (None, 300_000):
+        box = ByProxy(server, new_box(server).model, proxy)
+        box.put("INBOX", *S[:3], *H[:3])
+        box.sort()
+        box.move(H[0], "INBOX", "Junk")
+        box.put("Junk", H[1])  # a copy, which is no lesson
+        box.put("INBOX", *(long_letter(make, n) for n in range(200, 350) for make in (spam, ham)))
+        box.put("INBOX", *(long_letter(ham, n) for n in range(400, 500)), flags="\\Seen")
+        box.put("INBOX", *(b"X-" + long_letter(ham, n) for n in range(500, 550)))
+        box.put("Junk", *(long_letter(ham, n) for n in range(600, 650)))
+        lessons = lessons_by_connection(box, cut)
+        n_bytes.append(proxy.n_bytes)
+        n_connections.append(len(lessons))
+        proxy.cut_byte = None
+        where = {name: sorted(bodies) for name, bodies in box.where().items()}
+        results.append(([*chain.from_iterable(lessons)], where, box.learned()))
+        assert (box.sort().learned, box.sort().judged) == ([], [])
+    proxy.close()
+    assert results[0] == results[1]
+    assert results[0][0] == 51 * ["spam"]
+    assert 2 < n_connections[1] < 2 * n_bytes[0] / 300_000
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,7 @@ def test_without_a_model_the_first_lessons_begin_one_and_then_mail_is_judged(box
 
 
 def test_each_look_reads_few_messages_before_the_model_knows_both_classes(box, monkeypatch):
-    monkeypatch.setattr(account, "_BATCH", 2)
+    monkeypatch.setattr(account, "_MOST_AGAIN", 2)
     box.model.unlink()
     box.put("INBOX", *H[:3])
     assert [box.sort().judged for _ in range(2)] == [[("unsure", None)] * 2] * 2
@@ -420,7 +420,7 @@ def test_of_two_devices_that_move_a_message_at_once_the_first_copy_stays(
     assert (junk.count(S[0]), junk.count(S[1]), box.where()["INBOX"]) == (n_left, 1, [])
 
 
-@pytest.mark.parametrize("name", ["note", "leave", "keep_following"])
+@pytest.mark.parametrize("name", ["keep_heads", "note", "leave", "keep_following"])
 @pytest.mark.parametrize("is_after", [False, True])
 def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     name, is_after, server, trained_well, tmp_path, quick_disk, monkeypatch

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from nbspam.arrays import today
@@ -237,7 +238,7 @@ def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str,
     """Yield messages of the open folder with their keys."""
     assert session.folder is not None
     name, validity = session.folder.name, session.folder.validity
-    for head, digest in with_digests(session, uids):
+    for head, digest in chain.from_iterable(with_digests(session, uids)):
         yield f"{digest:016x}", _Found(name, validity, head.uid, head.size, head.arrived)
 
 
