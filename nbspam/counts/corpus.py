@@ -80,18 +80,13 @@ class Corpus:
             repeated=len(rows) - len(once),
         )
 
-    def told_apart(self, rows: Integers) -> Keys:
-        """Return the digests of some documents, with another one for each copy of a text."""
-        numbered = map(Copies().numbered, self.digests[rows].tolist())
-        return np.fromiter(numbered, np.uint64)
-
     def unique(self, rows: Integers) -> tuple[Integers, Integers, Keys]:
         """Return the rows, classes and digests of the distinct messages among some documents.
 
         The result is in the order of digests.  The first copy of each message is kept, with the
-        class of its last copy.
+        class of its last copy; each copy of a text has a digest of its own.
         """
-        digests = self.told_apart(rows)
+        digests = np.fromiter(map(Copies().numbered, self.digests[rows].tolist()), np.uint64)
         _, first = np.unique(digests, return_index=True)
         _, last = np.unique(digests[::-1], return_index=True)
         return rows[first], self.y[rows[::-1][last]], digests[first]

@@ -154,9 +154,8 @@ def fold_trial(
     witness: Witness | None = None,
 ) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
-    # All copies of a mail are in one fold: a model that has learned one knows the others.
-    digests = data.told_apart(np.arange(len(data.y)))
-    _, first, copy = np.unique(digests, return_index=True, return_inverse=True)
+    # All copies of a message are in one fold: a model that has learned one knows the others.
+    _, first, copy = np.unique(data.digests, return_index=True, return_inverse=True)
     distinct = np.sort(first)
     of_distinct = folds(data.y[distinct], data.classes, k, seed)
     fold = of_distinct[np.searchsorted(distinct, first)][copy]

@@ -134,7 +134,7 @@ def test_rows_of_a_table_are_not_called_messages_nor_ham(nbspam, model, tmp_path
 
 def test_texts_are_called_texts(nbspam, model, tmp_path):
     table = tmp_path / "t.csv"
-    table.write_text("label,text\n" + "ham,lunch on friday\nspam,cheap pills\n" * 3)
+    table.write_text("label,text\n" + "".join(f"ham,lunch {n}\nspam,pills {n}\n" for n in "abc"))
 
     assert nbspam("train", table)[1].startswith("read 6 texts (3 ham, 3 spam)")
     assert "trained\t6 texts (3 ham, 3 spam)" in nbspam("info")[1]

@@ -367,7 +367,7 @@ def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch
     monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
     monkeypatch.setattr(font_manager, "findSystemFonts", list)
     table = tmp_path / "t.csv"
-    table.write_text("label,text\n" + "好,lunch on friday\n差,cheap pills\n" * 4)
+    table.write_text("label,text\n好,lunch\n差,pills\n好,friday\n差,cheap\n")
 
     picture = tmp_path / "a.png"
     status, _, err = nbspam("eval", table, "--cv", 2, "--plot", picture)

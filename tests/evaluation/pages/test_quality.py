@@ -284,7 +284,8 @@ def test_it_has_all_measures_of_the_trial_and_makes_a_page(mails):
 
     curve = nbspam.cross_validate(few, cv=2, curve=True)
     assert "The share of wrong answers by the number of messages learned" in curve.report()
-    pairs = [("what does it cost", "sales"), ("it does not start", "help")] * 5
+    texts = ["what does it cost", "it does not start"] * 5
+    pairs = [(f"{text}: {n}", ("sales", "help")[n % 2]) for n, text in enumerate(texts)]
     html = nbspam.cross_validate([*pairs, ("it does not start, either", "sales")], cv=2).report()
     assert "either" in Page(html).text
 
