@@ -17,26 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Columns, Indices, Integers, differences, distinct, positions_of
-from nbspam.tokens.normalize import (
-    BETWEEN_PAIRS,
-    FULLWIDTH,
-    INVISIBLE,
-    LATIN_LETTER,
-    LATIN_MARK,
-    MAX_MARKS,
-    MAY_BE_FIRST,
-    MAY_BE_SECOND,
-    NO_SYMBOLS,
-    SEEN_AS_LATIN,
-    SPACELESS,
-    SYMBOLS,
-    bounds_of,
-    normal_form,
-    normalize,
-    with_pairs,
-    without_many_marks,
-    without_symbols,
-)
+from nbspam.tokens import normalize
 from nbspam.tokens.sparse import offsets_of, places_in
 
 # --- the table of characters -----------------------------------------------------------------
@@ -102,7 +83,7 @@ class CharacterTable:
         # Line by line, so that no character is a neighbour of another.
         lines = "\n".join(characters)
         halves = unicodedata.normalize("NFKC", lines).split("\n")
-        wholes = normal_form(lines).split("\n")
+        wholes = normalize.normal_form(lines).split("\n")
         forms, lengths, pool = [], [], self.pool.tolist()
         for whole in wholes:
             form = list(map(_form_of, whole))
@@ -122,9 +103,9 @@ def _form_of(character: str) -> int:
     """Return the code of a folded character, of a space or of SYMBOL."""
     if character.isalnum() or character.isascii():
         return ord(character)
-    if _is_one(SYMBOLS, character):
+    if _is_one(normalize.SYMBOLS, character):
         return SYMBOL
-    return ord(character if unicodedata.category(character) in NO_SYMBOLS else " ")
+    return ord(character if unicodedata.category(character) in normalize.NO_SYMBOLS else " ")
 
 
 def _is_one(pattern: str, character: str) -> bool:
@@ -132,25 +113,25 @@ def _is_one(pattern: str, character: str) -> bool:
 
 
 # Ranges are compared, because compiling such patterns takes longer than reading a message.
-_bounds = cache(bounds_of)
+_bounds = cache(normalize.bounds_of)
 
 
 def _classes_of(character: str, half: str, whole: str) -> int:
     """Return the classes of a character; half: in NFKC only; whole: folded."""
-    if _is_one(INVISIBLE, character):
+    if _is_one(normalize.INVISIBLE, character):
         return KNOWN | DROPPED | OVERRIDES * (character == "\u202e")
     found = KNOWN
-    if _is_one(MAY_BE_FIRST, half[-1]) or _is_one(MAY_BE_FIRST, whole[-1]):
+    if _is_one(normalize.MAY_BE_FIRST, half[-1]) or _is_one(normalize.MAY_BE_FIRST, whole[-1]):
         found |= _FIRST
     if len(whole) > 1:
         found |= LONG
-    elif _is_one(SPACELESS, whole) and _form_of(whole) == ord(whole):
+    elif _is_one(normalize.SPACELESS, whole) and _form_of(whole) == ord(whole):
         found |= WITHOUT_SPACES
         if character == whole >= _SIMPLE and character.isalpha():
             return found  # Chinese has thousands of these
-    if _is_one(MAY_BE_SECOND, half[0]) or _is_one(MAY_BE_SECOND, whole[0]):
+    if _is_one(normalize.MAY_BE_SECOND, half[0]) or _is_one(normalize.MAY_BE_SECOND, whole[0]):
         found |= SECOND
-    found |= WIDE * _is_one(FULLWIDTH, character)
+    found |= WIDE * _is_one(normalize.FULLWIDTH, character)
     if not (half.isalnum() and whole.isalnum()):
         found |= _classes_by_marks(character, half, whole)
     if whole < _SIMPLE or len(whole) > 1:
@@ -170,10 +151,10 @@ def _classes_by_marks(character: str, half: str, whole: str) -> int:
 
 def _classes_in_words(whole: str) -> int:
     decomposed = unicodedata.normalize("NFD", whole)
-    letters = [_is_one(LATIN_LETTER, c) for c in decomposed]
-    marks = [_is_one(LATIN_MARK, c) for c in decomposed]
+    letters = [_is_one(normalize.LATIN_LETTER, c) for c in decomposed]
+    marks = [_is_one(normalize.LATIN_MARK, c) for c in decomposed]
     found = LATIN * any(letters)
-    found |= LOOKS_LATIN * (not SEEN_AS_LATIN.isdisjoint(whole))
+    found |= LOOKS_LATIN * (not normalize.SEEN_AS_LATIN.isdisjoint(whole))
     found |= DIGIT * whole.isdecimal()
     return found | _MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
 
@@ -222,8 +203,8 @@ def normal_forms(texts: Sequence[bytes]) -> tuple[list[bytes], dict[int, tuple[s
     for fact, places in sorted(odd_lines.items()):
         facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(places)}
     for number in texts_at(unclear):
-        form, facts[number] = normalize(texts[number])
-        forms[number] = with_pairs(form)
+        form, facts[number] = normalize.normalize(texts[number])
+        forms[number] = normalize.with_pairs(form)
     return forms, {text: named for text, named in facts.items() if named}
 
 
@@ -313,8 +294,9 @@ def _unclear_places(text: _CharacterArray, met: int) -> Integers:
     if met & (UNSTABLE | SECOND | COMBINES):
         places.append(_unstable(text))
     if met & _MARK:
-        at = text.places_of(_MARK)
-        places.append(at[MAX_MARKS:][at[MAX_MARKS:] - at[:-MAX_MARKS] == MAX_MARKS])
+        at, most = text.places_of(_MARK), normalize.MAX_MARKS
+        last = at[most:]
+        places.append(last[last - at[:-most] == most])
     if met & _MARKED:
         # Three letters with marks in a Latin word.
         at = text.places_of(_MARKED)
@@ -378,8 +360,8 @@ def _defined(
     lengths = end - start + 1
     words = np.append(text.codes, np.uint32(_LINE_FEED)).take(places_in(start, lengths))
     words[lengths.cumsum() - 1] = _LINE_FEED
-    lines = without_many_marks(normal_form(words.tobytes().decode(_UTF_32)))
-    form = np.frombuffer(without_symbols(lines).encode(_UTF_32), np.uint32)
+    lines = normalize.without_many_marks(normalize.normal_form(words.tobytes().decode(_UTF_32)))
+    form = np.frombuffer(normalize.without_symbols(lines).encode(_UTF_32), np.uint32)
     feeds = positions_of(form == _LINE_FEED)
     first = np.concatenate([[0], feeds + 1])[:-1]
     return form, first, feeds - first
@@ -402,5 +384,5 @@ def _spaced(form: Columns, in_run: Booleans) -> bytes:
         times = np.ones(len(form), np.uint8)
         times[repeated], times[edges], times[inner] = 0, 2, 3
         form, end = form.repeat(times), times.cumsum(dtype=np.int64)
-        form[end.take(edges) - 2], form[end.take(inner) - 2] = _SPACE, ord(BETWEEN_PAIRS)
+        form[end.take(edges) - 2], form[end.take(inner) - 2] = _SPACE, ord(normalize.BETWEEN_PAIRS)
     return form.tobytes().decode(_UTF_32).encode() + b" " * bool(in_run[-1:].any())

@@ -15,33 +15,7 @@ from nbspam.errors import UsageError
 from nbspam.mail.headers import HEADS, ORIGINS, origins_of
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
-from nbspam.tokens.definition import (
-    CHARACTERS,
-    HASH_SHIFT,
-    IN_TEXT,
-    IS_STRUCTURE,
-    KIND_BITS,
-    LEAD_OF_THREE,
-    MAX_RUN,
-    N_KINDS,
-    REST,
-    WORD_BIT,
-    WORD_BYTES,
-    find_runs,
-    first_bytes,
-    folded_line,
-    group_of_kind,
-    has_characters,
-    hash_pairs,
-    hash_slices,
-    kind_of,
-    pair_origin,
-    reference_key,
-    remove_disguises,
-    salt_of,
-    token_of,
-    word_table,
-)
+from nbspam.tokens import definition
 from nbspam.tokens.sparse import (
     RIDER_BITS,
     RIDER_MASK,
@@ -58,7 +32,7 @@ from nbspam.tokens.sparse import (
 # lines of a message) come first and are cut into names and values here.  The text that is cut into
 # runs of characters follows all words.
 
-_ORIGINS = (*ORIGINS, CHARACTERS)
+_ORIGINS = (*ORIGINS, definition.CHARACTERS)
 _NOT_COUNTED = len(_ORIGINS)
 _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
 _NUMBER[None] = _NOT_COUNTED
@@ -68,21 +42,21 @@ _PLACES = {origin: (False, number) for number, origin in enumerate(_ORIGINS)}
 _PLACES |= {kind: (True, number) for number, kind in enumerate(_KINDS)}
 _MAX_NAMES = 4096  # header names that one process remembers
 _WINDOWS = 4  # of eight bytes each; longer names are not remembered
-_WINDOW_STARTS = np.arange(0, _WINDOWS * WORD_BYTES, WORD_BYTES)[:, np.newaxis]
+_WINDOW_STARTS = np.arange(_WINDOWS)[:, np.newaxis] * definition.WORD_BYTES
 _MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
 _IS_COUNTED = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
-SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
+SALTS = np.array([*map(definition.salt_of, _ORIGINS), 0], np.uint64)
 # Their kinds as the keys of their words have them.
-KINDS = np.array([*map(kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
-_HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
-_IS_TEXT = np.array([*(origin in IN_TEXT for origin in _ORIGINS), False])
+KINDS = np.array([*map(definition.kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
+_HAS_CHARACTERS = np.array([*map(definition.has_characters, _ORIGINS), False])
+_IS_TEXT = np.array([*(origin in definition.IN_TEXT for origin in _ORIGINS), False])
 _LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
 # The prefixes of token texts, at index 2 * origin for words and 2 * origin + 1 for pairs.
 _TAGS = [
-    b"" if name in IN_TEXT else name.encode() + b":"
+    b"" if name in definition.IN_TEXT else name.encode() + b":"
     for origin in _ORIGINS
-    for name in (origin, pair_origin(origin))
+    for name in (origin, definition.pair_origin(origin))
 ]
 # The first byte is the space between the words of a pair.
 TAGS = b"".join((b" ", *_TAGS))
@@ -131,14 +105,14 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
     """Return the layout of messages: all fields, case folded, in one buffer."""
     heads, others = _texts_of(messages, settings)
     # Zeros at the end, so that hashing the last word does not read past the buffer.
-    padding = bytes(settings.max_length + WORD_BYTES)
+    padding = bytes(settings.max_length + definition.WORD_BYTES)
     joined = b"\0".join((b"", *heads.texts, *others.texts, padding))
     of_heads = _cut_heads(joined, heads.fields(1))
     behind = others.fields(int(of_heads.start[-1]))
     fields = _behind(of_heads, behind)
-    folded = joined.translate(word_table(settings.punctuation))
+    folded = joined.translate(definition.word_table(settings.punctuation))
     is_text = _IS_TEXT.take(behind.origin)
-    words = folded if settings.raw else remove_disguises(folded, behind.start, is_text)
+    words = folded if settings.raw else definition.remove_disguises(folded, behind.start, is_text)
     runs = b""
     if settings.characters:
         runs, more = _runs(joined, fields, settings.raw)
@@ -254,7 +228,7 @@ class _Names:
         keys, names, origins = self._known
         place = np.minimum(keys.searchsorted(key), len(keys) - 1)
         answer: Integers = origins.take(place, axis=0)
-        is_long = length > _WINDOWS * WORD_BYTES
+        is_long = length > _WINDOWS * definition.WORD_BYTES
         new = positions_of((names.take(place, axis=1) != spelt).any(axis=0) | is_long)
         if len(new):
             found = np.array(_look_up(joined, kind[new], start[new], end[new]), np.int64)
@@ -276,8 +250,8 @@ def _spelt(joined: bytes, start: Integers, length: Integers, kind: Integers) -> 
     """
     spelt = np.empty((_WINDOWS + 1, len(start)), np.uint64)
     # Zero bytes follow the last name, but not as many as the windows reach.
-    at = np.minimum(start + _WINDOW_STARTS, len(joined) - WORD_BYTES)
-    spelt[:-1] = first_bytes(joined, at, length - _WINDOW_STARTS)
+    at = np.minimum(start + _WINDOW_STARTS, len(joined) - definition.WORD_BYTES)
+    spelt[:-1] = definition.first_bytes(joined, at, length - _WINDOW_STARTS)
     spelt[-1] = 2 * len(_KINDS) * length + kind
     return spelt
 
@@ -312,15 +286,15 @@ def _runs(joined: bytes, fields: _Fields, is_raw: bool) -> tuple[bytes, _Fields]
     parts = [joined[start:end] for start, end in bounds]
     if not is_raw:
         parts = list(map(without_pairs, parts))
-    texts = [folded_line(text) + b"\0" for text in parts]
+    texts = [definition.folded_line(text) + b"\0" for text in parts]
     start = len(joined) + offsets_of([len(text) for text in texts])
-    number = np.full(len(texts), _NUMBER[CHARACTERS])
+    number = np.full(len(texts), _NUMBER[definition.CHARACTERS])
     return b"".join(texts), _Fields(start, fields.document[chosen], number)
 
 
 # --- the tokens of a batch -------------------------------------------------------------------
 
-HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
+HASH_MASK = ~np.uint64((1 << definition.HASH_SHIFT) - 1)
 ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
 # merging take longer: E-001.
@@ -328,10 +302,14 @@ _BATCH_BYTES = 1 << 19
 _MAX_WORDS = 1 << RIDER_BITS
 # There is room for more kinds; keys that were made up can have them.
 _GROUP_OF_KIND = np.array(
-    [group_of_kind(min(kind, N_KINDS - 1)) for kind in range(1 << KIND_BITS)], np.uint8
+    [
+        definition.group_of_kind(min(kind, definition.N_KINDS - 1))
+        for kind in range(1 << definition.KIND_BITS)
+    ],
+    np.uint8,
 )
-_IS_STRUCTURE_OF_KIND = IS_STRUCTURE[_GROUP_OF_KIND]
-_KIND_SHIFT, _KIND_MASK = np.uint64(RIDER_BITS), np.uint64((1 << KIND_BITS) - 1)
+_IS_STRUCTURE_OF_KIND = definition.IS_STRUCTURE[_GROUP_OF_KIND]
+_KIND_SHIFT, _KIND_MASK = np.uint64(RIDER_BITS), np.uint64((1 << definition.KIND_BITS) - 1)
 
 
 class TokenBatch(NamedTuple):
@@ -355,7 +333,7 @@ def batches(messages: Iterable[Message], settings: TokenSettings) -> Iterator[li
 
     Groups are smaller if there are runs of characters, because each byte can start MAX_RUN runs.
     """
-    size = _BATCH_BYTES // (MAX_RUN + 1 if settings.characters else 1)
+    size = _BATCH_BYTES // (definition.MAX_RUN + 1 if settings.characters else 1)
     group: list[Message] = []
     total = 0
     for message in messages:
@@ -377,7 +355,7 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     if settings.pairs:
         key, below = _add_pairs(key, below, words.field_of)
     if settings.characters:
-        runs = _Words(*find_runs(layout.buffer, layout.runs, layout.start))
+        runs = _Words(*definition.find_runs(layout.buffer, layout.runs, layout.start))
         runs = _bounded(runs, layout, len(words.start))
         key = np.concatenate([key, _hash_words(layout, runs)])
         more = _kinds_and_riders(layout, runs, len(words.start))
@@ -408,7 +386,7 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     field_of = np.arange(len(n_words)).repeat(n_words)
     keep = length <= settings.max_length
     longer = positions_of(~keep)
-    is_wide = text.take(start.take(longer)) >= LEAD_OF_THREE[0]
+    is_wide = text.take(start.take(longer)) >= definition.LEAD_OF_THREE[0]
     keep[longer] = is_wide & (length.take(longer) <= 3 * settings.max_length)
     keep &= _IS_COUNTED[layout.origin].repeat(n_words)
     if settings.min_length > 1:
@@ -443,7 +421,7 @@ def _bounded(words: _Words, layout: Layout, before: int) -> _Words:
 
 def _hash_words(layout: Layout, words: _Words) -> Keys:
     """Return the hash of every word, salted by its field's origin, shape (n_words,)."""
-    return hash_slices(
+    return definition.hash_slices(
         layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
     )
 
@@ -461,8 +439,8 @@ def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
 def _add_pairs(word: Keys, below: Keys, field_of: Integers) -> tuple[Keys, Keys]:
     """Return the hashes of words and of pairs in a field, and what goes below each."""
     first = positions_of(field_of[1:] == field_of[:-1])
-    pair = hash_pairs(word[first], word[first + 1])
-    of_pair = below[first] ^ np.uint64(WORD_BIT)
+    pair = definition.hash_pairs(word[first], word[first + 1])
+    of_pair = below[first] ^ np.uint64(definition.WORD_BIT)
     return np.concatenate([word, pair]), np.concatenate([below, of_pair])
 
 
@@ -489,7 +467,7 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     order = of_entry.argsort(kind="stable")
     column = smallest(np.arange(len(first)), len(first)).repeat(frequency)
     times = _lengths(entry, len(key))
-    is_rest = layout.origin == _NUMBER[REST]
+    is_rest = layout.origin == _NUMBER[definition.REST]
     in_rest = None
     if is_rest.any():
         # The first occurrence decides, because a document's rest follows its other text.
@@ -522,7 +500,7 @@ def are_structure(keys: Keys) -> Booleans:
 
 def are_pairs(keys: Keys) -> Booleans:
     """Return a mask of the keys of pairs of words; same shape as keys."""
-    return np.asarray(keys & np.uint64(WORD_BIT) == 0)
+    return np.asarray(keys & np.uint64(definition.WORD_BIT) == 0)
 
 
 def _text_pieces(
@@ -570,7 +548,9 @@ def named_vocabulary(names: Iterable[str]) -> Vocabulary:
     """Return the vocabulary of tokens as `nbspam tokens` prints them; raises UsageError."""
     try:
         texts = [name.encode("utf-8", "surrogateescape") for name in names]
-        keys = np.array([reference_key(token_of(text)) for text in texts], np.uint64)
+        keys = np.array(
+            [definition.reference_key(definition.token_of(text)) for text in texts], np.uint64
+        )
         order = np.argsort(keys)
         return vocabulary_of(keys[order], [texts[place] for place in order.tolist()])
     except ValueError as error:
