@@ -65,7 +65,11 @@ def _texts(file: "OleFileIO", hidden: list[bytes], files: list[bytes]) -> Iterat
         if flags & 0x100:
             raise EncryptedError
         yield _word_text(word, stream("1Table" if flags & 0x200 else "0Table"))
-    yield from _excel_texts(stream("Workbook"))
+    for is_hidden, text in _excel_texts(stream("Workbook")):
+        if is_hidden:
+            hidden.append(text.encode())
+        else:
+            yield text
     if stream("Current User")[12:16] == b"\xdf\xc4\xd1\xf3":
         raise EncryptedError
     yield from _powerpoint_texts(stream("PowerPoint Document"))
@@ -97,39 +101,59 @@ def _word_text(stream: bytes, table: bytes) -> str:
 
 # --- Excel -----------------------------------------------------------------------------------
 
-_FORMULA, _ENCRYPTED, _CONTINUED, _SHARED, _DRAWN_TEXT = 0x6, 0x2F, 0x3C, 0xFC, 0x1B6
-_HYPERLINK, _LABEL, _RESULT = 0x1B8, 0x204, 0x207
+_FORMULA, _ENCRYPTED, _CONTINUED, _SHEET, _SHARED, _CELL = 0x6, 0x2F, 0x3C, 0x85, 0xFC, 0xFD
+_DRAWN_TEXT, _HYPERLINK, _LABEL, _RESULT = 0x1B6, 0x1B8, 0x204, 0x207
 
 
-def _excel_texts(stream: bytes) -> Iterator[str]:
-    for kind, blocks in _excel_records(stream):
+def _excel_texts(stream: bytes) -> Iterator[tuple[bool, str]]:
+    """Yield whether a text is hidden, and the text."""
+    records = list(_excel_records(stream))
+    cells = [
+        (is_hidden, int.from_bytes(blocks[0][6:10], "little"))
+        for is_hidden, kind, blocks in records
+        if kind == _CELL
+    ]
+    shown = {number for is_hidden, number in cells if not is_hidden}
+    for is_hidden, kind, blocks in records:
         if kind == _ENCRYPTED:
             raise EncryptedError
         if kind == _SHARED:
-            yield from _excel_strings(blocks, 8)
+            for number, text in enumerate(_excel_strings(blocks, 8)):
+                yield bool(cells) and number not in shown, text
         elif kind in (_LABEL, _RESULT):
-            yield from islice(_excel_strings(blocks, 6 if kind == _LABEL else 0), 1)
+            for text in islice(_excel_strings(blocks, 6 if kind == _LABEL else 0), 1):
+                yield is_hidden, text
         elif kind == _DRAWN_TEXT and len(blocks) > 1:  # also of comments
-            yield blocks[1][1:].decode(UTF_16 if blocks[1][0] & 1 else "latin-1", "replace")
+            codec = UTF_16 if blocks[1][0] & 1 else "latin-1"
+            yield is_hidden, blocks[1][1:].decode(codec, "replace")
         elif kind in (_HYPERLINK, _FORMULA):
             codec = UTF_16 if kind == _HYPERLINK else "latin-1"
-            yield from _LINK.findall(blocks[0].decode(codec, "replace"))
+            for link in _LINK.findall(blocks[0].decode(codec, "replace")):
+                yield False, link
 
 
-def _excel_records(stream: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the type of each record and its blocks: its own, and those that continue it."""
-    place, kind = 0, 0
+def _excel_records(stream: bytes) -> Iterator[tuple[bool, int, list[bytes]]]:
+    """Yield the records.
+
+    Each is whether its sheet is hidden, its type, its own block and those that continue it.
+    """
+    sheets: dict[int, bool] = {}  # where each begins, and whether it is hidden
+    place, kind, is_hidden = 0, 0, False
     blocks: list[bytes] = []
     while place + 4 <= len(stream):
         following, size = unpack_from("<HH", stream, place)
+        block = stream[place + 4 : place + 4 + size]
         if following != _CONTINUED:
             if blocks:
-                yield kind, blocks
+                yield is_hidden, kind, blocks
             kind, blocks = following, []
-        blocks.append(stream[place + 4 : place + 4 + size])
+            is_hidden = sheets.get(place, is_hidden)
+        if following == _SHEET:
+            sheets[int.from_bytes(block[:4], "little")] = block[4:5] in (b"\1", b"\2")
+        blocks.append(block)
         place += 4 + size
     if blocks:
-        yield kind, blocks
+        yield is_hidden, kind, blocks
 
 
 def _excel_strings(blocks: list[bytes], place: int) -> Iterator[str]:

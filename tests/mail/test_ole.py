@@ -133,6 +133,24 @@ def test_documents_attached_to_a_saved_message():
     assert found.facts == ("attached-hidden",)
 
 
+@pytest.mark.parametrize("state", [0, 1, 2])
+def test_hidden_sheets_of_excel(state):
+    """The second sheet may be hidden; one string is in cells of both, and one in no cell."""
+    texts = ("both", "secret", "unused")
+    strings = bytes(8) + b"".join(pack("<HB", len(text), 0) + text.encode() for text in texts)
+    sheets = [[(0xFD, pack("<6xI", 0))], [(0xFD, pack("<6xI", n)) for n in (0, 1)]]
+    sheets[1] += [(0x1B6, b"note"), (0x3C, b"\0comment")]
+    first = 2 * (4 + 5) + 4 + len(strings)
+    second = first + len(excel(*sheets[0])["Workbook"])
+    places = [(0x85, pack("<IB", first, 0)), (0x85, pack("<IB", second, state))]
+    streams = excel(*places, (0xFC, strings), *sheets[0], *sheets[1])
+    found = read_document("ole", compound(streams))
+    shown, hidden = (["both"], ["secret", "unused", "comment"])
+    if not state:
+        shown, hidden = ["both", "secret", "comment"], ["unused"]
+    assert (found.text.split(), found.hidden.split()) == (shown, hidden)
+
+
 def test_hidden_text_of_a_saved_message():
     page, rtf = b"<p>a <s hidden>secret</s>", rb"{\rtf1 a {\v secret}}"
     packed = pack("<II4sI", len(rtf) + 12, len(rtf), b"MELA", 0) + rtf
