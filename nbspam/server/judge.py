@@ -30,7 +30,7 @@ from nbspam.classifier.combine import Combination
 from nbspam.classifier.personal import OwnCounts, n_learned, own_of
 from nbspam.counts.counting import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.disk import Stamp, resolved, stamp_of
+from nbspam.disk import Stamp, resolved, stamp_of, stamp_of_status
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.mail import address_lists
 from nbspam.mail.attachments import limits_with_documents
@@ -207,13 +207,14 @@ class UserCounts:
         """
         try:
             path = self.path(name)
-        except UserError:
-            return None
-        # Taken before the files are read: a lesson written during that shows at the next message.
-        stamps = stamp_of(path), stamp_of(journal_path(path)), site.stamp
-        if stamps[0] is None:
+            # Taken before the files are read: a lesson written then shows at the next message.
+            model = stamp_of_status(os.stat(path))
+        except (UserError, FileNotFoundError):
             self._drop(name)
             return None
+        except OSError:
+            model = None  # reading it tells why
+        stamps = model, stamp_of(journal_path(path)), site.stamp
         held = self._held.get(name)
         if held is None or held.stamps != stamps:
             self._drop(name)

@@ -429,13 +429,15 @@ async def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, t
         (tmp_path / name).mkdir()
     (tmp_path / "ann" / "model").write_bytes(b"no model")
     save_classifier(str(tmp_path / "eve" / "model"), learn_items(texts, SETTINGS).classifier)
-    asked = [(user, ASKED) for user in ("ann", "bob", "eve")]
+    (tmp_path / "dan").write_bytes(b"no folder")
+    asked = [(user, ASKED) for user in ("ann", "bob", "dan", "eve")]
     async with living() as house:
         found = [*await house.ask(*asked), *await house.ask(*asked)]
 
     assert len({spam_of(each) for each in found}) == 1
-    unread, other = sorted(map(str, house.troubles))
+    unread, nowhere, other = sorted(map(str, house.troubles))
     assert "ann/model" in unread
+    assert "dan/model: Not a directory" in nowhere
     assert "not a user's model" in other
 
 
