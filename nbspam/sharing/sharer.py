@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
-from hashlib import file_digest
-from tempfile import TemporaryFile
+from hashlib import sha256
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from nbspam import __version__
 from nbspam.counts.ledger import LabelChange, LogProgress, respelt
@@ -37,7 +38,7 @@ from nbspam.store.assembly import memory_of
 from nbspam.store.filing import MessageFiling
 from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import plain, write_plain
+from nbspam.store.modelfile import plain, plain_pieces
 from nbspam.store.open import save_classifier
 
 _AT_ONCE = 500  # records that are read or sent together
@@ -320,10 +321,11 @@ class Sharer:
         if self._digest[0] != place:
             state = self.model_of("").whole().to_state()
             state["memory"].pop("shared")  # it is this host's
-            with TemporaryFile() as file:  # in memory, it would stay with the process
-                write_plain(file, plain({name: state.get(name) for name in _LEARNED}))
-                file.seek(0)
-                self._digest = (place, file_digest(file, "sha256").hexdigest()[:16])
+            learned = plain({name: state.get(name) for name in _LEARNED})
+            digest = sha256()
+            for piece in plain_pieces(learned):
+                digest.update(piece.ravel("K").data if isinstance(piece, np.ndarray) else piece)
+            self._digest = place, digest.hexdigest()[:16]
         return self._digest[1]
 
     def trim(self) -> None:

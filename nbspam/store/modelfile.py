@@ -136,7 +136,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def write_plain(file: BinaryIO, state: State) -> None:
     """Write a plain state, with its arrays aligned."""
-    for piece in _encoded(state):
+    for piece in plain_pieces(state):
         if isinstance(piece, np.ndarray):
             padding = ALIGNMENT - (file.tell() + 1) % ALIGNMENT
             file.write(bytes([padding]) + b"\xff" * padding)
@@ -146,7 +146,7 @@ def write_plain(file: BinaryIO, state: State) -> None:
     file.write(_STOP)
 
 
-def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
+def plain_pieces(value: Any) -> Iterator[bytes | np.ndarray]:
     """Yield the codes of a plain value; the numbers of an array as the array itself."""
     if value is None:
         yield _NONE
@@ -161,13 +161,13 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
     elif isinstance(value, list):
         yield _LIST
         for item in value:
-            yield from _encoded(item)
+            yield from plain_pieces(item)
         yield _LIST_END
     elif isinstance(value, dict):
         yield _DICT
         for key, item in value.items():
             yield _text(key)
-            yield from _encoded(item)
+            yield from plain_pieces(item)
         yield _DICT_END
     else:
         array = value

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+import tempfile
 from contextlib import closing, suppress
 
 import pytest
@@ -157,6 +158,13 @@ def test_a_host_that_missed_trimmed_records_is_told_to_join(hosts):
 
     with pytest.raises(SharedLogError, match="has not read 1 record that the log has removed"):
         hosts[1].sharer.receive()
+
+
+def test_a_report_needs_no_room_for_temporary_files(host, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", os.devnull)
+    host.teach(message(1), "ham")
+    host.sharer.exchange()
+    assert host.sharer.report()["model"] == host.sharer.digest()
 
 
 def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
