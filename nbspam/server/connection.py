@@ -215,6 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         self.turn = 0  # of its message, among all that begin
         self.kept: list[bytes] = []  # of the message that is received
         self.size = 0  # of it, dropped bytes included
+        self.facts: Callable[[], dict[str, Any]] = dict  # about it, for the log of a failure
         self.pending: asyncio.Future[Any] | None = None
         self.began = 0.0  # when the request was whole, in the loop's time
 
@@ -356,7 +357,8 @@ class Connection(asyncio.BufferedProtocol):
         desk.tally.add(f"trouble {kind}")
         if kind != "failed":  # that has a line of its own
             client = address[0] if isinstance(address, tuple) else self.peer
-            desk.log.answered(refused=kind, client=client, why=why or REASONS[kind])
+            why = why or REASONS[kind]
+            desk.log.answered(refused=kind, client=client, **self.facts(), why=why)
 
     def refuse(self, kind: str, why: str) -> None:
         """Tell the client in its protocol's words that there is no verdict."""
@@ -397,6 +399,7 @@ class Connection(asyncio.BufferedProtocol):
         self.desk.hold(self, 0)
         self.size = 0
         self.kept = []
+        self.facts = dict
 
     def message(self) -> bytes:
         """Return the message, or its beginning; count it if it is too large."""
@@ -427,6 +430,8 @@ class Connection(asyncio.BufferedProtocol):
         log.
         """
         user = self.peer or user
+        is_whole, size = self.is_whole, self.size or len(data)
+        self.facts = lambda: {"user": user, **facts, "bytes": size, "id": message_id(data)}
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
@@ -451,10 +456,7 @@ class Connection(asyncio.BufferedProtocol):
             if judgement.lesson is not None and is_whole:
                 self.desk.autolearn(data, judgement.lesson, user)
 
-        is_whole, size = self.is_whole, self.size or len(data)
-        judged = self.desk.judge.judge(data, explain, known_as(user))
-        known = {"user": user, **facts, "bytes": size}
-        self.wait(judged, answered, lambda: {**known, "id": message_id(data)})
+        self.wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
 
     def fate(self, judgement: Judgement) -> str | None:
         """Return the action for a judged message, None if its client decides."""
@@ -475,6 +477,8 @@ class Connection(asyncio.BufferedProtocol):
         """
         teacher, user = self.desk.teacher, self.peer or user
         assert teacher is not None
+        facts = {"id": message_id(data), "bytes": len(data)}
+        self.facts = lambda: {"user": user, **facts}
         if not whole:
             self.trouble("large")
             return
@@ -486,24 +490,14 @@ class Connection(asyncio.BufferedProtocol):
             self.desk.note_lesson(user, label, outcome, self._took(), **facts)
             answer(outcome)
 
-        facts = {"id": message_id(data), "bytes": len(data)}
-        lesson = teacher.teach(data, label, known_as(user))
-        self.wait(lesson, answered, lambda: {"user": user, **facts})
+        self.wait(teacher.teach(data, label, known_as(user)), answered)
 
     def _took(self) -> float:
         """Return the seconds since the request was whole."""
         return asyncio.get_running_loop().time() - self.began
 
-    def wait(
-        self,
-        future: "asyncio.Future[Any]",
-        answered: Callable[[Any], None],
-        facts: Callable[[], dict[str, Any]] = dict,
-    ) -> None:
-        """Call `answered` with the result of a future, or tell the client of the error.
-
-        facts: returns facts about the request, for the log of a failure.
-        """
+    def wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
+        """Call `answered` with the result of a future, or tell the client of the error."""
         desk = self.desk
         desk.tally.add("asked")
         self.began = asyncio.get_running_loop().time()
@@ -522,7 +516,7 @@ class Connection(asyncio.BufferedProtocol):
             elif isinstance(error, UserError):
                 self.trouble("user", str(error))
             else:
-                desk.note_failure(error, **facts())
+                desk.note_failure(error, **self.facts())
                 foreseen = isinstance(error, NbspamError | OSError)
                 if isinstance(error, MemoryError):
                     self.trouble("busy")

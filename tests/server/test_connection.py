@@ -168,10 +168,10 @@ async def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may(
     ],
 )
 async def test_a_message_that_is_not_judged_in_time_or_for_which_is_no_room_is_answered_so(
-    kind, late, busy, passed
+    capfd, kind, late, busy, passed
 ):
     for passes, expected in ((False, late), (True, passed)):
-        at = desk(waits=True, passes=passes)
+        at = desk(waits=True, passes=passes, log="text")
         client = await Client(kind, at).send(WHOLE[kind])
         before = client.answer
         at.sweep(now() + 61)
@@ -181,11 +181,13 @@ async def test_a_message_that_is_not_judged_in_time_or_for_which_is_no_room_is_a
         assert answer.count(expected) == 1
         assert at.tally.total("trouble late") == 1
     for passes, expected in ((False, busy), (True, passed)):
-        at = desk(passes=passes)
+        at = desk(passes=passes, log="text")
         full(at)
         client = await Client(kind, at).send(WHOLE[kind])
         assert client.answer.removeprefix(before).startswith(expected)
         assert at.tally.total("trouble busy") == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert [f" bytes={len(SPAM)} " in line for line in lines] == 4 * [True]
 
 
 @KINDS
