@@ -13,18 +13,7 @@ from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 from unicodedata import normalize
 
-from nbspam.sources.files import (
-    FROM_LINE,
-    HEAD_BYTES,
-    LOOKAHEAD,
-    MAX_MESSAGE,
-    PACKED,
-    SILENT,
-    Listener,
-    beside,
-    is_url,
-    kind_by_name,
-)
+from nbspam.sources import files
 
 SEQUENCES = ".mh_sequences"
 _MANY = 10_000  # files at URLs of one message each, beyond which the user gets advice
@@ -157,8 +146,8 @@ class Place(NamedTuple):
         if self.kind != "tree":
             return self.kind
         kind = file_kind(name)
-        is_cheap = len(self.folder.files) <= _FEW and not is_url(self.below)
-        return "mail" if is_cheap and kind == "eml" != kind_by_name(name) else kind
+        is_cheap = len(self.folder.files) <= _FEW and not files.is_url(self.below)
+        return "mail" if is_cheap and kind == "eml" != files.kind_by_name(name) else kind
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield path and kind of every file that holds messages."""
@@ -293,8 +282,8 @@ def is_maildir(path: str) -> bool:
 
 def file_kind(name: str) -> str:
     """Return the kind of a file in a tree, "unsure" if its name does not tell."""
-    kind = kind_by_name(name)
-    if kind == "mbox" or kind in PACKED:
+    kind = files.kind_by_name(name)
+    if kind == "mbox" or kind in files.PACKED:
         return kind
     return "eml" if "." in name or _DIGITS.search(name) else "unsure"
 
@@ -316,19 +305,19 @@ def _visible(entries: Iterable[tuple[str, bool | None]]) -> Folder:
     Beside parquet files a name that begins with "_" is one of their programs' marks (_SUCCESS).
     Beside its Messages, Apple Mail keeps the files that were attached to them.
     """
-    files: list[str] = []
+    kept: list[str] = []
     folders: list[str] = []
     has_sequences = False
     for name, is_folder in entries:
         if is_hidden(name):
             has_sequences |= name == SEQUENCES
         elif is_folder is not None:
-            (folders if is_folder else files).append(name)
+            (folders if is_folder else kept).append(name)
     if "Messages" in folders:
         folders = [name for name in folders if name != "Attachments"]
-    if any(name.endswith(".parquet") for name in files):
-        files = [name for name in files if not name.startswith("_")]
-    return Folder(_natural_order(files), _natural_order(folders), has_sequences)
+    if any(name.endswith(".parquet") for name in kept):
+        kept = [name for name in kept if not name.startswith("_")]
+    return Folder(_natural_order(kept), _natural_order(folders), has_sequences)
 
 
 def _is_folder(entry: "os.DirEntry[str]", follows_links: bool) -> bool | None:
@@ -370,7 +359,7 @@ class UrlTree(FolderTree):
 
     separator = "/"
 
-    def __init__(self, listener: Listener = SILENT) -> None:
+    def __init__(self, listener: files.Listener = files.SILENT) -> None:
         self._listener = listener
         self._n_single: int | None = 0  # files of one message each; None: it was said
         self._last: tuple[str, Folder] | None = None
@@ -443,7 +432,7 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chain(chunks, (b"",)):
         buffer += chunk
         # A candidate close to the end waits until the two lines that decide are there.
-        horizon = len(buffer) - LOOKAHEAD if chunk else len(buffer)
+        horizon = len(buffer) - files.LOOKAHEAD if chunk else len(buffer)
         start = 0
         while (found := _find_separator(buffer, searched, horizon)) >= 0:
             if (stated := _stated_end(buffer, start, found)) > found:
@@ -452,18 +441,18 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
                     horizon = found  # the next chunk, or the end, decides
                     break
                 found = max(found, _find_separator(buffer, stated - 1, stated + 7))
-            message = bytes(buffer[start : min(found, start + MAX_MESSAGE)])
+            message = bytes(buffer[start : min(found, start + files.MAX_MESSAGE)])
             if not message.isspace():
                 yield message
             start, searched = found, found + 1
         searched = max(searched, horizon - 6) - start
         del buffer[:start]
-        if len(buffer) > MAX_MESSAGE + LOOKAHEAD + 8:
+        if len(buffer) > files.MAX_MESSAGE + files.LOOKAHEAD + 8:
             # Keep the tail and two bytes of context: a separator may begin in it.
-            del buffer[MAX_MESSAGE : -LOOKAHEAD - 8]
-            searched = MAX_MESSAGE + 2
+            del buffer[files.MAX_MESSAGE : -files.LOOKAHEAD - 8]
+            searched = files.MAX_MESSAGE + 2
     if buffer and not buffer.isspace():
-        yield bytes(buffer[:MAX_MESSAGE])
+        yield bytes(buffer[: files.MAX_MESSAGE])
 
 
 def _find_separator(buffer: bytearray, start: int, end: int) -> int:
@@ -471,7 +460,7 @@ def _find_separator(buffer: bytearray, start: int, end: int) -> int:
     at = buffer.find(b"\nFrom ", start, max(end, 0))
     while at >= 0:
         blank_before = at == 0 or buffer.endswith((b"\n", b"\n\r"), max(at - 2, 0), at)
-        if blank_before and FROM_LINE.match(buffer, at + 1, at + LOOKAHEAD):
+        if blank_before and files.FROM_LINE.match(buffer, at + 1, at + files.LOOKAHEAD):
             return at + 1
         at = buffer.find(b"\nFrom ", at + 1, end)
     return -1
@@ -483,7 +472,7 @@ def _stated_end(buffer: bytearray, start: int, end: int) -> int:
     at = buffer.find(_LENGTH, start, max(head, 0))
     length = buffer[at + len(_LENGTH) : buffer.find(b"\n", at + 1)] if at >= 0 else b""
     stated = head + 2 + int(length) if length.isdigit() and len(length) < 9 else end
-    return stated if end < stated <= start + MAX_MESSAGE else end
+    return stated if end < stated <= start + files.MAX_MESSAGE else end
 
 
 def is_gone(raw: bytes, number: int) -> bool:
@@ -540,13 +529,13 @@ def is_index(index: str, head: bytes) -> bool:
     index: its path, from which the paths in it lead.
     """
     lines = head.splitlines()
-    whole = lines if len(head) < HEAD_BYTES else lines[:-1]  # the last one may be cut
+    whole = lines if len(head) < files.HEAD_BYTES else lines[:-1]  # the last one may be cut
     entries = [parse_index_line(line) for line in whole if line.strip()]
     if not entries or not entries[0] or not all(entries):
         return False
     label, name = entries[0]
     # A word with a colon is a header, as in "Subject: .", and not a class.
-    return ":" not in label and os.path.isfile(beside(index, name))
+    return ":" not in label and os.path.isfile(files.beside(index, name))
 
 
 def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:

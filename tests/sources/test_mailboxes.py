@@ -167,7 +167,7 @@ def test_messages_of_gmails_export_have_the_classes_that_their_labels_say(tmp_pa
 
 @pytest.mark.parametrize("size", [7, 100, 5000, 1 << 20])
 def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch):
-    monkeypatch.setattr(mailboxes, "MAX_MESSAGE", 1000)
+    monkeypatch.setattr(mailboxes.files, "MAX_MESSAGE", 1000)
     data = quoted(b"A: 1\n" + b"x" * 20_000 + b"\n") + quoted(b"B: 2\n") + quoted(b"C: 3\n")
 
     long, *rest = split(data, size)
@@ -175,7 +175,7 @@ def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch
     assert rest == [b"B: 2\n", b"C: 3\n"]
     # The part that is kept ends in a blank line; "From " comes long after it.
     head = FROM + b"A: 1\n\n"
-    monkeypatch.setattr(mailboxes, "MAX_MESSAGE", len(head))
+    monkeypatch.setattr(mailboxes.files, "MAX_MESSAGE", len(head))
     assert len(split(head + b"x" * 5000 + b"\n" + quoted(b"B: 2\n"), size)) == 1
 
 
