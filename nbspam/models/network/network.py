@@ -17,19 +17,7 @@ from nbspam.arrays import Floats
 from nbspam.errors import UsageError, check_number
 from nbspam.models.base import DataError
 from nbspam.models.columns import RowsModel
-from nbspam.models.network.structure import (
-    FamilyScores,
-    Parents,
-    ancestors,
-    arrows_of,
-    check_family,
-    family_counts,
-    hill_climb,
-    naive_start,
-    parents_of,
-    topological_order,
-    tree_start,
-)
+from nbspam.models.network import structure as graphs
 from nbspam.models.pairs import refuse_large
 from nbspam.models.smoothing import smoothed_shares
 
@@ -51,7 +39,7 @@ class Network:
 
     names: tuple[str, ...]
     states: tuple[tuple[str, ...], ...]  # the values of each variable
-    parents: Parents
+    parents: graphs.Parents
     tables: tuple[Floats, ...]
 
     @property
@@ -126,11 +114,11 @@ def from_json(data: Any, where: str = "network") -> Network:
     _check_names(where, names, states, named)
     given = [[names.index(parent) for parent in parents] for parents in named]
     parents = tuple(tuple(sorted(nodes)) for nodes in given)
-    topological_order(parents)
+    graphs.topological_order(parents)
     cardinality = [len(values) for values in states]
     tables = []
     for i, name in enumerate(names):
-        shape = check_family(cardinality, i, parents[i])
+        shape = graphs.check_family(cardinality, i, parents[i])
         table = raw[i]
         sums_to_1 = table.shape == shape and np.allclose(table.sum(axis=1), 1)
         if not sums_to_1 or not ((table >= 0) & (table <= 1)).all():
@@ -170,7 +158,7 @@ def structure_from_json(data: Any, names: Sequence[str], where: str) -> list[lis
         parents[names.index(child)].add(names.index(parent))
     ascending = [sorted(nodes) for nodes in parents]
     try:
-        topological_order(tuple(map(tuple, ascending)))
+        graphs.topological_order(tuple(map(tuple, ascending)))
     except UsageError:
         raise UsageError(f"{where}: its arrows lead round in a circle; remove one") from None
     return ascending
@@ -255,7 +243,7 @@ def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[in
 def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Factor:
     """Return P(targets, evidence) as a factor with one axis per target, in their order."""
     # A variable without targets and evidence among itself and its descendants sums to 1.
-    relevant = ancestors(network.parents, {*targets, *evidence})
+    relevant = graphs.ancestors(network.parents, {*targets, *evidence})
     factors = [_reduced(network, node, evidence) for node in sorted(relevant)]
     hidden = relevant - set(targets) - evidence.keys()
     while hidden:
@@ -357,14 +345,14 @@ class BayesianNetwork(RowsModel):
     arrows_: Any = field(init=False)
 
     @property
-    def parents_(self) -> Parents:
+    def parents_(self) -> graphs.Parents:
         """Return the parents of each column, and of the class last."""
         self._learnt()
-        return parents_of(self.arrows_)
+        return graphs.parents_of(self.arrows_)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         super()._become(learnt, n_features)
-        self.arrows_ = arrows_of(self._search_graph()).astype(np.uint8)
+        self.arrows_ = graphs.arrows_of(self._search_graph()).astype(np.uint8)
         return self
 
     @property
@@ -372,7 +360,7 @@ class BayesianNetwork(RowsModel):
         """Return the number of values of each column, and of the class last."""
         return [*self.levels_.tolist(), len(self.classes_)]
 
-    def _search_graph(self) -> Parents:
+    def _search_graph(self) -> graphs.Parents:
         if self.start not in STARTS:
             raise DataError(f"start: {self.start!r} is unknown; choose from {', '.join(STARTS)}")
         if self.max_parents is not None:
@@ -386,19 +374,19 @@ class BayesianNetwork(RowsModel):
         if self.structure is not None:
             graph = self._given_graph(self.structure)
         elif self.start == "tree" and (self.class_parents or self.max_parents != 1):
-            graph = tree_start(scores, None if self.class_parents else target)
+            graph = graphs.tree_start(scores, None if self.class_parents else target)
         elif self.start == "empty":
             graph = ((),) * n_nodes
         else:
-            graph = naive_start(n_nodes, target)
+            graph = graphs.naive_start(n_nodes, target)
         if not climbs:
             return graph
         roots = () if self.class_parents or graph[-1] else (target,)
-        return hill_climb(scores, graph, self.max_parents, roots)
+        return graphs.hill_climb(scores, graph, self.max_parents, roots)
 
-    def scores(self) -> FamilyScores:
+    def scores(self) -> graphs.FamilyScores:
         """Return the costs of families on the rows learnt."""
-        return FamilyScores(self.rows_, self.cardinality, self.criterion, self.row_count_)
+        return graphs.FamilyScores(self.rows_, self.cardinality, self.criterion, self.row_count_)
 
     def _check_no_prior(self, why: str) -> None:
         """Raise DataError if there is a prior of the class, which may have parents."""
@@ -408,7 +396,7 @@ class BayesianNetwork(RowsModel):
                 " leave it out"
             )
 
-    def _given_graph(self, structure: Sequence[Sequence[int]]) -> Parents:
+    def _given_graph(self, structure: Sequence[Sequence[int]]) -> graphs.Parents:
         """Return the graph that was given; raises DataError, or UsageError for a cycle."""
         try:
             graph = tuple(tuple(sorted(nodes)) for nodes in structure)
@@ -422,7 +410,7 @@ class BayesianNetwork(RowsModel):
             )
         if graph[-1]:
             self._check_no_prior("the structure gives the class parents")
-        topological_order(graph)
+        graphs.topological_order(graph)
         return graph
 
     @property
@@ -435,7 +423,7 @@ class BayesianNetwork(RowsModel):
     def family_counts(self, child: int) -> Array:
         """Return the counts of a variable's values, see `structure.family_counts`."""
         parents = self.parents_[child]
-        return family_counts(self.rows_, self.cardinality, child, parents, self.row_count_)
+        return graphs.family_counts(self.rows_, self.cardinality, child, parents, self.row_count_)
 
     def _derive(self) -> Any:
         """Return the conditional table of each column, and of the class last."""
