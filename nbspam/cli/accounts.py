@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbspam.arrays import today
-from nbspam.cli import options, output
-from nbspam.cli.frame import (
-    ACCOUNT_TABLE,
-    ADVICE,
-    config_path,
-    configured_tables,
-    most_similar,
-    near,
-    subcommand,
-)
+from nbspam.cli import frame, options, output
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text, printable
 from nbspam.sources.files import is_account
@@ -52,19 +43,19 @@ def configured_accounts() -> dict[str, dict[str, str]]:
     context = click.get_current_context(silent=True)
     if context is None or context.default_map is None:  # with --no-config
         return {}
-    path = config_path()
-    found = configured_tables(path).get(ACCOUNT_TABLE, {})
+    path = frame.config_path()
+    found = frame.configured_tables(path).get(frame.ACCOUNT_TABLE, {})
     if not isinstance(found, dict):
-        raise click.UsageError(f"{path}: {ACCOUNT_TABLE}: in no table; write [account.NAME]")
+        raise click.UsageError(f"{path}: {frame.ACCOUNT_TABLE}: in no table; write [account.NAME]")
     for name, table in found.items():
-        where = f"{path}: [{ACCOUNT_TABLE}.{name}]"
+        where = f"{path}: [{frame.ACCOUNT_TABLE}.{name}]"
         if not isinstance(table, dict) or not isinstance(table.get("url"), str):
             raise click.UsageError(f'{where}: no account; give it url = "imaps://USER@HOST/"')
         for key, value in table.items():
             if key not in _KEYS:
-                raise click.UsageError(f"{where} {key}: {near('no such key', key, _KEYS)}")
+                raise click.UsageError(f"{where} {key}: {frame.near('no such key', key, _KEYS)}")
             if not isinstance(value, str):
-                raise click.UsageError(f"{where} {key}: not a string; {ADVICE}")
+                raise click.UsageError(f"{where} {key}: not a string; {frame.ADVICE}")
     return {
         name: {key: os.path.expanduser(value) for key, value in table.items()}
         for name, table in found.items()
@@ -99,8 +90,10 @@ def is_account_name(name: str) -> bool:
     known = configured_accounts()
     if is_account(name) or name in known:
         return True
-    if most_similar(name, known) and not os.path.exists(name):
-        raise click.UsageError(near(f"{name}: neither a mailbox nor an account", name, known))
+    if frame.most_similar(name, known) and not os.path.exists(name):
+        raise click.UsageError(
+            frame.near(f"{name}: neither a mailbox nor an account", name, known)
+        )
     return False
 
 
@@ -138,7 +131,7 @@ def accounts_of(
     if not names and not known:
         raise UsageError(
             "no mailbox; give a Maildir or imaps://USER@HOST/, or write [account.NAME] into"
-            f" {config_path()}"
+            f" {frame.config_path()}"
         )
     found = []
     for name in names or known:
@@ -171,7 +164,7 @@ def watch_accounts(accounts: "list[AccountToSort]", log: str, metrics: str | Non
 _REASONS = 3  # tokens that are shown of a verdict
 
 
-@subcommand("setup", "--model-file", "--password-command", "--spam-folder")
+@frame.subcommand("setup", "--model-file", "--password-command", "--spam-folder")
 @click.argument("account", metavar="ACCOUNT")
 @options.model_option
 @click.option(

@@ -31,16 +31,7 @@ with suppress(OSError), open("/proc/cpuinfo", "rb") as processor:
 import click
 
 from nbspam import __version__
-from nbspam.cli.frame import (
-    MOST_COMMON,
-    Call,
-    FullFormatter,
-    diagnose,
-    near,
-    subcommand,
-    summary,
-    write_groups,
-)
+from nbspam.cli import frame
 from nbspam.cli.options import complaint
 from nbspam.cli.output import warn
 from nbspam.errors import InputError, ModelWarning, NbspamError, UsageError
@@ -127,7 +118,7 @@ class CommandGroup(click.Group):
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
             advice = f"see `{ctx.command_path} --help`"
-            ctx.fail(near(f"no command {name!r}", name, names, advice))
+            ctx.fail(frame.near(f"no command {name!r}", name, names, advice))
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -135,12 +126,14 @@ class CommandGroup(click.Group):
         groups: dict[str, list[tuple[str, str]]] = {}
         for title, names in self.groups.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
-            groups[title] = [(name, summary(each)) for name, each in commands if each is not None]
+            groups[title] = [
+                (name, frame.summary(each)) for name, each in commands if each is not None
+            ]
         if not self.prefix:
-            groups["Options of most commands"] = MOST_COMMON
+            groups["Options of most commands"] = frame.MOST_COMMON
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
         groups["Options"] = [record for record in records if record is not None]
-        write_groups(groups, formatter)
+        frame.write_groups(groups, formatter)
 
 
 @click.group(
@@ -182,7 +175,7 @@ def table_command() -> None:
     """
 
 
-@subcommand("help")
+@frame.subcommand("help")
 @click.argument("names", nargs=-1, metavar="[COMMAND]")
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
@@ -201,7 +194,7 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
         _, command, _ = asked.command.resolve_command(asked, [name])
         assert command is not None  # an unknown name raises
         asked = click.Context(command, info_name=name, parent=asked)
-    asked.formatter_class = FullFormatter
+    asked.formatter_class = frame.FullFormatter
     click.echo(asked.get_help())
 
 
@@ -228,7 +221,7 @@ _OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at on
 
 def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
-    call = Call()
+    call = frame.Call()
     try:
         # Not cli.main, which turns a broken pipe into an error.
         with (
@@ -244,7 +237,7 @@ def exit_status(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except (click.Abort, KeyboardInterrupt):
-        diagnose("interrupted")
+        frame.diagnose("interrupted")
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
@@ -305,5 +298,5 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = f"{error.filename}: {error.strerror}; check it and its rights"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
-    diagnose(text)
+    frame.diagnose(text)
     return 2 if isinstance(error, UsageError | click.UsageError) else 1
