@@ -38,6 +38,17 @@ def within_bounds(X: Array) -> Array:
     return np.clip(np.asarray(X, np.float64), -_FARTHEST, _FARTHEST)
 
 
+def _among(mean: Array, values: Array) -> Array:
+    """Return means that rounding has not moved beyond all of their values.
+
+    The mean of equal values is then exact, so that a constant column has no variance at all.
+    mean: (n_columns,); values: (n, n_columns), NaN where there is none.
+    """
+    low = np.fmin.reduce(values, axis=0, initial=np.nan)
+    high = np.fmax.reduce(values, axis=0, initial=np.nan)
+    return np.asarray(np.fmax(low, np.fmin(mean, high)))
+
+
 class Moments(Statistics):
     """Statistics of which three, a count, a mean and a sum of squares, are added as moments."""
 
@@ -82,12 +93,13 @@ def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums
             rows = np.where(known, rows, 0.0)
         if times is None:
             n = np.full(X.shape[1], float(len(rows)))
-            mean = rows.sum(axis=0) / max(1, len(rows))
+            mean = _among(rows.sum(axis=0) / max(1, len(rows)), rows)
             rows -= mean
             deviation = np.einsum("ij,ij->j", rows, rows)
         else:
             n = np.broadcast_to(times, rows.shape).sum(axis=0)
             mean = (times * rows).sum(axis=0) / np.where(n > 0, n, 1.0)
+            mean = _among(mean, np.where(times > 0, rows, np.nan))
             deviation = (times * (rows - mean) ** 2).sum(axis=0)
         sums["value_count_"][k], sums["mean_"][k], sums["deviation_"][k] = n, mean, deviation
     return sums
@@ -149,7 +161,7 @@ def over_all_rows(n: Array, mean: Array, deviation: Array) -> tuple[Array, Array
     n, mean, deviation: (n_classes, n_columns), see `moments`.  The variance divides by n.
     """
     n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
-    mean_all = (n * mean).sum(axis=0) / n_all
+    mean_all = _among((n * mean).sum(axis=0) / n_all, np.where(n > 0, mean, np.nan))
     return mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
 
 

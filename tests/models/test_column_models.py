@@ -249,6 +249,18 @@ def test_constant_columns_give_finite_posteriors():
     assert model.var_[2, 1] == pytest.approx(np.var([5, 5, 7, 9, 8]), rel=1e-6)
 
 
+@pytest.mark.parametrize("weight", [None, [0.1, 0.2, 0.3, 0.7, 0.7, 0.7, 0.1, 0.3]])
+def test_a_constant_column_is_no_evidence_even_if_its_mean_has_to_be_rounded(weight):
+    # Three times 0.1 add up to 0.30000000000000004.
+    X, y = np.full((8, 2), 0.1), [0] * 3 + [1] * 5
+    X[4:6, 1] = np.nan
+    model = GaussianNB().fit(X, y, weight)
+    merged = GaussianNB().fit(X[::2], y[::2]).merge(GaussianNB().fit(X[1::2], y[1::2]))
+    for each in model, merged:
+        prior = np.exp(each.class_log_prior_)
+        np.testing.assert_allclose(each.predict_proba([[0.1, 0.1], [0.2, 0.2]]), [prior, prior])
+
+
 @pytest.mark.parametrize("far", [1e60, 1e200, -1e308])
 def test_numbers_whose_density_is_beyond_all_numbers_get_an_answer(far):
     """The wider distribution wins, however far out; nothing overflows (warnings are errors)."""
