@@ -335,8 +335,7 @@ def read_starts(data: Any, where: str) -> list[ComponentStart]:
     return starts
 
 
-@dataclass(frozen=True, slots=True)
-class Typical:
+class Typical(NamedTuple):
     """A token that distinguishes a cluster from the others."""
 
     token: str

@@ -546,14 +546,7 @@ def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_jso
         )
         return
     rows = [
-        {
-            "cluster": c,
-            "documents": n,
-            "tokens": [
-                {"token": t.token, "worth": t.worth, "probability": t.probability}
-                for t in tokens[c]
-            ],
-        }
+        {"cluster": c, "documents": n, "tokens": [t._asdict() for t in tokens[c]]}
         for c, n in size.items()
     ]
     output.echo_json({**rounds_json(found.fit.steps), "clusters": rows})

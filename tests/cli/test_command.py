@@ -150,11 +150,21 @@ def test_the_environment_sets_options_and_options_win_over_it(nbspam, trained, m
     assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
 
 
-@pytest.mark.parametrize("closed", ["2>&-", "<&-"])
-def test_a_closed_stream_that_is_not_needed_is_no_failure(trained, folder, closed):
-    command = f"exec {sys.executable} -m nbspam predict {folder}/ham/1.eml {closed}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"ham\n", b"")
+@pytest.mark.parametrize(
+    ("words", "status", "out"),
+    [
+        ("predict 1.eml 2>&-", 0, b"ham\n"),
+        ("predict 1.eml <&-", 0, b"ham\n"),
+        ("predict -v 1.eml 2>/dev/full", 0, b"ham\n"),
+        ("classify --exit-code none 2>/dev/full", 3, b""),
+    ],
+)
+def test_a_closed_or_full_stream_that_is_not_needed_changes_nothing(
+    words, status, out, trained, folder
+):
+    command = ["sh", "-c", f"exec {sys.executable} -m nbspam {words}"]
+    done = subprocess.run(command, cwd=folder / "ham", capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, out, b"")
 
 
 def test_no_file_or_socket_takes_the_place_of_a_closed_stream():

@@ -1,6 +1,5 @@
 import json
 import math
-import os
 import subprocess
 import sys
 
@@ -204,22 +203,6 @@ run()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
-
-
-def test_a_standard_error_without_a_reader_changes_no_status(trained, folder, tmp_path):
-    (folder / "read.me").write_bytes(HAM)  # is skipped, which standard error says
-    for arguments, status in (
-        ("classify --exit-code -m none", 3),
-        ("filter --tempfail -m none", 75),
-        ("train mails -m new.nbspam", 0),
-    ):
-        read, write = os.pipe()
-        os.close(read)
-        command = [sys.executable, "-m", "nbspam", *arguments.split()]
-        with os.fdopen(write, "wb") as sink:
-            done = subprocess.run(command, cwd=folder.parent, stderr=sink, input=HAM, check=False)
-        assert done.returncode == status
-    assert (folder.parent / "new.nbspam").exists()
 
 
 # ---- risks ----

@@ -25,7 +25,6 @@ from support import SPAM, complains, raising, run_nbspam, write_files
 USAGE = r"""
 words x | unexpected extra argument (x); see `nbspam words --help`
 --pears | --pears: no such option before the command; see `nbspam --help`
-classify --pears | nbspam: --pears: no such option; see `nbspam classify --help`
 classify --fp-cost | Option '--fp-cost' requires an argument; see `nbspam classify --help`
 classify -m "" | nbspam: --model-file '': an empty name; give that of a file
 shard 1/2 $FOLDER -o "" | nbspam: --output '': an empty name; give that of a file
@@ -145,7 +144,6 @@ table update --spam x | --spam: for mail and text; use: nbspam update
 table update --policy error | --policy: for mail and text; use: nbspam update
 table unlearn --text-column x | --text-column: for mail and text; use: nbspam unl
 table cluster x -k 2 --min-df 3 | --min-df: for mail and text; use: nbspam cluster
-train --targte y | --targte: no such option
 train $FOLDER --hard -m $OTHER | --rounds, --epsilon: for --unlabelled PATH; give it too
 classify --format csv imaps://ann@x/INBOX | imaps://ann@x/INBOX: mail, and no csv; leave
 
