@@ -272,6 +272,10 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             if error.code != "NONEXISTENT":
                 raise
             names = [each.name for each in self.folders()]
+            if folder in names:
+                raise AccountRefusedError(
+                    f"{self.url.account}: {folder}: the server does not open it; try again later"
+                ) from None
             like = get_close_matches(self.name_of(folder, names), names, 1) or names[:_MOST_NAMES]
             raise AccountRefusedError(
                 f"{self.url.account}: {folder}: no such folder; there is {', '.join(like)}",

@@ -51,7 +51,7 @@ def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | N
     match error:
         case ssl.SSLCertVerificationError() | socket.gaierror():
             return None
-        case ssl.SSLError():
+        case ssl.SSLError() if not isinstance(error, ssl.SSLEOFError):
             return InputError(
                 f"{host}: speaks no TLS ({said}); write imap:// for a port on which it begins by"
                 " STARTTLS"

@@ -1,6 +1,7 @@
 """Watching accounts: for each, a thread and a connection that waits until something changes.
 
-A lost connection is reopened after a pause, which grows from a second to five minutes.
+A lost connection is reopened after a pause, which grows from a second to five minutes while nothing
+is learned or judged.
 IDLE tells of changes in the inbox at once.  The other folders are looked at with it, or after ten
 minutes.
 """
@@ -107,6 +108,8 @@ class AccountWatcher(threading.Thread):
                 self._account.sort_once(session, today(), report)
             finally:
                 self._log_report(report, time.perf_counter() - start)
+                if report.learned or (report.judged and report.lack is None):
+                    self._pause = _PAUSES[0]  # a connection of use, even if it was lost
             self._goes_on, self._pause = True, _PAUSES[0]
             has_idle = "IDLE" in session.abilities
             session.wait(_IDLE_SECONDS if has_idle else _POLL_SECONDS, self._woken)

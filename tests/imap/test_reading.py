@@ -4,6 +4,7 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 
@@ -225,7 +226,7 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
         ({"greeting": b"220 it's SMTP\r\n"}, "INBOX", "(unexpected response: 220 it's SMTP)"),
         ({"greeting": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (* BYE full); try"),
         ({"CAPABILITY": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (command: CAPABILITY"),
-        ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "INBOX: no such folder"),
+        ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "INBOX: the server does not open it"),
         ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
         ({"before": "IMAP4rev1"}, "INBOX", "takes no tokens of OAuth2; give --password-command"),
         ({}, "Nope", "Nope: no such folder; there is INBOX, Junk, Trash"),
@@ -280,6 +281,12 @@ def test_a_server_that_never_ends_an_answer_is_one_line(server, nbspam, trained,
 def test_a_server_that_is_not_there_is_one_line(nbspam, trained):
     url = f"imap://ann@127.0.0.1:{refused_port()}/INBOX"
     assert complains(nbspam("classify", url), 1, "cannot be reached", "check host and port")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=lambda: listener.accept()[0].close())
+        thread.start()
+        cut = nbspam("classify", f"imaps://ann@127.0.0.1:{listener.getsockname()[1]}/INBOX")
+        thread.join()
+    assert complains(cut, 1, "cannot be reached (", "or try again later")
     unknown = nbspam("classify", "imaps://ann@mail.invalid/INBOX")
     assert complains(unknown, 1, "mail.invalid: no such host; check the name")
 

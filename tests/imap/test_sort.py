@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import sys
 import threading
+import time
 from contextlib import closing, suppress
 from itertools import count
 from types import SimpleNamespace
@@ -609,6 +610,23 @@ def test_mail_that_comes_during_a_look_is_sorted_at_once(step, lost, box, monkey
     monkeypatch.setattr(account.AccountSorter, step, call)
     assert len(watched(3, box.account())[1]) == 3
     assert sorted(box.where()["Junk"]) == sorted([*S[:3], H[0]])
+
+
+def test_a_connection_that_was_of_use_is_soon_made_again(box, monkeypatch):
+    monkeypatch.setattr(watch, "_PAUSES", (0.001, 300.0))
+    coming, real = [letter(spam, n) for n in range(200, 217)], account.AccountSorter._act
+
+    def call(self, *words):
+        real(self, *words)
+        if coming:
+            box.put("INBOX", coming.pop())
+            raise LostError("lost")
+
+    monkeypatch.setattr(account.AccountSorter, "_act", call)
+    box.put("INBOX", S[0])
+    start = time.monotonic()
+    assert len(watched(18, box.account())[1]) == 18
+    assert time.monotonic() - start < 60  # pauses that double take 91 seconds or more
 
 
 def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, monkeypatch):
