@@ -304,11 +304,9 @@ class Connection(asyncio.BufferedProtocol):
         self.due = asyncio.get_running_loop().time() + seconds
 
     def overdue(self) -> None:
-        """Tell the client which side was too slow; cut it off if it does not listen."""
-        if self.closes:
+        """Tell a client that has asked which side was too slow; cut off a silent or told one."""
+        if self.closes or self.rests:
             self.transport.abort()
-        elif self.rests:
-            self.close()
         else:
             self.trouble("late" if self.pending is not None else "idle")
 
