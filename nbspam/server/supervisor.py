@@ -72,8 +72,7 @@ class Supervisor:
         self.leaving: dict[int, SupervisedWorker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
         self.rows = service.tally.n_workers  # new workers begin before old ones end
-        # The process that fits, when it began, and processor seconds of all that had ended before.
-        self.fitter: tuple[int, float, float] | None = None
+        self.fitter: int | None = None  # the process that fits the model
         self.fits_at = 0.0  # the next one may begin
         self.stops_by: float | None = None
         self.renews = False  # the choices are to be read again
@@ -112,18 +111,15 @@ class Supervisor:
         """
         if self.fitter or now < self.fits_at or not self.service.tally.total("due"):
             return
-        pid = _child(self.service.log, _NOT_FITTED, partial(fit_model, self.service))
-        if pid is None:
+        self.fitter = _child(self.service.log, _NOT_FITTED, partial(fit_model, self.service))
+        if self.fitter is None:
             self.service.tally.add("trouble model")
             self.fits_at = now + _AGAIN
-        else:
-            self.fitter = pid, now, _seconds_of_ended()
 
-    def note_fit(self, status: int, began: float, before: float, now: float) -> None:
+    def note_fit(self, status: int, used: float, now: float) -> None:
         """Note how the process that fits the model has ended, and when the next one may begin."""
         self.fitter = None
-        took = min(now - began, _seconds_of_ended() - before)  # also if a worker ended beside it
-        self.fits_at = now + took * (1 / _FIT_SHARE - 1)
+        self.fits_at = now + used * (1 / _FIT_SHARE - 1)
         if status == 0 or self.stops_by is not None:
             return
         self.fits_at = max(self.fits_at, now + _AGAIN)
@@ -155,10 +151,13 @@ class Supervisor:
         if self.is_told and not stuck:
             notify("WATCHDOG=1")
 
-    def bury(self, pid: int, status: int, now: float) -> None:
-        """Note the end of a process, and schedule its restart unless it was to end."""
-        if self.fitter is not None and pid == self.fitter[0]:
-            self.note_fit(status, *self.fitter[1:], now)
+    def bury(self, pid: int, status: int, used: float, now: float) -> None:
+        """Note the end of a process, and schedule its restart unless it was to end.
+
+        used: its processor seconds.
+        """
+        if pid == self.fitter:
+            self.note_fit(status, used, now)
             return
         is_leaving = pid in self.leaving
         worker = self.leaving.pop(pid, None) or self.workers.pop(pid, None)
@@ -202,7 +201,7 @@ class Supervisor:
         self.stops_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
         self.leave()
         if self.fitter is not None:  # the journal has all that it would take in
-            self.kill([self.fitter[0]])
+            self.kill([self.fitter])
 
     def leave(self) -> None:
         """Ask the current workers to answer all accepted connections, and to end."""
@@ -274,17 +273,13 @@ def fit_model(service: Service) -> int:
     return 0
 
 
-def _seconds_of_ended() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _ended() -> tuple[int, int]:
-    """Return a process that has ended and its wait status; (0, 0) if none has."""
+def _ended() -> tuple[int, int, float]:
+    """Return a process that has ended, its wait status and processor seconds; 0 if none has."""
     try:
-        return os.waitpid(-1, os.WNOHANG)
+        pid, status, used = os.wait4(-1, os.WNOHANG)
     except ChildProcessError:
-        return 0, 0
+        return 0, 0, 0.0
+    return pid, status, used.ru_utime + used.ru_stime
 
 
 def _cause(status: int, is_hung: bool) -> tuple[str, str]:

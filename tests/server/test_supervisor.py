@@ -41,7 +41,7 @@ def lives(monkeypatch, ended):
     sent = []
     pids = iter(range(1000, 2000))
     monkeypatch.setattr(supervisor, "fork", lambda: next(pids))
-    monkeypatch.setattr(supervisor, "_ended", lambda: ended.pop(0) if ended else (0, 0))
+    monkeypatch.setattr(supervisor, "_ended", lambda: (*(ended.pop(0) if ended else (0, 0)), 0.0))
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
     service = Service(None, None, 2, (), ServerLimits(), Log("none"), ServerTally(9))
     found = Supervisor(service, lambda: service)
@@ -123,19 +123,17 @@ def test_a_worker_that_was_to_end_is_logged_only_if_it_did_not_end_well(lives, e
     assert (line["worker"], line["ended"], line["how"]) == (second, "crashed", "SIGSEGV")
 
 
-def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives, monkeypatch):
+def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives):
     found, sent = lives
     now, tally = time.monotonic(), found.service.tally
     found.fit(now)
     assert found.fitter is None
     tally.set_gauge("due", 1)
-    used = iter([10.0, 12.0, 12.0])
-    monkeypatch.setattr(supervisor, "_seconds_of_ended", lambda: next(used, 50.0))
     found.fit(now)
-    pid, *_ = found.fitter
+    pid = found.fitter
     found.fit(now + 1)
-    assert found.fitter == (pid, now, 10.0)
-    found.bury(pid, 0, now + 3)
+    assert found.fitter == pid
+    found.bury(pid, 0, 2.0, now + 3)
     assert found.fitter is None
     found.fit(now + 10)  # it took two seconds of a core
     assert found.fitter is None
@@ -143,8 +141,8 @@ def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives, mo
     assert found.fitter
     assert tally.total("trouble model") == 0
     found.stop()
-    assert (found.fitter[0], "SIGKILL") in sent
-    found.bury(found.fitter[0], signal.SIGKILL, now + 12)  # it was to end
+    assert (found.fitter, "SIGKILL") in sent
+    found.bury(found.fitter, signal.SIGKILL, 0.0, now + 12)  # it was to end
     assert tally.total("trouble model") == 0
 
 
@@ -164,8 +162,7 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     monkeypatch.setattr(supervisor, "fork", os.fork)
     monkeypatch.setattr(supervisor, "fit_model", fails)
     found.fit(now)
-    pid, *_ = found.fitter
-    found.bury(*os.waitpid(pid, 0), now)
+    found.bury(*os.waitpid(found.fitter, 0), 0.0, now)
     monkeypatch.setattr(supervisor, "fork", raising(NO_ROOM))
     found.fit(now + 9)
     assert tally.total("trouble model") == 1
@@ -174,7 +171,7 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     monkeypatch.setattr(supervisor, "fork", lambda: 7)
     found.fit(now + 20)
 
-    assert found.fitter[:2] == (7, now + 20)
+    assert found.fitter == 7
     first, second = capfd.readouterr().err.splitlines()
     assert first.startswith("nbspam: the model is not fitted now, and judges on as it was: ")
     assert text in first
