@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from glob import glob
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
@@ -33,9 +33,9 @@ from nbspam.sources.items import (
     SourceOptions,
     begins_like_mail,
     items_together,
-    outer_first,
     read_items,
-    without_stated,
+    read_once,
+    starts_of,
 )
 
 if TYPE_CHECKING:
@@ -290,52 +290,42 @@ def items_of_sources(
     """Return the items of all sources, then those whose class the options state.
 
     labels: None if the command needs no classes.  Without any path the items come from standard
-    input, whose mail has none.  If the options state a single class, files among the sources have
-    it, too: of `--spam cur/*` the option gets the first file, and the sources get the others.
-    Labelled items are read once, also from a folder and one in it.  Raises InputError and
-    UsageError.
+    input, whose mail has none.  Raises InputError and UsageError.
     """
-    is_labelled = labels is not None
+    if click.get_current_context().params.get("preset") == "mail":
+        reading = reading._replace(is_mail=True)
+    paths = paths_of(sources, labels or NO_LABELS) or ["-"]
     if labels is None:
-        labels = NO_LABELS
-    elif not (sources or labels.paths or reading.format):
+        items = read_items(output.or_standard_input(sources), options=reading)
+    else:
+        items = _labelled_items(sources, reading, labels)
+    return counting_items(items, "messages", paths)
+
+
+def _labelled_items(
+    sources: Iterable[str], reading: SourceOptions, labels: Labels
+) -> Iterator[Item]:
+    """Return the items of sources and of paths whose class is stated, each once.
+
+    If a single class is stated, files among the sources have it, too: of `--spam cur/*` the
+    option gets the first file, and the sources get the others.
+    """
+    stated = labels.paths
+    if not (sources or stated or reading.format):
         name = click.get_current_context().command.name
         raise UsageError(
             f"{name}: no SOURCE, and mail on standard input states no class; give labelled mail,"
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
-    if click.get_current_context().params.get("preset") == "mail":
-        reading = reading._replace(is_mail=True)
-    stated = outer_first(labels.paths)
     if stated:
         output.tell_waiting(paths_of(sources, labels))
-        names = list(dict.fromkeys(name for name, _ in labels.paths))
-        found = [(path, _items_beside(path, reading, names)) for path in sources]
-        found += [(path, read_items([path], label=name, options=reading)) for name, path in stated]
-        places = sorted(os.path.realpath(path) for _, path in stated)
-        parts = [without_stated(items, path, places) for path, items in found]
+        starts = starts_of(sources, stated)
+        names = list(dict.fromkeys(name for name, _ in stated))
+        parts = [(path, _items_at(path, name, reading, names)) for name, path in starts.values()]
     else:
-        parts = [read_items(output.or_standard_input(sources), options=reading)]
-    paths = paths_of(sources, labels) or ["-"]
-    items = items_together(parts, reading.listener)
-    return counting_items(read_once(items, sources) if is_labelled else items, "messages", paths)
-
-
-def read_once(items: Iterator[Item], paths: Iterable[str]) -> Iterator[Item]:
-    """Yield the items at paths; where paths lie in each other, no labelled item again."""
-    starts = tuple(paths)
-    ordered = sorted(os.path.join(os.path.realpath(path), "") for path in starts)
-    if not any(inner.startswith(outer) for outer, inner in pairwise(ordered)):
-        yield from items
-        return
-    seen: set[str] = set()
-    for item in items:
-        # The name of a row may be its identifier, which rows of other tables can have.
-        place = os.path.realpath(item.name) if item.name.startswith(starts) else ""
-        if place not in seen:
-            yield item
-        if item.label is not None and place:
-            seen.add(place)
+        starts = starts_of(output.or_standard_input(sources))
+        parts = [("", read_items([path for _, path in starts.values()], options=reading))]
+    return items_together(read_once(parts, starts), reading.listener)
 
 
 def settings_and_items(
@@ -353,10 +343,15 @@ def settings_and_items(
     return knowing_sent_mail(settings, sent, paths_of(corpus.sources, corpus.labels)), items
 
 
-def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:
-    """Return the items of a source; a file that states no class has the only class of `names`."""
-    items = read_items([path], options=reading)
-    if path != "-" and holds_many(path):
+def _items_at(
+    path: str, label: str | None, reading: SourceOptions, names: list[str]
+) -> Iterator[Item]:
+    """Return the items of a path; a file that states no class has the only class of `names`.
+
+    label: the class that is stated for the path.
+    """
+    items = read_items([path], label=label, options=reading)
+    if label is not None or (path != "-" and holds_many(path)):
         return items
     if len(names) == 1:
         return (item if item.label else item._replace(label=names[0]) for item in items)
@@ -382,13 +377,21 @@ def labels_told(model_path: str) -> dict[int, str]:
 
 
 def records_of(
-    sources: Iterable[str], reading: SourceOptions, schema: "Schema | None" = None
+    sources: Iterable[str],
+    reading: SourceOptions,
+    schema: "Schema | None" = None,
+    labels: Labels | None = NO_LABELS,
 ) -> "Iterator[Record]":
-    """Yield the rows of tables; with a schema, warn of categories that it does not have."""
+    """Yield the rows of tables; with a schema, warn of categories that it does not have.
+
+    labels: None if the command needs no classes, and prints a table twice that is given twice.
+    """
     from nbspam.sources.records import read_records
 
     names = () if schema is None else schema.names
     paths = output.or_standard_input(sources)
+    if labels is not None:
+        paths = [path for _, path in starts_of(paths).values()]
     records = counting_items(read_records(paths, reading, names), "rows", paths)
     return records if schema is None else _warning(records, schema)
 
@@ -577,7 +580,7 @@ def inputs_of(
     """Return the inputs of a classifier: rows for the model of a table, else items."""
     schema = schema_of(classifier)
     if schema is not None:
-        return records_of(sources, reading, schema)
+        return records_of(sources, reading, schema, labels)
     settings = cast("Classifier", classifier).settings
     items = items_of_sources(sources, as_learned(reading, settings), labels)
     return map(_pasted_as_text, items) if settings.reading == "mail" else items

@@ -209,11 +209,12 @@ def _stored_table(model_path: str) -> "StoredTable":
 
 
 def _records_for(model: "StoredTable", rows: inputs.Rows) -> "list[Record]":
+    from nbspam.sources.items import starts_of
     from nbspam.sources.records import read_records
 
-    return list(
-        read_records(output.or_standard_input(rows.sources), rows.reading, model.schema.names)
-    )
+    starts = starts_of(output.or_standard_input(rows.sources))
+    paths = [path for _, path in starts.values()]
+    return list(read_records(paths, rows.reading, model.schema.names))
 
 
 @subcommand("table merge", "--output", "--json")

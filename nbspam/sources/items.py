@@ -37,19 +37,15 @@ are marked as deleted (Maildir, mbox) are skipped; a folder is read once, whatev
 it.
 """
 
-import marshal
 import os
 import re
-from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from io import BytesIO
-from itertools import chain, filterfalse, groupby, islice, pairwise, takewhile
-from math import inf
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from nbspam.disk import spooling
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
 from nbspam.sources import files
 
@@ -461,45 +457,62 @@ def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> 
     yield from items
 
 
-# --- paths whose class is stated -------------------------------------------------------------
+# --- paths in each other ---------------------------------------------------------------------
+
+Starts = dict[str, tuple[str | None, str]]  # by its real path, the stated class and a path
 
 
-def outer_first(paths: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return classes and paths once, a folder before those in it: a message's last copy counts.
+def starts_of(sources: Iterable[str], stated: Iterable[tuple[str, str]] = ()) -> Starts:
+    """Return each path once, in the order in which they are read.
 
-    Raises UsageError if a path is stated to be of two classes.
+    First come sources, then paths whose class is stated, a folder before those in it: the last
+    copy of a message counts.  Raises UsageError if a path is stated to be of two classes.
     """
-    known: dict[str, tuple[str, str]] = {}
-    for name, path in paths:
-        other, _ = known.setdefault(os.path.realpath(path), (name, path))
-        if other != name:
+    starts: Starts = {}
+    for label, path in [*stated, *((None, path) for path in sources)]:
+        known, _ = starts.setdefault(os.path.realpath(path), (label, path))
+        if label not in (None, known):
             raise UsageError(
-                f"{path}: given as {other} and as {name}; give each class its own path"
+                f"{path}: given as {known} and as {label}; give each class its own path"
             )
-    # In this order, what a folder holds comes right after it.
-    ordered = sorted(os.path.join(path, "") for path in known)
-    outer = {path: len(path) for path, other in pairwise(ordered) if other.startswith(path)}
-    return sorted(
-        known.values(), key=lambda given: outer.get(os.path.realpath(given[1]) + os.sep, inf)
-    )
+
+    def turn(place: str) -> tuple[bool, int]:
+        return starts[place][0] is not None, len(_around(place, starts))
+
+    return {place: starts[place] for place in sorted(starts, key=turn)}
 
 
-def without_stated(items: Iterator[Item], path: str, stated: list[str]) -> Iterator[Item]:
-    """Return the items at a path without those at stated paths in it, which state their class.
+def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> list[Iterator[Item]]:
+    """Return the items of each part, without those that are read in another part.
 
-    stated: real paths, sorted; a quoted pattern can stand for thousands.
+    An item is read in the part of the path nearest to it whose class is stated, else where it
+    first has a class.  parts: paths and their items; one has the items of all paths if no class
+    is stated.
     """
-    whole = os.path.join(os.path.realpath(path), "")
-    inner = takewhile(lambda other: other.startswith(whole), stated[bisect(stated, whole) :])
-    names = {os.path.join(path, other.removeprefix(whole)) for other in inner}
-    if not names:
-        return items
-    ends = re.compile(rf"[{re.escape(os.sep)}#]|\Z")  # of a folder, a file of many, and an item
+    if all(_around(place, starts) == [place] for place in starts):
+        return [items for _, items in parts]
+    stated = {place for place, (label, _) in starts.items() if label is not None}
+    seen: set[str] = set()
 
-    def is_stated(item: Item) -> bool:
-        return any(item.name[: end.start()] in names for end in ends.finditer(item.name))
+    def without_others(path: str, items: Iterator[Item]) -> Iterator[Item]:
+        own = _around(os.path.realpath(path), stated)[-1:]
+        for item in items:
+            place = os.path.realpath(item.name)
+            # The name of a row may be its identifier, which rows of other tables can have.
+            if not item.name.startswith(item.series or ""):
+                yield item
+            elif place not in seen and _around(place, stated)[-1:] == own:
+                yield item
+                if item.label is not None:
+                    seen.add(place)
 
-    return filterfalse(is_stated, items)
+    return [without_others(path, items) for path, items in parts]
+
+
+def _around(place: str, places: Container[str]) -> list[str]:
+    """Return which of some places hold a place, or are it: the outermost first."""
+    ends = (end.start() for end in re.finditer(rf"[{re.escape(os.sep)}#]|\Z", place))
+    return [place[:end] for end in ends if place[:end] in places]
 
 
 # --- the inputs of the library ---------------------------------------------------------------
@@ -562,37 +575,3 @@ def item_of(data: Any, name: str = "-", label: str | None = None) -> Item:
     raise UsageError(
         f"{type(data).__name__}: neither text nor mail; give a str, bytes or pathlib.Path{also}"
     )
-
-
-# --- items that wait -------------------------------------------------------------------------
-
-_WAITING_BYTES = 64 << 20  # of items that wait in memory; more of them wait on disk
-
-
-@contextmanager
-def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[Item]]]:
-    """Yield the classes of all items, and the items, to be read once; raises InputError.
-
-    Items of a stream wait in memory, or in a temporary file if they have much data.
-    """
-    if isinstance(items, list | tuple):
-        yield {item.label for item in items if item.label is not None}, items
-        return
-
-    # Imported late: it takes 2 ms.
-    from tempfile import SpooledTemporaryFile
-
-    def again() -> Iterator[Item]:
-        waiting.seek(0)
-        with suppress(EOFError):
-            while True:
-                yield Item(*marshal.load(waiting))
-
-    with SpooledTemporaryFile(_WAITING_BYTES) as waiting:
-        classes = set()
-        for item in items:
-            if item.label is not None:
-                classes.add(item.label)
-            with spooling():
-                marshal.dump(tuple(item), waiting)
-        yield classes, again()

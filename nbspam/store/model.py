@@ -5,9 +5,10 @@ change (`LabelChange`), which is counted at once.  When a fit is due (see `Model
 evidence is fitted again: then the model is the one that training on all messages at once makes.
 """
 
+import marshal
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -30,13 +31,13 @@ from nbspam.counts.ledger import (
 )
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
-from nbspam.disk import Stamp, resolved, stamp_of, unwritable
+from nbspam.disk import Stamp, resolved, spooling, stamp_of, unwritable
 from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.arrival import GIVEN, ORDERS, arranged
-from nbspam.sources.items import Item, looked_through
+from nbspam.sources.items import Item
 from nbspam.store import assembly
 from nbspam.store import journal as journals
 from nbspam.store.filing import NOWHERE, LessonOutlet, MessageFiling
@@ -553,3 +554,37 @@ class StoredModel:
             journals.set_aside(self.path, journal, self._identity)
         except OSError as error:
             raise unwritable(self.path, error) from error
+
+
+# --- items that wait until their classes are known -------------------------------------------
+
+_WAITING_BYTES = 64 << 20  # of items that wait in memory; more of them wait on disk
+
+
+@contextmanager
+def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[Item]]]:
+    """Yield the classes of all items, and the items, to be read once; raises InputError.
+
+    Items of a stream wait in memory, or in a temporary file if they have much data.
+    """
+    if isinstance(items, list | tuple):
+        yield {item.label for item in items if item.label is not None}, items
+        return
+
+    # Imported late: it takes 2 ms.
+    from tempfile import SpooledTemporaryFile
+
+    def again() -> Iterator[Item]:
+        waiting.seek(0)
+        with suppress(EOFError):
+            while True:
+                yield Item(*marshal.load(waiting))
+
+    with SpooledTemporaryFile(_WAITING_BYTES) as waiting:
+        classes = set()
+        for item in items:
+            if item.label is not None:
+                classes.add(item.label)
+            with spooling():
+                marshal.dump(tuple(item), waiting)
+        yield classes, again()

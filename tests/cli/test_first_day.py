@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from nbspam.sources import items
-from nbspam.sources.items import Item, looked_through
+from nbspam.sources.items import Item
 from nbspam.store import model
 from nbspam.store.open import load_tokens as load
 from support import FROM, HAM, SPAM, complains, json_lines, write_files, write_mails
@@ -179,7 +178,7 @@ def test_a_misspelt_class_is_refused_before_anything_is_learned(
 
     monkeypatch.chdir(typo)
     monkeypatch.setattr(model, "_MAX_ENTRIES", 1)
-    monkeypatch.setattr(items, "_WAITING_BYTES", 1)
+    monkeypatch.setattr(model, "_WAITING_BYTES", 1)
     before = on_disk()
     stdin = (typo / "t.csv").read_bytes()
     result = nbspam(*command.split(), stdin=stdin)
@@ -204,13 +203,13 @@ def test_classes_unlike_those_of_the_model_need_leave(nbspam, model, folder):
 
 
 def test_items_wait_on_disk_and_come_back_as_they_were(monkeypatch):
-    monkeypatch.setattr(items, "_WAITING_BYTES", 10)
+    monkeypatch.setattr(model, "_WAITING_BYTES", 10)
     given = [
         Item("a\udcff\n", "ham", bytes(range(256))),
         Item("b", None),
         Item("c", "é", b"", True),
     ]
-    with looked_through(iter(given)) as (classes, again):
+    with model.looked_through(iter(given)) as (classes, again):
         assert classes == {"ham", "é"}
         assert list(again) == given
 
@@ -220,7 +219,7 @@ def test_a_full_disk_for_waiting_items_is_one_line(trained, tmp_path):
     (tmp_path / "big.csv").write_text("label,text\n" + "ham," + "word " * 400_000 + "\n")
     script = (
         "import resource, signal, sys; from nbspam.cli.main import exit_status\n"
-        "from nbspam.sources import items; items._WAITING_BYTES = 10\n"
+        "from nbspam.store import model; model._WAITING_BYTES = 10\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "sys.exit(exit_status(['update', sys.argv[1]]))\n"

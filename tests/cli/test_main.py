@@ -141,6 +141,8 @@ def test_options_state_the_class_of_a_path(nbspam, folder, model):
         assert "of 4 right" in nbspam("eval", *junk, *junk, *others)[1]  # nothing is judged twice
         nbspam("update", *junk, *others)
         assert nbspam("update", *junk, *others)[1] == "already known 4\n"
+    one = ("--spam", f"{folder}/ham/junk.mbox#1", "--ham", folder / "ham" / "junk.mbox")
+    assert "read 4 messages (3 ham, 1 spam)" in nbspam("train", *one, "--ham", folder / "ham")[1]
 
 
 def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, model, tmp_path):
@@ -149,8 +151,10 @@ def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, m
         (folder / name).rename(folder / "2024" / name)
     (tmp_path / "t.tsv").write_text("a\tgold oak\na\tgold\nb\toak elm\nb\telm\n")
     inner = folder / "2024" / "ham"
+    (tmp_path / "link").symlink_to("t.tsv")
     twice = (tmp_path / "t.tsv", f"{tmp_path}/./t.tsv")
-    for sources in ((folder, folder / "2024", inner), twice):
+    link = (tmp_path / "link", tmp_path / "t.tsv", "--format", "tsv")
+    for sources in ((folder, folder / "2024", inner), (inner, folder), twice, link):
         assert "read 4 " in nbspam("train", *sources)[1]
         assert "of 4 right" in nbspam("eval", *sources)[1]
         assert "of 4 right" in nbspam("eval", *sources, "--cv", "2")[1]

@@ -65,6 +65,19 @@ def test_all_kinds_of_tables_train_the_same(table, model, tmp_path):
     assert len(trained) == 1
 
 
+def test_a_table_that_is_given_twice_is_read_once_where_rows_have_classes(table, model, tmp_path):
+    (tmp_path / "link.csv").symlink_to(LIHANG)
+    twice = LIHANG, tmp_path / "link.csv"
+    assert "read 15 rows" in table("train", *twice, "--target", "Y")[1]
+    assert "of 15 right" in table("eval", *twice)[1]
+    assert "of 15 right" in table("eval", *twice, "--target", "Y", "--cv", "3")[1]
+    assert (table.out("update", *twice), table.out("unlearn", *twice)) == (
+        "learned 15\n",
+        "un-learned 15\n",
+    )
+    assert table.out("predict", *twice).count("\n") == 30
+
+
 def test_discretisation_is_chosen_and_shown(table, model):
     for how, shown in (
         ("--discretise mdl", "x numeric, cut at 10"),
