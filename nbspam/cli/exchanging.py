@@ -51,11 +51,8 @@ def export_command(model_path: str, form: str) -> None:
     from nbspam.store import text
     from nbspam.store.model import StoredModel
 
-    whole = StoredModel(model_path).whole()
-    if form == "bogoutil":
-        sys.stdout.buffer.writelines(text.bogofilter_lines(whole))
-    else:
-        sys.stdout.buffer.writelines(text.model_lines(whole))
+    lines = text.bogofilter_lines if form == "bogoutil" else text.model_lines
+    sys.stdout.buffer.writelines(lines(StoredModel(model_path).whole()))
 
 
 @subcommand("import", "--model-file", "--json")

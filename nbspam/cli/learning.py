@@ -266,22 +266,20 @@ def prune_command(
 
 # --- lists of senders --------------------------------------------------------------------------
 
-
 addresses_argument = click.argument("addresses", metavar="[ADDRESS]...", nargs=-1)
 forget_option = click.option(
     "--forget", "forgets", is_flag=True, help="Take the addresses off the list again."
-)
-trust_option = click.option(
-    "--trust",
-    metavar="SERVER",
-    help="Believe the Authentication-Results of SERVER, which must be your own.",
 )
 
 
 @subcommand("allow", "--model-file", "--trust", "--forget", "--json")
 @addresses_argument
 @options.model_option
-@trust_option
+@click.option(
+    "--trust",
+    metavar="SERVER",
+    help="Believe the Authentication-Results of SERVER, which must be your own.",
+)
 @forget_option
 @options.json_option
 def allow_command(

@@ -221,13 +221,11 @@ def _check_places(form: TrialForm) -> None:
     for option, path in (("--plot", form.plot), ("--errors", form.errors)):
         if path == "-" and form.as_json:
             raise UsageError(f"{option} -: not beside --json; give a file's name")
-        if path is not None:
-            output.check_place(option, path)
+    if form.errors is not None:
+        output.check_place("--errors", form.errors)
+    if form.plot not in (None, "-"):
+        output.check_picture(form.plot)
     output.check_page(form.report, form.per_week)
-    if form.plot is not None and form.plot != "-":
-        from nbspam.evaluation.pictures import check_picture_path
-
-        check_picture_path(form.plot)
 
 
 def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:

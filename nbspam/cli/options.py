@@ -135,10 +135,6 @@ def _mode(text: str) -> int:
     return int(text, 8)
 
 
-def _parts(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
-
-
 def _declared(text: str) -> tuple[str, tuple[str, ...]]:
     import csv
 
@@ -179,7 +175,7 @@ DECLARED = Value(_declared, "not COLUMN=VALUE,VALUE; write it as --values colour
 DIRICHLET = Value(_dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5")
 BETA = Value(_beta, "not two numbers from 0 up; write them as --beta 2,5")
 MODE = Value(_mode, "not three digits from 0 to 7; write 660 for owner and group, 666 for all")
-PARTS = Value(_parts, "")
+PARTS = Value(lambda text: tuple(text.split(",")), "")
 
 PriorShares = dict[str, float]
 

@@ -162,9 +162,13 @@ def test_the_environment_sets_options_and_options_win_over_it(nbspam, trained, m
 def test_a_closed_or_full_stream_that_is_not_needed_changes_nothing(
     words, status, out, trained, folder
 ):
+    assert run_in_shell(words, folder / "ham") == (status, out, b"")
+
+
+def run_in_shell(words, folder):
     command = ["sh", "-c", f"exec {sys.executable} -m nbspam {words}"]
-    done = subprocess.run(command, cwd=folder / "ham", capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (status, out, b"")
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_no_file_or_socket_takes_the_place_of_a_closed_stream():
@@ -175,15 +179,11 @@ def test_no_file_or_socket_takes_the_place_of_a_closed_stream():
 
 
 def test_results_for_a_closed_standard_output_are_a_failure_in_one_line(trained, folder):
-    def run(words):
-        command = f"exec {sys.executable} -m nbspam {words} {folder}/ham/1.eml >&-"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
-        return done.returncode, done.stderr
-
     told = b"nbspam: standard output: closed; send it to a file, a pipe or /dev/null\n"
     for words in "predict", "classify --json", "explain", "tokens", "--help":
-        assert run(words) == (1, told)
-    assert run("update -q --ham") == (0, b"")  # prints nothing
+        assert run_in_shell(f"{words} 1.eml >&-", folder / "ham") == (1, b"", told)
+    silent = run_in_shell("update -q --ham 1.eml >&-", folder / "ham")
+    assert silent == (0, b"", b"")
 
 
 # --- what a command imports ------------------------------------------------------------------
