@@ -63,7 +63,7 @@ class LeftMessage(NamedTuple):
 
 
 class ReadHead(NamedTuple):
-    """What a look has read of a message; after a lost connection, it is not read again."""
+    """The facts about a message that a look has read; a lost connection does not lose them."""
 
     digest: int
     keyword: str  # ham, spam or ""
@@ -214,7 +214,7 @@ class AccountMemory:
         return list(self._rows(question, digest))
 
     def heads(self, folder: str, validity: int, first: int, last: int) -> dict[int, ReadHead]:
-        """Return what looks that ended early have read, of UIDs from first to last."""
+        """Return the facts that looks that ended early have kept, by UID, from first to last."""
         question = (
             "SELECT uid, digest, keyword, is_lesson FROM heads WHERE account = ? AND folder = ?"
             " AND validity = ? AND validity != 0 AND uid BETWEEN ? AND ?"
