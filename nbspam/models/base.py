@@ -297,7 +297,7 @@ class Estimator(Scored):
     def _begin(self, X: Any) -> None:
         """Record properties of the first documents that all later ones must share."""
 
-    def _choose(self, X: Any, y: Any) -> None:
+    def _choose(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Choose by the first documents, just learnt, what stays chosen when more are learnt."""
 
     def _check_parameters(self) -> None:
@@ -355,7 +355,7 @@ class Estimator(Scored):
         if not batch.sums["class_count_"].any():
             raise DataError(f"{self._at('fit')}: every sample_weight is zero; give one above zero")
         self._become(batch, X.shape[1])
-        self._choose(X, y)
+        self._choose(X, y, sample_weight)
         return self
 
     def partial_fit(
@@ -378,7 +378,7 @@ class Estimator(Scored):
         batch = self._batch("partial_fit", X, y, sample_weight, classes)
         self._become(batch if first else self._learnt().plus(batch), X.shape[1])
         if first:
-            self._choose(X, y)
+            self._choose(X, y, sample_weight)
         return self
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

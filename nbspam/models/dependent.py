@@ -85,21 +85,22 @@ class SPODE(CountedWithParents, PairModel):
                 " that hold categories; give one of them"
             )
 
-    def _choose(self, X: Any, y: Any) -> None:
+    def _choose(self, X: Any, y: Any, sample_weight: Any) -> None:
         if self.parent is not None:
             for name in ("parent_errors_", "parent_loss_"):
                 vars(self).pop(name, None)
             self.parent_ = self.parent
             return
         code = np.searchsorted(self.classes_, np.asarray(y))
-        self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code)
+        weight = np.ones(len(code)) if sample_weight is None else np.array(sample_weight, float)
+        self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code, weight)
         keys = self.parent_loss_, self.parent_errors_, self.levels_ < 2
         self.parent_ = int(np.lexsort(keys)[0])
 
-    def _cross_validated(self, X: Any, code: Codes) -> tuple[Array, Array]:
+    def _cross_validated(self, X: Any, code: Codes, weight: Array) -> tuple[Array, Array]:
         """Return errors and mean log loss of each parent, left-one-out, (n_columns,).
 
-        code: the class indices.
+        code: the class indices; weight: (n_docs,), how many times each row counts.
         """
         encoding, bells = self.encoding, self.bells
         with_all, without = (
@@ -107,7 +108,7 @@ class SPODE(CountedWithParents, PairModel):
             for left_out in (0, 1)
         )
         # A column of numbers is no parent.
-        errors, loss = np.full(X.shape[1], float(len(code))), np.full(X.shape[1], _IMPOSSIBLE)
+        errors, loss = np.full(X.shape[1], weight.sum()), np.full(X.shape[1], _IMPOSSIBLE)
         errors[self.categories_] = loss[self.categories_] = 0.0
         width = (len(with_all) + 1) * (encoding.levels.total + 1)
         for rows, cells, events, numbers in self._blocks(X, width):
@@ -124,13 +125,13 @@ class SPODE(CountedWithParents, PairModel):
             of_truth = np.take_along_axis(joint, truth[None, :, None], axis=0)[0]
             # Rounded, so that how columns are stored (dense, sparse) does not break ties.
             best = joint.round(_DIGITS).argmax(axis=0)
-            errors[self.categories_] += (best != truth[:, None]).sum(axis=0)
+            errors[self.categories_] += weight[rows] @ (best != truth[:, None])
             flat = joint.reshape(len(joint), -1).T
             total = logsumexp(flat).reshape(of_truth.shape)
             surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
             surprise = np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise)
-            loss[self.categories_] += surprise.sum(axis=0)
-        return errors, (loss / max(len(code), 1)).round(_DIGITS)
+            loss[self.categories_] += weight[rows] @ surprise
+        return errors, (loss / (weight.sum() or 1.0)).round(_DIGITS)
 
     def _derive(self) -> Any:
         place = int(np.searchsorted(self.categories_, self.parent_))

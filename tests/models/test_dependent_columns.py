@@ -208,6 +208,17 @@ def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed
     assert SPODE().fit(X > 0, y).parent_ in range(X.shape[1])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_choose_the_parent_as_copies_of_the_rows_do(seed):
+    rng = np.random.default_rng(seed)
+    X, y, times = rng.integers(0, 2, (12, 4)), rng.integers(0, 2, 12), rng.integers(0, 4, 12)
+    copies = np.repeat(np.arange(12), times)
+    weighted, copied = SPODE().fit(X, y, times), SPODE().fit(X[copies], y[copies])
+    assert weighted.parent_ == copied.parent_
+    assert weighted.parent_errors_.tolist() == copied.parent_errors_.tolist()
+    np.testing.assert_allclose(weighted.parent_loss_, copied.parent_loss_, atol=1e-9)
+
+
 def test_partial_fit_keeps_the_parent_and_fit_chooses_again():
     y = np.array([0, 1] * 10)
     by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
