@@ -203,12 +203,7 @@ def _change_by_all(xml: bytes) -> Change:
 # say is written into the tags of the slide's shapes and runs, as attributes of OpenDocument, for
 # the reader of looks above.  What is not sure is unknown, and hides nothing.
 
-_MAX_SHAPES = 500  # of a slide, its layout and its master together
-_MAX_INHERITED = 4000  # bytes about a placeholder, which begin with its place
 _UNKNOWN = b"?"  # a colour
-_SLIDE_SIZE = re.compile(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"')
-_SHADOW = re.compile(rb'<a:effectRef idx="[^0]|<a:effect\w+>')  # a letter has it, too
-_TAG_WITH_TEXT = re.compile(rb"\A<p:(?:sp|graphicFrame)\b")
 _RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>([^<]*+(?:<(?!/?a:rPr\b)[^<]*+)*+)")
 _MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
 
@@ -221,7 +216,6 @@ class _Shape(NamedTuple):
     """A shape, or what stands between shapes."""
 
     xml: bytes
-    said: bytes  # by it, and then by the placeholder of the layout that it follows
     placeholder: bytes | None  # its name; None if it is none, empty if it has none
     fill: bytes  # its colour; empty if one sees through it
     box: Box  # where it lies
@@ -233,29 +227,27 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     levels = _levels(name, parts)
     slide, layout, master, theme = levels
     xml = slide + layout + master  # what stands first holds
-    if len(_START_OF_SHAPE.findall(xml)) > _MAX_SHAPES:
-        return slide
     colours = _colours_by_name(xml, theme)
     background = _background(xml, theme, colours) if all(levels) else _UNKNOWN
-    size = _SLIDE_SIZE.search(parts.get("ppt/presentation.xml", b""))
+    presentation = parts.get("ppt/presentation.xml", b"")
+    size = re.search(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"', presentation)
     whole = (0, 0, *map(float, size.groups())) if size else _ANYWHERE
 
-    shapes = list(_shapes(layout, {}, colours))
-    named = {each.placeholder: each.xml for each in shapes if each.placeholder}
-    below = [*_shapes(master, {}, colours), *shapes]
+    below = [*_shapes(master, {}, colours), *_shapes(layout, {}, colours)]
     filled = [each.box for each in below if each.fill and each.placeholder is None]
+    named = {each.placeholder: each.xml for each in below if each.placeholder}
     written = []
     for shape in _shapes(slide, named, colours):
         ground = background
         if shape.fill:
             ground = shape.fill if shape.reach == shape.box != _ANYWHERE else _UNKNOWN
             filled.append(shape.box)
-        elif _SHADOW.search(shape.said) or any(_overlap(shape.reach, each) for each in filled):
+        elif any(_overlap(shape.reach, each) for each in filled):
             ground = _UNKNOWN
         look = b' fo:background-color="%b"' % ground
         if not _overlap(shape.reach, whole):
             look += b' show="0"'
-        written.append(_TAG_WITH_TEXT.sub(rb"\g<0>" + look, shape.xml))
+        written.append(re.sub(rb"\A<p:(?:sp|graphicFrame)\b", rb"\g<0>" + look, shape.xml))
     return _RUN.sub(partial(_run_with_colour, colours), b"".join(written))
 
 
@@ -271,13 +263,9 @@ def _levels(name: str, parts: Mapping[str, bytes]) -> list[bytes]:
 
 
 def _run_with_colour(colours: Colours, run: re.Match[bytes]) -> bytes:
-    fill = _FILL.match(run[2])
-    if _MORE_THAN_FILL.search(run[2]):
-        colour = _UNKNOWN
-    elif fill:
+    fill, colour = _FILL.match(run[2]), _UNKNOWN
+    if fill and not _MORE_THAN_FILL.search(run[2]):
         colour = _colour_of_fill(fill, colours)
-    else:
-        return run[0]
     look = b'fo:color="%b"' % colour if colour else b'show="0"'
     return b"%b %b>%b" % (run[1], look, run[2])
 
@@ -288,31 +276,28 @@ _PLACE = re.compile(
     rb'<[ap]:xfrm([^<>]*)>\s*<a:off x="(-?\d{1,9})" y="(-?\d{1,9})"/>'
     rb'\s*<a:ext cx="(\d{1,9})" cy="(\d{1,9})"/>'
 )
-_LEAVES_BOX = re.compile(  # text that is turned, not wrapped, or not aligned to the left
-    rb'\b(?:(?:rot|vert)="(?!0"|horz)|algn="[^l]|rtl="1|wrap="none|numCol='
+_LEAVES_BOX = re.compile(  # text that is turned, not wrapped, in columns, or far from the edge
+    rb'\b(?:(?:rot|vert)="(?!0"|horz)|wrap="none|numCol='
     rb'|[lrtb]Ins="(?:-|\d{6})|mar[LR]="\d{7})|<a:(?:lnSpc|spcBef|spcAft)>'
 )
-_NOT_AT_TOP = re.compile(rb'\banchor="[^t]')
-_LINE = re.compile(rb"<a:(?:p|br)\b")
 _MARKUP = re.compile(rb"<[^<>]*+>")
-_LETTER = re.compile(rb'\bsz="(\d{3,6})"')
-_USUAL_LETTER = 1800  # hundredths of a point
+_LETTER = re.compile(rb'\bsz="(\d{3,6})"')  # hundredths of a point, of which each is 127 units
 
 
 def _shapes(xml: bytes, named: Mapping[bytes, bytes], colours: Colours) -> Iterator[_Shape]:
-    """Yield the shapes of a slide, a layout or a master, from the lowest to the highest one.
-
-    named: the placeholders of the layout, by their names.
-    """
+    """Yield shapes from the lowest to the highest one; named: placeholders that they follow."""
     groups: list[Box] = []  # that are open
     for piece in _START_OF_SHAPE.split(xml):
         placeholder = _PLACEHOLDER.search(piece)
         name = (placeholder[1] or b"") if placeholder else None
-        said = piece + named.get(name or b"", b"")[:_MAX_INHERITED]
+        said = piece + named.get(name or b"", b"")
         # Places in a group have a scale of their own, but they are in its box.
         box = groups[0] if groups else _box(said)
         reach = _reach(piece, said, box, is_grouped=bool(groups))
-        yield _Shape(piece, said, name, _fill_of_shape(said, colours), box, reach)
+        fill = _colour_of_fill(_FILL_OF_SHAPE.search(said), colours)
+        if not fill and _SHADOW.search(said):  # it has the form of the letters
+            fill = _UNKNOWN
+        yield _Shape(piece, name, fill, box, reach)
         if piece.startswith(b"<p:grpSp"):
             groups.append(box)
         if piece.endswith(b"</p:grpSp>") and groups:
@@ -332,15 +317,15 @@ def _reach(xml: bytes, said: bytes, box: Box, is_grouped: bool) -> Box:
     if box == _ANYWHERE or _LEAVES_BOX.search(said):
         return _ANYWHERE
     left, top, right, bottom = box
-    letters = [int(size) for size in _LETTER.findall(xml)]
-    if len(letters) < xml.count(b"<a:r>"):
-        letters.append(_USUAL_LETTER)
-    letter = max(letters, default=0) * 127  # as wide as high, though most are half as wide
-    n_lines = len(_LINE.findall(xml)) + len(_MARKUP.sub(b"", xml)) * letter / max(right - left, 1)
+    # As wide as high, though most letters are half as wide, and 18 points if no size is stated.
+    letter = max(map(int, _LETTER.findall(xml)), default=1800) * 127
+    length = len(_MARKUP.sub(b"", xml)) * letter
+    n_lines = xml.count(b"<a:p>") + xml.count(b"<a:br") + length / max(right - left, 1)
     more = max(1.2 * letter * n_lines - (bottom - top), 0)
     if is_grouped or b"<a:tbl>" in xml:
         more = inf
-    return left, top - more if _NOT_AT_TOP.search(said) else top, right, bottom + more
+    is_at_top = not re.search(rb'\banchor="[^t]', said)
+    return left, top if is_at_top else top - more, right, bottom + more
 
 
 def _overlap(one: Box, other: Box) -> bool:
@@ -356,7 +341,7 @@ _FILL_OF_SHAPE = re.compile(  # it follows place and form, and comes before the 
     rb"(?:<p:(?:sp|grpSp)Pr[^<>]*>|</a:(?:xfrm|custGeom|prstGeom)>|<a:prstGeom[^<>]*/>)%b"
     rb'|<p:(?:pic|graphicFrame)\b|<a:fillRef idx="[^0]' % _ANY_FILL
 )
-_NO_RECTANGLE = re.compile(rb'<a:(?:custGeom|prstGeom prst="(?!rect"|roundRect"))')
+_SHADOW = re.compile(rb'<a:effectRef idx="[^0]|<a:effect\w+>')
 _THEME_COLOUR = re.compile(rb"<a:(\w+)>%b/>" % _VALUE)
 _PLAIN_GROUND = re.compile(rb'<a:bgFillStyleLst>\s*<a:solidFill>\s*<a:schemeClr val="phClr"\s*/>')
 
@@ -373,11 +358,6 @@ def _background(xml: bytes, theme: bytes, colours: Colours) -> bytes:
     if _PLAIN_GROUND.search(theme):  # its fill number 1001 is the colour that follows
         background = background.replace(b'<p:bgRef idx="1001">', b"<a:solidFill>")
     return _colour_of_fill(_FILL.search(background), colours) or _UNKNOWN
-
-
-def _fill_of_shape(said: bytes, colours: Colours) -> bytes:
-    colour = _colour_of_fill(_FILL_OF_SHAPE.search(said), colours)
-    return _UNKNOWN if colour and _NO_RECTANGLE.search(said) else colour
 
 
 def _colour_of_fill(fill: re.Match[bytes] | None, colours: Colours) -> bytes:
@@ -418,15 +398,14 @@ def _split_workbook(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]
         prefix = _PREFIX.search(xml, 0, 1000)
         return re.sub(rb"(</?)%b" % prefix[1], rb"\1", xml) if prefix else xml
 
-    hidden_ids = {
-        sheet.get(b"r:id")
-        for sheet in _elements(part("xl/workbook.xml"), b"sheet")
-        if sheet.get(b"state", b"visible") != b"visible"
+    files = {
+        relation.get(b"Id"): relation.get(b"Target", b"").rpartition(b"/")[2]
+        for relation in _elements(part("xl/_rels/workbook.xml.rels"), b"Relationship")
     }
     hidden_sheets = {
-        relation.get(b"Target", b"").rpartition(b"/")[2]
-        for relation in _elements(part("xl/_rels/workbook.xml.rels"), b"Relationship")
-        if relation.get(b"Id") in hidden_ids
+        files.get(sheet.get(b"r:id"))
+        for sheet in _elements(part("xl/workbook.xml"), b"sheet")
+        if sheet.get(b"state", b"visible") != b"visible"
     }
     hidden_styles = _hidden_cell_styles(part("xl/styles.xml"))
     sheets = [name for name in parts if name.startswith("xl/worksheets/")]

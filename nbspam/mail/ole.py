@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from struct import error, iter_unpack, unpack_from
 from typing import TYPE_CHECKING
 
@@ -108,21 +108,19 @@ _DRAWN_TEXT, _HYPERLINK, _LABEL, _RESULT = 0x1B6, 0x1B8, 0x204, 0x207
 def _excel_texts(stream: bytes) -> Iterator[tuple[bool, str]]:
     """Yield whether a text is hidden, and the text."""
     records = list(_excel_records(stream))
-    cells = [
+    cells = {
         (is_hidden, int.from_bytes(blocks[0][6:10], "little"))
         for is_hidden, kind, blocks in records
         if kind == _CELL
-    ]
-    shown = {number for is_hidden, number in cells if not is_hidden}
+    }
     for is_hidden, kind, blocks in records:
         if kind == _ENCRYPTED:
             raise EncryptedError
         if kind == _SHARED:
             for number, text in enumerate(_excel_strings(blocks, 8)):
-                yield bool(cells) and number not in shown, text
+                yield bool(cells) and (False, number) not in cells, text
         elif kind in (_LABEL, _RESULT):
-            for text in islice(_excel_strings(blocks, 6 if kind == _LABEL else 0), 1):
-                yield is_hidden, text
+            yield is_hidden, next(_excel_strings(blocks, 6 if kind == _LABEL else 0), "")
         elif kind == _DRAWN_TEXT and len(blocks) > 1:  # also of comments
             codec = UTF_16 if blocks[1][0] & 1 else "latin-1"
             yield is_hidden, blocks[1][1:].decode(codec, "replace")
@@ -133,10 +131,7 @@ def _excel_texts(stream: bytes) -> Iterator[tuple[bool, str]]:
 
 
 def _excel_records(stream: bytes) -> Iterator[tuple[bool, int, list[bytes]]]:
-    """Yield the records.
-
-    Each is whether its sheet is hidden, its type, its own block and those that continue it.
-    """
+    """Yield whether a record is on a hidden sheet, its type, its block and its continuations."""
     sheets: dict[int, bool] = {}  # where each begins, and whether it is hidden
     place, kind, is_hidden = 0, 0, False
     blocks: list[bytes] = []
