@@ -1,7 +1,7 @@
 """Watching accounts: for each, a thread and a connection that waits until something changes.
 
-A lost connection is reopened after a pause, which grows from a second to five minutes while nothing
-is learned or judged.
+A lost connection is reopened after a pause, which grows from a second to five minutes while
+nothing is learned or judged.
 IDLE tells of changes in the inbox at once.  The other folders are looked at with it, or after ten
 minutes.
 """

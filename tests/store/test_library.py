@@ -21,6 +21,7 @@ from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens
 from support import HAM, LIHANG, MELONS, ROOT, SPAM
 
+FOUR = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "y")]
 PAIRS = [("what does it cost", "sales"), ("it does not start", "help")] * 4
 
 
@@ -295,10 +296,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.cluster(ROWS, 2, rows=True, alpha="x"), "alpha: 'x' is not a number from"),
         (lambda: nbspam.cluster(ROWS, 2, rounds="x"), "rounds: 'x' is not a whole number from 1"),
         (lambda: nbspam.cluster(ROWS, 2, epsilon=0), "epsilon: 0 is not a number above 0; give"),
-        (
-            lambda: nbspam.cross_validate(ROWS, 2, target="play", seed=-1),
-            "seed: -1 is not a whole",
-        ),
+        (lambda: nbspam.cross_validate(FOUR, 2, seed=-1), "seed: -1 is not a whole number"),
         (lambda: nbspam.train(ROWS, target="play", em={"bogus": 1}), "em: no option 'bogus'; cho"),
         (
             lambda: nbspam.train(ROWS, target="play", em={"weight": "x"}),
