@@ -150,19 +150,14 @@ def test_the_environment_sets_options_and_options_win_over_it(nbspam, trained, m
     assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "out"),
-    [
+def test_a_closed_or_full_stream_that_is_not_needed_changes_nothing(trained, folder):
+    for words, status, out in (
         ("predict 1.eml 2>&-", 0, b"ham\n"),
         ("predict 1.eml <&-", 0, b"ham\n"),
         ("predict -v 1.eml 2>/dev/full", 0, b"ham\n"),
         ("classify --exit-code none 2>/dev/full", 3, b""),
-    ],
-)
-def test_a_closed_or_full_stream_that_is_not_needed_changes_nothing(
-    words, status, out, trained, folder
-):
-    assert run_in_shell(words, folder / "ham") == (status, out, b"")
+    ):
+        assert run_in_shell(words, folder / "ham") == (status, out, b""), words
 
 
 def run_in_shell(words, folder):

@@ -502,11 +502,6 @@ def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
     ]:
         assert complains(nbspam("classify", "--files0-from", "-", stdin=listed), 1, words)
 
-    for one, other in (("-0", "--json"), ("--csv", "-0"), ("--csv", "--exit-code")):
-        status, _, err = nbspam("classify", one, other)
-        assert status in (2, 3)
-        assert "two forms of answer" in err
-
     assert complains(nbspam("classify", "--files0-from", tmp_path / "no"), 1, "no such file")
     monkeypatch.setattr("sys.stdin", None)
 

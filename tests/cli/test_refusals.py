@@ -58,7 +58,6 @@ shard 0/4 $FOLDER -o $OTHER | 0/4: not I/N; shards are numbered from 1: the firs
 help trian | no command 'trian'; did you mean train?
 trian | no command 'trian'; did you mean train?
 xyzzy | no command 'xyzzy'; see `nbspam --help`
-table trian | no command 'trian'; did you mean train?
 help table tune | no command 'tune'; see `nbspam table --help`
 help train x | nbspam train has no commands; leave out x
 
@@ -122,6 +121,8 @@ tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
 doubts --ham $FOLDER/ham --spam $NEW | fewer than two messages of class spam
 doubts -0 --json $FOLDER | two forms of answer
+classify -0 --json | --json and -0: two forms of answer; leave out one
+classify --csv -0 | -0 and --csv: two forms of answer; leave out one
 deny --forget | --forget: no address; name those to take off the list
 query --target class | model has no network; train one beside it: nbspam train SOURCE
 table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
