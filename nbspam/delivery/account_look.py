@@ -8,7 +8,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -26,7 +26,6 @@ _KEYWORDS = {"spam": (JUNK, "Junk"), "ham": (NOT_JUNK, "NonJunk", "NotJunk")}
 _FLAGS = {name: frozenset(map(str.lower, words)) for name, words in _KEYWORDS.items()}
 _SEEN = "\\seen"
 _AT_ONCE = 5000  # messages that stay, and are looked up and noted at once
-_HEADS_AT_ONCE = 200  # messages whose heads are read and kept at once: 90,000 bytes
 
 
 class PlacedMessage(NamedTuple):
@@ -113,10 +112,18 @@ class AccountLook:
         new = array("q", present[~np.isin(present, known[:, 0])].tobytes())
         digests = [known[:, 1].copy()]
         del present, is_there, known  # of 100,000 messages 3 MB
-        for part, settled in self._parted(self.heads(new, place)):
-            found += part
-            self._settled.append((folder, opened.validity, settled))
-            digests.append(settled[:, 1])
+        for first in range(0, len(new), _AT_ONCE):
+            some = list(self.heads(new[first : first + _AT_ONCE], place))
+            left = self.memory.left({each.digest for each in some})
+            settled = []
+            for each in some:
+                if _is_settled(each, left.get(each.digest)):
+                    settled.append((each.uid, each.digest))
+                else:
+                    found.append(each)
+            rows = np.array(settled, np.int64).reshape(-1, 2)
+            self._settled.append((folder, opened.validity, rows))
+            digests.append(rows[:, 1])
         self._found += found
         digests.append(np.array([each.digest for each in found], np.int64))
         self._present.append((place, np.concatenate(digests)))
@@ -142,12 +149,10 @@ class AccountLook:
         for (folder, validity), group in groupby(self.gone, itemgetter(0, 1)):
             self.memory.note(folder, validity, (), [uid for *_, uid, _ in group])
         for folder, validity, messages in self._settled:
-            for first in range(0, len(messages), _AT_ONCE):
-                some = messages[first : first + _AT_ONCE]
-                digests = some[:, 1].tolist()
-                left = self.memory.left(digests)  # the others were read
-                self.memory.leave([(e, left.get(e, LeftMessage("ham"))) for e in digests], day)
-                self.memory.note(folder, validity, some.tolist())
+            digests = messages[:, 1].tolist()
+            left = self.memory.left(digests)  # the others were read
+            self.memory.leave([(e, left.get(e, LeftMessage("ham"))) for e in digests], day)
+            self.memory.note(folder, validity, messages.tolist())
 
     def heads(self, uids: Sequence[int], place: str) -> Iterator[PlacedMessage]:
         """Yield messages of the open folder; those that are missing are left out.
@@ -157,42 +162,24 @@ class AccountLook:
         opened = self.session.folder
         assert opened is not None
         folder, validity = opened.name, opened.validity
-        for first in range(0, len(uids), _HEADS_AT_ONCE):
-            some = uids[first : first + _HEADS_AT_ONCE]
-            kept = self.memory.heads(folder, validity, some[0], some[-1])
+        kept: dict[int, ReadHead] = {}
+        unread: set[int] = set()
+        if len(uids) and (kept := self.memory.heads(folder, validity, uids[0], uids[-1])):
             # The next look finds keywords that were set since then, but not that a user has read.
-            search = ("UNSEEN", "UID", f"{some[0]}:{some[-1]}")
-            unread = set(self.session.uids(*search)) if kept else set()
-            for batch in with_digests(self.session, [uid for uid in some if uid not in kept]):
-                read = {
-                    head.uid: ReadHead(digest, keyword_of(head.flags)) for head, digest in batch
-                }
-                self.memory.keep_heads(folder, validity, read)
-                kept |= read
-                unread |= {head.uid for head, _ in batch if _SEEN not in head.flags}
-            for uid in some:
-                if uid in kept:
-                    digest, keyword, is_lesson = kept[uid]
-                    is_read = uid not in unread or keyword != ""
-                    self._hear(digest, keyword)
-                    yield PlacedMessage(
-                        *(folder, validity, uid, digest, place, keyword, is_read),
-                        is_lesson=is_lesson,
-                    )
-
-    def _parted(
-        self, messages: Iterator[PlacedMessage]
-    ) -> Iterator[tuple[list[PlacedMessage], NDArray[np.int64]]]:
-        """Yield batches: the messages that may need something; UIDs and digests of the others."""
-        while some := list(islice(messages, _AT_ONCE)):
-            left = self.memory.left({each.digest for each in some})
-            needed, settled = [], []
-            for each in some:
-                if _is_settled(each, left.get(each.digest)):
-                    settled.append((each.uid, each.digest))
-                else:
-                    needed.append(each)
-            yield needed, np.array(settled, np.int64).reshape(-1, 2)
+            unread.update(self.session.uids("UNSEEN", "UID", f"{uids[0]}:{uids[-1]}"))
+        for batch in with_digests(self.session, [uid for uid in uids if uid not in kept]):
+            read = {head.uid: ReadHead(digest, keyword_of(head.flags)) for head, digest in batch}
+            self.memory.keep_heads(folder, validity, read)
+            kept |= read
+            unread.update(head.uid for head, _ in batch if _SEEN not in head.flags)
+        for uid in uids:
+            if uid in kept:
+                digest, keyword, is_lesson = kept[uid]
+                is_read = uid not in unread or keyword != ""
+                self._hear(digest, keyword)
+                yield PlacedMessage(
+                    folder, validity, uid, digest, place, keyword, is_read, False, is_lesson
+                )
 
     def _marked(self, known: NDArray[np.int64], place: str) -> Iterator[PlacedMessage]:
         """Yield known messages of the open folder whose keyword has changed.

@@ -28,7 +28,9 @@ from nbspam.sources.files import MAX_MESSAGE
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
 _FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
-# Bytes of messages that are read between two notes: a connection that ends after them was of use.
+# Heads, of some 450 bytes each, and bytes of messages that are read between two notes: after
+# them, a connection was of use.
+_HEADS_AT_ONCE = 200
 READ_AT_ONCE = 1 << 17
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
@@ -73,21 +75,19 @@ class ReadHead(NamedTuple):
 def with_digests(
     session: AccountSession, uids: Sequence[int]
 ) -> Iterator[list[tuple[MessageHead, int]]]:
-    """Yield messages with digests: of their _FIELDS or, without Message-ID, of all bytes.
-
-    The first batch has all messages with a Message-ID.
-    """
-    identified: list[tuple[MessageHead, int]] = []
-    without: dict[int, MessageHead] = {}
-    for head in session.heads(uids, _FIELDS):
-        if b"message-id:" in head.fields.lower():
-            lines = sorted(line for line in head.fields.split(b"\r\n") if line)
-            identified.append((head, bytes_digest(b"\n".join(lines))))
-        else:
-            without[head.uid] = head
-    yield identified
-    for batch in session.messages(list(without), MAX_MESSAGE, READ_AT_ONCE):
-        yield [(without[uid], bytes_digest(data)) for uid, data in batch.data.items()]
+    """Yield batches with digests: of their _FIELDS or, without Message-ID, of all bytes."""
+    for first in range(0, len(uids), _HEADS_AT_ONCE):
+        identified: list[tuple[MessageHead, int]] = []
+        without: dict[int, MessageHead] = {}
+        for head in session.heads(uids[first : first + _HEADS_AT_ONCE], _FIELDS):
+            if b"message-id:" in head.fields.lower():
+                lines = sorted(line for line in head.fields.split(b"\r\n") if line)
+                identified.append((head, bytes_digest(b"\n".join(lines))))
+            else:
+                without[head.uid] = head
+        yield identified
+        for batch in session.messages(list(without), MAX_MESSAGE, READ_AT_ONCE):
+            yield [(without[uid], bytes_digest(data)) for uid, data in batch.data.items()]
 
 
 def bytes_digest(data: bytes) -> int:
