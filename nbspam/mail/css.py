@@ -51,8 +51,10 @@ class Colour(NamedTuple):
 BLACK, WHITE, LINK = Colour(0, 0, 0), Colour(255, 255, 255), Colour(0, 0, 238)
 # A colour that is not known: that of an image, or written in a way that is not read.
 UNKNOWN = Colour(-1, -1, -1)
+CURRENT = Colour(-2, -2, -2)  # of a ground that has the colour of its text
 
-# CSS Color Module Level 4, section 6.1, and the two system colours that mail programs write.
+# CSS Color Module Level 4, section 6.1, the two system colours that mail programs write, and
+# others that are white.
 _NAMES_AND_DIGITS = b"""
 aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc
 bisque ffe4c4 black 000000 blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a
@@ -83,7 +85,8 @@ sandybrown f4a460 seagreen 2e8b57 seashell fff5ee sienna a0522d silver c0c0c0 sk
 slateblue 6a5acd slategray 708090 slategrey 708090 snow fffafa springgreen 00ff7f
 steelblue 4682b4 tan d2b48c teal 008080 thistle d8bfd8 tomato ff6347 turquoise 40e0d0
 violet ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
-window ffffff windowtext 000000
+window ffffff windowtext 000000 background ffffff canvas ffffff field ffffff infobackground ffffff
+menu ffffff
 """.split()
 _NAMED = dict(zip(_NAMES_AND_DIGITS[::2], _NAMES_AND_DIGITS[1::2], strict=True))
 _HEX = re.compile(rb"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$")
@@ -213,7 +216,12 @@ def _luminance(colour: Colour) -> float:
 # Values by property, each always of one type; None cancels an earlier declaration.
 Declared = dict[str, Any]
 
-_COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
+# Text whose characters mean nothing: comments, addresses and strings, which a line's end closes.
+_OPAQUE = re.compile(
+    rb"/\*.*?(?:\*/|\Z)|url\(\s*+(?![\"'])[^)]*+"
+    rb"|\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?",
+    re.DOTALL | re.IGNORECASE,
+)
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
 # A byte is found faster in bytes than bytes are.
 _BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
@@ -237,24 +245,41 @@ _SIZES = {
     b"xx-large": 32.0,
     b"xxx-large": 48.0,
 }
+_CLIPS = {b"visible": False, **dict.fromkeys(b"hidden clip auto scroll overlay".split(), True)}
 _SIDES = {"height": "height", "block-size": "height", "width": "width", "inline-size": "width"}
+_PLACES = {
+    **{side.encode(): side for side in ("left", "right", "top", "bottom")},
+    **{side.encode(): side for side in ("margin-left", "margin-top", "padding-left")},
+    b"inset-inline-start": "left",
+    b"inset-block-start": "top",
+    b"margin-inline-start": "margin-left",
+    b"margin-block-start": "margin-top",
+    b"padding-inline-start": "padding-left",
+}
 _RELATIVE_SIZES = {b"smaller": 1 / 1.2, b"larger": 1.2}
 _IMAGES = (b"url(", b"gradient(", b"image(", b"image-set(", b"var(")
 _OPACITY = re.compile(rb"opacity\(\s*([\d.]+%?)")
 
 
 def without_comments(text: bytes) -> bytes:
-    """Return CSS without comments, and with escapes resolved."""
-    if text.find(b"/*") >= 0:
-        text = _COMMENT.sub(b"", text)
+    """Return CSS without comments and braces in strings, and with escapes resolved."""
+    if text.find(b"/*") >= 0 or text.find(b"{") >= 0:
+        text = _OPAQUE.sub(_without_braces, text)
     return _ESCAPE.sub(_escaped, text) if _BACKSLASH in text else text
 
 
+def _without_braces(match: re.Match[bytes]) -> bytes:
+    return b"" if match[0].startswith(b"/*") else match[0].translate(None, b"{}")
+
+
 def _escaped(match: re.Match[bytes]) -> bytes:
+    """Return an escaped character, which is part of a name, or a sign that is in no name."""
+    written = match[2] or b""
     if match[1]:
         number = int(match[1], 16)
-        return chr(number).lower().encode("utf-8", "replace") if number < 0x110000 else b"?"
-    return match[2] or b""
+        written = chr(number).lower().encode("utf-8", "replace") if number < 0x110000 else b"?"
+    is_part = written.isalnum() or written in b"-_" or written >= b"\x80"
+    return written if is_part else b"?"
 
 
 _VARIABLE = re.compile(rb"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
@@ -322,8 +347,9 @@ def _declaration(text: bytes) -> tuple[bool, Declared]:
     read = _PROPERTIES.get(name.strip())
     if read is None:
         return False, {}
-    value, _, word = value.partition(b"!")
-    return word.strip() == b"important", read(value.strip())
+    value, mark, word = value.partition(b"!")
+    is_important = word.strip() == b"important"
+    return is_important, read(value.strip()) if is_important or not mark else {}
 
 
 def _fill(value: bytes) -> Colour | None:
@@ -338,7 +364,6 @@ _OF_BODY = {b"text": ("color", read_legacy_colour), b"link": ("link", read_legac
 _HINTS: dict[bytes, _Hints] = {
     b"font": {b"color": ("color", read_legacy_colour)},
     b"body": {**_OF_BOXES, **_OF_BODY},
-    **{name: {b"fill": ("fill", _fill)} for name in b"svg g text tspan textpath".split()},
     **dict.fromkeys(b"table thead tbody tfoot tr td th marquee".split(), _OF_BOXES),
 }
 
@@ -346,7 +371,9 @@ _HINTS: dict[bytes, _Hints] = {
 def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
     """Return the declarations of an element's presentational attributes, by lower-case name."""
     found: Declared = {}
-    if attributes.get(b"hidden", b"until-found") != b"until-found":
+    if attributes.get(b"hidden") == b"until-found":
+        found["skips"] = True
+    elif b"hidden" in attributes or b"popover" in attributes:
         found["display"] = b"none"
     for hint, (key, read) in _HINTS.get(name, {}).items():
         if stated := read(attributes.get(hint, b"")):
@@ -371,10 +398,13 @@ def _inset(value: bytes) -> Declared:
     return dict(zip(("top", "right", "bottom", "left"), _sides(value), strict=False))
 
 
-def _masks(value: bytes) -> bool:
-    """Return whether a mask lets nothing through: a gradient without an opaque colour."""
+def _masks(value: bytes) -> bool | None:
+    """Return whether a mask lets nothing through, None if it is no image.
+
+    Such a mask is a gradient without an opaque colour.
+    """
     if b"gradient(" not in value:
-        return False
+        return False if _has_image(value) else None
     colours = [found for each in _COLOURS.findall(value) if (found := read_colour(each))]
     return bool(colours) and all(colour.alpha == 0 for colour in colours)
 
@@ -397,8 +427,8 @@ def _one(
 
 
 def _display(value: bytes) -> bytes | None:
-    word = value.split(None, 1)[0] if value else value
-    return word if word in _DISPLAYS else None
+    word, *others = value.split() or [value]
+    return word if word in _DISPLAYS and not (others and word == b"none") else None
 
 
 def _size(value: bytes) -> tuple[float, bool] | None:
@@ -426,21 +456,23 @@ def _background(value: bytes) -> Declared:
     """Return colour and image; a shorthand without a colour makes the ground transparent."""
     found: Declared = {"ground": None, "image": _has_image(value)}
     for word in _WORDS.findall(value):
-        if colour := read_colour(word):
+        if colour := _ground(word):
             found["ground"] = colour
     return found
+
+
+def _ground(value: bytes) -> Colour | None:
+    """Return the colour behind text."""
+    return CURRENT if value == b"currentcolor" else read_colour(value)
 
 
 def _has_image(value: bytes) -> bool:
     return any(image in value for image in _IMAGES)
 
 
-def _clips(value: bytes) -> bool:
-    return value.startswith((b"hidden", b"clip", b"auto", b"scroll"))
-
-
 def _overflow(value: bytes) -> Declared:
-    return dict.fromkeys(("overflow-x", "overflow-y"), _clips(value))
+    sides = [_CLIPS.get(word) for word in value.split()]
+    return {} if None in sides else dict.fromkeys(("overflow-x", "overflow-y"), any(sides))
 
 
 def _among(values: Container[bytes]) -> Callable[[bytes], bytes | None]:
@@ -462,13 +494,13 @@ def _zoom(value: bytes) -> float | None:
 _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"display": _one("display", _display),
     b"visibility": _one("shown", {b"visible": True, b"hidden": False, b"collapse": False}.get),
-    b"content-visibility": _one("skips", lambda value: value == b"hidden"),
-    b"mso-hide": _one("hides", lambda value: value == b"all"),
+    b"content-visibility": _one("skips", {b"hidden": True, b"auto": False}.get, b"visible"),
+    b"mso-hide": _one("hides", {b"all": True}.get, b"none"),
     b"color": _one("color", read_colour),
     b"-webkit-text-fill-color": _one("text-fill", read_colour),
     b"fill": _one("fill", _fill),
     b"background": _background,
-    b"background-color": _one("ground", read_colour),
+    b"background-color": _one("ground", _ground),
     b"background-image": _one("image", _has_image),
     b"background-clip": _one("fills", lambda value: value == b"text"),
     b"-webkit-background-clip": _one("fills", lambda value: value == b"text"),
@@ -478,22 +510,23 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"opacity": _one("opacity", lengths.read_share),
     b"filter": _one("filter", _filter),
     b"-webkit-filter": _one("filter", _filter),
-    b"translate": _one("translate", lengths.is_moved_away),
+    b"translate": _one("translate", lengths.is_moved_away, b"none"),
     **dict.fromkeys(
-        (b"mask", b"mask-image", b"-webkit-mask", b"-webkit-mask-image"), _one("mask", _masks)
+        (b"mask", b"mask-image", b"-webkit-mask", b"-webkit-mask-image"),
+        _one("mask", _masks, b"none"),
     ),
     b"inset": _inset,
-    b"clip": _one("clip", lengths.is_clipped),
-    b"clip-path": _one("clip-path", lengths.is_clipped_to_shape),
-    b"-webkit-clip-path": _one("clip-path", lengths.is_clipped_to_shape),
+    b"clip": _one("clip", lengths.is_clipped, b"auto"),
+    b"clip-path": _one("clip-path", lengths.is_clipped_to_shape, b"none"),
+    b"-webkit-clip-path": _one("clip-path", lengths.is_clipped_to_shape, b"none"),
     b"overflow": _overflow,
-    b"overflow-x": _one("overflow-x", _clips),
-    b"overflow-y": _one("overflow-y", _clips),
+    b"overflow-x": _one("overflow-x", _CLIPS.get),
+    b"overflow-y": _one("overflow-y", _CLIPS.get),
     b"position": _one("position", _among(_POSITIONS)),
     b"float": _one("float", _among(_FLOATS)),
-    b"transform": _one("transform", lengths.is_transformed_away),
-    b"-webkit-transform": _one("transform", lengths.is_transformed_away),
-    b"scale": _one("scale", lengths.is_scaled_away),
+    b"transform": _one("transform", lengths.is_transformed_away, b"none"),
+    b"-webkit-transform": _one("transform", lengths.is_transformed_away, b"none"),
+    b"scale": _one("scale", lengths.is_scaled_away, b"none"),
     b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),
     b"margin": _margin,
     b"text-indent": _one("text-indent", lengths.far),
@@ -502,8 +535,5 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
         for bound, initial in (("", b"auto"), ("min-", b"auto"), ("max-", b"none"))
         for name, side in _SIDES.items()
     },
-    **{
-        name.encode(): _one(name, lengths.far, b"auto")
-        for name in ("left", "top", "right", "bottom", "margin-left", "margin-top")
-    },
+    **{name: _one(side, lengths.far, b"auto") for name, side in _PLACES.items()},
 }

@@ -103,14 +103,24 @@ _FORMATTING_START = re.compile(rb"<(/?)" + _FORMATTING_NAME, re.IGNORECASE)
 _CLOSING = re.compile(
     rb"-->|</(?:script|style|title|textarea|xmp|iframe|noembed|noframes)|[\"']\s*+>", re.IGNORECASE
 )
+# The attributes of all <html> are attributes of one element, which the parser compares in pairs.
+_PAGE_TAG = re.compile(rb"<((?i:html|body)[\s/])")
+_LONG_PAGE, _MAX_PAGES = 16_000, 10  # bytes of a document, and its tags of that kind
+# The parser also compares each attribute with the names of all others in a document.
+_WORDS_OF_TAGS = re.compile(rb"[\s\"'/]([^\s\"'/<>=]++)")
+_MANY_BYTES, _MAX_NAMES = 100_000, 10_000  # bytes of a document, and its names of attributes
+_FEW_ATTRIBUTES = 30  # of an element that goes on behind a cut
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
 _TAG_START = re.compile(rb"<[a-zA-Z]")
 _LONG = 2 * _MAX_ATTRIBUTES  # bytes that a tag of more attributes has at least
 _MAX_BLANKS = 64  # before a quote
+_ANY_ATTRIBUTE = (
+    rb"(?:[\s/]*+[^\s/>][^\s/>=]*+"
+    rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+)"
+)
 _HUGE_TAG = re.compile(
-    rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
-    rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+){0,%d}+[\s/]*+(?:>|\Z))*+)"
-    rb"(?:<[^>]*+>?+|\Z)" % _MAX_ATTRIBUTES
+    rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+%b{0,%d}+[\s/]*+(?:>|\Z))*+)"
+    rb"(?:<[^\s/>]*+%b*+[\s/]*+>?+|\Z)" % (_ANY_ATTRIBUTE, _MAX_ATTRIBUTES, _ANY_ATTRIBUTE)
 )
 
 
@@ -186,16 +196,21 @@ def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"],
     # Imported late: a message without HTML need not wait for it.
     from selectolax.lexbor import LexborHTMLParser
 
+    if len(html) > _LONG_PAGE and len(_PAGE_TAG.findall(html)) > _MAX_PAGES:
+        html = _PAGE_TAG.sub(rb"<x-\1", html)
     if _may_have_huge_tag(html):
         html = _HUGE_TAG.sub(rb"\1", html)
         tags = html.count(b"<")
-    if tags <= min(_AT_ONCE, most):
+    has_names = len(html) > _MANY_BYTES and len(set(_WORDS_OF_TAGS.findall(html))) > _MAX_NAMES
+    if tags <= min(_AT_ONCE, most) and not has_names:
         return [LexborHTMLParser(_without_repeats(html, tags))], b""
     trees: list[LexborHTMLParser] = []
     places = [match.start() for match in islice(re.finditer(b"<", html), most + 1)]
     around, begin, start = b"", 0, 0
     while begin < len(html):
         stop = min(start + _AT_ONCE, most)
+        if has_names:
+            stop = min(stop, max(start + 1, bisect_left(places, begin + _MANY_BYTES)))
         for _ in range(_MAX_TRIES):
             end = places[stop] if stop < len(places) else len(html)
             part = _without_repeats(html[begin:end], stop - start)
@@ -209,7 +224,10 @@ def _parse(html: bytes, tags: int, most: int) -> tuple[list["LexborHTMLParser"],
         trees.append(tree)
         if stop >= most:
             return trees, html[end:]
-        around = b"".join([b"<%b>" % tag for tag in (open_tags or [])[:_MAX_DEPTH]])
+        around = b"".join(
+            b"<%b>" % (tag if tag.count(b'="') <= _FEW_ATTRIBUTES else tag.partition(b" ")[0])
+            for tag in (open_tags or [])[:_MAX_DEPTH]
+        )
         begin, start = end, stop
     return trees, b""
 
@@ -385,7 +403,10 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         coded = map(decode_base64, _CODED.findall(text) if b"atob" in text else ())
         if links := _SCRIPT_LINK.findall(b" ".join([text, *coded])):
             values[b"href"] = b"\n".join(links).lower()
-    shown, hidden = _raw_text(name, text, dict(attributes).get(b"media") or b"all")
+    shown, hidden = _raw_text(name, text, dict(attributes))
+    own = start_tag(name, deciding).style if shown else None
+    if own and look_of(ROOT, own).why:
+        shown, hidden = b"", shown
     return _Tag(name, False, None, shown, hidden, facts), values
 
 
@@ -396,7 +417,9 @@ def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
     return _Tag(start.name, start.name not in VOID, start, shown, None, facts)
 
 
-def _raw_text(name: bytes, text: bytes, media: bytes) -> tuple[bytes, bytes | None]:
+def _raw_text(
+    name: bytes, text: bytes, attributes: dict[bytes, bytes]
+) -> tuple[bytes, bytes | None]:
     """Return the shown text of an element of text only, and its hidden text or rules of style."""
     if name in SHOWN_RAW and text:
         return b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n", None
@@ -405,7 +428,9 @@ def _raw_text(name: bytes, text: bytes, media: bytes) -> tuple[bytes, bytes | No
     if name == b"style" and text:
         from nbspam.mail.sheets import is_for_screen
 
-        return b"", text if is_for_screen(_unescape(media)) else b""
+        is_css = attributes.get(b"type", b"") in (b"", b"text/css")
+        media = _unescape(attributes.get(b"media") or b"all")
+        return b"", text if is_css and is_for_screen(media) else b""
     return b"", None
 
 

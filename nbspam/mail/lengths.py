@@ -55,13 +55,13 @@ def degrees_of(number: bytes, unit: bytes) -> float:
 
 def read_share(value: bytes) -> float | None:
     """Return an opacity, from 0 to 1, or None."""
-    match = NUMBER.match(value)
+    match = NUMBER.fullmatch(value)
     return share_of(match[1], match[2]) if match else None
 
 
 def read_length(value: bytes) -> tuple[float, bool] | None:
     """Return a length and whether it counts sizes of text; otherwise it is in pixels."""
-    match = NUMBER.match(value)
+    match = NUMBER.fullmatch(value)
     if match is None:
         return None
     number, unit = cut_number(float(match[1])), match[2]
@@ -72,7 +72,7 @@ def read_length(value: bytes) -> tuple[float, bool] | None:
 
 def read_pixels(value: bytes) -> float | None:
     """Return a length in pixels; percentages are of the width of the window."""
-    match = NUMBER.match(value)
+    match = NUMBER.fullmatch(value)
     if match is None:
         return None
     scale = VIEW / 100 if match[2] == b"%" else _PIXELS.get(match[2], MEDIUM)
@@ -162,22 +162,22 @@ def _pixels_of(text: bytes) -> list[float]:
     return [read_pixels(each) or 0.0 for each in _NUMBERS.findall(text)]
 
 
-def is_clipped(value: bytes) -> bool:
-    """Return whether rect(top, right, bottom, left) is too small to read in."""
-    if not value.startswith(b"rect("):
-        return False
-    edges = _pixels_of(value)
-    if len(edges) != 4:
-        return False
-    top, right, bottom, left = edges
+def is_clipped(value: bytes) -> bool | None:
+    """Return whether rect(top, right, bottom, left) is too small to read in, None if invalid."""
+    stated = value.removeprefix(b"rect(").strip(b" )").replace(b",", b" ").split()
+    if len(stated) != 4:
+        return None
+    edges = [read_pixels(each) for each in stated]  # None for auto, the edge of the box
+    top, left = edges[0] or 0.0, edges[3] or 0.0
+    right, bottom = (VIEW if edge is None else edge for edge in edges[1:3])
     return bottom - top < READABLE or right - left < READABLE
 
 
-def is_clipped_to_shape(value: bytes) -> bool:
-    """Return whether a shape leaves nothing to read."""
+def is_clipped_to_shape(value: bytes) -> bool | None:
+    """Return whether a shape leaves nothing to read, None if it is invalid."""
     call = _CALL.match(value)
     if call is None:
-        return False
+        return None
     size, *place = _BEHIND_SIZE.split(call[2], maxsplit=1)
     if place and not (_NUMBERS.search(size) or b"farthest" in size):
         size = place[0]  # a circle as far as the nearest side
@@ -198,9 +198,11 @@ def four_sides(stated: list[Side]) -> list[Side]:
     return sides
 
 
-def is_transformed_away(value: bytes) -> bool:
-    """Return whether a transform shrinks text to nothing or moves it out of sight."""
-    for name, arguments in _CALL.findall(value):
+def is_transformed_away(value: bytes) -> bool | None:
+    """Return whether a transform shrinks text or moves it out of sight, None if it is invalid."""
+    calls = _CALL.findall(value)
+    hides: bool | None
+    for name, arguments in calls:
         numbers = _pixels_of(arguments)
         if name.startswith(b"scale"):
             sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
@@ -209,22 +211,25 @@ def is_transformed_away(value: bytes) -> bool:
             angles = [degrees_of(n, u) for n, u in NUMBER.findall(arguments) if u in _DEGREES]
             hides = any(abs(cos(radians(angle))) < _MIN_SCALE for angle in angles)
         elif name == b"matrix" and len(numbers) == 6:
-            hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
+            area = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2])
+            hides = area < _MIN_SCALE**2 or min(numbers[4:]) <= FAR
         else:
             hides = name.startswith(b"translate") and is_moved_away(arguments)
         if hides:
             return True
-    return False
+    return False if calls else None
 
 
-def is_moved_away(value: bytes) -> bool:
-    """Return whether a translation moves text out of sight."""
-    return any(far(each) == LEFT for each in _NUMBERS.findall(value)[:2])
+def is_moved_away(value: bytes) -> bool | None:
+    """Return whether a translation moves text out of sight, None if it is invalid."""
+    ways = [far(each) for each in _NUMBERS.findall(value)[:2]]
+    return LEFT in ways or ways[0] == RIGHT if ways else None
 
 
-def is_scaled_away(value: bytes) -> bool:
-    """Return whether a scale shrinks text to nothing."""
-    return any(abs(size) < _MIN_SCALE for size in _pixels_of(value))
+def is_scaled_away(value: bytes) -> bool | None:
+    """Return whether a scale shrinks text to nothing, None if it is invalid."""
+    sizes = _pixels_of(value)
+    return min(map(abs, sizes)) < _MIN_SCALE if sizes else None
 
 
 # Where a length leads.

@@ -38,10 +38,15 @@ _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
 _PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]++|\[[^]]*\]?|\([^)]*\)?)+)")
 _SELECTORS = re.compile(rb"(?:[^,\[(]++|\[[^]]*\]?|\([^)]*\)?)+")
 # What the parser's engine is asked: nothing that leads it from one element to others.
+_CONDITION = (
+    rb"\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:(?:root|empty|checked|disabled|required"
+    rb"|optional|read-only)\b"
+)
 _SIMPLE_PSEUDO = re.compile(
-    rb"(?:\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:root|:empty"
-    rb"|:nth-(?:last-)?(?:child|of-type)\([\dn +a-z-]{1,20}\)"
-    rb"|:(?:not|is|where)\((?:[\w.#*\x80-\xff-]{1,100}+(?:\s*+,\s*+)?+)++\)|[\w.#*\x80-\xff-])+\Z",
+    rb"(?:" + _CONDITION + rb"|:nth-(?:last-)?(?:child|of-type)\([\dn +a-z-]{1,20}\)"
+    rb"|:(?:not|is|where)\((?:(?:[\w.#*\x80-\xff-]{1,100}+|:hover|:focus|:active|"
+    + _CONDITION
+    + rb")(?:\s*+,\s*+)?+)++\)|[\w.#*\x80-\xff-])+\Z",
     re.IGNORECASE,
 )
 # An attribute that an element must have, whose name the parser never spells in another way.
@@ -50,9 +55,26 @@ _NOT = re.compile(rb"(?<![:\w-])not\b")
 _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 # Statements without a block, such as @import.
 _STATEMENTS = re.compile(rb"\A\s*+(?:@[^;]*+;\s*+)++")
-_FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+:([^()]*+)\)")
-_WIDTHS = (b"width", b"device-width")
-_SCREEN = {b"orientation": b"landscape", b"prefers-color-scheme": b"light"}
+_FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
+_BOUND = re.compile(rb"(min|max)-")
+# Features of the screen: numbers, and words.
+_SCREEN: dict[bytes, float] = {
+    b"width": VIEW,
+    b"device-width": VIEW,
+    b"height": 800.0,
+    b"device-height": 800.0,
+    b"color": 8.0,
+    b"-webkit-device-pixel-ratio": 1.0,
+}
+_MANNERS = {
+    b"orientation": b"landscape",
+    b"prefers-color-scheme": b"light",
+    b"hover": b"hover",
+    b"any-hover": b"hover",
+    b"pointer": b"fine",
+    b"any-pointer": b"fine",
+    b"prefers-reduced-motion": b"no-preference",
+}
 # Text before or after the content of elements.
 _PSEUDO_ELEMENT = re.compile(rb"(.*?)::?(before|after)\Z", re.IGNORECASE | re.DOTALL)
 _CONTENT = re.compile(
@@ -485,28 +507,32 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
 @css.remember(_MAX_SHEETS, _MAX_SELECTOR)
 def is_for_screen(media: bytes) -> bool:
     """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
-    return any(_is_true(query.split(b" and ")) for query in media.strip().split(b","))
+    queries = [query.strip().removeprefix(b"only ") for query in media.split(b",")]
+    return any(
+        _holds(query[4:]) is False if query.startswith(b"not ") else _holds(query)
+        for query in queries
+    )
 
 
-def _is_true(terms: list[bytes]) -> bool:
-    first = terms[0].split()
-    if first[:1] == [b"not"]:
-        return len(terms) == 1 and len(first) == 2 and first[1] not in (b"all", b"screen")
-    for term in terms:
-        feature = _FEATURE.fullmatch(term.strip())
-        if feature is None:
-            word = term.split()[-1:] or [b"all"]
-            if word[0] not in (b"all", b"screen"):
-                return False
-            continue
-        name, value = feature[1], feature[2].strip()
-        if name[:4] in (b"min-", b"max-") and name[4:] in _WIDTHS:
-            width = read_pixels(value) or 0.0
-            if width > VIEW if name[:4] == b"min-" else width < VIEW:
-                return False
-        elif _SCREEN.get(name) != value:
-            return False
-    return True
+def _holds(query: bytes) -> bool:
+    return all(_is_true(term.strip()) for term in query.split(b" and "))
+
+
+def _is_true(term: bytes) -> bool:
+    """Return whether the screen is of a medium, or has a feature."""
+    feature = _FEATURE.fullmatch(term)
+    if feature is None:
+        return term in (b"", b"all", b"screen")
+    name, sign, value = feature[1], feature[2], (feature[3] or b"").strip()
+    bound, plain = _BOUND.search(name), _BOUND.sub(b"", name)
+    if plain not in _SCREEN:
+        return _MANNERS.get(plain) == value or (sign is None and plain in _MANNERS)
+    stated, number = _SCREEN[plain], read_pixels(value) or 0.0
+    if sign is None:
+        return True
+    if sign == b">" or (bound and bound[1] == b"min"):
+        return stated >= number
+    return stated <= number if sign == b"<" or bound else stated == number
 
 
 def _mark(tree: "LexborHTMLParser", marks: Mapping[bytes, bytes]) -> bool:

@@ -33,7 +33,10 @@ RAW = (b"script", b"style", *SHOWN_RAW, *HIDDEN_RAW)
 # What a mail program hides without any style.  Of a list of options at most one is seen.
 _ABSENT: css.Declared = {"display": b"absent"}
 _OWN: dict[bytes, css.Declared] = {
-    **dict.fromkeys(b"template datalist option optgroup rp title".split(), _ABSENT),
+    **dict.fromkeys(
+        b"annotation annotation-xml datalist option optgroup rp title".split(), _ABSENT
+    ),
+    b"template": {**_ABSENT, "closes": 9.0},  # whatever a style says
     b"small": {"size": (1 / 1.2, True)},
     b"big": {"size": (1.2, True)},
     b"dialog": {},  # hidden unless it is open, as is all of <details> but its summary
@@ -58,7 +61,12 @@ _BOXES |= dict.fromkeys(b"tbody td tfoot th thead tr".split(), b"cell")
 # What overflows them is seen.
 _BOXES |= {b"table": b"table", b"html": b"page", b"body": b"page"}
 # Attributes that decide about the style of an element; of `href` only whether it is there.
-_STYLING = frozenset(b"style hidden open href color bgcolor background text link fill".split())
+_STYLING = frozenset(
+    b"style hidden popover open href color bgcolor background text link fill opacity display"
+    b" visibility font-size".split()
+)
+# Values of display that show nothing, not even inside.
+_WITHOUT_BOX = (b"absent", b"none", b"table-column", b"table-column-group")
 # The attribute that carries the marks of an element, which no sender can write, as a slash ends
 # names; and all attributes that decide about styles.
 MARK = b"nbspam/mark"
@@ -72,11 +80,12 @@ _AWAY: dict[tuple[str, object], str] = {
     ("text-indent", LEFT): "not inline",
     ("text-indent", RIGHT): "clipped",
     ("skips", True): "block or page",
-    ("margin-left", LEFT): "not cell",
+    **dict.fromkeys((("margin-left", LEFT), ("margin-left", RIGHT)), "not cell"),
+    ("padding-left", RIGHT): "not inline",
     ("margin-top", LEFT): "neither cell nor inline",
     ("clip", True): "placed",
     **{(side, LEFT): "moved" for side in ("left", "right", "top", "bottom")},
-    **dict.fromkeys((("left", RIGHT), ("right", RIGHT)), "moved"),
+    **dict.fromkeys((("left", RIGHT), ("right", RIGHT), ("bottom", RIGHT)), "moved"),
     **dict.fromkeys((("height", True), ("max-height", True)), "low"),
     **dict.fromkeys((("width", True), ("max-width", True)), "narrow"),
 }
@@ -115,7 +124,9 @@ class Style:
         is_faint = changes.opacity < 1 or any(
             colour is not None and colour.alpha < 1 for colour in (color, ground, link)
         )
-        is_gone = changes.is_absent or changes.is_away or changes.shown is False
+        is_gone = (
+            ground == css.CURRENT or changes.is_absent or changes.is_away or changes.shown is False
+        )
         # Whether it may hide text, whatever is around it.
         self.hides = is_gone or is_small or is_faint or changes.closes > 0
         self.ground = ground or css.WHITE
@@ -144,6 +155,9 @@ def style_of(
     normal = css.read_hints(name, attributes)
     if name in _OWN:
         normal = {**_OWN[name], **normal}
+    if name in _DRAWN:  # its attributes are properties
+        stated = [b"%b:%b" % each for each in attributes.items() if each[0] != b"style"]
+        normal.update(css.read_block(b";".join(stated)).normal)
     if b"style" in attributes:
         blocks = (*blocks, css.read_block(attributes[b"style"]))
     important: css.Declared = {}
@@ -156,7 +170,7 @@ def style_of(
     if name in _DRAWN:
         declared["color"] = declared.get("fill") or (css.BLACK if name == b"svg" else None)
     if name == b"dialog" and b"open" not in attributes:
-        declared["display"] = b"none"
+        declared.setdefault("display", b"none")
     if name == b"a" and b"href" in attributes:
         declared["is-link"] = True
     if not declared:
@@ -172,13 +186,17 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     if value("fills") and value("image"):  # letters have the colours of the image
         color = css.UNKNOWN
     ground = css.UNKNOWN if value("image") else value("ground")
+    if box == b"block" and (value("height") or value("width")):
+        ground = None  # text that overflows its box lies on the ground around it
+    elif ground == css.CURRENT:
+        ground = color or ground
     opacity = 1.0
     for key in ("opacity", "filter"):
         if value(key) is not None:
             opacity *= declared[key]
     changes = Changes(
         is_own=value("display") == b"absent",
-        is_absent=value("display") in (b"absent", b"none"),
+        is_absent=value("display") in _WITHOUT_BOX,
         is_away=_is_away(declared, box),
         shown=value("shown"),
         color=color,
@@ -311,12 +329,12 @@ def look_of(parent: Look, style: Style) -> Look:
     look.is_absent = parent.is_absent or changes.is_absent
     look.is_own = parent.is_own or changes.is_own
     look.is_away = parent.is_away or changes.is_away
-    if changes.closes == 1 or parent.closed:
+    if changes.closes >= 1 or parent.closed:
         look.closed = max(parent.closed + changes.closes, 0.0)
     look.shown = parent.shown if changes.shown is None else changes.shown
     look.link = changes.link or parent.link
     look.color = look.link if changes.is_link else changes.color or parent.color
-    ground = changes.ground
+    ground = look.color if changes.ground == css.CURRENT else changes.ground
     if ground is not None and ground.alpha < 1:
         ground = css.laid_over(ground, parent.ground)
     look.ground = ground or parent.ground
