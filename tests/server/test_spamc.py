@@ -210,7 +210,6 @@ def test_mail_passes_if_the_server_is_busy_unless_told(own_model, tmp_path):
         # And it teaches nobody without --allow-tell.
         assert spamc("-U", served.spamd, "-L", "spam") == (74, b"")
         assert spamc("-U", served.spamd, "-C", "report") == (0, SPAM)
-        assert spamc("-U", served.spamd, "-C", "report") == (0, SPAM)
 
 
 def test_mail_passes_if_the_server_is_silent_or_takes_no_connection_unless_told():

@@ -240,13 +240,6 @@ async def test_a_lesson_is_told_once_and_taken_back_and_reports_teach_if_wanted(
     assert [at.tally.total(f"lesson {kind}") for kind in kinds] == taught
 
 
-def test_lessons_are_refused_and_counted_unless_they_are_allowed():
-    client = talk(tell("spam"), allows_tell=False)
-    why = b"69 EX_UNAVAILABLE: TELL is not allowed; start the server"
-    assert client.answer.startswith(b"SPAMD/1.0 " + why)
-    assert client.desk.tally.total("trouble forbidden") == 1
-
-
 # ---- trouble ----
 
 
