@@ -206,14 +206,6 @@ def test_a_message_over_the_limit_is_neither_sent_back_nor_learned():
             assert client.desk.tally.total("trouble large") == 1
 
 
-def test_a_message_longer_than_any_mail_is_refused_before_it_comes():
-    for command in b"CHECK", b"PROCESS", b"TELL":
-        client = talk(command + b" SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % (1 << 40))
-        why = b"a message of 1099511627776 bytes; send its beginning\r\n"
-        assert client.answer == b"SPAMD/1.0 65 EX_DATAERR: " + why
-        assert client.desk.tally.total("trouble large") == 1
-
-
 # ---- lessons ----
 
 
