@@ -141,10 +141,11 @@ class MilterConnection(Connection):
                 message = b"" if self.is_refused else self.message()
             except MemoryError:
                 self.give_way()
+            user, facts = user_of(self.recipients), {"queue": self.queue, "asked": "milter"}
             if self.is_refused:
+                self.facts = lambda: {"user": user, **facts}
                 self.trouble("busy")
             else:
-                user, facts = user_of(self.recipients), {"queue": self.queue, "asked": "milter"}
                 self.ask(message, False, self.answer, user or None, **facts)
         elif command in _ANSWERED:
             self.gather(command, data)

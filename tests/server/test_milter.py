@@ -203,15 +203,16 @@ def test_a_message_that_cannot_be_judged_is_to_be_sent_again():
     assert answered(milter_mail(b"Subject: failure\n\n")) == [(b"t", b"")]
 
 
-def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end():
+def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end(capfd):
     # Before it the mail system reads nothing, and would lose the answer.
     pieces = [milter_mail(PILLS, end=False), *[packet(b"B", bytes(600))] * 3]
     limits = {"bytes_held": 1000}
     client = talk(OFFER, *pieces, limits=limits)
     assert (commands(packets(client.answer)), client.desk.held) == (b"O", 0)
 
-    client = talk(OFFER, *pieces, packet(b"E"), milter_mail(PILLS), limits=limits)
+    client = talk(OFFER, *pieces, packet(b"E"), milter_mail(PILLS), limits=limits, log="text")
     assert commands(packets(client.answer)) == b"Otiiiic"
+    assert "asked=milter why=too many messages" in capfd.readouterr().err.splitlines()[0]
     assert client.desk.tally.total("trouble busy") == 1
 
 
