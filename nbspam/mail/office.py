@@ -224,11 +224,10 @@ class _Shape(NamedTuple):
 
 def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     """Return the XML of a slide, with the looks of its shapes and runs in their tags."""
-    levels = _levels(name, parts)
-    slide, layout, master, theme = levels
+    slide, layout, master, theme = _levels(name, parts)
     xml = slide + layout + master  # what stands first holds
     colours = _colours_by_name(xml, theme)
-    background = _background(xml, theme, colours) if all(levels) else _UNKNOWN
+    background = _background(xml, theme, colours) if layout and master and theme else _UNKNOWN
     presentation = parts.get("ppt/presentation.xml", b"")
     size = re.search(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"', presentation)
     whole = (0, 0, *map(float, size.groups())) if size else _ANYWHERE

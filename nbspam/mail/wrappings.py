@@ -263,7 +263,7 @@ _TOKEN = re.compile(
 _LINK = re.compile(rb"[a-z]{3,9}://[^\s\"]{1,2000}")
 _GROUPS_WITHOUT_TEXT = frozenset(
     b"fonttbl colortbl stylesheet pict objdata themedata colorschememapping datastore generator"
-    b" listtable listoverridetable rsidtbl latentstyles xmlnstbl info filetbl revtbl".split()
+    b" listtable listoverridetable rsidtbl latentstyles xmlnstbl info filetbl revtbl sp".split()
 )
 _WRITTEN = dict.fromkeys(b"par line tab cell row sect page".split(), b"\n")
 _WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"emdash": b" ", b"endash": b"-"}
@@ -299,6 +299,7 @@ class _RtfLook(NamedTuple):
     is_shaded: bool = False
     is_in_table: bool = False
     is_row_shaded: bool = False
+    is_in_shape: bool = False  # on a ground that is not known
     size: int = 24  # half points
 
     def after(self, word: bytes, value: bytes | None, light: set[int]) -> "_RtfLook":
@@ -328,7 +329,7 @@ class _RtfLook(NamedTuple):
     def is_hidden(self) -> bool:
         """Return whether nobody can read such text."""
         is_shaded = self.is_shaded or (self.is_in_table and self.is_row_shaded)
-        is_white = self.is_light and not is_shaded
+        is_white = self.is_light and not is_shaded and not self.is_in_shape
         return self.is_left_out or self.size < _LEAST_SIZE or is_white
 
 
@@ -390,6 +391,9 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
             place += max(number, 0)
         elif is_first and (word in _GROUPS_WITHOUT_TEXT or sign == b"*"):
             skipped = skipped or len(looks)
+        elif word == b"shptxt":  # a text box, among the properties of its shape
+            skipped = 0
+            looks[-1] = look._replace(is_in_shape=True)
         elif word == b"f":
             looks[-1] = look._replace(page=fonts.get(value) or look.default)
         elif word in _OF_LOOK:
