@@ -126,7 +126,7 @@ class _PairDistributions:
     def __init__(self, model: PairModel) -> None:
         self.tables, self.counts_of_values = list(model.value_tables()), model.own_counts()
         self.of_class, self._model = model.n_features_in_, model
-        self.columns = model.categories_.tolist()
+        self.columns, self.bells = model.categories_.tolist(), model.bells
         self.slices = dict(zip(self.columns, model.encoding.levels.slices, strict=True))
 
     @cached_property
@@ -145,7 +145,7 @@ class _PairDistributions:
         given = (self.of_class,) if parent is None else (self.of_class, parent)
         row = -1 if parent is None else self.slices[parent]
         if column not in self.slices:
-            bells = self._model.bells
+            bells = self.bells
             assert bells is not None  # there are numbers
             of = np.flatnonzero(self._model.levels_ == 0).tolist().index(column)
             mean, variance = bells.learnt.mean[:, row, of], bells.learnt.variance[:, row, of]

@@ -8,7 +8,7 @@ any labels, the classes are the components of a mixture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -198,7 +198,7 @@ def mixture(
             yield climb(data.maximise(share), data, stopping)
 
     best = likeliest(fits())
-    return Fit(best.model, best.responsibility.reshape(n_docs, k), best.steps)
+    return replace(best, responsibility=best.responsibility.reshape(n_docs, k))
 
 
 # --- documents without labels ----------------------------------------------------------------
@@ -349,7 +349,7 @@ class Completions:
         )
         if hasattr(model, "deviation_"):
             n, deviation = model.value_count_, model.deviation_
-            _, variance = over_all_rows(n, model.mean_, deviation)
+            variance = over_all_rows(n, model.mean_, deviation).variance
             model.deviation_ = np.maximum(deviation, n * _FLOOR * variance)
         return model
 

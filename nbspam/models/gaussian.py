@@ -155,14 +155,14 @@ def fitted(
     return Bells(np.where(n > 0, mean, otherwise.mean), variance)
 
 
-def over_all_rows(n: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
-    """Return the mean and variance of each column over all classes, (n_columns,).
+def over_all_rows(n: Array, mean: Array, deviation: Array) -> Bells:
+    """Return the distribution of each column over all classes, arrays of (n_columns,).
 
     n, mean, deviation: (n_classes, n_columns), see `moments`.  The variance divides by n.
     """
     n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
     mean_all = _among((n * mean).sum(axis=0) / n_all, np.where(n > 0, mean, np.nan))
-    return mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
+    return Bells(mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all)
 
 
 def divisor(estimate: str) -> int:
@@ -208,7 +208,7 @@ class NormalColumns(Estimator):
         gets variance 1 and the same mean in every class, and so is no evidence.
         """
         n, mean, deviation = self.value_count_, self.mean_, self.deviation_
-        all_rows = Bells(*over_all_rows(n, mean, deviation))
+        all_rows = over_all_rows(n, mean, deviation)
         ddof = divisor(self.estimate) if self.ddof is None else self.ddof
         return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, self.var_smoothing)
 
@@ -361,8 +361,7 @@ class ConditionalBells:
     @cached_property
     def all_rows(self) -> Bells:
         """The distribution of each column over all rows, (n_numbers,)."""
-        n, mean, deviation = (each[:, -1] for each in self.moments)
-        return Bells(*over_all_rows(n, mean, deviation))
+        return over_all_rows(*(each[:, -1] for each in self.moments))
 
     @cached_property
     def learnt(self) -> Bells:

@@ -259,9 +259,8 @@ class PairModel(BinaryByDefault):
             yield ValueTables(np.append(parent[k], prior[k]), given)
 
     def _log_left(self, left_out: int) -> Array:
-        """Return the change of each class's log-prior when left_out documents are removed."""
-        of_counts = isinstance(self.class_prior, str) and self.class_prior != "uniform"
-        if not (of_counts and left_out):
+        """Return the change of each class's log-prior, of counts, if left_out documents go."""
+        if not left_out:
             return np.zeros(len(self.class_count_))
         count = self.class_count_
         if self.smooths_classes:

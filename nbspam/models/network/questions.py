@@ -127,11 +127,9 @@ class _Chains:
     ) -> None:
         self.network = network
         self.children = children(network.parents)
-        relevant = ancestors(network.parents, {*targets, *evidence})
-        self.relevant = relevant
-        self.free = [
-            i for i in topological_order(network.parents) if i in relevant - evidence.keys()
-        ]
+        self.relevant = ancestors(network.parents, {*targets, *evidence})
+        unknown = self.relevant - evidence.keys()
+        self.free = [i for i in topological_order(network.parents) if i in unknown]
         self.values: Integers = np.zeros((CHAINS, len(network.names)), np.int64)
         for node, value in evidence.items():
             self.values[:, node] = value
