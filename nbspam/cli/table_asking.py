@@ -477,8 +477,7 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
     """Yield aligned rows; those and the columns that are too many are counted."""
     rows = [[printing.printable(cell) for cell in row] for row in rows]
     shown = rows[: _MAX_ROWS + 1]
-    first = max(min(_LABEL, printing.display_width(row[0])) for row in shown[1:] or shown)
-    first = max(first, min(_LABEL, printing.display_width(rows[0][0])))
+    first = max(min(_LABEL, printing.display_width(row[0])) for row in shown)
     columns = zip(*(row[1:] for row in shown), strict=True)
     widths = [2 + max(map(printing.display_width, cells)) for cells in columns]
     n_fitting = 0
