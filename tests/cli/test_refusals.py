@@ -111,9 +111,9 @@ compare $FOLDER --model multinomial | such as: --against '--model bernoulli'
 table compare $LIHANG --target Y | such as: --against '--model aode'
 export --format csv | 'csv' is not one of 'jsonl', 'bogoutil'
 table export --format jsonl | 'jsonl' is not one of 'json', 'csv'
-update --ham $ONE --spam $NEW $NEW | new.eml: states no class, and the options state spam, ham
-train --ham $ONE --spam $NEW $NEW | new.eml: states no class, and the options state spam, ham
-eval --ham $ONE --spam $NEW $NEW | new.eml: states no class, and the options state spam, ham
+update --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
+train --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
+eval --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
 vectorize $TEXTS -o $OTHER --vocabulary given --min-df 2 | --min-df
 vectorize $TEXTS -o $OTHER --vocabulary twice | a token stands twice in the vocabulary; name each
 vectorize $TEXTS -o no/x | there is no folder no; create it
