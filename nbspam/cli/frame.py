@@ -78,12 +78,6 @@ def is_quiet() -> bool:
     return running_call().quiet
 
 
-def is_verbose() -> bool:
-    """Return whether the running command says more."""
-    call = running_call()
-    return call.verbose and not call.quiet
-
-
 def diagnose(line: str) -> None:
     """Print one line on standard error; if nothing can be written there, the command goes on."""
     with suppress(OSError):
@@ -92,7 +86,8 @@ def diagnose(line: str) -> None:
 
 def say(line: str) -> None:
     """Say one line on standard error, with -v."""
-    if is_verbose():
+    call = running_call()
+    if call.verbose and not call.quiet:
         diagnose(line)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import click
 
 from nbspam.cli import options, output
-from nbspam.cli.frame import Decorator, command_group, is_verbose, say
+from nbspam.cli.frame import Decorator, command_group, say
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
@@ -289,43 +289,36 @@ def items_of_sources(
 ) -> Iterator[Item]:
     """Return the items of all sources, then those whose class the options state.
 
-    labels: None if the command needs no classes.  Without any path the items come from standard
-    input, whose mail has none.  Raises InputError and UsageError.
+    labels: None if the command needs no classes; otherwise each item is read once.  If a single
+    class is stated, files among the sources have it, too: of `--spam cur/*` the option gets the
+    first file, and the sources get the others.  Without any path the items come from standard
+    input, whose mail has no class.  Raises InputError and UsageError.
     """
-    if click.get_current_context().params.get("preset") == "mail":
+    context = click.get_current_context()
+    if context.params.get("preset") == "mail":
         reading = reading._replace(is_mail=True)
-    paths = paths_of(sources, labels or NO_LABELS) or ["-"]
-    if labels is None:
-        items = read_items(output.or_standard_input(sources), options=reading)
-    else:
-        items = _labelled_items(sources, reading, labels)
-    return counting_items(items, "messages", paths)
-
-
-def _labelled_items(
-    sources: Iterable[str], reading: SourceOptions, labels: Labels
-) -> Iterator[Item]:
-    """Return the items of sources and of paths whose class is stated, each once.
-
-    If a single class is stated, files among the sources have it, too: of `--spam cur/*` the
-    option gets the first file, and the sources get the others.
-    """
-    stated = labels.paths
-    if not (sources or stated or reading.format):
-        name = click.get_current_context().command.name
+    stated = [] if labels is None else labels.paths
+    if labels is not None and not (sources or stated or reading.format):
+        name = context.command.name
         raise UsageError(
             f"{name}: no SOURCE, and mail on standard input states no class; give labelled mail,"
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
-    if stated:
-        output.tell_waiting(paths_of(sources, labels))
-        starts = starts_of(sources, stated)
-        names = list(dict.fromkeys(name for name, _ in stated))
-        parts = [(path, _items_at(path, name, reading, names)) for name, path in starts.values()]
+    paths = [*sources, *(path for _, path in stated)]
+    given = output.or_standard_input(paths or sources)
+    if labels is None:
+        items = read_items(given, options=reading)
     else:
-        starts = starts_of(output.or_standard_input(sources))
-        parts = [("", read_items([path for _, path in starts.values()], options=reading))]
-    return items_together(read_once(parts, starts), reading.listener)
+        starts = starts_of(sources if stated else given, stated)
+        if stated:
+            names = list(dict.fromkeys(name for name, _ in stated))
+            parts = [
+                (path, _items_at(path, name, reading, names)) for name, path in starts.values()
+            ]
+        else:
+            parts = [("", read_items([path for _, path in starts.values()], options=reading))]
+        items = items_together(read_once(parts, starts), reading.listener)
+    return counting_items(items, "messages", given or ["-"])
 
 
 def settings_and_items(
@@ -427,13 +420,8 @@ def schema_of(classifier: "AnyClassifier") -> "Schema | None":
 
 def counting_items(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
     """Yield things that are read from paths, with progress; with -v, say how many they were."""
-    things = iter(tracked(things, what, Extent(lambda: _bytes_of(paths), _size_of)))
-    return _counting(things, what) if is_verbose() else things
-
-
-def _counting(things: Iterator[T], what: str) -> Iterator[T]:
     n_things = 0
-    for thing in things:
+    for thing in tracked(things, what, Extent(lambda: _bytes_of(paths), _size_of)):
         n_things += 1
         yield thing
     say(f"{what} read: {n_things:,}")
