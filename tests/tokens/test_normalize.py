@@ -262,7 +262,7 @@ def assert_equal_in_context(codes, context, monkeypatch):
     lines = [context.replace("{}", c) for c in characters if not special(c)]
     text = "\n".join(lines).encode()
     expected, oddities = normalize(text)
-    monkeypatch.setattr(engine, "normalize", None)
+    monkeypatch.setattr(engine.normalize, "normalize", None)
 
     (form,), facts = normal_forms([text])
     form, expected = form.lower(), with_pairs(expected).lower()
