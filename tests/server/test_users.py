@@ -437,7 +437,7 @@ async def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, t
     assert len({spam_of(each) for each in found}) == 1
     unread, nowhere, other = sorted(map(str, house.troubles))
     assert "ann/model" in unread
-    assert "dan/model: Not a directory" in nowhere
+    assert "dan/model: cannot read the model: Not a directory" in nowhere
     assert "not a user's model" in other
 
 
