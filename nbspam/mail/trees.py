@@ -24,6 +24,7 @@ _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
 _MAX_OPEN = 200  # elements that go on behind a cut
 
+# A tag as the parser writes it, with the content of an element that has only text.
 TAG = re.compile(
     b"<(!--.*?--|"
     + b"|".join(rb"%b(?: [^>]*+)?>.*?</%b" % (name, name) for name in RAW)
@@ -31,6 +32,7 @@ TAG = re.compile(
     re.DOTALL,
 )
 _NAME = re.compile(rb"[^!?/ >][^ >]*+")
+
 # Source text, which may be hostile.
 _FORMATTING_NAME = rb"(?=(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>])"
 _FORMATTING = re.compile(rb"<" + _FORMATTING_NAME + rb"[^>]*+", re.IGNORECASE)
