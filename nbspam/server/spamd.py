@@ -251,6 +251,8 @@ class SpamdConnection(connection.Connection):
             self._write_done(done if outcome_word(outcome) != "known" else "")
 
         data, whole = self._data(request)
+        if not data:
+            raise RequestError(Status.DATAERR, "no message; send it behind the head")
         self.teach(data, whole, label, answer, request.headers.get("user"))
 
     def _write_done(self, done: str) -> None:
