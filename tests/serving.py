@@ -284,7 +284,7 @@ import sys
 if not {uvloop}:
     sys.modules["uvloop"] = None  # as if it were not installed
 from nbspam.server import choices, supervisor
-supervisor.serve.__defaults__ = (choices.ServerLimits(**{limits}),)
+supervisor.SERVER_LIMITS = choices.ServerLimits(**{limits})
 from nbspam.cli.main import main
 main()
 """

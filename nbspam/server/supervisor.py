@@ -22,7 +22,6 @@ from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.choices import (
     SERVER_LIMITS,
     ServerChoices,
-    ServerLimits,
     Service,
     Sockets,
     access_beside,
@@ -353,7 +352,6 @@ def serve(
     sockets: Sockets,
     n_workers: int,
     reread: Callable[[], Reread],
-    limits: ServerLimits = SERVER_LIMITS,
 ) -> None:
     """Answer clients until SIGTERM or SIGINT; raises NbspamError.
 
@@ -362,7 +360,7 @@ def serve(
     most = max(available_cores(), _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
     copies: set[str] = set()
-    _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
+    _allow_files(2 * (SERVER_LIMITS.connections + SERVER_LIMITS.visitors) + _FILES)
 
     def service(
         choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int
@@ -389,7 +387,7 @@ def serve(
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000)
-        return Service(choices, model, n_workers, sockets, limits, log, tally, access)
+        return Service(choices, model, n_workers, sockets, SERVER_LIMITS, log, tally, access)
 
     try:
         first = service(choices, lambda: sockets, n_workers)
