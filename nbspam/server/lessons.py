@@ -310,7 +310,7 @@ class Courier:
         """Log a failure unless it is the last one again; only the worker that reads does so."""
         if self._reads and str(error) != self._said:
             self._said = str(error)
-            self._service.log.failed("lessons are not shared now", error)
+            self._service.log.failed("lessons wait, and are not shared now", error)
 
     def _send(self) -> None:
         sharer: Sharer | None = None

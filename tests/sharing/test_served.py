@@ -171,7 +171,7 @@ def test_a_failure_is_logged_once_and_its_end_when_lessons_can_be_sent(tmp_path,
     service.log.failed, service.log.noted = lambda *words: said.append(words), said.append
     courier = Courier(service, ShareChoices("", None, False), TaughtModels(host.path, None))
     until(lambda: len([each for each in reports if each]) > 2)
-    assert [what for what, _ in said] == ["lessons are not shared now"]
+    assert [what for what, _ in said] == ["lessons wait, and are not shared now"]
     failing.side_effect = None
     until(lambda: said[1:] == ["lessons are shared again"])
     courier.end()
