@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,11 +64,15 @@ class SharedOutlet:
     def __init__(self, path: str, woken: Callable[[], object] = lambda: None) -> None:
         """Prepare; path: of the site's model."""
         self._path, self.woken = path, woken
+        self._opening = Lock()
+        self._outbox: Outbox | None = None
 
-    @cached_property
+    @property
     def outbox(self) -> Outbox:
         """The outbox, opened by the first lesson: a damaged one does not stop a server."""
-        return Outbox(self._path)
+        with self._opening:  # one for all threads: `wait_for_log` asks for what each has put here
+            self._outbox = self._outbox or Outbox(self._path)
+            return self._outbox
 
     def attach(self, model: StoredModel, user: str = "") -> StoredModel:
         """Let a model's lessons go into the outbox, and return it."""

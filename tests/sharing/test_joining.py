@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -107,6 +110,22 @@ def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path):
     assert (tmp_path / "model.share-wal").exists()  # else later lessons go into a removed file
     first.close()
     again.close()
+
+
+def test_two_first_lessons_at_once_open_one_outbox(tmp_path, monkeypatch):
+    outlet, both = SharedOutlet(str(tmp_path / "model")), Barrier(2)
+
+    class SlowOutbox(Outbox):
+        def __init__(self, path):
+            with suppress(BrokenBarrierError):
+                both.wait(0.2)  # for a thread that opens another one
+            super().__init__(path)
+
+    monkeypatch.setattr("nbspam.sharing.sharer.Outbox", SlowOutbox)
+    with ThreadPoolExecutor() as threads:
+        first, second = threads.map(lambda _: outlet.outbox, range(2))
+    assert first is second
+    first.close()
 
 
 def exports(hosts):
