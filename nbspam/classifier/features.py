@@ -147,12 +147,9 @@ def train_features(
     chosen = np.arange(len(data.y)) if rows is None else rows
     y = data.y[chosen]
     table = data.table(chosen, PRESENCE)
-    seen = np.flatnonzero(table.document_frequency >= settings.min_df)
-    table = pruned_table(table.take(seen), max_features=settings.max_features)._replace(loss=None)
     if len(np.unique(y)) < 2:
         raise NotTrainedError("train: fewer than two classes of labelled mail; give two or more")
-    if not len(table.vocabulary):
-        raise NotTrainedError("train: no token is in enough messages; lower --min-df")
+    table = pruned_table(table, settings.min_df, settings.max_features)._replace(loss=None)
     prior = {"alpha": settings.alpha, "class_prior": settings.class_prior}
     parameters = {**prior, **settings.parameters}
     if "class_dirichlet" in parameters:

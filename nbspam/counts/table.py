@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Days, Floats, Integers, Octets, together
-from nbspam.errors import check_number
+from nbspam.errors import NotTrainedError, check_number
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS, IS_STRUCTURE
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
@@ -433,9 +433,12 @@ def pruned_table(
     """Return the table without rare tokens, limited to the most informative ones.
 
     min_df: the least document frequency.  max_features: the number of tokens to keep, those
-    with the highest mutual information of presence and class.
+    with the highest mutual information of presence and class.  Raises NotTrainedError if no token
+    is in so many documents.
     """
     keep = worth_keeping(table, min_df, max_features)
+    if not len(keep):
+        raise NotTrainedError("train: no token is in enough messages; lower --min-df")
     return table if len(keep) == len(table.vocabulary) else table.forgetting(keep)
 
 

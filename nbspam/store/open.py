@@ -132,7 +132,17 @@ def save_classifier(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
     path = resolved(path)
     with journals.locked_model(path):
-        journals.write_model(path, classifier.to_state())
+        journals.write_model(path, readable_state(path, classifier))
+
+
+def readable_state(path: str, classifier: AnyClassifier) -> State:
+    """Return a classifier's state for a file; raises ModelFileError if nothing could read it."""
+    state = classifier.to_state()
+    try:
+        check_state(state)
+    except DAMAGE as error:
+        raise ModelFileError(f"{path}: not written ({error}); use smaller numbers") from error
+    return state
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
@@ -164,8 +174,9 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     """
     path = resolved(path)
     with journals.locked_model(path):
+        state = readable_state(path, classifier)
         kept = keep_old_model(path) if _would_lose(path, classifier) else None
-        journals.write_model(path, classifier.to_state())
+        journals.write_model(path, state)
     return kept
 
 

@@ -14,7 +14,7 @@ from nbspam.sources.records import Record
 from nbspam.store.assembly import check_known
 from nbspam.store.journal import read_model, write_model
 from nbspam.store.model import StoredModel
-from nbspam.store.open import classifier_of, load_classifier
+from nbspam.store.open import classifier_of, load_classifier, readable_state
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tables.schema import Schema
 from nbspam.tables.training import RowsLearned, learn_rows, merged_tables, unlearn_rows
@@ -80,7 +80,7 @@ class StoredTable:
         with locked(self.path):
             lesson = change(check_can_learn(self.classifier(), self.path), records)
             if lesson.n_rows:
-                write_model(self.path, lesson.classifier.to_state())
+                write_model(self.path, readable_state(self.path, lesson.classifier))
         return lesson
 
 

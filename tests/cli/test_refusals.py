@@ -256,7 +256,10 @@ table update -m $TABLE $ROWS | no column 'Y', which the model has learned from
 table unlearn -m $TABLE strange.csv | strange.csv#1: not learned like this, or not so often
 train --spam $FOLDER/spam --model aode | two classes
 train --spam $FOLDER/spam | only one class (spam)
-train $FOLDER --model aode --min-df 99 | --min-df
+train $FOLDER --model aode --min-df 99 | no token is in enough messages; lower --min-df
+train $FOLDER --min-df 99 -m $OTHER | no token is in enough messages; lower --min-df
+train $FOLDER --alpha 1e19 -m $OTHER | not written (settings: alpha: 1e+19); use smaller numbers
+table train huge.csv --target y --model multinomial -m $OTHER | feature_count_: out of range); use
 train $TEXTS --model bernoulli --vocabulary gone -m $OTHER | give a file of tokens
 allow "a b" | a b: no address; write ann@example.org, example.org, list:ID or
 deny nobody | nobody: no address; write ann@example.org, example.org, list:ID
@@ -296,6 +299,7 @@ FILES = {
     "empty.csv": b"a,b\n?,\n,?\n",
     "strange.csv": b"X1,X2,Y\n9,S,1\n",
     "four.csv": b"a,b,c,d\n1,2,3,4\n",
+    "huge.csv": b"x,y\n9e17,a\n9e17,a\n2,b\n",
     "bad.csv": b"label,text\nham,x\nspam,\xff\n",
     "long.csv": b"v,w,y\n" + b"".join(b"a%d,b%d,%d\n" % (i, i, i % 2) for i in range(4500)),
     "given": b"x\ny\n",

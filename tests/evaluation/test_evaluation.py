@@ -84,26 +84,15 @@ def test_numbers_that_do_not_apply_are_none(few_resamples):
 
 def test_intervals_surround_their_numbers(few_resamples):
     _, _, evaluation = run(rng=np.random.default_rng(0), cost=np.arange(80))
-    assert [*evaluation.intervals] == ["accuracy", "macro_f1", "mcc", *TWO_CLASS, *OPTIONAL]
+    # The calibration error has none, because the bootstrap misses a true error near 0.
+    assert [*evaluation.intervals] == ["accuracy", "macro_f1", "mcc", *TWO_CLASS, *OPTIONAL[1:]]
     for name, (low, high) in evaluation.intervals.items():
-        # The calibration error is biased upwards; its interval corrects for that.
-        assert low <= getattr(evaluation, name) <= high or name == "calibration_error"
+        assert low <= getattr(evaluation, name) <= high
     for name, row in zip(["ham", "spam"], evaluation.scores.rows, strict=True):
         for value, (low, high) in zip(row[:3], evaluation.class_intervals[name], strict=True):
             assert low <= value <= high
     of_three = evaluate([0, 1, 2], [0, 1, 1], "abc", rng=np.random.default_rng(0))
     assert {len(each) for each in of_three.class_intervals.values()} == {3}
-
-
-def test_the_interval_of_a_calibration_error_reaches_below_it(few_resamples):
-    rng = np.random.default_rng(3)
-    p = rng.random(300)
-    y = (rng.random(300) < p).astype(int)  # perfectly calibrated: the true error is 0
-    evaluation = evaluate(y, p > 0.5, ["a", "b"], probability=p, rng=rng)
-    plain = bootstrap_interval(expected_calibration_error, (y, p), np.random.default_rng(0), 200)
-    low, high = evaluation.intervals["calibration_error"]
-    assert low < evaluation.calibration_error / 2
-    assert high < plain[1]
 
 
 def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
