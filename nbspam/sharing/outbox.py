@@ -123,13 +123,9 @@ class Outbox:
         """Make several changes at once; durably, unless `synchronous` says otherwise."""
         with self._used():
             self._base.execute(f"PRAGMA synchronous={synchronous or SYNCHRONOUS}")
-            self._base.execute("BEGIN IMMEDIATE")
-            try:
+            with self._base:  # commits, or rolls back
+                self._base.execute("BEGIN IMMEDIATE")
                 yield self._base
-            except BaseException:
-                self._base.execute("ROLLBACK")
-                raise
-            self._base.execute("COMMIT")
 
     def _fact(self, name: str) -> str:
         """Return a fact; "" if it was never noted."""

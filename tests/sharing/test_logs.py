@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from nbspam.errors import SharedLogError, UsageError
+from nbspam.errors import ModelFileError, SharedLogError, UsageError
 from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item
 from shared_logs import Host, MemoryLog, message
@@ -199,6 +199,20 @@ def test_an_outbox_that_is_full_refuses_lessons(host, monkeypatch):
         host.teach(message(2), "ham")
     host.model.catch_up()
     assert host.model.filed(message(2)).label is None
+
+
+def test_an_outbox_for_which_the_disk_has_no_room_says_so(host):
+    base, long = (
+        host.outlet.outbox._base,
+        message(1) + b" ".join(b"word%d" % n for n in range(9999)),
+    )
+    ((n_pages,),) = base.execute("PRAGMA page_count")
+    base.execute(f"PRAGMA max_page_count={n_pages}")
+    with pytest.raises(ModelFileError, match=r"model\.share: database or disk is full; make room"):
+        host.teach(long, "ham")
+    base.execute(f"PRAGMA max_page_count={1000 * n_pages}")
+    host.teach(long, "ham")
+    assert host.model.filed(long).label == "ham"
 
 
 def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host):
