@@ -329,6 +329,7 @@ class AccountSorter:
             # Of two deliveries, the one in the target would pass for the copy of the other.
             first = [e.digest for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
             self.memory.leave([(digest, LeftMessage(MOVING)) for digest in first], self._day)
+            self._open(self.inbox)
             try:
                 self._tag(messages) if folder is None else self._move(messages, folder)
             except AccountRefusedError as error:
@@ -369,7 +370,6 @@ class AccountSorter:
             if each.uid in placed
         ]
         self._drop_doubles(copies, self._others_in(folder, copies))
-        self._open(self.inbox)
         # Noted now, so that it is seen when the user moves it before the next look.
         for validity in {each.validity for each in copies}:
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in copies])
@@ -446,6 +446,7 @@ class AccountSorter:
             self._open(folder)
             for batch in self.session.messages(list(by_uid), MAX_MESSAGE, READ_AT_ONCE):
                 yield [(by_uid[uid], data) for uid, data in batch.data.items()]
+                self._open(folder)  # moving these may have opened another one
 
     def _skip(self, messages: list[PlacedMessage], error: AccountRefusedError) -> None:
         self.report.skipped += [Skipped(self._name(each), str(error)) for each in messages]

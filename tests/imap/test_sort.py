@@ -21,6 +21,7 @@ from maildirs import ham, spam
 from nbspam.delivery import account, account_look, account_memory, account_setup
 from nbspam.errors import InputError, LostError
 from nbspam.imap import session
+from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.address_lists import change_lists, sender_of
 from nbspam.server import watch
 from nbspam.sources.items import Item
@@ -419,6 +420,23 @@ def test_of_two_devices_that_move_a_message_at_once_the_first_copy_stays(
     assert [box.sort().learned for _ in range(2)] == [[], []]
     junk = [data.removesuffix(more) for data in box.where()["Junk"]]
     assert (junk.count(S[0]), junk.count(S[1]), box.where()["INBOX"]) == (n_left, 1, [])
+
+
+def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_folder(
+    box, monkeypatch
+):
+    box.put("Junk", S[5], S[6])
+    box.sort()
+    box.put("INBOX", S[0], H[0])  # with the UIDs of the messages in the junk folder
+
+    def refused(sorter, target, _):
+        sorter.session.open(target)
+        raise AccountRefusedError("expunged by another client", "EXPUNGEISSUED")
+
+    monkeypatch.setattr(account.AccountSorter, "_others_in", refused)
+    monkeypatch.setattr(account, "READ_AT_ONCE", 1)
+    assert box.sort().judged == [("ham", None)]
+    assert box.where()["Junk"] == [S[5], S[6], S[0]]
 
 
 @pytest.mark.parametrize("name", ["keep_heads", "note", "leave", "keep_following"])
