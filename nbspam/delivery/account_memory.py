@@ -220,9 +220,7 @@ class AccountMemory:
             " AND validity = ? AND validity != 0 AND uid BETWEEN ? AND ?"
         )
         rows = self._rows(question, folder, validity, first, last)
-        return {
-            uid: ReadHead(digest, keyword, bool(lesson)) for uid, digest, keyword, lesson in rows
-        }
+        return {uid: ReadHead(*head) for uid, *head in rows}
 
     def keep_heads(self, folder: str, validity: int, read: Mapping[int, ReadHead]) -> None:
         """Keep what was read of messages, by UID, until a look has come to its end."""
