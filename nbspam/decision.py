@@ -8,7 +8,6 @@ of costs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,14 +150,17 @@ def _check_cost(option: str, cost: float) -> None:
         raise UsageError(f"{option} {cost:g}: not a number above 0; give a cost, a miss costs 1")
 
 
-@cache  # the same object for all users' mail, so that their verdicts are found in one batch
+# One object for all users' mail, so that their verdicts are found in one batch.
+_USUAL_CUTOFFS = cutoffs()
+
+
 def default_rule(classes: tuple[str, ...], calibrated: bool) -> Rule:
     """Return the default rule: cutoffs by cost for ham and spam, else the likeliest class.
 
     calibrated: the model's probabilities are calibrated, so that costs can be applied.
     """
     if calibrated and classes == HAM_AND_SPAM:
-        return cutoffs()
+        return _USUAL_CUTOFFS
     return LossMatrix(classes, zero_one_loss(len(classes)))
 
 
