@@ -218,9 +218,9 @@ Declared = dict[str, Any]
 
 # Text whose characters mean nothing: comments, addresses and strings, which a line's end closes.
 _OPAQUE = re.compile(
-    rb"/\*.*?(?:\*/|\Z)|url\(\s*+(?![\"'])[^)]*+"
+    rb"/\*.*?(?:\*/|\Z)|\((?<=(?i:url)\()\s*+(?![\"'])[^)]*+"
     rb"|\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?",
-    re.DOTALL | re.IGNORECASE,
+    re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
 # A byte is found faster in bytes than bytes are.

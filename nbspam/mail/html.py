@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nbspam.mail import trees
 from nbspam.mail.headers import decode_base64
 from nbspam.mail.visibility import (
     DECIDING,
@@ -23,6 +22,7 @@ from nbspam.mail.visibility import (
     RAW,
     ROOT,
     SHOWN_RAW,
+    TAG,
     VOID,
     Look,
     StartTag,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from nbspam.mail.sheets import GeneratedText, Sheet
 
+_MAX_TAGS = 200_000  # of all documents of a message
 _MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
 _MAX_GENERATED, _MAX_CONTENT = 1000, 200  # texts that sheets add, and bytes of one
 _MAX_DEPTH = 200  # text further inside looks as at this depth
@@ -80,7 +81,14 @@ _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:
 _WORD = re.compile(r"[^\W_]")
 _FEW = 5  # words: if a document with an image has fewer, the image is the message
 
+# Source text, which may be hostile.
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
+_TAG_START = re.compile(rb"<[a-zA-Z]")
+_PAGE_START = re.compile(rb"<[hHbB][tToO]")  # of <html> and <body>
+# What the parser reads at once in any case: tags, bytes, and tags of pages among more bytes; and
+# bytes that a tag of more than 1,000 attributes has at least.
+_FEW_TAGS, _FEW_BYTES, _FEW_PAGES, _SHORT_PAGE, _LONG_TAG = 1200, 100_000, 10, 16_000, 2000
+_MAX_BLANKS = 64  # before a quote
 
 
 class Html(NamedTuple):
@@ -114,7 +122,7 @@ def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[H
     Text behind more tags than mail has is not followed: it counts as hidden.  pages: numbers of
     documents that browsers show, which run scripts; mail programs run none.
     """
-    read, left = [], trees.MAX_TAGS
+    read, left = [], _MAX_TAGS
     for number, html in enumerate(documents):
         found, left = _read_bounded(html, left)
         if number in pages and "tag-script" in found.facts and (markup := _decoded(html)):
@@ -133,7 +141,7 @@ def _decoded(script: bytes) -> bytes:
 
         decoded = [*map(decode_base64, _CODED.findall(script))]
         decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
-        script = b"".join([b"\n" + each for each in decoded if trees.TAG_START.search(each)])
+        script = b"".join([b"\n" + each for each in decoded if _TAG_START.search(each)])
         written += script
     return written.decode("utf-8", "replace").encode()
 
@@ -142,19 +150,61 @@ def _read_bounded(html: bytes, left: int) -> tuple[Html, int]:
     """Return the contents of a document, and how many of `left` tags it leaves to others."""
     # bytes.count takes three times as long.
     tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
-    parsed, rest = trees.parse_html(html, tags, left)
-    return _read(html, parsed, rest), left - min(tags, left)
+    if tags <= min(_FEW_TAGS, left) and not _may_take_long(html):
+        # Imported late: a message without HTML need not wait for it.
+        from selectolax.lexbor import LexborHTMLParser
+
+        trees, rest = [LexborHTMLParser(html)], b""
+    else:
+        from nbspam.mail.trees import parse_in_parts  # late: few documents need it
+
+        trees, rest = parse_in_parts(html, left)
+    return _read(html, trees, rest), left - min(tags, left)
 
 
-def _read(html: bytes, parsed: list["LexborHTMLParser"], rest: bytes) -> Html:
+def _may_take_long(html: bytes) -> bool:
+    """Return whether the parser may need quadratic time for a document of few tags."""
+    has_pages = len(html) > _SHORT_PAGE and len(_PAGE_START.findall(html)) > _FEW_PAGES
+    return len(html) > _FEW_BYTES or has_pages or _may_have_huge_tag(html)
+
+
+def _may_have_huge_tag(html: bytes) -> bool:
+    """Return whether a tag may have more than 1,000 attributes.
+
+    Such a tag is long, and each > in it is quoted.  So in each stretch that is as long only the
+    last > is looked at: in a value, the last quote before it follows an equals sign.  Each byte is
+    searched for quotes once, so the time is linear.
+    """
+    place = seen = 0
+    while place + _LONG_TAG < len(html):
+        bracket = html.rfind(b">", place, place + _LONG_TAG)
+        if bracket >= 0:
+            for quote in (b'"', b"'"):
+                # One that stands before all of this was looked at already.
+                opened = html.rfind(quote, seen, bracket)
+                if opened > 0 and html[opened - 1] in b"= \t\n\r\f\v":
+                    before = html[max(opened - _MAX_BLANKS, 0) : opened].rstrip()
+                    if before[-1:] in (b"", b"="):
+                        return True
+            place = seen = bracket + 1
+        elif (start := _TAG_START.search(html, place, place + _LONG_TAG)) is None:
+            place += _LONG_TAG
+        elif start.start() == place:
+            return True
+        else:
+            place = start.start()
+    return False
+
+
+def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
-    written = trees.markup_of(parsed)
-    pieces = trees.TAG.split(written)
+    written = _markup_of(trees)
+    pieces = TAG.split(written)
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
-    if sheet is not None and sheet.mark(parsed, written):
-        pieces = trees.TAG.split(trees.markup_of(parsed))
+    if sheet is not None and sheet.mark(trees, written):
+        pieces = TAG.split(_markup_of(trees))
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
@@ -173,6 +223,11 @@ def _read(html: bytes, parsed: list["LexborHTMLParser"], rest: bytes) -> Html:
     if rest:
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
+
+
+def _markup_of(trees: Iterable["LexborHTMLParser"]) -> bytes:
+    """Return trees as markup in UTF-8: every element is closed, and every value quoted."""
+    return b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
 
 
 _KNOWN: dict[bytes, _Tag] = {}  # by what the parser writes

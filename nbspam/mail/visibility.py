@@ -6,6 +6,7 @@ identity, so that what follows from two of them is found quickly again.
 `docs/explanation/visibility.md` says what counts.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -29,6 +30,13 @@ VOID = frozenset(
 # Elements whose content the parser takes as text and gives back as it is, and `title`.
 SHOWN_RAW, HIDDEN_RAW = (b"xmp", b"plaintext"), (b"title", b"iframe", b"noembed", b"noframes")
 RAW = (b"script", b"style", *SHOWN_RAW, *HIDDEN_RAW)
+# A tag as the parser writes it, with the content of an element that has only text.
+TAG = re.compile(
+    b"<(!--.*?--|"
+    + b"|".join(rb"%b(?: [^>]*+)?>.*?</%b" % (name, name) for name in RAW)
+    + b"|[^>]*+)>",
+    re.DOTALL,
+)
 
 # What a mail program hides without any style.  Of a list of options at most one is seen.
 _ABSENT: css.Declared = {"display": b"absent"}
