@@ -17,15 +17,8 @@ from nbspam.sources.rows import as_cell, named_places, no_text_column
 _ROWS = 64  # that are in memory at a time
 _BUFFER = 1 << 20  # bytes read ahead of each column
 _NAME = "name"  # the column of names, if nobody names one
-
-
-class ParquetRow(NamedTuple):
-    """One message or text."""
-
-    label: str | None
-    data: bytes | None  # None: the cell is null
-    is_text: bool
-    name: str | None
+# A class, the data of a message or text (None: null), whether it is a text, and a name.
+Row = tuple[str | None, bytes | None, bool, str | None]
 
 
 def parquet_rows(
@@ -34,7 +27,7 @@ def parquet_rows(
     wanted: files.NamedColumns,
     is_mail: bool,
     listener: files.Listener,
-) -> Iterator[ParquetRow]:
+) -> Iterator[Row]:
     """Yield the rows of a parquet file; raises InputError, UsageError, ValueError.
 
     path: for error messages.  is_mail: strings are mail too.
@@ -142,7 +135,7 @@ def _is_string(kind: Any) -> bool:
 
 def _rows(
     path: str, size: int, batches: Iterable[Any], picked: _Picked, is_text: bool
-) -> Iterator[ParquetRow]:
+) -> Iterator[Row]:
     n_read = 0
     for batch in batches:
         n_read += batch.nbytes
@@ -151,8 +144,7 @@ def _rows(
         texts = [_values(batch.column(name)) for name in picked.columns.text]
         labels = _words(batch, picked.columns.label, picked.class_names)
         names = _words(batch, picked.id)
-        # map, because rows are as many as messages
-        yield from map(ParquetRow, labels, _data(texts), repeat(is_text), names)
+        yield from zip(labels, _data(texts), repeat(is_text), names, strict=False)
 
 
 def _values(column: Any) -> list[Any]:

@@ -58,12 +58,9 @@ class MailboxLetter(NamedTuple):
     place: int  # among messages of one time, later ones are newer
 
 
-class _FoundMessage(NamedTuple):
-    """A message that is in the mailbox now."""
-
-    key: str
-    file: str  # the path of the file that it is in
-    data: bytes | None  # None: the file has nothing else
+# A message that is in the mailbox now: its key, the path of the file that it is in, and its data;
+# None: the file has nothing else.
+_FoundMessage = tuple[str, str, bytes | None]
 
 
 def key_of(name: str) -> str:
@@ -219,9 +216,7 @@ class ReviewMailbox:
                         part: os.path.join(self._below, folder, part, "") for part in MAILDIR_PARTS
                     }
                     for entry in maildir_entries(self.path, folder):
-                        yield _FoundMessage(
-                            key_of(entry.base), below[entry.part] + entry.file, None
-                        )
+                        yield key_of(entry.base), below[entry.part] + entry.file, None
                 return
         try:
             for item in read_items([self.path], options=self._options()):
@@ -248,10 +243,10 @@ class ReviewMailbox:
         bytes, as its number changes when another is deleted.
         """
         if item.data is None and item.name != self.path:
-            return _FoundMessage(key_of(item.name.removeprefix(self._below)), item.name, None)
+            return key_of(item.name.removeprefix(self._below)), item.name, None
         data = item.read()
         key = "#" + blake2b(data, digest_size=16).hexdigest()
-        return _FoundMessage(key, item.series or self.path, data)
+        return key, item.series or self.path, data
 
     # ---- the models that judge its messages ----
 
