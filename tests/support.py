@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import settings
@@ -91,6 +92,11 @@ COMMAND_WORDS = {
     "table lazy": "LIHANG ROWS --target Y",
     "table cluster": "LIHANG -k 2",
 }
+
+
+def standard_input(data):
+    """Let standard input be these bytes in a block."""
+    return patch("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
 def examples(n):

@@ -11,6 +11,7 @@ import posixpath
 import re
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import islice
@@ -115,10 +116,8 @@ def beside(index: str, path: str) -> str:
     return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(place), path))
 
 
-def standard_input(given: BinaryIO | None) -> BinaryIO:
-    """Return the stream of the path "-": the given one, else sys.stdin; raises InputError."""
-    if given is not None:
-        return given
+def standard_input() -> BinaryIO:
+    """Return the stream of the path "-"; raises InputError."""
     if sys.stdin is None:
         raise InputError("-: standard input is closed; give a path")
     return sys.stdin.buffer
@@ -476,23 +475,10 @@ def _problem(name: str, error: BaseException) -> str | None:
         return f"{where}: cannot be read ({reason}); check it and its rights"
     if isinstance(error, ValueError):
         return f"{name}: {error}"
-    if isinstance(error, _damages(name)):
+    # By its name, because few files need lzma, whose import takes a while.
+    if isinstance(error, EOFError | zlib.error) or type(error).__name__ == "LZMAError":
         return f"{name}: damaged ({error}); restore it from its source"
     return None
-
-
-def _damages(path: str) -> tuple[type[Exception], ...]:
-    """Return the errors, besides OSError, that reading damaged data of this kind raises."""
-    path = lower_name(path)
-    if path.endswith((".gz", ".tgz")):
-        import zlib
-
-        return EOFError, zlib.error
-    if path.endswith(".xz"):
-        import lzma
-
-        return EOFError, lzma.LZMAError
-    return (EOFError,)
 
 
 # --- one message ---------------------------------------------------------------------------

@@ -154,13 +154,12 @@ def read_items(
     *,
     label: str | None = None,
     options: SourceOptions = _NO_OPTIONS,
-    stdin: BinaryIO | None = None,
 ) -> Iterator[Item]:
     """Return an iterator over the items of all paths; raises InputError and UsageError.
 
-    label: the class of all items.  stdin: read for the path "-"; sys.stdin by default.
-    Raises EmptyError if no path has items; of single empty paths the listener is told.  A missing
-    path is reported at once, before anything is read, unless the options keep it.
+    label: the class of all items.  Raises EmptyError if no path has items; of single empty paths
+    the listener is told.  A missing path is reported at once, before anything is read, unless the
+    options keep it.
     """
     if options.format not in (None, *FORMATS):
         raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
@@ -173,7 +172,7 @@ def read_items(
         if path != "-" and not options.keeps_missing:
             files.is_folder(path)
     parts = (
-        _items_of(path, label, options, stdin)
+        _items_of(path, label, options)
         if account is None
         else _account_items([path, *group], label, options)
         for account, group in groupby(checked, _account_of)
@@ -254,12 +253,10 @@ def chunks(
         yield chunk
 
 
-def _items_of(
-    path: str, label: str | None, options: SourceOptions, stdin: BinaryIO | None
-) -> Iterator[Item]:
+def _items_of(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
     """Yield the items of one path; raises EmptyError if there are none."""
     if path == "-":
-        items = _stdin_items(files.standard_input(stdin), label, options)
+        items = _stdin_items(files.standard_input(), label, options)
     elif (whole := files.file_around(path)) is not None:
         found = (each for each in _file_items(whole, label, options) if each.name == path)
         missing = Item(path, label, problem=f"{path}: no such message there; check its name")

@@ -34,7 +34,6 @@ def read_records(
     paths: Iterable[str],
     options: SourceOptions = _NO_OPTIONS,
     names: Sequence[str] = (),
-    stdin: BinaryIO | None = None,
 ) -> Iterator[Record]:
     """Yield the rows of all tables, lazily; raises InputError and UsageError.
 
@@ -50,7 +49,7 @@ def read_records(
         check_encoding(options.encoding)
     for path in paths:
         if path == "-":
-            yield from _records("-", files.standard_input(stdin), options, names)
+            yield from _records("-", files.standard_input(), options, names)
         else:
             yield from _file_records(path, options, names)
 

@@ -14,6 +14,7 @@ from nbspam.sources.files import Listener, NamedColumns, Rememberer, TextColumns
 from nbspam.sources.items import SourceOptions, read_items
 from nbspam.sources.records import Record, read_cells, read_records
 from nbspam.sources.rows import lines_of, read_rows, sniff, sniff_table
+from support import standard_input
 
 TABLE = "id,title,body,label\n7,Lunch?,at noon,ham\n8,Win,money now,spam\n"
 LEARNED = TextColumns(("title", "body"), "label")
@@ -92,16 +93,17 @@ def test_the_columns_of_the_first_table_are_remembered(tmp_path):
 
 def test_rows_of_columns_can_be_named_by_a_column():
     def records(column):
-        stream = io.BytesIO(TABLE.encode())
-        return list(read_records(["-"], SourceOptions(id_column=column), stdin=stream))
+        with standard_input(TABLE.encode()):
+            return list(read_records(["-"], SourceOptions(id_column=column)))
 
     assert [record.name for record in records("id")] == ["7", "8"]
     assert "id" not in records("id")[0].cells
     with pytest.raises(InputError, match="-: no column 'nr'; there are: id, title"):
         records("nr")
     # A row without a name is numbered.
-    table, options = io.BytesIO(b"id,text\n,x\nB,y\n"), SourceOptions("csv", id_column="id")
-    assert [item.name for item in read_items(["-"], options=options, stdin=table)] == ["-#1", "B"]
+    with standard_input(b"id,text\n,x\nB,y\n"):
+        items = read_items(["-"], options=SourceOptions("csv", id_column="id"))
+        assert [item.name for item in items] == ["-#1", "B"]
 
 
 NONE = TextColumns()
@@ -177,8 +179,8 @@ def test_expected_names_replace_a_missing_row_of_names():
     ],
 )
 def test_damage_is_an_input_error_with_its_place(text, names, words):
-    with pytest.raises(InputError, match=words):
-        list(read_records(["-"], names=names, stdin=io.BytesIO(text)))
+    with standard_input(text), pytest.raises(InputError, match=words):
+        list(read_records(["-"], names=names))
 
 
 def test_empty_columns_and_cells_at_the_end_are_left_out():
@@ -198,8 +200,8 @@ def test_other_inputs_are_refused(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="choose from csv"):
         list(read_records(["-"], SourceOptions("mbox")))
     for text in (b"", b"a,b\n"):
-        with pytest.raises(InputError, match="no rows"):
-            list(read_records(["-"], stdin=io.BytesIO(text)))
+        with standard_input(text), pytest.raises(InputError, match="no rows"):
+            list(read_records(["-"]))
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InputError, match="standard input is closed"):
         list(read_records(["-"]))
@@ -207,11 +209,8 @@ def test_other_inputs_are_refused(tmp_path, monkeypatch):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_rows_or_an_error(data):
-    try:
-        for row in read_records(["-"], stdin=io.BytesIO(data)):
-            assert isinstance(row, Record)
-    except InputError:
-        pass
+    with standard_input(data), suppress(InputError):
+        assert all(isinstance(row, Record) for row in read_records(["-"]))
 
 
 def pairs_of(table, kind="csv", **wanted):

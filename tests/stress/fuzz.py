@@ -47,7 +47,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens, save_classifier
 from nbspam.tokens.tokenizer import tokenize
 from stress.hostile import PATTERNS, Inputs, mutated
-from support import ROOT
+from support import ROOT, standard_input
 from tokens.test_tokenizer import expected, spelt
 
 SEED = int(os.environ.get("STRESS_SEED", "1"))
@@ -233,12 +233,14 @@ class Checker:
             check_encoding(encoding)
         for form in (None, *FORMATS):
             options = SourceOptions(form, encoding=encoding if form in TABLE_FORMATS else None)
-            items = _allowed(read_items(["-"], options=options, stdin=io.BytesIO(data)))
+            with standard_input(data):
+                items = _allowed(read_items(["-"], options=options))
             require(form == "trec" or all(item.data is not None for item in items), "items")
         for form in (None, "csv", "tsv", "jsonl"):
             options = SourceOptions(form, encoding=encoding)
             names = rng.choice(((), ("text", "label")))
-            _allowed(read_records(["-"], options, names, io.BytesIO(data)))
+            with standard_input(data):
+                _allowed(read_records(["-"], options, names))
         for name in ("cur/1:2,S", "new/2", "Inbox", "x.csv", "x.mbox", "index", "y.jsonl"):
             (self.folder / name).parent.mkdir(exist_ok=True)
             (self.folder / name).write_bytes(data)

@@ -1,6 +1,5 @@
 """Cells become codes and numbers: kinds detected, missing cells, intervals, refusals."""
 
-import io
 from itertools import pairwise
 from math import log2
 
@@ -24,10 +23,12 @@ from nbspam.tables.schema import (
     schema_to_dict,
     unseen_cells,
 )
+from support import standard_input
 
 
 def records(text, **options):
-    return list(read_records(["-"], stdin=io.BytesIO(text.encode()), **options))
+    with standard_input(text.encode()):
+        return list(read_records(["-"], **options))
 
 
 TEXT = """id,colour,size,weight,good

@@ -1,6 +1,5 @@
 """Tables become classifiers of rows: settings, folds, answers and states."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -21,7 +20,7 @@ from nbspam.tables.training import (
     table_rows,
     train_table,
 )
-from support import MELONS, answered_by_position
+from support import MELONS, answered_by_position, standard_input
 
 NUMBERS = "a,b,y\n" + "".join(f"{i / 7},{-i / 3},{'no' if i < 9 else 'yes'}\n" for i in range(20))
 MIXED = NUMBERS.replace("a,b", "a,c").replace("-", "s")
@@ -29,8 +28,8 @@ NAMES = "c,y\nred,no\nblue,yes\nred,yes\n"
 
 
 def read(text, **options):
-    records = read_records(["-"], stdin=io.BytesIO(text.encode()))
-    return read_table(records, TableSettings("y", **options))
+    with standard_input(text.encode()):
+        return read_table(read_records(["-"]), TableSettings("y", **options))
 
 
 def numbered(name, numbers):
