@@ -6,7 +6,7 @@ what is hidden.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
 from math import inf
 from typing import Any, NamedTuple
 
@@ -207,19 +207,9 @@ _UNKNOWN = b"?"  # a colour
 _RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>([^<]*+(?:<(?!/?a:rPr\b)[^<]*+)*+)")
 _MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
 
-Colours = Mapping[bytes, bytes]  # by their names
 Box = tuple[float, ...]  # left, top, right and bottom, in units of a slide
+Shape = tuple[bytes, bytes, Box, Box]  # its XML, its fill, its place, and where its text may lie
 _ANYWHERE: Box = (-inf, -inf, inf, inf)
-
-
-class _Shape(NamedTuple):
-    """A shape, or what stands between shapes."""
-
-    xml: bytes
-    placeholder: bytes | None  # its name; None if it is none, empty if it has none
-    fill: bytes  # its colour; empty if one sees through it
-    box: Box  # where it lies
-    reach: Box  # where its text may lie
 
 
 def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
@@ -227,27 +217,35 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     slide, layout, master, theme = _levels(name, parts)
     xml = slide + layout + master  # what stands first holds
     colours = _colours_by_name(xml, theme)
-    background = _background(xml, theme, colours) if layout and master and theme else _UNKNOWN
+    background = _background(xml, theme) if layout and master and theme else _UNKNOWN
     presentation = parts.get("ppt/presentation.xml", b"")
     size = re.search(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"', presentation)
     whole = (0, 0, *map(float, size.groups())) if size else _ANYWHERE
 
-    below = [*_shapes(master, {}, colours), *_shapes(layout, {}, colours)]
-    filled = [each.box for each in below if each.fill and each.placeholder is None]
-    named = {each.placeholder: each.xml for each in below if each.placeholder}
+    below = [*_shapes(master, {}), *_shapes(layout, {})]
+    filled = [box for piece, fill, box, _ in below if fill and b"<p:ph" not in piece]
+    named = {found[1]: piece for piece, *_ in below if (found := _NAMED_PLACEHOLDER.search(piece))}
     written = []
-    for shape in _shapes(slide, named, colours):
+    for piece, fill, box, reach in _shapes(slide, named):
         ground = background
-        if shape.fill:
-            ground = shape.fill if shape.reach == shape.box != _ANYWHERE else _UNKNOWN
-            filled.append(shape.box)
-        elif any(_overlap(shape.reach, each) for each in filled):
+        if fill:
+            ground = fill if reach == box != _ANYWHERE else _UNKNOWN
+            filled.append(box)
+        elif any(_overlap(reach, each) for each in filled):
             ground = _UNKNOWN
-        look = b' fo:background-color="%b"' % ground
-        if not _overlap(shape.reach, whole):
+        look = b' fo:background-color="%b"' % colours.get(ground, ground)
+        if not _overlap(reach, whole):
             look += b' show="0"'
-        written.append(re.sub(rb"\A<p:(?:sp|graphicFrame)\b", rb"\g<0>" + look, shape.xml))
-    return _RUN.sub(partial(_run_with_colour, colours), b"".join(written))
+        written.append(re.sub(rb"\A<p:(?:sp|graphicFrame)\b", rb"\g<0>" + look, piece))
+
+    def with_colour(run: re.Match[bytes]) -> bytes:
+        fill, colour = _FILL.match(run[2]), _UNKNOWN
+        if fill and not _MORE_THAN_FILL.search(run[2]):
+            colour = _colour_of_fill(fill)
+        look = b'fo:color="%b"' % colours.get(colour, colour) if colour else b'show="0"'
+        return b"%b %b>%b" % (run[1], look, run[2])
+
+    return _RUN.sub(with_colour, b"".join(written))
 
 
 def _levels(name: str, parts: Mapping[str, bytes]) -> list[bytes]:
@@ -261,16 +259,8 @@ def _levels(name: str, parts: Mapping[str, bytes]) -> list[bytes]:
     return levels
 
 
-def _run_with_colour(colours: Colours, run: re.Match[bytes]) -> bytes:
-    fill, colour = _FILL.match(run[2]), _UNKNOWN
-    if fill and not _MORE_THAN_FILL.search(run[2]):
-        colour = _colour_of_fill(fill, colours)
-    look = b'fo:color="%b"' % colour if colour else b'show="0"'
-    return b"%b %b>%b" % (run[1], look, run[2])
-
-
 _START_OF_SHAPE = re.compile(rb"(?=<p:(?:sp|pic|cxnSp|graphicFrame|grpSp)[\s/>])|(?<=</p:grpSp>)")
-_PLACEHOLDER = re.compile(rb'<p:ph\b(?:[^<>]*?\b(idx="\d+|type="(?:ctrT|t)itle))?')
+_NAMED_PLACEHOLDER = re.compile(rb'<p:ph\b[^<>]*?\b(idx="\d+|type="(?:ctrT|t)itle)')
 _PLACE = re.compile(
     rb'<[ap]:xfrm([^<>]*)>\s*<a:off x="(-?\d{1,9})" y="(-?\d{1,9})"/>'
     rb'\s*<a:ext cx="(\d{1,9})" cy="(\d{1,9})"/>'
@@ -283,20 +273,18 @@ _MARKUP = re.compile(rb"<[^<>]*+>")
 _LETTER = re.compile(rb'\bsz="(\d{3,6})"')  # hundredths of a point, of which each is 127 units
 
 
-def _shapes(xml: bytes, named: Mapping[bytes, bytes], colours: Colours) -> Iterator[_Shape]:
+def _shapes(xml: bytes, named: Mapping[bytes, bytes]) -> Iterator[Shape]:
     """Yield shapes from the lowest to the highest one; named: placeholders that they follow."""
     groups: list[Box] = []  # that are open
     for piece in _START_OF_SHAPE.split(xml):
-        placeholder = _PLACEHOLDER.search(piece)
-        name = (placeholder[1] or b"") if placeholder else None
-        said = piece + named.get(name or b"", b"")
+        placeholder = _NAMED_PLACEHOLDER.search(piece)
+        said = piece + named.get(placeholder[1], b"") if placeholder else piece
         # Places in a group have a scale of their own, but they are in its box.
         box = groups[0] if groups else _box(said)
-        reach = _reach(piece, said, box, is_grouped=bool(groups))
-        fill = _colour_of_fill(_FILL_OF_SHAPE.search(said), colours)
+        fill = _colour_of_fill(_FILL_OF_SHAPE.search(said))
         if not fill and _SHADOW.search(said):  # it has the form of the letters
             fill = _UNKNOWN
-        yield _Shape(piece, name, fill, box, reach)
+        yield piece, fill, box, _reach(piece, said, box, is_grouped=bool(groups))
         if piece.startswith(b"<p:grpSp"):
             groups.append(box)
         if piece.endswith(b"</p:grpSp>") and groups:
@@ -320,9 +308,8 @@ def _reach(xml: bytes, said: bytes, box: Box, is_grouped: bool) -> Box:
     letter = max(map(int, _LETTER.findall(xml)), default=1800) * 127
     length = len(_MARKUP.sub(b"", xml)) * letter
     n_lines = xml.count(b"<a:p>") + xml.count(b"<a:br") + length / max(right - left, 1)
-    more = max(1.2 * letter * n_lines - (bottom - top), 0)
-    if is_grouped or b"<a:tbl>" in xml:
-        more = inf
+    height = inf if is_grouped or b"<a:tbl>" in xml else 1.2 * letter * n_lines
+    more = max(height - (bottom - top), 0)
     is_at_top = not re.search(rb'\banchor="[^t]', said)
     return left, top if is_at_top else top - more, right, bottom + more
 
@@ -345,25 +332,25 @@ _THEME_COLOUR = re.compile(rb"<a:(\w+)>%b/>" % _VALUE)
 _PLAIN_GROUND = re.compile(rb'<a:bgFillStyleLst>\s*<a:solidFill>\s*<a:schemeClr val="phClr"\s*/>')
 
 
-def _colours_by_name(xml: bytes, theme: bytes) -> Colours:
+def _colours_by_name(xml: bytes, theme: bytes) -> dict[bytes, bytes]:
     colours = dict(_THEME_COLOUR.findall(theme.partition(b"</a:clrScheme>")[0]))
     for roles in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
         colours |= {role: colours.get(name, _UNKNOWN) for role, name in roles.items()}
     return colours
 
 
-def _background(xml: bytes, theme: bytes, colours: Colours) -> bytes:
+def _background(xml: bytes, theme: bytes) -> bytes:
     background = xml.partition(b"<p:bg")[2].partition(b"</p:bg>")[0]
     if _PLAIN_GROUND.search(theme):  # its fill number 1001 is the colour that follows
         background = background.replace(b'<p:bgRef idx="1001">', b"<a:solidFill>")
-    return _colour_of_fill(_FILL.search(background), colours) or _UNKNOWN
+    return _colour_of_fill(_FILL.search(background)) or _UNKNOWN
 
 
-def _colour_of_fill(fill: re.Match[bytes] | None, colours: Colours) -> bytes:
-    """Return a colour, empty if one sees through the fill."""
+def _colour_of_fill(fill: re.Match[bytes] | None) -> bytes:
+    """Return a colour or its name, empty if one sees through the fill."""
     if fill is None or fill["no"]:
         return b""
-    return colours.get(fill["colour"], fill["colour"]) or _UNKNOWN
+    return fill["colour"] or _UNKNOWN
 
 
 # --- Excel -----------------------------------------------------------------------------------
