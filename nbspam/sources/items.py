@@ -492,13 +492,16 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
     seen: set[str] = set()
 
     def without_others(path: str, items: Iterator[Item]) -> Iterator[Item]:
-        own = _around(os.path.realpath(path), stated)[-1:]
+        home = os.path.realpath(path)
         for item in items:
             place = os.path.realpath(item.name)
+            # What a link in a folder leads to is in this folder.
+            by_name = home + item.name.removeprefix(path.rstrip(os.sep))
+            is_stated = any(len(each) > len(home) for each in _around(by_name, stated))
             # The name of a row may be its identifier, which rows of other tables can have.
             if not item.name.startswith(item.series or ""):
                 yield item
-            elif place not in seen and _around(place, stated)[-1:] == own:
+            elif place not in seen and not is_stated:
                 yield item
                 if item.label is not None:
                     seen.add(place)
