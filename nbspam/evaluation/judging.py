@@ -115,31 +115,29 @@ def _answers_to(
     return answers
 
 
-def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int) -> Integers:
+def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int, noun: str) -> Integers:
     """Return the fold of each document in k stratified folds, shape (n_docs,).
 
     y: (n_docs,) index into classes, of which some may not occur.  k: a number, or LEAVE_ONE_OUT
-    for as many folds as there are documents, which cannot be stratified.  Raises UsageError if a
-    class that occurs has fewer than k documents, or is left out whole.
+    for as many folds as there are documents, which cannot be stratified.  noun: what they are, in
+    the plural.  Raises UsageError if a class that occurs has fewer than k, or is left out whole.
     """
     n_docs, count = len(y), np.bincount(y, minlength=len(classes))
     rarest = int(np.where(count, count, n_docs + 1).argmin())
     smallest, name = int(count[rarest]), classes[rarest]
     if smallest < 2:
         raise UsageError(
-            f"--cv {k}: class {name} has fewer than two documents, and without them no model knows"
+            f"--cv {k}: class {name} has fewer than two {noun}, and without them no model knows"
             " it; give two or more of each class"
         )
     if k in (LEAVE_ONE_OUT, n_docs):
         return np.arange(n_docs)
     if not isinstance(k, int) or k > n_docs:
-        raise UsageError(
-            f"--cv {k}: more folds than documents ({n_docs}); give up to that, or loo"
-        )
+        raise UsageError(f"--cv {k}: more folds than {noun} ({n_docs}); give up to that, or loo")
     if not 2 <= k <= smallest:
         raise UsageError(
-            f"--cv {k}: the smallest class, {name}, has {smallest} documents; give a number of"
-            " folds from 2 to that, or loo to leave out one document at a time"
+            f"--cv {k}: the smallest class, {name}, has {smallest} {noun}; give a number of folds"
+            " from 2 to that, or loo to leave out one at a time"
         )
     return stratified_folds(y, k, np.random.RandomState(checked_seed(seed)))
 
@@ -157,7 +155,7 @@ def fold_trial(
     # All copies of a message are in one fold: a model that has learned one knows the others.
     _, first, copy = np.unique(data.digests, return_index=True, return_inverse=True)
     distinct = np.sort(first)
-    of_distinct = folds(data.y[distinct], data.classes, k, seed)
+    of_distinct = folds(data.y[distinct], data.classes, k, seed, f"different {settings.noun}")
     fold = of_distinct[np.searchsorted(distinct, first)][copy]
     trial = _unanswered(data, settings, fold)
     held_out = features_held_out if settings.model in FEATURES else _held_out
@@ -231,7 +229,7 @@ def table_trial(
         table.y,
         np.empty((0, 0)),  # `judge` finds the answers
         classifier.rule,
-        folds(table.y, classifier.classes, k, seed),
+        folds(table.y, classifier.classes, k, seed, classifier.noun),
         classifier.prior,
         table.names,
         classifier.noun,

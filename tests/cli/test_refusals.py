@@ -69,7 +69,7 @@ explain --loss deep | --loss deep: not JSON
 classify --loss large | --loss large: more than 1,048,576 bytes
 predict --loss list | --loss list: not an object with "actions" and "loss"
 
-eval $FOLDER --cv 3 | the smallest class, ham, has 2 documents
+eval $FOLDER --cv 3 | the smallest class, ham, has 2 different messages
 eval $FOLDER --cv 2 --test x | two ways to judge
 eval $FOLDER --alpha 1 | --alpha: only for training
 eval $FOLDER --cv 2 --alpha -1 | not a number from 0 up
@@ -77,7 +77,7 @@ eval $FOLDER --cv 2 --class-prior 0.5,0.6 | probabilities that sum to 1
 eval $FOLDER --cv 2 --label work | write it as --label work=mail/work
 eval $FOLDER --cv 2 --seed 99999999999 | --seed 99999999999 is not in the range 0<=x<=4294967295
 eval $FOLDER --cv all | --cv all: not a number of folds
-eval $FOLDER --cv 6 | --cv 6: more folds than documents (4)
+eval $FOLDER --cv 6 | --cv 6: more folds than different messages (4)
 eval $FOLDER --online --cv 2 | --cv and --online
 eval $FOLDER --online --test x | --test and --online
 eval $FOLDER --policy error | --policy: only online

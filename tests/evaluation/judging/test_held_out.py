@@ -88,20 +88,20 @@ def test_leaving_one_out_holds_every_document_out_once(table, mails):
 @pytest.mark.parametrize(
     ("y", "k", "words"),
     [
-        (Y, 1, "the smallest class, b, has 20 documents; give"),
-        (Y, 21, "the smallest class, b, has 20 documents; give"),
-        (Y, 61, r"--cv 61: more folds than documents \(60\); give up to that, or loo"),
-        ([0, 0, 1], "loo", "--cv loo: class b has fewer than two documents, and without them"),
-        ([0, 0, 1], 3, "--cv 3: class b has fewer than two documents"),
+        (Y, 1, "the smallest class, b, has 20 rows; give"),
+        (Y, 21, "the smallest class, b, has 20 rows; give"),
+        (Y, 61, r"--cv 61: more folds than rows \(60\); give up to that, or loo"),
+        ([0, 0, 1], "loo", "--cv loo: class b has fewer than two rows, and without them"),
+        ([0, 0, 1], 3, "--cv 3: class b has fewer than two rows"),
     ],
 )
 def test_folds_that_cannot_be_are_refused(y, k, words):
     with pytest.raises(UsageError, match=words):
-        folds(np.array(y), ("a", "b", "c"), k, 0)
+        folds(np.array(y), ("a", "b", "c"), k, 0, "rows")
 
 
 def test_a_declared_class_that_never_occurs_needs_no_folds():
-    places = [folds(np.array([0, 1, 0, 1]) + gap, "abc", 2, 0).tolist() for gap in (0, 1)]
+    places = [folds(np.array([0, 1, 0, 1]) + gap, "abc", 2, 0, "rows").tolist() for gap in (0, 1)]
     assert places[0] == places[1]
 
 
