@@ -194,7 +194,9 @@ def _journal(
         text = problem or f"{name} is one that this model has taken in; the next update removes it"
         if journal.changes:
             text += f"; it holds {amount_text(len(journal.changes), 'changes')}"
-        return Finding(NOTE, "journal", text)
+        if problem:
+            text += "; move it away with: nbspam doctor --repair"
+        return Finding(BAD if journal.owner == journals.NOBODY else NOTE, "journal", text)
     if problem:
         return Finding(BAD, "journal", f"{problem}; save them with: nbspam doctor --repair")
     text = f"{amount_text(len(journal.changes), 'changes')}, {journal.size:,} bytes"

@@ -528,7 +528,9 @@ def test_every_writer_of_a_model_keeps_what_it_did_not_take_in(changed, journal,
     else:
         journal.write_bytes(b"notes of mine, which are not a journal")
     before = journal.read_bytes()
-    assert found_in_journal(changed).state == (BAD if what == "damaged" else NOTE)
+    found = found_in_journal(changed)
+    assert found.state == (NOTE if what == "foreign" else BAD)
+    assert found.text.endswith("with: nbspam doctor --repair")
     with told() as texts:
         WRITERS[way](changed)
 
