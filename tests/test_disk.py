@@ -198,6 +198,8 @@ def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
     link.symlink_to(trained)
     assert resolved(str(link)) == str(trained)
     assert resolved("relative") == "relative"
+    pipe = f"/dev/fd/{os.pipe()[0]}"
+    assert resolved(pipe) == pipe  # and not /proc/42/fd/pipe:[7], which no folder has
     for _ in range(3):
         assert nbspam("update", "-m", link, "--spam", "-", stdin=SPAM + b"x")[0] == 0
     nbspam("train", folder, "-m", link)

@@ -49,7 +49,6 @@ form_options = options.filling(
 
 @subcommand("compare", "--against", "--cv", "--report", "--json")
 @inputs.corpus_options
-@form_options
 @titled(
     options.JUDGING,
     options.folds_option,
@@ -64,6 +63,7 @@ form_options = options.filling(
 @options.decision_options
 @training_options
 @options.workers_options
+@form_options
 def compare_command(
     corpus: inputs.LabelledSources,
     form: ComparisonForm,
@@ -106,12 +106,12 @@ def compare_command(
 
 @subcommand("table compare", "--target", "--against", "--cv", "--report")
 @inputs.rows_options
-@form_options
 @titled(options.JUDGING, options.folds_option, options.seed_option("folds"))
 @options.decision_options
 @columns_options(is_required=True)
 @table_training_options
 @options.workers_options
+@form_options
 def table_compare_command(
     rows: inputs.Rows,
     form: ComparisonForm,

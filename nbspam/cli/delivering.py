@@ -39,6 +39,8 @@ class PassThrough(Command):
                 raise click.UsageError(
                     f"{name}: the message comes by standard input; write: nbspam filter < {name}"
                 )
+            if context.params["learn"] == "none" and output.is_named("sure", context):
+                raise click.UsageError("--sure: for --learn confident; give it, too")
             return context
         except click.ClickException:
             copy_message(*_streams(), lambda data, whole: [data])
@@ -192,26 +194,37 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     )
     rule = partial(options.rule_of, values["decision"])
     names = [name for name in mailboxes if is_account_name(name)]
-    if names == list(mailboxes):
-        if values["flag"] is not None:
-            raise UsageError("--flag: for Maildirs; an account has --tag")
+    are_accounts = names == list(mailboxes)
+    if names and not are_accounts:
+        raise UsageError("sort: a Maildir and an account; sort each in a call of its own")
+    _refuse_idle(are_accounts, values)
+    if are_accounts:
         accounts = accounts_of(names, choices, rule, **values)
         if values["watch"]:
-            if values["dry_run"]:
-                raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
             watch_accounts(accounts, values["log"], values["metrics"])
             return 0
         from nbspam.delivery.account import sort_account
 
         sorters = [(str(each.url), partial(sort_account, each, today())) for each in accounts]
-    elif names:
-        raise UsageError("sort: a Maildir and an account; sort each in a call of its own")
-    elif values["watch"] or values["tag"]:
-        raise UsageError("--watch, --tag: for accounts; leave them out, and repeat it by cron")
     else:
         how = values["model_path"], choices, today(), rule
         sorters = [(each, partial(sort_maildir, each, *how)) for each in mailboxes]
     return _sort_all(sorters, values["dry_run"], values["as_json"])
+
+
+def _refuse_idle(are_accounts: bool, values: dict[str, Any]) -> None:
+    """Raise UsageError for an option of `sort` that would do nothing."""
+    if are_accounts and values["flag"] is not None:
+        raise UsageError("--flag: for Maildirs; an account has --tag")
+    if values["tag"] and not are_accounts:
+        raise UsageError("--tag: for accounts; a Maildir has --flag")
+    if values["watch"] and not are_accounts:
+        raise UsageError("--watch: for accounts; leave it out, and repeat it by cron")
+    if values["watch"] and values["dry_run"]:
+        raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
+    for option in ("log", "metrics"):
+        if output.is_named(option) and not values["watch"]:
+            raise UsageError(f"--{option}: for --watch; give it, too")
 
 
 def _sort_all(

@@ -79,9 +79,14 @@ def is_quiet() -> bool:
 
 
 def diagnose(line: str) -> None:
+    """Print one line of diagnosis on standard error."""
+    echo_beside(f"nbspam: {printable(line)}")
+
+
+def echo_beside(line: str) -> None:
     """Print one line on standard error; if nothing can be written there, the command goes on."""
     with suppress(OSError):
-        click.echo(f"nbspam: {printable(line)}", err=True)
+        click.echo(line, err=True)
 
 
 def say(line: str) -> None:

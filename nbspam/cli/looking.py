@@ -326,7 +326,10 @@ def ask_network(model_path: str, question: NetworkQuestion) -> None:
     more, evidence, target, gibbs, seed, independent, dot, moral, as_json = question
     words = *evidence, *(word for word in more if "=" in word or independent or not target)
     target = *target, *(word for word in more if word not in words)
-    if (words or gibbs is not None) and not (independent or target):
+    drawn = {"--dot" if dot else "--moral": dot or moral}
+    output.refuse_two({"--json": as_json, **drawn})
+    output.refuse_two({"--target": bool(target), "--independent": bool(independent), **drawn})
+    if not target and (gibbs is not None or (words and not independent)):
         raise UsageError(
             "--evidence, --gibbs: for a question; say --target NAME too, and the model by -m FILE"
         )

@@ -138,12 +138,12 @@ def trial_form_options(what: str) -> Decorator:
 @options.sent_option
 @options.model_option
 @way_options
-@trial_form_options("folds, orders and intervals")
 @options.decision_options
 @options.prior_or_estimated_option
 @training_options
 @options.workers_options
 @options.strict_option
+@trial_form_options("folds, orders and intervals")
 def eval_command(
     corpus: inputs.LabelledSources,
     sent: tuple[str, ...],

@@ -247,9 +247,9 @@ def report_kept(kept: str | None) -> str | None:
     return kept
 
 
-def is_named(option: str) -> bool:
-    """Return whether the command line itself gives an option."""
-    source = click.get_current_context().get_parameter_source(option)
+def is_named(option: str, context: click.Context | None = None) -> bool:
+    """Return whether the command line itself gives an option; context: the running command's."""
+    source = (context or click.get_current_context()).get_parameter_source(option)
     return source is click.core.ParameterSource.COMMANDLINE
 
 

@@ -18,7 +18,7 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
-from nbspam.cli.frame import Call, is_quiet, subcommand, titled
+from nbspam.cli.frame import Call, echo_beside, is_quiet, subcommand, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.sources.files import is_account
@@ -190,7 +190,7 @@ def _note(log: str, text: str) -> None:
     if log != "json":
         warn(text)
     elif not is_quiet():
-        click.echo(json.dumps({"note": text}), err=True)
+        echo_beside(json.dumps({"note": text}))
 
 
 def _is_new(model: str) -> bool:
@@ -316,7 +316,7 @@ def listeners_of(
         for key in [key for key in listeners.opened if key[0] == "web"]:
             try:
                 page = page_of(listeners.opened[key], values["model_path"])
-                click.echo(json.dumps({"page": page}) if log == "json" else page, err=True)
+                echo_beside(json.dumps({"page": page}) if log == "json" else page)
             except ModelFileError as error:  # of its secret
                 if len(listeners.opened) == 1:
                     raise

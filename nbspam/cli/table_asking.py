@@ -194,13 +194,13 @@ def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
 @options.filling(
     measuring.TrainingWay, "way", options.JUDGING, measuring.cv_option, measuring.test_option
 )
-@measuring.trial_form_options("folds and intervals")
 @options.decision_options
 @options.prior_or_estimated_option
 @columns_options(is_required=False)
 @table_training_options
 @options.workers_options
 @options.strict_option
+@measuring.trial_form_options("folds and intervals")
 def table_eval_command(
     rows: inputs.Rows,
     model_path: str,

@@ -12,6 +12,7 @@ import signal
 import socket
 from functools import partial
 
+import click
 import pytest
 
 import nbspam as library
@@ -40,6 +41,9 @@ prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam pru
 prune --half-life inf | --half-life inf is not a number
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter --sure nan | --sure nan is not a number
+filter --sure .9 | --sure: for --learn confident; give it, too
+sort $BOX --log json | --log: for --watch; give it, too
+sort $BOX --metrics 0 | --metrics: for --watch; give it, too
 serve --socket-mode 9 | --socket-mode 9: not three digits from 0 to 7; write 660 for
 serve --reject-above nan | --reject-above nan is not a number
 serve --quarantine-above nan | --quarantine-above nan is not a number
@@ -157,6 +161,11 @@ table query -m $NETWORK --target 好瓜 --evidence 好瓜=是 | among the eviden
 table query -m $NETWORK --target 好瓜 --evidence 甜度=高 甜度=低 | has a value already
 table query -m $NETWORK 甜度=高 | say --target NAME too
 table query -m $NETWORK --gibbs 100 | say --target NAME too
+table query -m $NETWORK --independent 好瓜 甜度 --gibbs 100 | say --target NAME too
+table query -m $NETWORK --independent 好瓜 甜度 --target 好瓜 | --target and --independent: two
+table query -m $NETWORK --target 好瓜 --moral | --target and --moral: two forms of answer
+table query -m $NETWORK --dot --moral --json | --json and --dot: two forms of answer; leave out
+table query -m $NETWORK --moral --json | --json and --moral: two forms of answer; leave out one
 table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few
 table query -m $NETWORK --independent 好瓜 好瓜 | not two variables without evidence; name
 table query -m other.json | not a network
@@ -531,6 +540,8 @@ def test_without_a_terminal_a_model_that_is_not_there_is_told(nbspam, tmp_path, 
     assert told == f"nbspam: {tmp_path}/typo: there is no model yet; the first lesson begins one"
     assert (page.keys(), "/?token=" in page["page"]) == ({"page"}, True)
     assert note == {"note": told.removeprefix("nbspam: ")}
+    monkeypatch.setattr(click, "echo", raising(OSError(errno.ENOSPC, "No space left on device")))
+    assert nbspam(*serve) == nbspam(*serve, "--log", "json") == (0, "", "")
 
 
 def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):

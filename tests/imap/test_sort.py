@@ -522,7 +522,8 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path, monkeypatch):
     for words, status, *said in [
         (("--watch", "--dry-run", url), 2, "--watch: stays connected and sorts; leave --dry-run"),
         (("--flag", "F", url), 2, "--flag: for Maildirs; an account has --tag"),
-        (("--tag", tmp_path), 2, "--watch, --tag: for accounts; leave them out"),
+        (("--tag", tmp_path), 2, "--tag: for accounts; a Maildir has --flag"),
+        (("--watch", tmp_path), 2, "--watch: for accounts; leave it out, and repeat it by cron"),
         ((tmp_path, url), 2, "sort: a Maildir and an account; sort each in a call of its own"),
         (("--spam-folder", "inbox", url), 2, "one folder for two kinds of mail (inbox, inbox);"),
         (("--unsure-folder", "Junk", url), 2, "(inbox, junk, junk); name others by --spam-f"),
