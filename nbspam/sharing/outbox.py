@@ -6,10 +6,11 @@ it has not read back yet.  All processes of a host use it at once.
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -92,8 +93,7 @@ class Outbox:
         # reads a row would wait for it with Python's global lock, and so stop the whole process.
         self._using = RLock()
         self.last = 0  # the number of the last lesson that was put here
-        self._gathering = Lock()
-        self._gathered: list[tuple[list[Any], Future[int]]] = []
+        self._gathered: deque[tuple[list[Any], Future[int]]] = deque()
         with self._used():
             self._base = sqlite3.connect(
                 self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
@@ -192,11 +192,9 @@ class Outbox:
         """
         rows = [each._replace(digest=_signed(each.digest))[1:] for each in lessons]
         last: Future[int] = Future()
-        with self._gathering:
-            self._gathered.append((rows, last))
+        self._gathered.append((rows, last))
         with self._using:
-            with self._gathering:
-                together, self._gathered = self._gathered, []
+            together = [self._gathered.popleft() for _ in range(len(self._gathered))]
             if together:  # else another thread has put them on disk
                 try:
                     self.last = self._put([row for each, _ in together for row in each])
