@@ -238,7 +238,7 @@ class AccountSorter:
                     for each, verdict, data in batch
                     if verdict.label != "spam" and not model.filed(data).told
                 ]
-                read = {e.uid: ReadHead(e.digest, e.keyword, is_lesson=True) for e in unlike}
+                read = {e.uid: ReadHead(e.digest, is_lesson=True) for e in unlike}
                 self.memory.keep_heads(*put_there[0][:2], read)
                 self._lessons += [(each, "spam") for each in unlike]
                 self._settle([each for each, *_ in batch if each not in unlike])

@@ -162,24 +162,40 @@ class AccountLook:
         opened = self.session.folder
         assert opened is not None
         folder, validity = opened.name, opened.validity
-        kept: dict[int, ReadHead] = {}
+        stated: dict[int, str] = {}
         unread: set[int] = set()
+        kept: dict[int, ReadHead] = {}
         if len(uids) and (kept := self.memory.heads(folder, validity, uids[0], uids[-1])):
-            # The next look finds keywords that were set since then, but not that a user has read.
+            # What users have said and read since then.
+            stated = self._keywords("UID", f"{uids[0]}:{uids[-1]}")
             unread.update(self.session.uids("UNSEEN", "UID", f"{uids[0]}:{uids[-1]}"))
         for batch in with_digests(self.session, [uid for uid in uids if uid not in kept]):
-            read = {head.uid: ReadHead(digest, keyword_of(head.flags)) for head, digest in batch}
+            read = {head.uid: ReadHead(digest) for head, digest in batch}
             self.memory.keep_heads(folder, validity, read)
             kept |= read
+            stated |= {head.uid: keyword_of(head.flags) for head, _ in batch}
             unread.update(head.uid for head, _ in batch if _SEEN not in head.flags)
         for uid in uids:
             if uid in kept:
-                digest, keyword, is_lesson = kept[uid]
+                digest, is_lesson = kept[uid]
+                keyword = stated.get(uid, "")
                 is_read = uid not in unread or keyword != ""
                 self._hear(digest, keyword)
                 yield PlacedMessage(
                     folder, validity, uid, digest, place, keyword, is_read, False, is_lesson
                 )
+
+    def _keywords(self, *criteria: str) -> dict[int, str]:
+        """Return what keywords say of messages of the open folder, by UID; "": contradictory."""
+        opened = self.session.folder
+        assert opened is not None
+        stated: dict[int, str] = {}
+        for name, (first, *others) in _KEYWORDS.items():
+            if _FLAGS[name] & opened.keywords:
+                either = [part for word in others for part in ("OR", "KEYWORD", word)]
+                for uid in self.session.uids(*criteria, *either, "KEYWORD", first):
+                    stated[uid] = "" if uid in stated else name
+        return stated
 
     def _marked(self, known: NDArray[np.int64], place: str) -> Iterator[PlacedMessage]:
         """Yield known messages of the open folder whose keyword has changed.
@@ -188,13 +204,7 @@ class AccountLook:
         """
         opened = self.session.folder
         assert opened is not None
-        before = self.memory.with_keyword()
-        now: dict[int, str] = {}
-        for name, (first, *others) in _KEYWORDS.items():
-            if _FLAGS[name] & opened.keywords:
-                either = [part for word in others for part in ("OR", "KEYWORD", word)]
-                for uid in self.session.uids(*either, "KEYWORD", first):
-                    now[uid] = "" if uid in now else name
+        before, now = self.memory.with_keyword(), self._keywords()
         uids, digests = (np.fromiter(each, np.int64, len(each)) for each in (now, before))
         for uid, digest in known[
             np.isin(known[:, 0], uids) | np.isin(known[:, 1], digests)

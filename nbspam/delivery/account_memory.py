@@ -50,8 +50,8 @@ CREATE TABLE IF NOT EXISTS others (
     PRIMARY KEY (account, folder)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS heads (
-    account TEXT, folder TEXT, validity INTEGER, uid INTEGER, digest INTEGER, keyword TEXT,
-    is_lesson INTEGER, PRIMARY KEY (account, folder, uid)
+    account TEXT, folder TEXT, validity INTEGER, uid INTEGER, digest INTEGER, is_lesson INTEGER,
+    PRIMARY KEY (account, folder, uid)
 ) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
@@ -68,7 +68,6 @@ class ReadHead(NamedTuple):
     """The facts about a message that a look has read; a lost connection does not lose them."""
 
     digest: int
-    keyword: str  # ham, spam or ""
     is_lesson: bool = False  # unknown in the spam folder, and its verdict was not spam
 
 
@@ -216,7 +215,7 @@ class AccountMemory:
     def heads(self, folder: str, validity: int, first: int, last: int) -> dict[int, ReadHead]:
         """Return the facts that looks that ended early have kept, by UID, from first to last."""
         question = (
-            "SELECT uid, digest, keyword, is_lesson FROM heads WHERE account = ? AND folder = ?"
+            "SELECT uid, digest, is_lesson FROM heads WHERE account = ? AND folder = ?"
             " AND validity = ? AND validity != 0 AND uid BETWEEN ? AND ?"
         )
         rows = self._rows(question, folder, validity, first, last)
@@ -226,9 +225,7 @@ class AccountMemory:
         """Keep what was read of messages, by UID, until a look has come to its end."""
         rows = [(self.account, folder, validity, uid, *head) for uid, head in read.items()]
         with self._writing() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?, ?, ?)", rows
-            )
+            connection.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     # ---- messages ----
 

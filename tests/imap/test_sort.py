@@ -27,7 +27,7 @@ from nbspam.server import watch
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
-from support import complains, json_lines
+from support import complains, json_lines, raising
 
 
 @pytest.fixture
@@ -420,6 +420,19 @@ def test_of_two_devices_that_move_a_message_at_once_the_first_copy_stays(
     assert [box.sort().learned for _ in range(2)] == [[], []]
     junk = [data.removesuffix(more) for data in box.where()["Junk"]]
     assert (junk.count(S[0]), junk.count(S[1]), box.where()["INBOX"]) == (n_left, 1, [])
+
+
+@pytest.mark.parametrize(("change", "learned"), [("+FLAGS", ["spam"]), ("-FLAGS", [])])
+def test_a_keyword_that_changes_after_a_lost_connection_is_seen_by_the_next(
+    change, learned, box, monkeypatch
+):
+    box.put("INBOX", H[0], flags="\\Seen" if learned else "\\Seen $Junk")
+    with monkeypatch.context() as patch:
+        patch.setattr(account.AccountSorter, "_find_needs", raising(LostError("gone")))
+        with pytest.raises(LostError):
+            box.sort()
+    box.flag(H[0], "INBOX", "$Junk", change)
+    assert [box.sort().learned for _ in range(2)] == [learned, []]
 
 
 def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_folder(
