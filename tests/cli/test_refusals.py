@@ -175,7 +175,7 @@ table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --mode
 table train $LIHANG --target Y --model tan --root d -m $OTHER | --root d: no such column; choose
 table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
 
-table eval $LIHANG --target Y --cv 7 | has 6 documents
+table eval $LIHANG --target Y --cv 7 | has 6 rows
 table train long.csv --target y --model aode -m $OTHER | 9,000 values need 1.2 GiB, more than the 1
 train $CORPUS --model network --features 40 --max-parents 39 | need 8 TiB, more than 512 MiB
 train bad.csv --encoding utf-9 | --encoding utf-9: unknown
