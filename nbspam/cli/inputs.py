@@ -344,7 +344,7 @@ def _items_at(
     label: the class that is stated for the path.
     """
     items = read_items([path], label=label, options=reading)
-    if label is not None or (path != "-" and holds_many(path)):
+    if label is not None or holds_many(path):
         return items
     if len(names) == 1:
         return (item if item.label else item._replace(label=names[0]) for item in items)

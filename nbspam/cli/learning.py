@@ -129,7 +129,7 @@ def _told_one(
     if len(sources) or len(labels.paths) != 1:
         return items
     path = labels.paths[0][1]
-    if path != "-" and holds_many(path):  # which is filed
+    if holds_many(path):  # which is filed
         return items
     first = list(islice(items, 2))
     if len(first) == 1 and first[0].series is None:

@@ -176,7 +176,7 @@ def file_around(path: str) -> str | None:
 
 def holds_many(path: str) -> bool:
     """Return whether a path is a folder or an archive, whose items have been filed."""
-    return is_folder(path) or kind_by_name(path) in PACKED
+    return path != "-" and (is_folder(path) or kind_by_name(path) in PACKED)
 
 
 def leads_nowhere(path: str) -> bool:

@@ -483,12 +483,17 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
     """Return the items of each part, without those that are read in another part.
 
     An item is read in the part of the path nearest to it whose class is stated, else where it
-    first has a class.  parts: paths and their items; one has the items of all paths if no class
-    is stated.
+    first has a class.  A single class is stated for files among the sources, too.  parts: paths
+    and their items; one has the items of all paths if no class is stated.
     """
     if all(_around(place, starts) == [place] for place in starts):
         return [items for _, items in parts]
-    stated = {place for place, (label, _) in starts.items() if label is not None}
+    labels = {label for label, _ in starts.values() if label is not None}
+    stated = {
+        place
+        for place, (label, path) in starts.items()
+        if label is not None or (len(labels) == 1 and not files.holds_many(path))
+    }
     seen: set[str] = set()
 
     def without_others(path: str, items: Iterator[Item]) -> Iterator[Item]:
