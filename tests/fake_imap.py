@@ -45,7 +45,8 @@ class FakeServer(socketserver.ThreadingTCPServer):
     cut_before, cut_after: a number of a command (of all since the start), before which, or after
     whose effect and before whose answer, the connection ends.  cut_bytes: of answers that are sent
     before the next connection ends.
-    answers: by command, what is answered instead of doing it.
+    answers: by command, what is answered instead of doing it.  refused: parts of messages, by UID,
+    that no FETCH gets.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -61,7 +62,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
         }
         self.namespaces = '(("" "/")) NIL NIL'
         self.greeting = b"* OK hello\r\n"
-        self.answers, self.asked, self.n_logins = {}, [], 0
+        self.answers, self.refused, self.asked, self.n_logins = {}, {}, [], 0
         self.cut_before, self.cut_after, self.cut_bytes = set(), set(), None
         self.tokens = {"good-token"}
         self.most = None  # messages that an account may have
@@ -282,6 +283,8 @@ class _Handler(socketserver.StreamRequestHandler):
     def do_uid_fetch(self, words):
         out = []
         for number, message in self.chosen(words):
+            if self.server.refused.get(message.uid, "?") in words:
+                return b"".join(out), "NO [SERVERBUG] broken"
             parts = [f"UID {message.uid}".encode()]
             if "RFC822.SIZE" in words:
                 parts.append(f"RFC822.SIZE {len(message.data)}".encode())

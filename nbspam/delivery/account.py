@@ -103,6 +103,7 @@ class AccountSorter:
 
     def sort(self) -> None:
         """Learn the user's lessons, then judge and move new mail; raises NbspamError."""
+        self.session.refused.clear()
         self._find_folders()
         for folder, place in self._places.items():
             self._look.take(folder, place, self._writes(folder))
@@ -113,11 +114,14 @@ class AccountSorter:
         self._judge()
         self._open(self.inbox)
         # Messages that need nothing are noted last: until here, a look can be repeated.
+        if numbers is not None:
+            self._note_elsewhere(numbers)
         self._look.note(self._day)
         self._settle(self._needs[Need.NOTHING])
-        if numbers is not None:
-            self.memory.keep_following(numbers)
         self.memory.forget_gone(self._day)
+        for (folder, *message), why in self.session.refused.items():
+            url = self.account.url.of_folder(folder).of_message(*message)
+            self.report.skipped.append(Skipped(str(url), why))
 
     # ---- looking ----
 
@@ -207,16 +211,29 @@ class AccountSorter:
         if before and not gone:
             return None
         numbers = self.session.numbers(self._others)
-        for folder, (validity, following) in numbers.items():
+        for folder, (validity, following) in list(numbers.items()):
             # A folder that is new since the last look may have been made for such a message.
             was_validity, first = before.get(folder, (validity, 1 if before else following))
             if not gone or was_validity != validity or following <= first:
                 continue
-            self.session.open(folder)
+            try:
+                self.session.open(folder)
+            except AccountRefusedError:
+                del numbers[folder]
+                continue
             uids = [uid for uid in self.session.uids("UID", f"{first}:*") if uid >= first]
             moved = self._look.heads(uids[-_MOST_NEW:], "ham")
             self._lessons += [(each, "ham") for each in moved if each.digest in gone]
         return numbers
+
+    def _note_elsewhere(self, numbers: dict[str, tuple[int, int]]) -> None:
+        """Note the other folders; one that was refused is looked through at the next look."""
+        for folder, *_ in self.session.refused:
+            numbers.pop(folder, None)
+        if self.memory.following().keys() & set(self._others) - numbers.keys():
+            self._look.gone.clear()  # which the next look finds again
+        if numbers:
+            self.memory.keep_following(numbers)
 
     # ---- learning ----
 

@@ -24,6 +24,7 @@ from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, refused_login
 
 FETCHED_MESSAGES, FETCHED_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
+_FEWEST_BYTES = 1 << 14  # of one, if connections are lost again and again
 _HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
 # Messages of one SEARCH: its answer is a line of at most 110,000 bytes, and 20 times as many in
 # objects of Python.
@@ -39,6 +40,7 @@ _SPECIAL = {
     "all": (b"\\All", ("all mail",)),
 }
 INBOX = "INBOX"
+_MOST_REFUSED = 100  # messages that a server may refuse before it counts as refusing all
 PAUSES = (1.0, 3.0, 9.0)  # seconds between attempts of a reader to connect again
 
 
@@ -73,8 +75,8 @@ class MessageHead(NamedTuple):
 class FetchedBatch(NamedTuple):
     """Messages that one answer held."""
 
-    last: int  # UID of the last one that was asked for
-    data: dict[int, bytes]  # by UID
+    uids: list[int]  # that were asked for
+    data: dict[int, bytes]  # by UID; missing messages are left out
     is_cut: bool  # a single message, of which only the beginning was read
 
 
@@ -112,6 +114,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             raise
         self.folder: OpenFolder | None = None
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
+        # Folders, UIDVALIDITY and UIDs of messages that the server does not show, and why.
+        self.refused: dict[tuple[str, int, int], str] = {}
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -257,8 +261,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         try:
             with asking(self.url, "SELECT", folder):
                 found = self._client.select_folder(folder, readonly=not writes)
-                permanent = {_text(each).lower() for each in found.get(b"PERMANENTFLAGS", ())}
-                flags = {_text(each).lower() for each in found.get(b"FLAGS", ())}
+                permanent = _flags(found.get(b"PERMANENTFLAGS"))
+                flags = _flags(found.get(b"FLAGS"))
                 self.folder = OpenFolder(
                     folder,
                     int(found.get(b"UIDVALIDITY", 0)),
@@ -316,17 +320,12 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             wanted += ["INTERNALDATE", f"BODY.PEEK[HEADER.FIELDS ({' '.join(fields)})]"]
         for begin in range(0, len(uids), _HEADS):
             for uid, found in self._fetch(uids[begin : begin + _HEADS], wanted):
-                size, flags = found.get(b"RFC822.SIZE"), found.get(b"FLAGS")
-                date = found.get(b"INTERNALDATE")
+                size, date = found.get(b"RFC822.SIZE"), found.get(b"INTERNALDATE")
                 lines = [value for key, value in found.items() if key.startswith(b"BODY[HEADER")]
                 yield MessageHead(
                     uid,
                     size if isinstance(size, int) else 0,
-                    frozenset(
-                        _text(flag).lower()
-                        for flag in (flags if isinstance(flags, tuple) else ())
-                        if isinstance(flag, bytes)
-                    ),
+                    _flags(found.get(b"FLAGS")),
                     lines[0] if lines and isinstance(lines[0], bytes) else b"",
                     date.timestamp() if isinstance(date, datetime) and date.tzinfo else 0.0,
                 )
@@ -337,23 +336,35 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         """Yield messages by batches of bounded size, in the order of the UIDs.
 
         most: bytes of a message that are read.  at_once: bytes of a batch of several messages.
-        Messages that are gone are left out.
+        Messages that are gone have a batch, and no bytes.
         """
         for begin in range(0, len(uids), _HEADS):
-            sizes = [(head.uid, head.size) for head in self.heads(uids[begin : begin + _HEADS])]
-            for some, is_large in _batches(sizes, most, min(at_once, most)):
+            asked = uids[begin : begin + _HEADS]
+            sizes = {head.uid: head.size for head in self.heads(asked)}
+            by_size = [(uid, sizes.get(uid, 0)) for uid in asked]
+            for some, is_large in _batches(by_size, most, min(at_once, most)):
                 wanted = [f"BODY.PEEK[]<0.{most}>" if is_large else "BODY.PEEK[]"]
                 found = {
                     uid: parts.get(b"BODY[]", parts.get(b"BODY[]<0>"))
-                    for uid, parts in self._fetch(some, wanted)
+                    for uid, parts in self._fetch([uid for uid in some if uid in sizes], wanted)
                 }
                 data = {uid: each[:most] for uid, each in found.items() if isinstance(each, bytes)}
-                yield FetchedBatch(some[-1], data, is_large)
+                yield FetchedBatch(some, data, is_large)
 
     def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
-        with asking(self.url, "FETCH"):
-            found = self._client.fetch(list(uids), wanted)
-            return [(uid, found[uid]) for uid in uids if uid in found]
+        """Return parts of messages; a message that the server refuses keeps no other one back."""
+        try:
+            with asking(self.url, "FETCH"):
+                found = self._client.fetch(list(uids), wanted)
+                return [(uid, found[uid]) for uid in uids if uid in found]
+        except AccountRefusedError as error:
+            if len(self.refused) == _MOST_REFUSED:
+                raise
+            if half := len(uids) // 2:
+                return self._fetch(uids[:half], wanted) + self._fetch(uids[half:], wanted)
+            assert self.folder is not None
+            self.refused[self.folder.name, self.folder.validity, uids[0]] = str(error)
+            return []
 
     # ---- changing ----
 
@@ -457,6 +468,12 @@ def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
+def _flags(said: object) -> frozenset[str]:
+    """Return flags and keywords in small letters; none of what is no list of them."""
+    words = said if isinstance(said, tuple) else ()
+    return frozenset(_text(each).lower() for each in words if isinstance(each, bytes))
+
+
 def _batches(
     sizes: Iterable[tuple[int, int]], most: int, at_once: int
 ) -> Iterator[tuple[list[int], bool]]:
@@ -464,8 +481,7 @@ def _batches(
     batch: list[int] = []
     n_bytes = 0
     for uid, size in sizes:
-        is_full = len(batch) >= FETCHED_MESSAGES or n_bytes + size > at_once
-        if batch and is_full:
+        if batch and (len(batch) >= FETCHED_MESSAGES or n_bytes + size > at_once):
             yield batch, False
             batch, n_bytes = [], 0
         if size > most:
@@ -503,7 +519,8 @@ class _PatientSession:
     def __init__(self, url: ImapUrl, book: AccessBook) -> None:
         self.url, self._book = url, book
         self._session: AccountSession | None = None
-        self._n_lost = 0  # times in a row
+        self.n_lost = 0  # times without a batch of messages in between
+        self.at_once = FETCHED_BYTES  # fewer after each loss: a server may close after some
 
     def close(self) -> None:
         """End the session, if there is one."""
@@ -530,13 +547,13 @@ class _PatientSession:
         """Tolerate a lost session in the block, unless it is lost again and again."""
         try:
             yield
-            self._n_lost = 0
         except LostError:
             self.close()
-            if self._n_lost == len(PAUSES):
+            if self.n_lost == len(PAUSES):
                 raise
-            time.sleep(PAUSES[self._n_lost])
-            self._n_lost += 1
+            time.sleep(PAUSES[self.n_lost])
+            self.n_lost += 1
+            self.at_once = max(self.at_once >> 3, _FEWEST_BYTES)
 
 
 def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[FetchedMessage]:
@@ -557,11 +574,10 @@ def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[F
 
 
 def _fetched(
-    reader: _PatientSession, url: ImapUrl, named: list[int] | None, most: int
+    reader: _PatientSession, url: ImapUrl, rest: Sequence[int] | None, most: int
 ) -> Iterator[FetchedMessage]:
-    """Yield messages of a folder; named: their UIDs, None for all."""
-    rest: Sequence[int] | None = named
-    series = str(url.of_folder(url.folder)) if named is None else None
+    """Yield messages of a folder; rest: UIDs of named messages, None for all."""
+    series = str(url.of_folder(url.folder)) if rest is None else None
     while rest is None or rest:
         with reader.patient():
             session, validity = reader.opened(url)
@@ -569,20 +585,15 @@ def _fetched(
             url = url._replace(validity=validity)
             if rest is None:
                 rest = session.uids()
-            for batch in session.messages(rest, most):
-                n_asked = rest.index(batch.last) + 1
-                for uid in rest[:n_asked]:
+            for batch in session.messages(rest, most, reader.at_once):
+                reader.n_lost = 0
+                for uid in batch.uids:
                     message = url.of_message(validity, uid)
                     if uid in batch.data:
-                        data = batch.data[uid]
-                        yield FetchedMessage(message, data, is_cut=batch.is_cut, series=series)
-                    elif named is not None:
-                        yield _gone(message)
-                rest = rest[n_asked:]
-            for uid in rest if named is not None else ():
-                yield _gone(url.of_message(validity, uid))
-            rest = ()
-
-
-def _gone(url: ImapUrl) -> FetchedMessage:
-    return FetchedMessage(url, b"", f"{url}: not there any more; list the folder again")
+                        yield FetchedMessage(message, batch.data[uid], None, batch.is_cut, series)
+                    elif why := session.refused.get((url.folder, validity, uid)):
+                        yield FetchedMessage(message, b"", f"{message}: {why}", series=series)
+                    elif series is None:
+                        why = "not there any more; list the folder again"
+                        yield FetchedMessage(message, b"", f"{message}: {why}")
+                rest = rest[len(batch.uids) :]

@@ -75,7 +75,11 @@ def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | N
 
 
 def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputError | LostError:
+    from imapclient.exceptions import ProtocolError
+
     match error:
+        case ProtocolError():
+            pass  # neither refused nor lost
         case ssl.SSLCertVerificationError():
             return InputError(
                 f"{url.host}:{url.port}: its certificate is not to be trusted"
@@ -122,7 +126,8 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
     if grows and not code and re.search("over ?quota", str(error), re.IGNORECASE):  # Cyrus
         code = "OVERQUOTA"
     is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
-    if code in _PASSING or is_much or _NOT_CONNECTED in str(error):
+    is_passing = code in _PASSING and (what, code) != ("FETCH", "SERVERBUG")  # of one message
+    if is_passing or is_much or _NOT_CONNECTED in str(error):
         return LostError(
             f"{where}: the server is busy ({code or 'too many connections'}); try again later"
         )

@@ -120,6 +120,32 @@ def test_a_lost_connection_is_made_again_and_no_message_is_lost_or_doubled(
         assert data_of(server) == wanted, n_bytes
 
 
+def test_a_server_that_closes_connections_after_some_bytes_only_takes_more(server, monkeypatch):
+    server.put("INBOX", *map(ham, range(600)))
+    connect = session.AccountSession.__init__
+
+    def connected(*words):
+        server.cut_bytes = 50_000
+        connect(*words)
+
+    monkeypatch.setattr(session.AccountSession, "__init__", connected)
+    assert data_of(server) == [ham(n).replace(b"\n", b"\r\n") for n in range(600)]
+    assert server.n_logins < 9
+
+
+def test_a_message_that_the_server_does_not_show_is_skipped(filled, nbspam, trained, monkeypatch):
+    filled.refused = {2: "BODY"}
+    junk = filled.url(folder="Junk")
+    status, out, err = nbspam("classify", junk)
+    assert (status, len(out.splitlines())) == (1, 2)
+    assert f"{junk};UIDVALIDITY=12/;UID=2: " in err
+    assert "the server refuses FETCH (fetch failed: [SERVERBUG] broken); check" in err
+    assert complains(nbspam("classify", f"{junk};UIDVALIDITY=12/;UID=2"), 1, "refuses FETCH")
+    monkeypatch.setattr(session, "_MOST_REFUSED", 2)
+    filled.answers["UID FETCH"] = b"TAG NO never\r\n"
+    assert complains(nbspam("classify", junk), 1, "refuses FETCH (fetch failed: never);")
+
+
 # ---- secrets ----
 
 

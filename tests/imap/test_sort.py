@@ -504,6 +504,40 @@ def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(comman
     assert (box.sort().skipped, box.where()["INBOX"]) == ([], H[:3])
 
 
+@pytest.mark.parametrize("part", ["FLAGS", "BODY.PEEK[]"])
+def test_a_message_that_the_server_does_not_show_is_named_and_the_rest_goes_on(part, box):
+    box.put("INBOX", S[0], *H[:3], S[1])
+    box.server.refused = {3: part}
+    for learned in ([], ["ham"]):
+        report = box.sort()
+        assert report.learned == learned
+        assert [one.name for one in report.skipped] == [
+            box.server.url(folder="INBOX;UIDVALIDITY=11/;UID=3")
+        ]
+        assert (
+            "the server refuses FETCH (fetch failed: [SERVERBUG] broken)"
+            in report.skipped[0].reason
+        )
+        if not learned:
+            assert box.where() == {"INBOX": H[:3], "Junk": S[:2], "Trash": []}
+            box.move(S[0], "Junk", "INBOX")
+    box.server.refused.clear()
+    assert (box.sort().judged, box.sort().skipped) == ([("ham", None)], [])
+
+
+@pytest.mark.parametrize("command", ["STATUS", "EXAMINE", "UID FETCH", "UID FETCH 2"])
+@pytest.mark.parametrize("others", [["Archive"], ["Archive", "Another"]])
+def test_a_folder_that_is_refused_once_loses_no_lesson(command, others, box):
+    for name in others:
+        box.put(name, H[len(name)], flags="\\Seen")
+    box.put("INBOX", S[0])
+    box.sort()
+    box.move(S[0], "Junk", "Archive")
+    n_before = {"EXAMINE": 1, "UID FETCH 2": 2}.get(command, 0)
+    box.server.answers[command.removesuffix(" 2")] = [b""] * n_before + [b"TAG NO not now\r\n"]
+    assert [box.sort().learned for _ in range(3)] == [[], ["ham"], []]
+
+
 def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
     box.put("INBOX", *S[:4], *H[:4])
     real = account.AccountSorter._move
