@@ -247,7 +247,7 @@ def test_keys_move_teach_and_undo(browser, mailbox):
         pressed(page, "Enter")
         assert page.locator("h1").inner_text() == f"number {newest}"
         pressed(page, "h")
-        assert "you said ham" in page.inner_text("main")
+        page.get_by_role("form", name="you said ham").and_(page.locator(":focus")).wait_for()
         pressed(page, "u")
         assert told_at(model) == {}
         # Where one writes they are letters, and with Control they are the browser's.
