@@ -144,7 +144,8 @@ def _excel_records(stream: bytes) -> Iterator[tuple[bool, int, list[bytes]]]:
             kind, blocks = following, []
             is_hidden = sheets.get(place, is_hidden)
         if following == _SHEET:
-            sheets[int.from_bytes(block[:4], "little")] = block[4:5] in (b"\1", b"\2")
+            state = int.from_bytes(block[4:5]) & 3  # other bits have no meaning
+            sheets[int.from_bytes(block[:4], "little")] = state > 0
         blocks.append(block)
         place += 4 + size
     if blocks:
