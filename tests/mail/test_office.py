@@ -118,6 +118,12 @@ def place(left: int, top: int, width: int, height: int) -> str:
     return f'<a:xfrm><a:off x="{left}" y="{top}"/><a:ext cx="{width}" cy="{height}"/></a:xfrm>'
 
 
+WIDE = place(0, 0, 10**7, 10**7)
+FILLED = f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr></p:sp>"
+TITLE = '<p:sp><p:ph type="ctrTitle"/>'
+BESIDE = f"<p:sp><p:spPr>{place(10**8, 0, 9, 9)}{RED}</p:spPr></p:sp>"
+
+
 def check_slide(shape: str, run: str, is_hidden: bool, **parts: str) -> None:
     slide = f"<p:sld>{shape}<a:p><a:r><a:rPr>{run}</a:rPr>secret</a:r></a:p></p:sp></p:sld>"
     first = "<p:sld><a:p><a:r>a</a:r></a:p>"
@@ -138,11 +144,16 @@ def check_slide(shape: str, run: str, is_hidden: bool, **parts: str) -> None:
         ("<p:sp>", RED + '<a:latin typeface="x"/>', True),
         ("<p:sp>", RED + "<a:effectLst/>", True),
         ("<p:sp>", RED + "<a:effectLst><a:glow/></a:effectLst>", False),
+        *(("<p:sp>", f"{RED}<a:{tag}/>", False) for tag in ("hlinkClick", "highlight", "uFill")),
+        ("<p:sp>", '<a:solidFill><a:prstClr val="red"/></a:solidFill>', True),
+        ('<a:overrideClrMapping bg1="dk1"/><p:sp>', BLUE, True),
         ("<p:sp>", f"<a:ln>{BG1}</a:ln>{RED}", False),
         ("<p:sp>", RED.replace("/>", '><a:lumMod val="50"/></a:srgbClr>'), False),
         (f"<p:bg><p:bgPr>{RED}</p:bgPr></p:bg><p:sp>", RED, True),
         ("<p:bg><p:bgPr><a:gradFill/></p:bgPr></p:bg><p:sp>", RED, False),
         ("<p:pic/><p:sp>", RED, False),
+        ("<p:graphicFrame/><p:sp>", RED, False),
+        ("<p:sp><a:effectLst>", RED, False),
         ("<p:sp><p:spPr><a:noFill/></p:spPr>", RED, True),
         (f"<p:sp><p:spPr>{RED}</p:spPr>", RED, False),  # the letters may leave the shape
         ("<p:sp>", "<a:noFill/>", True),
@@ -160,7 +171,7 @@ def test_colours_on_slides(shape, run, is_hidden):
     "parts",
     [
         {"slideLayouts/slideLayout1": "<p:pic/>"},
-        {"slideMasters/m1": f"<p:spPr></a:prstGeom>{RED}</p:spPr>"},
+        {"slideMasters/m1": LEVELS["ppt/slideMasters/m1.xml"] + FILLED},
         {"theme/theme1": "<a:bgFillStyleLst><a:gradFill/></a:bgFillStyleLst>"},
         {"slides/_rels/slide1": "", "slideLayouts/slideLayout1": ""},
     ],
@@ -182,17 +193,16 @@ def test_grounds_of_slides_that_are_not_known(parts):
         (1000, 0, '<a:bodyPr wrap="square" anchor="ctr"/>', True),
         (1000, 0, '<a:bodyPr wrap="none"/>', False),
         (1000, 0, '<a:bodyPr rot="5400000"/>', False),
+        (1000, 0, '<a:bodyPr numCol="2"/>', False),
+        (1000, 0, '<a:bodyPr lIns="-9"/>', False),
         (0, 700, '<a:bodyPr anchor="b"/>', False),
         (1000, 0, '<a:pPr algn="r"/>', True),
+        (1000, 0, '<a:pPr marL="1234567"/>', False),
+        (1000, 0, "<a:lnSpc>", False),
     ],
 )
 def test_text_off_a_slide(left, top, more, is_hidden):
     check_slide(f"<p:sp>{place(left, top, 300, 100)}{more}", "", is_hidden)
-
-
-WIDE = place(0, 0, 10**7, 10**7)
-FILLED = f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr></p:sp>"
-BESIDE = f"<p:sp><p:spPr>{place(10**8, 0, 9, 9)}{RED}</p:spPr></p:sp>"
 
 
 @pytest.mark.parametrize(
@@ -200,16 +210,27 @@ BESIDE = f"<p:sp><p:spPr>{place(10**8, 0, 9, 9)}{RED}</p:spPr></p:sp>"
     [
         (f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr>", RED, True, ""),
         (f"<p:sp><p:spPr>{WIDE}{BLUE}</p:spPr>", RED, False, ""),
+        (f"<p:sp><p:spPr>{WIDE}<a:prstGeom/>{BLUE}</p:spPr>", RED, False, ""),
+        (f"<p:sp><p:spPr>{WIDE}<a:custGeom></a:custGeom>{BLUE}</p:spPr>", RED, False, ""),
+        (f"<p:grpSp><p:grpSpPr>{BLUE}</p:grpSpPr><p:sp>", RED, False, ""),
         (f"{FILLED}<p:sp>{WIDE}", RED, False, ""),
         (f"{BESIDE}<p:sp>{WIDE}", RED, True, ""),
+        (BESIDE.replace("xfrm>", 'xfrm rot="9">', 1) + f"<p:sp>{WIDE}", RED, False, ""),
         (f"<p:sp>{WIDE}", RED, False, FILLED),
         (f"<p:sp>{WIDE}", RED, True, FILLED.replace("<p:spPr>", "<p:ph/><p:spPr>")),
         (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}", "", True, ""),
         (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}<a:tbl>", "", False, ""),
+        (f"<p:grpSp>{place(0, -9_000_000, 10**7, 9)}<p:sp>", "", False, ""),
+        (f"<p:sp>{place(0, -600_000, 10**7, 9)}", "", True, ""),  # it is 593,000 high
+        (f"<p:sp>{place(0, -580_000, 10**7, 9)}", "", False, ""),
+        (f'<p:sp>{place(0, -580_000, 10**7, 9)}<x sz="900"/><x sz="1800"/>', "", False, ""),
+        (f"<p:sp>{place(0, -600_000, 10**7, 9)}<a:br/>", "", False, ""),
+        (f"<p:sp>{place(9, -9, 0, 0)}", "", False, ""),
         (f"<p:grpSp>{place(1000, 0, 9, 9)}<p:sp>{place(0, 0, 9, 9)}", "", True, ""),
         (f"<p:grpSp>{place(0, 0, 9, 9)}<p:sp>{place(1000, 0, 9, 9)}", "", False, ""),
         (f"<p:grpSp>{place(1000, 0, 9, 9)}</p:grpSp><p:sp>{WIDE}", "", False, ""),
         ('<p:sp><p:ph idx="3"/>', "", True, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
+        (TITLE, "", True, f"{TITLE}{place(1000, 0, 9, 9)}"),
         ('<p:sp><p:ph idx="4"/>', "", False, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
     ],
 )
