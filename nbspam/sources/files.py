@@ -11,7 +11,6 @@ import posixpath
 import re
 import stat
 import sys
-import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import islice
@@ -475,8 +474,8 @@ def _problem(name: str, error: BaseException) -> str | None:
         return f"{where}: cannot be read ({reason}); check it and its rights"
     if isinstance(error, ValueError):
         return f"{name}: {error}"
-    # By its name, because few files need lzma, whose import takes a while.
-    if isinstance(error, EOFError | zlib.error) or type(error).__name__ == "LZMAError":
+    # By the name of its module, whose import takes a while, and which few files need.
+    if isinstance(error, EOFError) or type(error).__module__ in ("zlib", "_lzma"):
         return f"{name}: damaged ({error}); restore it from its source"
     return None
 

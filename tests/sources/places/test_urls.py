@@ -304,7 +304,6 @@ def test_nothing_of_fsspec_is_imported_for_paths_of_this_machine(folder, tmp_pat
 
 
 pytest.importorskip("aiohttp")
-pytest.importorskip("fsspec")
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -393,8 +392,7 @@ def kind(request):
 
 
 @pytest.fixture
-def site(kind, folder, monkeypatch):
-    monkeypatch.setattr(remote, "RETRY_PAUSES", (0.0, 0.0))
+def site(kind, folder):
     mail = {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.eml"))}
     files = {
         "box.mbox": FROM + HAM + b"\n" + FROM + SPAM + b"\n",
