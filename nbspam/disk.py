@@ -45,10 +45,10 @@ def resolved(path: str) -> str:
     """Return where a path leads, with all symbolic links followed; without links, the path."""
     with contextlib.suppress(ValueError):  # NUL in the path: opening it will say so
         target = os.path.realpath(path)
-        # /dev/stdout leads to a pipe, whose name is in no folder.
-        is_pipe = os.path.exists(path) and not os.path.exists(target)
-        if target != os.path.abspath(path) and not is_pipe:
-            return target
+        if target != os.path.abspath(path):
+            # /dev/stdout leads to a pipe, whose name is in no folder.
+            is_pipe = os.path.exists(path) and not os.path.exists(target)
+            return path if is_pipe else target
     return path
 
 
