@@ -391,13 +391,17 @@ def records_of(
 
 def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
     """Yield the records; say on standard error which categories and columns are missing."""
-    from nbspam.tables.schema import categories, unseen_cells
+    from nbspam.tables.schema import is_missing
 
-    n_unseen, known = 0, categories(schema)
+    known = {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
+    n_unseen = 0
     absent = {column.name for column in schema.columns}
     for record in records:
         absent -= record.cells.keys()
-        for column, cell in unseen_cells(record, known):
+        for column, levels in known.items():
+            cell = record.cells.get(column, "")
+            if cell in levels or is_missing(cell):
+                continue
             n_unseen += 1
             if n_unseen <= _MAX_UNSEEN:
                 output.warn(

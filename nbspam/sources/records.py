@@ -4,10 +4,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from math import isfinite
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
@@ -21,8 +20,7 @@ _NO_OPTIONS = SourceOptions()
 Cells = dict[str, str]  # by column name
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One row of a table."""
 
     name: str  # "path#3" is the third row

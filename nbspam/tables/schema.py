@@ -8,7 +8,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import isinf
 from shlex import quote
 from typing import Any
@@ -144,7 +144,7 @@ def detect(
     or the target is missing, if a cell has another value, or if nothing can be learned.
     """
     values = values or {}
-    names = list(dict.fromkeys(name for record in records for name in record.cells))
+    names = list(dict.fromkeys(chain.from_iterable(record.cells for record in records)))
     where = records[0].source or "rows"
     forced = dict.fromkeys((*categorical, *values), True) | dict.fromkeys(numeric, False)
     for name in (*([] if target is None else [target]), *forced, *drop):
@@ -201,10 +201,10 @@ def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -
     if len(records) < _FEWEST_NUMBERED:
         return
     for column in schema.columns:
-        cells = [record.cells.get(column.name, "") for record in records]
+        cells = (record.cells.get(column.name, "") for record in records)
         if column.name in said or not all(map(_WHOLE.fullmatch, cells)):
             continue
-        numbers = list(map(int, cells))
+        numbers = [int(record.cells[column.name]) for record in records]
         are_ascending = all(a < b for a, b in pairwise(numbers))
         if are_ascending or (len(set(numbers)) == len(numbers) and _ID.search(column.name)):
             yield column.name
@@ -268,22 +268,6 @@ def sorted_cells(values: Iterable[str]) -> tuple[str, ...]:
     if all(map(is_number_cell, values)):
         return tuple(sorted(values, key=lambda value: (float(value), value)))
     return tuple(sorted(values))
-
-
-def categories(schema: Schema) -> dict[str, frozenset[str]]:
-    """Return the categories of each column that holds categories."""
-    return {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
-
-
-def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str]]:
-    """Yield column and cell of a row's unknown categories, which are taken for missing.
-
-    known: see `categories`.
-    """
-    for name, levels in known.items():
-        cell = record.cells.get(name, "")
-        if cell not in levels and not is_missing(cell):
-            yield name, cell
 
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:

@@ -30,7 +30,7 @@ BY_EM = ("categorical", "bernoulli", "gaussian", "mixed", "network")  # models t
 def without_class(records: Iterable[Record], target: str) -> Iterator[Record]:
     """Yield the rows with an empty cell in place of their class."""
     for record in records:
-        yield replace(record, cells={**record.cells, target: ""})
+        yield record._replace(cells={**record.cells, target: ""})
 
 
 def train_by_em(

@@ -1,7 +1,5 @@
 """Models of tables learn on: the parts of a table, in any order, make the model of the whole."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,7 +146,7 @@ def test_another_table_is_refused_and_so_is_none():
         with pytest.raises(InputError, match=r"^new.csv: no column 'b', which the model has"):
             change(classifier, [other])
         with pytest.raises(InputError, match=r"^rows: no column 'b', which the model has"):
-            change(classifier, [replace(other, source="")])
+            change(classifier, [other._replace(source="")])
         with pytest.raises(InputError, match="rows: there are none"):
             change(classifier, [])
 
@@ -160,7 +158,7 @@ def test_another_table_is_refused_and_so_is_none():
 def test_rows_that_were_never_learned_are_not_unlearned(model, row):
     settings = KIND if model == "categorical" else settings_of(model)
     classifier = at_once([*ROWS, record("1", "1", "2", "no")], settings)
-    known, strange = record("1", "1", "2", "no"), replace(record(*row), name="new.csv#2")
+    known, strange = record("1", "1", "2", "no"), record(*row)._replace(name="new.csv#2")
     with pytest.raises(InputError, match=r"^new.csv#2: not learned like this, or not so often;"):
         unlearn_rows(classifier, [known, strange, strange, record("9", "9", "9", "no")])
 
