@@ -196,7 +196,7 @@ def tokens_command(
 )
 @options.json_option
 def doctor_command(model_path: str, repairs: bool, as_json: bool) -> int:
-    """Verify a model and its journal, and print the findings.
+    """Verify a model, its journal and its lists of senders, and print the findings.
 
     The exit status is 0 if all is well, and 1 if something is bad.  A finding that is only
     a note costs no data.  One finding says who else can read the words of your mail that the

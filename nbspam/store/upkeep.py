@@ -31,7 +31,7 @@ from nbspam.store.fields import check_memory
 from nbspam.store.merging import is_part, read_part
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity
-from nbspam.store.open import classifier_of
+from nbspam.store.open import classifier_of, with_lists
 
 # ---- rights: who can read or change a model, which holds words of private mail ----
 
@@ -113,7 +113,7 @@ def findings(path: str) -> Iterator[Finding]:
     try:
         snapshot, journal = journals.snapshot_and_journal(path)
         part = read_part(path, snapshot) if is_part(snapshot.state) else None
-        classifier = None if part else classifier_of(path, snapshot.state)
+        classifier = None if part else with_lists(classifier_of(path, snapshot.state), path)
     except NbspamError as error:
         yield Finding(BAD, "file", str(error))
         return

@@ -182,3 +182,4 @@ def test_a_damaged_list_is_told_by_its_line(nbspam, trained):
     trained.with_name(f"{trained.name}.lists").write_text("allow a@b\nnonsense\n")
     why = f"{trained}.lists:2: neither allow nor deny ADDRESS, nor trust SERVER; correct the line"
     assert complains(nbspam("classify", stdin=SPAM), 1, why)
+    assert nbspam("doctor") == (1, f"bad\tfile\t{why}\n", "")

@@ -23,7 +23,7 @@ complete -c nbspam -n __fish_use_subcommand -a doubts -d 'List the messages that
 complete -c nbspam -n __fish_use_subcommand -a info -d 'Verify a model file, and show its training data and settings.'
 complete -c nbspam -n __fish_use_subcommand -a words -d 'Print the words that speak most strongly for each class.'
 complete -c nbspam -n __fish_use_subcommand -a tokens -d 'Print the tokens of messages, and how often each occurs in its message.'
-complete -c nbspam -n __fish_use_subcommand -a doctor -d 'Verify a model and its journal, and print the findings.'
+complete -c nbspam -n __fish_use_subcommand -a doctor -d 'Verify a model, its journal and its lists of senders, and print the findings.'
 complete -c nbspam -n __fish_use_subcommand -a export -d 'Print a whole model as text.'
 complete -c nbspam -n __fish_use_subcommand -a import -d 'Make a model from the output of `nbspam export` or `bogoutil -d`.'
 complete -c nbspam -n __fish_use_subcommand -a vectorize -d 'Write messages as vectors of token counts, and print the token of each column.'
