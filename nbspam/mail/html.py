@@ -87,7 +87,7 @@ _TAG_START = re.compile(rb"<[a-zA-Z]")
 _PAGE_START = re.compile(rb"<[hHbB][tToO]")  # of <html> and <body>
 # What the parser reads at once in any case: tags, bytes, and tags of pages among more bytes; and
 # bytes that a tag of more than 1,000 attributes has at least.
-_FEW_TAGS, _FEW_BYTES, _FEW_PAGES, _SHORT_PAGE, _LONG_TAG = 1200, 100_000, 10, 16_000, 2000
+_FEW_TAGS, _FEW_BYTES, _FEW_PAGES, _SHORT_PAGE, _LONG_TAG = 1200, 100_000, 10, 40_000, 2000
 _MAX_BLANKS = 64  # before a quote
 
 
