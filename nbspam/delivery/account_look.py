@@ -186,7 +186,7 @@ class AccountLook:
                 )
 
     def _keywords(self, *criteria: str) -> dict[int, str]:
-        """Return what keywords say of messages of the open folder, by UID; "": contradictory."""
+        """Return the class that keywords state, by UID in the open folder; "": both classes."""
         opened = self.session.folder
         assert opened is not None
         stated: dict[int, str] = {}
