@@ -148,7 +148,7 @@ def _filed(data: Corpus) -> tuple[Integers, Integers]:
     few = np.flatnonzero(np.bincount(y, minlength=len(data.classes)) < 2)
     if len(data.classes) < 2 or len(few):
         name = data.classes[few[0] if len(few) else 0]
-        what = "fewer than two messages of class" if len(few) else "only the class"
+        what = "fewer than two different messages of class" if len(few) else "only the class"
         raise UsageError(
             f"doubts: {what} {name}, so nothing tells whether others are filed wrongly; give"
             " two or more messages of two or more classes"

@@ -123,7 +123,7 @@ vectorize $TEXTS -o $OTHER --vocabulary twice | a token stands twice in the voca
 vectorize $TEXTS -o no/x | there is no folder no; create it
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
-doubts --ham $FOLDER/ham --spam $NEW | fewer than two messages of class spam
+doubts --ham $FOLDER/ham --spam $NEW | fewer than two different messages of class spam
 doubts -0 --json $FOLDER | two forms of answer
 classify -0 --json | --json and -0: two forms of answer; leave out one
 classify --csv -0 | -0 and --csv: two forms of answer; leave out one
