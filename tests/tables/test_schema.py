@@ -186,6 +186,9 @@ def test_mdl_by_hand():
     assert mdl_cuts(np.array([0.0, 1]), np.array([0, 1])) == [0.5]
     # Alternating classes: the best cut gains little: not cut.
     assert mdl_cuts(np.arange(8.0), np.arange(8) % 2) == []
+    # Runs of one class: only their ends are tried, or many runs would take minutes.
+    runs = np.arange(100_000)
+    assert mdl_cuts(runs.astype(float), runs // 40 % 2) == (runs[40::40] - 0.5).tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), min_size=1, max_size=30))
