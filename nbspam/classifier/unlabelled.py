@@ -151,7 +151,7 @@ def train_with_unlabelled(
 
 
 def _weigh_unlabelled(
-    data: _PartlyLabelled, settings: Settings, hard: bool = False, seed: int = 0
+    data: _PartlyLabelled, settings: Settings, hard: bool, seed: int
 ) -> dict[float, float]:
     """Return the accuracy on held-out labelled documents, 0 to 1, by weight of unlabelled ones.
 

@@ -86,7 +86,7 @@ def parse_message(data: bytes, limits: ReadingLimits = LIMITS) -> Message:
     return parse_opened(headers.open_message(data), limits)
 
 
-def parse_opened(message: OpenedMessage, limits: ReadingLimits = LIMITS) -> Message:
+def parse_opened(message: OpenedMessage, limits: ReadingLimits) -> Message:
     """Return the fields of a message; never raises."""
     return _MessageReader(message, limits).message()
 

@@ -181,9 +181,7 @@ def read_items(
     return items_together(parts, options.listener)
 
 
-def items_together(
-    parts: Iterable[Iterator[Item]], listener: files.Listener = files.SILENT
-) -> Iterator[Item]:
+def items_together(parts: Iterable[Iterator[Item]], listener: files.Listener) -> Iterator[Item]:
     """Yield the items of all parts; EmptyErrors go to the listener, unless all parts are empty.
 
     An emptied junk folder must not keep a nightly command from the other folders.
