@@ -27,6 +27,7 @@ MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 # Up to this many different whole numbers are taken for category names: codes and small scales
 # are more often categories than measures, and options overrule it.
 FEW_WHOLE = 10
+_MOST_SPARSE = 20_000_000  # cells of a table in which fewer than one in a hundred has a value
 _FEWEST_NUMBERED = 5  # rows that are taken for numbered
 _WHOLE = re.compile(r"[0-9]{1,18}")
 # A number as people write it: 1.200,50 or $5 or 7 %.
@@ -144,8 +145,8 @@ def detect(
     or the target is missing, if a cell has another value, or if nothing can be learned.
     """
     values = values or {}
-    names = list(dict.fromkeys(chain.from_iterable(record.cells for record in records)))
     where = records[0].source or "rows"
+    names = _column_names(where, records)
     forced = dict.fromkeys((*categorical, *values), True) | dict.fromkeys(numeric, False)
     for name in (*([] if target is None else [target]), *forced, *drop):
         if name not in names:
@@ -174,6 +175,18 @@ def detect(
         beside = "" if target is None else f" beside {target!r}"
         raise InputError(f"{where}: no column{beside} has a value; give some")
     return Schema(tuple(columns), target or "", classes, target in values), tuple(empty)
+
+
+def _column_names(where: str, records: Sequence[Record]) -> list[str]:
+    """Return the names of all rows' cells; raises InputError if a dense table would be huge."""
+    names = list(dict.fromkeys(chain.from_iterable(record.cells for record in records)))
+    n_cells = len(records) * len(names)
+    if n_cells > max(_MOST_SPARSE, 100 * sum(len(record.cells) for record in records)):
+        raise InputError(
+            f"{where}: {len(names):,} columns, of which a row has fewer than one in a hundred;"
+            " give the rows the same columns"
+        )
+    return names
 
 
 def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.records import read_records
+from nbspam.sources.records import Record, read_records
 from nbspam.tables.schema import (
     WAYS,
     Column,
@@ -142,6 +142,13 @@ def test_an_infinite_number_among_numbers_is_refused_with_its_row():
             detect(records(text), "y")
         assert detect(records(text), "y", categorical=["x"])[0].columns[0].n_values == 2
         assert detect(records(text + "much,a\n"), "y")[0].columns[0].n_values == 3
+
+
+def test_rows_with_columns_of_their_own_are_refused_before_they_fill_memory():
+    rows = [Record(f"#{n}", {"y": "a", f"x{n}": "1"}) for n in range(4500)]
+    with pytest.raises(InputError, match="4,501 columns, of which a row has fewer than one in a"):
+        detect(rows, "y")
+    assert len(detect(rows[:300], "y")[0].columns) == 300
 
 
 def test_values_are_shown_in_words():
