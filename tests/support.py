@@ -184,8 +184,8 @@ def json_lines(out):
 
 def columns(line):
     """Return the width of a line in a terminal, counted independently of the program."""
-    marks = sum(bool(unicodedata.combining(c)) for c in line)
-    return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
+    letters = [c for c in line if not unicodedata.combining(c)]
+    return len(letters) + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in letters)
 
 
 @cache

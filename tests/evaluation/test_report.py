@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.decision import Shares
@@ -209,6 +209,7 @@ def test_two_classes_that_are_not_ham_and_spam_are_named(few_resamples):
 
 
 @given(st.lists(st.text(max_size=40), min_size=2, max_size=12))
+@example(["", "\N{IDEOGRAPHIC LEVEL TONE MARK}"])  # wide, and drawn above another letter
 def test_confusions_fit_eighty_columns_and_line_up_whatever_the_names(names):
     confusion = np.full((len(names), len(names)), 12345)
     text = text_of(confusion, names)
