@@ -180,8 +180,9 @@ class AccountMemory:
         UIDs are 0 if the folder was numbered again.
         """
         question = (
-            "SELECT iif(validity = ?3, uid, 0), digest FROM uids"
-            " WHERE account = ?1 AND folder = ?2 AND validity != 0 ORDER BY 1"
+            "WITH asked(account, folder, validity) AS (VALUES (?, ?, ?))"
+            " SELECT iif(uids.validity = asked.validity, uid, 0), digest"
+            " FROM uids JOIN asked USING (account, folder) WHERE uids.validity != 0 ORDER BY 1"
         )
         rows = chain.from_iterable(self._rows(question, folder, validity))
         return np.fromiter(rows, np.int64).reshape(-1, 2)
