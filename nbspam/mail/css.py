@@ -222,7 +222,6 @@ _OPAQUE = re.compile(
     rb"|\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?",
     re.DOTALL,
 )
-_OPENING = (b'"', b"'", b"url(")  # signs of such text other than comments
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
 # A byte is found faster in bytes than bytes are.
 _BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
@@ -264,10 +263,13 @@ _OPACITY = re.compile(rb"opacity\(\s*([\d.]+%?)")
 
 def without_comments(text: bytes) -> bytes:
     """Return CSS without comments and braces in strings, and with escapes resolved."""
-    is_sheet = text.find(b"{") >= 0
-    if text.find(b"/*") >= 0 or (is_sheet and any(sign in text.lower() for sign in _OPENING)):
+    if text.find(b"/*") >= 0 or (text.find(b"{") >= 0 and _has_strings(text)):
         text = _OPAQUE.sub(_without_braces, text)
     return _ESCAPE.sub(_escaped, text) if _BACKSLASH in text else text
+
+
+def _has_strings(text: bytes) -> bool:
+    return _QUOTE in text or _APOSTROPHE in text or b"url(" in text.lower()
 
 
 def _without_braces(match: re.Match[bytes]) -> bytes:
