@@ -179,13 +179,13 @@ class AccountMemory:
 
         UIDs are 0 if the folder was numbered again.
         """
-        question = (
-            "WITH asked(account, folder, validity) AS (VALUES (?, ?, ?))"
-            " SELECT iif(uids.validity = asked.validity, uid, 0), digest"
-            " FROM uids JOIN asked USING (account, folder) WHERE uids.validity != 0 ORDER BY 1"
-        )
-        rows = chain.from_iterable(self._rows(question, folder, validity))
-        return np.fromiter(rows, np.int64).reshape(-1, 2)
+        with self._careful():
+            rows = self._connection.execute(
+                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
+                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
+                (validity, self.account, folder),
+            )
+            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
         self,
