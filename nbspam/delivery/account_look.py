@@ -182,7 +182,7 @@ class AccountLook:
                 is_read = uid not in unread or keyword != ""
                 self._hear(digest, keyword)
                 yield PlacedMessage(
-                    folder, validity, uid, digest, place, keyword, is_read, False, is_lesson
+                    folder, validity, uid, digest, place, keyword, is_read, is_lesson=is_lesson
                 )
 
     def _keywords(self, *criteria: str) -> dict[int, str]:
