@@ -419,22 +419,21 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Rows
     value left keeps its last ones.
     """
     _check_rows(classifier.schema, records)
-    left = _without(classifier, records)
-    if left is None:
+    learned = _without(classifier, records)
+    if learned is None:
         beginnings = range(1, len(records) + 1)
         n = bisect_left(beginnings, True, key=lambda n: _without(classifier, records[:n]) is None)
         raise InputError(
             f"{records[n].name}: not learned like this, or not so often; unlearn only rows that"
             " were learned, as they were"
         )
-    table, skipped = rows_with_class(records, classifier.schema)
-    return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
+    return learned
 
 
-def _without(classifier: TableClassifier, records: Sequence[Record]) -> TableClassifier | None:
-    """Return the classifier without some rows; None if not all of them were learned like this."""
+def _without(classifier: TableClassifier, records: Sequence[Record]) -> RowsLearned | None:
+    """Return the model without some rows; None if not all of them were learned like this."""
     schema = classifier.schema
-    table, _ = rows_with_class(records, schema)
+    table, skipped = rows_with_class(records, schema)
     counts = classifier.counts - value_counts(table)
     if _widened(schema, records)[0] != schema or counts.min() < 0:
         return None  # a row has a value or a class that no learned row has
@@ -442,7 +441,8 @@ def _without(classifier: TableClassifier, records: Sequence[Record]) -> TableCla
         model = copy(classifier.model).unlearn(table.X, np.array(schema.classes)[table.y])
     except DataError:
         return None
-    return replace(classifier, model=model, counts=counts)
+    left = replace(classifier, model=model, counts=counts)
+    return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
 
 
 def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:
