@@ -184,7 +184,8 @@ def json_lines(out):
 
 def columns(line):
     """Return the width of a line in a terminal, counted independently of the program."""
-    letters = [c for c in line if not unicodedata.combining(c)]
+    # By category: some marks have the combining class of letters.
+    letters = [c for c in line if unicodedata.category(c) not in ("Mn", "Me")]
     return len(letters) + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in letters)
 
 
