@@ -484,12 +484,13 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
     first has a class.  A single class is stated for files among the sources, too.  parts: paths
     and their items; one has the items of all paths if no class is stated.
     """
-    if all(_around(place, starts) == [place] for place in starts):
+    if all(_around(_by_name(path), starts) == [place] for place, (_, path) in starts.items()):
         return [items for _, items in parts]
     labels = {label for label, _ in starts.values() if label is not None}
     stated = {
-        place
+        each
         for place, (label, path) in starts.items()
+        for each in (place, _by_name(path))
         if label is not None or (len(labels) == 1 and not files.holds_many(path))
     }
     seen: set[str] = set()
@@ -510,6 +511,12 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
                     seen.add(place)
 
     return [without_others(path, items) for path, items in parts]
+
+
+def _by_name(path: str) -> str:
+    """Return where a path itself is, which may be a link to another place."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def _around(place: str, places: Container[str]) -> list[str]:
