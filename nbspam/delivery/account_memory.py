@@ -34,7 +34,7 @@ _HEADS_AT_ONCE = 200
 READ_AT_ONCE = 1 << 17
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
-_VERSION = 2
+_VERSION = 1
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS uids (
     account TEXT, folder TEXT, validity INTEGER, uid INTEGER, digest INTEGER,
@@ -150,7 +150,7 @@ class AccountMemory:
                     kept.backup(connection)
             connection.execute("PRAGMA synchronous = FULL")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version < _VERSION:  # new, or its maker was killed, or of an earlier version
+            if not version:  # new, or its maker was killed
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
             elif version != _VERSION:

@@ -729,14 +729,6 @@ def test_damaged_notes_are_one_line(box, nbspam):
     assert complains(nbspam("sort", box.server.url()), 1, "not the notes of an account")
 
 
-def test_notes_without_heads_are_kept(box):
-    box.put("INBOX", S[0], H[0])
-    box.sort()
-    with closing(sqlite3.connect(f"{box.model}.accounts")) as notes:
-        notes.executescript("DROP TABLE heads; PRAGMA user_version = 1;")
-    assert [box.sort().judged for _ in range(2)] == [[], []]
-
-
 def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     box, nbspam, tmp_path, config, monkeypatch
 ):
