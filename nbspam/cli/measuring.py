@@ -233,7 +233,7 @@ def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
     if form.as_json:
         output.echo_json(trial_json(trial, interval_seed))
     else:
-        click.echo(trial_text(trial, interval_seed))
+        click.echo(trial_text(trial, interval_seed), nl=form.errors == "-")
     rows = (mistake.row() for mistake in trial.mistakes()) if form.errors else ()
     if form.errors == "-":
         output.echo_rows(rows)
@@ -328,7 +328,7 @@ def _draw(trial: "Trial", path: str, what: str) -> None:
     from nbspam.evaluation.pictures import sheet
 
     if path == "-":
-        click.echo(sketch(views_of(trial)))
+        click.echo("\n" + sketch(views_of(trial)))
     else:
         output.write_picture(sheet(views_of(trial), what), path)
 
