@@ -22,7 +22,7 @@ from nbspam.delivery.account_look import (
     PlacedMessage,
     need_of,
 )
-from nbspam.delivery.account_memory import READ_AT_ONCE, AccountMemory, LeftMessage, ReadHead
+from nbspam.delivery.account_memory import AccountMemory, LeftMessage, ReadHead
 from nbspam.delivery.maildir import (
     MOVING,
     SortedMessage,
@@ -461,7 +461,7 @@ class AccountSorter:
         for folder, group in groupby(by_folder, attrgetter("folder")):
             by_uid = {each.uid: each for each in group}
             self._open(folder)
-            for batch in self.session.messages(list(by_uid), MAX_MESSAGE, READ_AT_ONCE):
+            for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
                 yield [(by_uid[uid], data) for uid, data in batch.data.items()]
                 self._open(folder)  # moving these may have opened another one
 

@@ -28,10 +28,8 @@ from nbspam.sources.files import MAX_MESSAGE
 
 # Headers by which a message is known.  Servers return them byte by byte as they came.
 _FIELDS = ("MESSAGE-ID", "DATE", "FROM", "SUBJECT")
-# Heads, of some 450 bytes each, and bytes of messages that are read between two notes: after
-# them, a connection was of use.
-_HEADS_AT_ONCE = 200
-READ_AT_ONCE = 1 << 17
+# Heads, of some 450 bytes each, that are read between two notes: at first, and at most.
+_FIRST_HEADS, _MOST_HEADS = 50, 500
 _KEPT_DAYS = 90  # that a message is remembered after it has gone from all folders
 _WAIT = 10.0  # seconds for another account's sorter that writes
 _VERSION = 1
@@ -75,18 +73,21 @@ def with_digests(
     session: AccountSession, uids: Sequence[int]
 ) -> Iterator[list[tuple[MessageHead, int]]]:
     """Yield batches with digests: of their _FIELDS or, without Message-ID, of all bytes."""
-    for first in range(0, len(uids), _HEADS_AT_ONCE):
+    n_heads = _FIRST_HEADS
+    while uids:
         identified: list[tuple[MessageHead, int]] = []
         without: dict[int, MessageHead] = {}
-        for head in session.heads(uids[first : first + _HEADS_AT_ONCE], _FIELDS):
+        for head in session.heads(uids[:n_heads], _FIELDS):
             if b"message-id:" in head.fields.lower():
                 lines = sorted(line for line in head.fields.split(b"\r\n") if line)
                 identified.append((head, bytes_digest(b"\n".join(lines))))
             else:
                 without[head.uid] = head
         yield identified
-        for batch in session.messages(list(without), MAX_MESSAGE, READ_AT_ONCE):
+        for batch in session.messages(list(without), MAX_MESSAGE):
             yield [(without[uid], bytes_digest(data)) for uid, data in batch.data.items()]
+        uids = uids[n_heads:]
+        n_heads = min(2 * n_heads, _MOST_HEADS)
 
 
 def bytes_digest(data: bytes) -> int:

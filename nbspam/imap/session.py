@@ -23,8 +23,9 @@ from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, refused_login
 
-FETCHED_MESSAGES, FETCHED_BYTES = 256, 8 << 20  # of one FETCH of messages, at most
-_FEWEST_BYTES = 1 << 14  # of one, if connections are lost again and again
+# Of one FETCH of messages, at most.  The first one of a connection is small, and each next one
+# twice as large, so that a connection is of use even if its server closes it after some bytes.
+FETCHED_MESSAGES, _FIRST_BYTES, _FETCHED_BYTES = 256, 1 << 14, 8 << 20
 _HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line has 5,500 bytes
 # Messages of one SEARCH: its answer is a line of at most 110,000 bytes, and 20 times as many in
 # objects of Python.
@@ -114,6 +115,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             raise
         self.folder: OpenFolder | None = None
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
+        self._at_once = _FIRST_BYTES  # of several messages that are fetched together
         # Folders, UIDVALIDITY and UIDs of messages that the server does not show, and why.
         self.refused: dict[tuple[str, int, int], str] = {}
 
@@ -330,19 +332,16 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                     date.timestamp() if isinstance(date, datetime) and date.tzinfo else 0.0,
                 )
 
-    def messages(
-        self, uids: Sequence[int], most: int, at_once: int = FETCHED_BYTES
-    ) -> Iterator[FetchedBatch]:
+    def messages(self, uids: Sequence[int], most: int) -> Iterator[FetchedBatch]:
         """Yield messages by batches of bounded size, in the order of the UIDs.
 
-        most: bytes of a message that are read.  at_once: bytes of a batch of several messages.
-        Messages that are gone have a batch, and no bytes.
+        most: bytes of a message that are read.  Messages that are gone have a batch, and no bytes.
         """
         for begin in range(0, len(uids), _HEADS):
             asked = uids[begin : begin + _HEADS]
             sizes = {head.uid: head.size for head in self.heads(asked)}
             by_size = [(uid, sizes.get(uid, 0)) for uid in asked]
-            for some, is_large in _batches(by_size, most, min(at_once, most)):
+            for some, is_large in self._batches(by_size, most):
                 wanted = [f"BODY.PEEK[]<0.{most}>" if is_large else "BODY.PEEK[]"]
                 found = {
                     uid: parts.get(b"BODY[]", parts.get(b"BODY[]<0>"))
@@ -350,6 +349,27 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 }
                 data = {uid: each[:most] for uid, each in found.items() if isinstance(each, bytes)}
                 yield FetchedBatch(some, data, is_large)
+
+    def _batches(
+        self, sizes: Iterable[tuple[int, int]], most: int
+    ) -> Iterator[tuple[list[int], bool]]:
+        """Yield UIDs that are fetched together, and whether only a message's beginning is read."""
+        batch: list[int] = []
+        n_bytes = 0
+        for uid, size in sizes:
+            if batch and (
+                len(batch) >= FETCHED_MESSAGES or n_bytes + size > min(self._at_once, most)
+            ):
+                yield batch, False
+                self._at_once = min(2 * self._at_once, _FETCHED_BYTES)
+                batch, n_bytes = [], 0
+            if size > most:
+                yield [uid], True
+                continue
+            batch.append(uid)
+            n_bytes += size
+        if batch:
+            yield batch, False
 
     def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
         """Return parts of messages; a message that the server refuses keeps no other one back."""
@@ -474,25 +494,6 @@ def _flags(said: object) -> frozenset[str]:
     return frozenset(_text(each).lower() for each in words if isinstance(each, bytes))
 
 
-def _batches(
-    sizes: Iterable[tuple[int, int]], most: int, at_once: int
-) -> Iterator[tuple[list[int], bool]]:
-    """Yield UIDs that are fetched together, and whether only a message's beginning is read."""
-    batch: list[int] = []
-    n_bytes = 0
-    for uid, size in sizes:
-        if batch and (len(batch) >= FETCHED_MESSAGES or n_bytes + size > at_once):
-            yield batch, False
-            batch, n_bytes = [], 0
-        if size > most:
-            yield [uid], True
-            continue
-        batch.append(uid)
-        n_bytes += size
-    if batch:
-        yield batch, False
-
-
 def _is_change(answer: object) -> bool:
     """Return whether an answer while waiting reports a change; others are signs of life."""
     return isinstance(answer, tuple) and any(
@@ -520,7 +521,6 @@ class _PatientSession:
         self.url, self._book = url, book
         self._session: AccountSession | None = None
         self.n_lost = 0  # times without a batch of messages in between
-        self.at_once = FETCHED_BYTES  # fewer after each loss: a server may close after some
 
     def close(self) -> None:
         """End the session, if there is one."""
@@ -553,7 +553,6 @@ class _PatientSession:
                 raise
             time.sleep(PAUSES[self.n_lost])
             self.n_lost += 1
-            self.at_once = max(self.at_once >> 3, _FEWEST_BYTES)
 
 
 def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[FetchedMessage]:
@@ -585,7 +584,7 @@ def _fetched(
             url = url._replace(validity=validity)
             if rest is None:
                 rest = session.uids()
-            for batch in session.messages(rest, most, reader.at_once):
+            for batch in session.messages(rest, most):
                 reader.n_lost = 0
                 for uid in batch.uids:
                     message = url.of_message(validity, uid)

@@ -84,7 +84,7 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
     monkeypatch.setattr(session, "_WINDOW", 100)
     server.put("INBOX", *map(ham, range(730)))
     assert data_of(server) == [ham(n).replace(b"\n", b"\r\n") for n in range(730)]
-    assert sum("UID FETCH" in asked for asked in server.asked) == 5  # 2 of sizes, 3 of messages
+    assert sum("UID FETCH" in asked for asked in server.asked) == 6  # 2 of sizes, 4 of messages
     asked = [each.split()[2] for each in server.asked if each.startswith("UID SEARCH")]
     assert asked == ["701:*", *(f"{n}01:{n + 1}00" for n in range(6, 0, -1)), "1:100"]
 

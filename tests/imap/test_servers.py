@@ -159,7 +159,7 @@ def long_letter(make, n):
 def lessons_by_connection(box, most):
     """Sort over connections that end after so many bytes; return the lessons of each."""
     account, reports = box.account(), []
-    while len(reports) < 30:
+    while len(reports) < 100:
         box.proxy.n_bytes, box.proxy.cut_byte = 0, most
         reports.append(SortingReport())
         with contextlib.suppress(LostError), AccountSession(account.url, account.book) as session:
@@ -170,7 +170,7 @@ def lessons_by_connection(box, most):
 
 def test_a_server_that_closes_after_some_bytes_takes_only_more_connections(server, new_box):
     proxy, results, n_bytes, n_connections = Proxy(server.port), [], [], []
-    for cut in (None, 300_000):
+    for cut in (None, 100_000):
         box = ByProxy(server, new_box(server).model, proxy)
         box.put("INBOX", *S[:3], *H[:3])
         box.sort()
@@ -190,7 +190,7 @@ def test_a_server_that_closes_after_some_bytes_takes_only_more_connections(serve
     proxy.close()
     assert results[0] == results[1]
     assert results[0][0] == 51 * ["spam"]
-    assert 2 < n_connections[1] < 2 * n_bytes[0] / 300_000
+    assert 2 < n_connections[1] < 3 * n_bytes[0] / 100_000
 
 
 @pytest.mark.parametrize(

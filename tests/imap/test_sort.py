@@ -447,7 +447,7 @@ def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_
         raise AccountRefusedError("expunged by another client", "EXPUNGEISSUED")
 
     monkeypatch.setattr(account.AccountSorter, "_others_in", refused)
-    monkeypatch.setattr(account, "READ_AT_ONCE", 1)
+    monkeypatch.setattr(session, "FETCHED_MESSAGES", 1)
     assert box.sort().judged == [("ham", None)]
     assert box.where()["Junk"] == [S[5], S[6], S[0]]
 
