@@ -25,7 +25,8 @@ _SIGNS, _SIGN = "’“”–«»…•„‘—\xa0©®™°§№€£²½·º�
 _WIDE_SIGNS, _WIDE_SIGN = "\u3000，。、！：？（）；“”《》「」…—・～【】『』", 0.1
 _COMMON = 0.5  # share of the common characters that are not listed; of thousands
 # The penalties of less likely text, in nats: other text than Western, text in charsets of several
-# bytes, each later charset of a language, and shouting.
+# bytes, each later charset of a language, and shouting.  Without _LATER for EUC-JP, 13 % of Chinese
+# words of two characters would be taken for it; 31 % of such Japanese words are no longer.
 _UNUSUAL, _SEVERAL, _LATER, _SHOUTING = 3.0, 2.0, 2.0, 2.0
 # The rows of common characters in the charsets of several bytes, and the standard they are in.
 _ROWS = {
@@ -148,18 +149,18 @@ def likely_charset(sample: bytes) -> str:
 
 
 def _charset_of_several_bytes(sample: bytes) -> tuple[float, str] | None:
-    """Return the likeliest charset of several bytes, after the log-likelihood of the sample."""
+    """Return the likeliest charset of several bytes, after the log-likelihood of both."""
     candidates: list[tuple[float, str, Any, Any]] = []
-    for name, log_shares, chain in _charsets_of_several_bytes():
+    for name, prior, log_shares, chain in _charsets_of_several_bytes():
         text = sample.decode(name, "replace")
         if text.count("\ufffd") <= _MOST_WRONG * len(text) + 1:
             units = np.frombuffer(text.encode("utf-16-le", "replace"), "<u2")
-            candidates.append((float(log_shares.take(units).sum()), name, units, chain))
+            candidates.append((prior + float(log_shares.take(units).sum()), name, units, chain))
     if not candidates:
         return None
     # Their chains hardly differ, so the best one is found without.
     likelihood, name, units, chain = max(candidates, key=lambda candidate: candidate[0])
-    return likelihood + float(chain @ _chain(units)) - _SEVERAL, name
+    return likelihood + float(chain @ _chain(units)), name
 
 
 def _chain(units: Any) -> Any:
@@ -202,8 +203,8 @@ def _charsets_of_one_byte() -> tuple[list[str], Any, Any, Any]:
 
 
 @cache
-def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
-    """Return the name, log shares (65536,) by code point, and chain of each."""
+def _charsets_of_several_bytes() -> list[tuple[str, float, Any, Any]]:
+    """Return the name, prior, log shares (65536,) by code point, and chain of each."""
     found = []
     for language in _LANGUAGES_OF_WIDE:
         standard, rows = _ROWS[language.charsets]
@@ -219,7 +220,8 @@ def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
         log_shares[common] = np.log(_COMMON / len(common))
         log_shares[list(map(ord, each))] = np.log(list(each.values()))
         chain = _log_chain(language)
-        found += [(name, log_shares, chain) for name in language.charsets.split()]
+        for place, name in enumerate(language.charsets.split()):
+            found.append((name, -_SEVERAL - _LATER * place, log_shares, chain))
     return found
 
 

@@ -28,6 +28,11 @@ def test_three_sentences_tell_their_charset(language, charset):
         assert data.decode(guessed, "replace") == data.decode(charset)
 
 
+@pytest.mark.parametrize("word", ["文件", "标题", "升级"])
+def test_a_chinese_word_is_not_the_rare_charset_of_japanese(word):
+    assert likely_charset(word.encode("gbk")) == "gb18030"
+
+
 @pytest.mark.parametrize("charset", ["koi8-r", "cp1251"])
 def test_russian_in_capital_letters_is_russian(charset):
     data = "ВНИМАНИЕ, РАСПРОДАЖА! ТОЛЬКО СЕГОДНЯ".encode(charset)
