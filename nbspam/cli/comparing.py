@@ -187,9 +187,11 @@ def _show(
             output.echo_json({**_comparison_json(*pair), "order": judged.order})
         return
     pieces = f"stretches, {ORDERS[judged.order]}" if judged.order else "folds"
+    texts = []
     for other, comparison in zip(form.others, compared.comparisons, strict=True):
         size = f"{amount_text(comparison.n_docs, judged.noun)}, {comparison.n_folds} {pieces}"
-        click.echo(_comparison_text([f"A  {first}", f"B  {other}", size], comparison, judged))
+        texts.append(_comparison_text([f"A  {first}", f"B  {other}", size], comparison, judged))
+    click.echo("\n\n".join(texts))
 
 
 # --- the options in quotes -------------------------------------------------------------------
@@ -264,7 +266,6 @@ def _comparison_text(head: list[str], comparison: "Comparison", judged: "Trial")
         "",
         f"only A right {comparison.only_first_right}, only B right"
         f" {comparison.only_second_right}: p = {comparison.p_value:.3g}",
-        "",
     ]
     return "\n".join(lines)
 

@@ -99,7 +99,7 @@ def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path
         assert 0 < float(probability) <= 1
         assert "watermelon-3.0.csv#" in name if source == MELONS else f"/{truth}/" in name
     shown = nbspam(*group, "eval", source, *how, "--errors", "-")[1]
-    assert shown == report + path.read_text()
+    assert shown == f"{report}\n{path.read_text()}"
 
 
 def test_the_text_fits_eighty_columns_and_has_the_shares(nbspam, some):
