@@ -186,7 +186,8 @@ def _charsets_of_one_byte() -> tuple[list[str], Any, Any, Any]:
     (128, n_charsets), the chains (n_charsets, 9).
     """
     names, prior, columns, chains = [], [], [], []
-    others, never = _even(_SIGNS, _SIGN), dict.fromkeys(_NEVER, _VERY_RARE)
+    others = dict.fromkeys(_SIGNS, _SIGN / len(_SIGNS))
+    never = dict.fromkeys(_NEVER, _VERY_RARE)
     for language in _LANGUAGES:
         written = [_shares(language.letters, 1 - _SIGN, each) for each in (_CAPITAL, _SHOUTED)]
         chain = _log_chain(language)
@@ -214,7 +215,7 @@ def _charsets_of_several_bytes() -> list[tuple[str, float, Any, Any]]:
         units = np.frombuffer(text, "<u2")
         common = distinct(units[units > 127])
         listed = _shares(language.letters, 1 - _COMMON - _WIDE_SIGN, 0)
-        each = _even(_WIDE_SIGNS, _WIDE_SIGN) | listed
+        each = dict.fromkeys(_WIDE_SIGNS, _WIDE_SIGN / len(_WIDE_SIGNS)) | listed
         log_shares = np.full(1 << 16, np.log(_VERY_RARE))
         log_shares[:128] = _LOG_ASCII
         log_shares[common] = np.log(_COMMON / len(common))
@@ -231,14 +232,7 @@ def _shares(letters: str, share: float, capitals: float) -> dict[str, float]:
     falling *= share / falling.sum()
     shares: dict[str, float] = {}
     for letter, own in zip(letters, falling.tolist(), strict=True):
-        capital = letter.upper()
-        if capital == letter or len(capital) > 1:
-            shares[letter] = own
-        else:
-            shares[letter] = shares.get(letter, 0) + own * (1 - capitals)
-            shares[capital] = shares.get(capital, 0) + own * capitals
+        capital = letter.upper() if len(letter.upper()) == 1 else letter
+        shares[letter] = shares.get(letter, 0) + own * (1 - capitals)
+        shares[capital] = shares.get(capital, 0) + own * capitals
     return shares
-
-
-def _even(characters: str, share: float) -> dict[str, float]:
-    return dict.fromkeys(characters, share / len(characters))

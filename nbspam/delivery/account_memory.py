@@ -252,11 +252,7 @@ class AccountMemory:
         """Note where messages are left; day: today, in days since 1970-01-01."""
         rows = [(self.account, digest, *message, day) for digest, message in messages]
         with self._writing() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO left (account, digest, place, keyword, day)"
-                " VALUES (?, ?, ?, ?, ?)",
-                rows,
-            )
+            connection.executemany("INSERT OR REPLACE INTO left VALUES (?, ?, ?, ?, ?)", rows)
 
     def forget_gone(self, day: int) -> None:
         """Forget messages that have been in no folder for _KEPT_DAYS, and the heads of a look."""
