@@ -343,15 +343,6 @@ def test_of_a_stranger_who_poses_as_answering_one_token_counts_for_ham():
     assert combine.limits_for(None, both, groups) is None
 
 
-def test_neither_of_two_classes_that_are_not_ham_and_spam_is_bounded():
-    odds = np.array([-3.0] * 50 + [4.0] * 50)
-    table = CountTable(("a", "b"), *[None] * 4)
-    means = combine.group_means(
-        one_document(100), np.zeros(100, np.uint8), odds, combine.limits_of(table)
-    )
-    assert means[0, TEXT] == pytest.approx(50 / (100 + combine.DAMPING))
-
-
 def evidence(seed, n=300):
     """Return means of groups and classes that agree with them, mostly."""
     rng = np.random.default_rng(seed)

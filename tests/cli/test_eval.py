@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from functools import partial
+from xml.etree import ElementTree
 
 import pytest
 
@@ -73,13 +74,24 @@ def test_costs_decide_and_are_counted(judged, tmp_path):
     assert house["answers"] == ["ham", "spam"]
 
 
+@pytest.fixture
+def page(tmp_path):
+    return tmp_path / "page.html"
+
+
+def text_of(path):
+    return Page(path.read_text("utf-8")).text
+
+
 # --- what was wrong ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "how", [["--cv", 3], ["--online"], ["--test", "some"], ["model"], ["table"]]
 )
-def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path, how):
+def test_errors_page_and_picture_are_written_in_every_way_of_judging(
+    nbspam, some, model, page, tmp_path, how
+):
     group, source, path = [], some, tmp_path / "wrong.tsv"
     if how == ["table"]:
         group, source, how = ["table"], MELONS, ["--target", "好瓜", "--cv", 3]
@@ -89,7 +101,8 @@ def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path
         how = []
     how = [some if each == "some" else each for each in how]
 
-    status, report, _ = nbspam(*group, "eval", source, *how, "--errors", path)
+    files = ["--errors", path, "--report", page, "--plot", tmp_path / "a.SVG"]
+    status, report, _ = nbspam(*group, "eval", source, *how, *files)
 
     assert status == 0
     rows = [line.split("\t") for line in path.read_text().splitlines()]
@@ -100,6 +113,15 @@ def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path
         assert "watermelon-3.0.csv#" in name if source == MELONS else f"/{truth}/" in name
     shown = nbspam(*group, "eval", source, *how, "--errors", "-")[1]
     assert shown == f"{report}\n{path.read_text()}"
+
+    assert f"{source}{' --online' if how == ['--online'] else ''}" in text_of(page)
+    html = page.read_text("utf-8")
+    assert Page(html).within("pre")[0].strip() == report.strip()
+    assert html.count("The share of wrong answers by the number of") == 1
+    assert len(ElementTree.parse(tmp_path / "a.SVG").getroot()) > 5
+    sketched = nbspam(*group, "eval", source, *how, "--plot", "-")[1]
+    assert sketched.startswith(report)
+    assert "Calibration" in sketched
 
 
 def test_the_text_fits_eighty_columns_and_has_the_shares(nbspam, some):
@@ -204,30 +226,6 @@ def test_the_lazy_command_knows_models_of_dependent_tokens_and_tables(nbspam, ma
 # ---- `--report` of eval, compare and explain writes a page, and says at once where it cannot ----
 
 
-@pytest.fixture
-def page(tmp_path):
-    return tmp_path / "page.html"
-
-
-def text_of(path):
-    return Page(path.read_text("utf-8")).text
-
-
-@pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
-def test_eval_writes_a_page_in_every_way_of_judging(nbspam, mails, model, page, how):
-    options = {"--cv": ["--cv", 3], "--test": ["--test", mails], "--online": ["--online"]}
-    if how == "model":
-        assert nbspam("train", mails)[0] == 0
-    words = ["eval", mails, *options.get(how, []), "--report", page]
-    status, out, err = nbspam(*words)
-    assert (status, "has learned" in err) == (0, how in ("--test", "model"))
-    assert out == nbspam(*words[:-2])[1]
-    html = page.read_text("utf-8")
-    assert f"{mails}{' --online' if how == '--online' else ''}" in Page(html).text
-    assert Page(html).within("pre")[0].strip() == out.strip()
-    assert html.count("The share of wrong answers by the number of messages learned") == 1
-
-
 def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(table, model, page):
     assert table("train", MELONS, "--target", "好瓜")[0] == 0
     assert table("eval", MELONS, "--report", page)[0] == 0
@@ -236,7 +234,9 @@ def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(tab
     assert "nbspam table eval SOURCE --cv 10 --report FILE.html" in text
 
 
-def test_week_costs_and_shares_of_the_user_are_those_of_the_page(nbspam, mails, page):
+def test_week_costs_and_shares_of_the_user_are_those_of_the_page(
+    nbspam, mails, page, few_resamples
+):
     words = ["--fp-cost", 9, "--prior", "spam=0.8", "--intervals", "--json", "--per-week", 350]
     assert nbspam("eval", mails, "--cv", 2, "--report", page, *words)[0] == 0
     assert "counts a lost ham as 9 missed spam" in text_of(page)
@@ -299,9 +299,9 @@ def test_a_page_is_whole_although_nobody_reads_the_explanations(
     assert page.read_text("utf-8").count("<details") == 4
 
 
-def test_a_page_that_cannot_be_written_is_an_error(nbspam, mails, page):
+def test_a_page_that_cannot_be_written_is_an_error(nbspam, trained, folder, page):
     page.symlink_to("/dev/null/no.html")
-    words = ["eval", mails, "--cv", 2, "--report", page]
+    words = ["explain", folder, "--report", page]
     assert complains(nbspam(*words), 1, f"--report {page}", "give another name")
 
 

@@ -378,17 +378,6 @@ def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch
     assert picture.stat().st_size > 10_000
 
 
-def test_eval_draws_and_sketches_in_every_way_of_judging(
-    nbspam, trained, folder, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    for how in ((), ("--cv", "2"), ("--online",), ("--test", "mails")):
-        assert "Calibration" in nbspam("eval", folder, "--plot", "-", *how)[1]
-        assert nbspam("eval", folder, "--plot", "a.SVG", *how)[0] == 0
-        assert len(ElementTree.parse(tmp_path / "a.SVG").getroot()) > 5
-        (tmp_path / "a.SVG").unlink()
-
-
 def test_without_matplotlib_png_is_refused_and_svg_is_not(
     nbspam, trained, folder, monkeypatch, tmp_path
 ):

@@ -36,28 +36,6 @@ def test_binary_junk_gets_a_verdict(nbspam, trained):
     assert out.split("\t")[0] in ("ham", "spam")
 
 
-def test_a_message_of_fifty_megabytes(nbspam, trained):
-    message = SPAM + b"cheap pills " * (50_000_000 // 12)
-    status, out, _ = nbspam("classify", stdin=message)
-    assert (status, out.split("\t")[0]) == (0, "spam")
-
-
-MULTIPART = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
-
-
-@pytest.mark.parametrize(
-    ("message", "defect"),
-    [
-        (b"".join(MULTIPART % (i, i) for i in range(10_000)), "too-deep"),
-        (MULTIPART % (0, 0) + b"\npills\n--b0\n" * 10_000, "too-many-parts"),
-    ],
-    ids=["nested", "side by side"],
-)
-def test_ten_thousand_parts(nbspam, trained, message, defect):
-    _ = nbspam.out("classify", stdin=message + b"\npills\n")
-    assert f"defect:{defect}" in nbspam("tokens", stdin=message)[1]
-
-
 def run(*arguments, **how):
     return subprocess.Popen([sys.executable, "-m", "nbspam", *map(str, arguments)], **how)
 

@@ -104,10 +104,10 @@ def test_the_same_number_makes_the_same_input_and_patterns_have_their_length():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(tmp_path):
-    result = kills.run(60, 60, tmp_path)
+    result = kills.run(30, 60, tmp_path)
     assert result.lost == []
     assert result.torn == []
-    assert result.acknowledged > 60
+    assert result.acknowledged > 30
 
 
 def work_until(n, work):

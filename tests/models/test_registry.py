@@ -14,14 +14,10 @@ import numpy as np
 import pytest
 
 import nbspam.models
-from nbspam import settings
 from nbspam.errors import NbspamError, UsageError
 from nbspam.models import (
     COUNTED,
-    EM_MODELS,
     ESTIMATORS,
-    FEATURES,
-    NUMERIC_MODELS,
     TOKEN_MODELS,
     column_class,
     columns,
@@ -68,12 +64,6 @@ def test_every_estimator_is_registered_once():
     assert {n for n, each in registered.items() if issubclass(each, LinearModel)} == {
         *TOKEN_MODELS
     }
-
-
-def test_kinds_of_models():
-    assert (NUMERIC_MODELS, EM_MODELS) == (("gaussian", "mixed"), ("bernoulli", "multinomial"))
-    assert FEATURES == {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
-    assert (*TOKEN_MODELS, *FEATURES) == settings.MODELS
 
 
 def test_the_package_exports_every_estimator_by_its_class_name():
