@@ -74,20 +74,17 @@ class Levels:
 
         X: codes (n_docs, n_columns).  A missing value gets the index `total`.
         """
-        values = X
-        if X.dtype.kind == "f":
-            values = np.where(X >= 0, X, -1.0)
-        with np.errstate(invalid="ignore"):  # a huge number is refused below
-            code = values.astype(np.intp, copy=False)
-        if values is not X and (code != values).any():
-            raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
-        beyond = np.asarray(code.max(axis=0, initial=-1) >= self.n)
+        values = np.where(X >= 0, X, -1.0) if X.dtype.kind == "f" else X
+        beyond = np.asarray(values.max(axis=0, initial=0) >= self.n)
         if beyond.any():
             column = int(beyond.argmax())
             raise DataError(
                 f"{where}: column {column} has a code above {self.n[column] - 1};"
                 " give the number of values of each column as levels"
             )
+        code = values.astype(np.intp, copy=False)
+        if values is not X and (code != values).any():
+            raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
         cells: Codes = code + self.start
         if code.min(initial=0) < 0:
             cells[code < 0] = self.total
