@@ -7,15 +7,13 @@ import re
 import subprocess
 import sys
 from itertools import chain
-from typing import NamedTuple
 
 import click
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbspam.cli.frame import COMMON, FIRST, Command, config_path, leaves, summary, titled
+from nbspam.cli.frame import COMMON, FIRST, config_path, leaves, summary
 from nbspam.cli.inputs import Labels
 from nbspam.cli.main import COMMAND_GROUPS, COMMANDS, TABLE_COMMANDS, TABLE_GROUPS, cli
 from nbspam.cli.options import (
@@ -29,7 +27,6 @@ from nbspam.cli.options import (
     SHARE,
     SHARE_OR_ESTIMATED,
     complaint,
-    filling,
     shares,
 )
 from nbspam.errors import InputError
@@ -86,34 +83,6 @@ def test_a_complaint_of_clicks_ends_without_a_full_stop():
 
 
 # --- options that fill one value -------------------------------------------------------------
-
-
-class Size(NamedTuple):
-    width: int | None = None
-    height: int | None = None
-
-
-size_options = filling(
-    Size,
-    "size",
-    click.option("--width", type=int, help="The width."),
-    click.option("--height", type=int, help="The height."),
-)
-
-
-@click.command()
-@click.option("--first", is_flag=True)
-@size_options
-@click.option("--last", is_flag=True)
-def command(first, size, last):
-    click.echo(f"{size} {first} {last}")
-
-
-def test_options_fill_one_value_in_the_order_of_their_declaration():
-    result = CliRunner().invoke(command, ["--height", "3", "--last"])
-    assert result.output == "Size(width=None, height=3) False True\n"
-    names = [parameter.name for parameter in command.params]
-    assert names == ["first", "width", "height", "last"]
 
 
 def test_labels_come_in_a_fixed_order():
@@ -385,22 +354,6 @@ def test_help_begins_with_the_options_that_users_need_most(nbspam):
             assert re.search(rf"(?<![\w-]){each.opts[0]}(?![\w-])", out), each.opts
     for name in ["train", "shard", "table train"]:
         assert len(nbspam(*name.split(), "--help")[1].splitlines()) <= 60
-
-
-def test_titles_stay_with_the_options_that_have_one():
-    inner = titled("Inner", click.option("--inner", help="An option."))
-
-    @click.command(cls=Command)
-    @titled("Outer", inner, click.option("--outer", help="An option."))
-    @click.option("--plain", help="An option.")
-    def command():
-        pass
-
-    text = click.Context(command, info_name="x").get_help()
-    found = re.findall(r"^(\S.*?)(?:, .*)?:|(--\w+) [A-Z]", text, re.MULTILINE)
-    assert " ".join(map("".join, found)) == (
-        "Usage Inner --inner Outer --outer Options --plain Common options"
-    )
 
 
 # ---- file names of any bytes survive a round trip, and never reach a terminal raw ----

@@ -189,8 +189,9 @@ def test_mdl_by_hand():
     #   gain 1 bit; delta = log2(3^2 - 2) - (2 * 1 - 0 - 0) = 0.807
     #   threshold (log2(9) + 0.807) / 10 = 0.398 bits: worth it; pure parts are not cut.
     assert mdl_cuts(X, Y) == [4.5]
-    # Two rows of two classes: gain 1 bit, threshold (log2(1) + 0.807) / 2 = 0.404: cut.
-    assert mdl_cuts(np.array([0.0, 1]), np.array([0, 1])) == [0.5]
+    # One of four rows is of another class: all of the .811 bits are gained, and the threshold is
+    # (log2(3) + log2(3^2 - 2) - 2 * .811) / 4 = .692 bits, so that it is cut off.
+    assert mdl_cuts(np.arange(4.0), np.array([0, 0, 0, 1])) == [2.5]
     # Alternating classes: the best cut gains little: not cut.
     assert mdl_cuts(np.arange(8.0), np.arange(8) % 2) == []
     # Runs of one class: only their ends are tried, or many runs would take minutes.

@@ -54,7 +54,7 @@ def test_the_seed_reaches_the_folds_of_tables_and_mail(table, mails):
 
 @pytest.mark.parametrize("preset", ["mail", "text"])
 def test_copies_are_in_one_fold(preset, mails):
-    items = list(read_items([str(mails)]))[::8]
+    items = list(read_items([str(mails)]))[::16]
     if preset == "text":
         items = [item._replace(data=item.read(), is_text=True) for item in items]
     for k in (4, "loo"):
