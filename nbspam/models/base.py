@@ -147,7 +147,9 @@ def logsumexp(log: Array) -> Array:
 
 def column_names(X: Any) -> list[str]:
     """Return the names of the columns of a data frame; none unless all of them are strings."""
-    names = list(getattr(X, "columns", ()))
+    # In Arrow `columns` are arrays; in pandas a column may be called "column_names".
+    kind = "column_names" if hasattr(type(X), "column_names") else "columns"
+    names = list(getattr(X, kind, ()))
     return names if all(isinstance(name, str) for name in names) else []
 
 
@@ -244,11 +246,6 @@ class Statistics:
 
     def _counts(self) -> Sums:
         return {name: self.sums[name] for name in self.sums if name not in self.not_counts}
-
-    def seen(self) -> Self:
-        """Return these statistics without the classes of which nothing is left."""
-        kept = self.sums["class_count_"] > 0
-        return type(self)(self.classes[kept], {k: total[kept] for k, total in self.sums.items()})
 
     def _over(self, classes: Labels) -> Sums:
         """Return the sums with one row per class; `classes` contains self.classes."""
@@ -415,12 +412,14 @@ class Estimator(Scored):
 
     def forget_empty_classes(self) -> Self:
         """Forget the classes of which un-learning left no documents; DataError if that is all."""
-        left = self._learnt().seen()
-        if not len(left.classes):
+        learnt = self._learnt()
+        kept = learnt.sums["class_count_"] > 0
+        if not kept.any():
             raise DataError(
                 f"{self._at('forget_empty_classes')}: no documents are left; fit a new model"
             )
-        return self._become(left, self.n_features_in_)
+        sums = {name: total[kept] for name, total in learnt.sums.items()}
+        return self._become(self._statistics(learnt.classes[kept], sums), self.n_features_in_)
 
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None

@@ -316,6 +316,8 @@ DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
         (AODE(min_support=0), ROWS, "min_support"),
         (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
         (GaussianNB(ddof=1.5), ROWS, "ddof: 1.5 is not a whole number from 0 up"),
+        (CategoricalNB(), [[0, 1], [4_000_000_000_000, 0]], r"column 0 has a code of 4e\+12"),
+        (GaussianNB(), [["sun"], ["rain"]], r"could not convert .*'sun'.*give numbers"),
         (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
         (GaussianNB(), DATES - DATES, "dates are not numbers"),
         *(
@@ -329,14 +331,9 @@ DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
         ),
     ],
 )
-def test_parameters_of_one_model_and_too_many_columns_are_refused(model, X, words):
+def test_parameters_of_one_model_and_rows_that_it_cannot_take_are_refused(model, X, words):
     with pytest.raises(DataError, match=words):
         model.fit(X, [0, 1])
-
-
-def test_codes_with_large_gaps_are_refused_before_a_table_for_all_is_made():
-    with pytest.raises(DataError, match=r"column 0 has a code of 4e\+12"):
-        CategoricalNB().fit([[0, 1], [4_000_000_000_000, 0]], [0, 1])
 
 
 NA = object()
@@ -349,6 +346,13 @@ class Frame(np.ndarray):
 
     def isna(self):
         return np.asarray(self) == NA
+
+
+class ArrowTable(Frame):
+    """A table of Arrow, whose columns are arrays."""
+
+    columns = (np.arange(2), np.arange(2))
+    column_names = ("b", "a")
 
 
 def frame(cells, *names):
@@ -371,12 +375,12 @@ def test_a_frame_with_its_columns_in_another_order_is_refused(Class):
             verb(frame(ROWS, "b", "a"))
     with pytest.raises(DataError, match="other columns"):
         model.merge(Class().fit(frame(ROWS, "b", "a"), [0, 1]))
+    with pytest.raises(DataError, match="feature names should match"):
+        model.predict(np.array(ROWS).view(ArrowTable))
     assert not hasattr(model.fit(frame(ROWS, 0, 1), [0, 1]), "feature_names_in_")
 
 
-def test_cells_and_labels_that_are_no_numbers_and_no_names_are_refused():
-    with pytest.raises(DataError, match=r"could not convert .*'sun'.*give numbers"):
-        GaussianNB().fit([["sun"], ["rain"]], [0, 1])
+def test_labels_of_which_some_are_no_names_are_refused():
     with pytest.raises(DataError, match="some labels are text and some are not"):
         GaussianNB().fit(ROWS, [None, "a"])
 
