@@ -4,7 +4,7 @@ Strings are read as text and bytes as mail.  A classifier names its classes by s
 of any type are replaced by numbered names in training, and put back in answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -42,7 +42,7 @@ class TextClassifier(Scored):
     min_df: int | None = None
     max_features: int | None = None
 
-    def fit(self, X: Sequence[str | bytes], y: ArrayLike) -> Self:
+    def fit(self, X: Iterable[str | bytes], y: ArrayLike) -> Self:
         """Learn texts or messages; y: (n_docs,) their labels.
 
         Raises DataError for other shapes and types, fewer than two classes, or wrong parameters.
@@ -62,11 +62,11 @@ class TextClassifier(Scored):
         self.classes_, self.classifier_ = classes, learn_items(stream, settings).classifier
         return self
 
-    def predict_proba(self, X: Sequence[str | bytes]) -> Floats:
+    def predict_proba(self, X: Iterable[str | bytes]) -> Floats:
         """Return P(class given text), shape (n_docs, n_classes)."""
         return posterior(self._joint_log_proba(X))
 
-    def predict_log_proba(self, X: Sequence[str | bytes]) -> Floats:
+    def predict_log_proba(self, X: Iterable[str | bytes]) -> Floats:
         """Return log P(class given text), nats, shape (n_docs, n_classes)."""
         joint = self._joint_log_proba(X)
         joint = joint - joint.max(axis=1, keepdims=True)
@@ -82,7 +82,7 @@ class TextClassifier(Scored):
             rows.append(answer.joint[None])
         return np.concatenate(rows)
 
-    def predict(self, X: Sequence[str | bytes]) -> Any:
+    def predict(self, X: Iterable[str | bytes]) -> Any:
         """Return the most probable label of each text, shape (n_docs,)."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
