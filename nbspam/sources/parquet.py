@@ -115,16 +115,10 @@ def _value_type(kind: Any) -> Any:
 
 
 def _is_bytes(kind: Any) -> bool:
-    from pyarrow import types
+    from pyarrow.types import is_binary, is_binary_view, is_fixed_size_binary, is_large_binary
 
-    return any(
-        (
-            types.is_binary(kind),
-            types.is_large_binary(kind),
-            types.is_fixed_size_binary(kind),
-            types.is_binary_view(kind),
-        )
-    )
+    tests = (is_binary, is_binary_view, is_fixed_size_binary, is_large_binary)
+    return any(test(kind) for test in tests)
 
 
 def _is_string(kind: Any) -> bool:
