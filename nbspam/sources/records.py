@@ -13,7 +13,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sources import files
 from nbspam.sources.items import RECORD_FORMATS, SourceOptions
-from nbspam.sources.rows import as_cell, json_objects, json_text, lines_of, position, split_rows
+from nbspam.sources.rows import as_cell, json_objects, lines_of, position, single_value, split_rows
 
 _NO_OPTIONS = SourceOptions()
 
@@ -60,21 +60,9 @@ def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
     0, 1, ….  A cell that is None, NaN, NaT or NA is missing.  names: of the columns of a model,
     of which a row must have one.
     """
-    if getattr(given, "ndim", 2) != 2:
-        raise UsageError(f"{type(given).__name__}: one row or column; give a table of both")
-    if hasattr(given, "to_dicts"):  # polars
-        given = given.to_dicts()
-    elif hasattr(given, "to_pylist"):  # Arrow
-        given = given.to_pylist()
-    elif hasattr(given, "to_dict"):  # pandas
-        if twice := [name for name, times in Counter(map(str, given)).items() if times > 1]:
-            raise InputError(f"DataFrame: two columns are called {twice[0]!r}; rename one")
-        given = given.to_dict("records")
-    elif hasattr(given, "shape"):
-        rows = given.toarray() if hasattr(given, "toarray") else given
-        given = [dict(enumerate(row)) for row in rows.tolist()]
-    several = [given] if isinstance(given, os.PathLike | Mapping) else given
-    for number, each in enumerate(several):
+    with files.Blaming(type(given).__name__):
+        rows = _rows_of(given)
+    for number, each in enumerate(rows):
         if isinstance(each, os.PathLike):
             yield from read_records([os.fsdecode(each)], names=names)
         elif isinstance(each, Mapping):
@@ -90,6 +78,34 @@ def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
                 f"{type(each).__name__}: not a row of a table; give a dict from columns to cells,"
                 " or a pathlib.Path of a table"
             )
+
+
+def _rows_of(given: Any) -> Any:
+    """Return the rows, or the paths, of what `rows_given` takes; raises UsageError, ValueError."""
+    if getattr(given, "ndim", 2) != 2:
+        raise UsageError(f"{type(given).__name__}: one row or column; give a table of both")
+    if hasattr(given, "to_dicts"):  # polars
+        return given.to_dicts()
+    if hasattr(given, "to_pylist"):  # Arrow
+        _check_distinct(getattr(given, "column_names", ()))
+        return given.to_pylist()
+    if hasattr(given, "to_dict"):  # pandas
+        _check_distinct(map(str, given))
+        return given.to_dict("records")
+    if hasattr(given, "shape"):
+        rows = given.toarray() if hasattr(given, "toarray") else given
+        return [dict(enumerate(row)) for row in rows.tolist()]
+    if isinstance(given, Mapping):
+        for name, cell in given.items():
+            if hasattr(cell, "__len__") and not isinstance(cell, str | bytes):
+                raise ValueError(f"{name!r} has several cells; give a list of dicts, one a row")
+    return [given] if isinstance(given, os.PathLike | Mapping) else given
+
+
+def _check_distinct(names: Iterable[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"two columns are called {name!r}; rename one")
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
@@ -162,9 +178,7 @@ def read_cells(
         header, rows = _standing_in(len(first), names), chain([first], rows)
     while has_names and any(header) and not header[-1]:
         header.pop()  # an empty column, as spreadsheets write them
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise ValueError(f"two columns are called {twice!r}; rename one")
+    _check_distinct(header)
     listener.table(first if has_names else None, files.NO_COLUMNS)
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header) and any(map(str.strip, cells[len(header) :])):
@@ -183,7 +197,9 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
             names = list(row)
             listener.table(names, files.NO_COLUMNS)
         listener.row([as_cell(row.get(name)) for name in names])
-        yield {name.strip(): json_text(value, number, name).strip() for name, value in row.items()}
+        cells = {name: single_value(value, number, name) for name, value in row.items()}
+        # Written as cells of rows in memory are: true is True, and 1.0 is 1.
+        yield {name.strip(): files.cell_text(value).strip() for name, value in cells.items()}
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:

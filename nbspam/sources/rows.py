@@ -273,7 +273,7 @@ def _json_rows(
         listener.row([as_cell(values.get(name)) for name in names])
         positions = places.positions
         row = [
-            json_text(values.get(name), number, name) if at in positions else ""
+            as_cell(single_value(values.get(name), number, name)) if at in positions else ""
             for at, name in enumerate(names)
         ]
         text = _text_of(row, positions)
@@ -483,13 +483,13 @@ def _json_object(line: str, number: int) -> dict[str, object]:
     return row
 
 
-def json_text(value: object, number: int, name: str) -> str:
-    """Return a JSON string, number or truth value as text, null as empty; raises ValueError."""
+def single_value(value: object, number: int, name: str) -> object:
+    """Return a JSON value that is no list or object; raises ValueError."""
     if isinstance(value, list | dict):
         raise ValueError(
             f"line {number}: {name} is a list or object instead of text; correct the line"
         )
-    return as_cell(value)
+    return value
 
 
 def as_cell(value: object) -> str:

@@ -27,9 +27,9 @@ from nbspam.settings import (
     is_for_table,
     settings_for,
 )
-from nbspam.sources.files import Rememberer
+from nbspam.sources.files import Rememberer, cell_text
 from nbspam.sources.items import SourceOptions, item_of, items_given, path_of
-from nbspam.sources.records import read_records, rows_given
+from nbspam.sources.records import rows_given
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
@@ -201,18 +201,15 @@ class Model:
 
     def _input(self, data: Any) -> Any:
         if isinstance(self._classifier, TableClassifier):
-            rows = data if isinstance(data, Mapping) else [data]
-            (record,) = rows_given(rows, self._classifier.schema.names)
+            (record,) = rows_given([data], self._classifier.schema.names)
             return record
         return item_of(data)
 
     def _inputs(self, given: Any) -> Iterator[Any]:
-        if not isinstance(self._classifier, TableClassifier):
-            yield from items_given(given, self._reading)
-        elif isinstance(given, os.PathLike):
-            yield from read_records([os.fsdecode(given)], names=self._classifier.schema.names)
-        else:
+        if isinstance(self._classifier, TableClassifier):
             yield from rows_given(given, self._classifier.schema.names)
+        else:
+            yield from items_given(given, self._reading)
 
 
 def train(
@@ -526,7 +523,7 @@ def cluster(
 def query(
     model: "Model | os.PathLike[str]",
     target: str | Sequence[str] = (),
-    evidence: Mapping[str, str] | Sequence[str] = (),
+    evidence: Mapping[str, Any] | Sequence[str] = (),
     *,
     independent: tuple[str, str] | None = None,
     gibbs: int | None = None,
@@ -547,7 +544,7 @@ def query(
         named = load_network(os.fsdecode(model))
     known = list(evidence)
     if isinstance(evidence, Mapping):
-        known = [f"{name}={value}" for name, value in evidence.items()]
+        known = [f"{name}={cell_text(value)}" for name, value in evidence.items()]
     if independent is not None:
         return questions.independent(named, *independent, known)
     targets = [target] if isinstance(target, str) else list(target)

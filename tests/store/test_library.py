@@ -220,10 +220,7 @@ def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
         (b"Subject: x", "one text is no collection"),
         ([3], "give a str, bytes or pathlib.Path"),
         ([("a", "spam", 1)], "tuple: neither text nor mail"),
-        (
-            [{"sky": "sun"}],
-            "dict: neither text nor mail; give .*, or for rows of a table their tar",
-        ),
+        ([{"sky": "sun"}], "dict: neither text nor mail; give .*, or for rows of a table their t"),
         (3, "int: no collection of texts"),
         (np.array([["a", "spam"]]), "or for a table its target"),
         (Path("no/such/folder"), "no/such/folder"),
@@ -247,18 +244,12 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(ROWS, target="ply"), InputError, "rows: no column 'ply'; did you m"),
         (lambda: nbspam.train(np.array([1]), target=0), UsageError, "one row or column"),
         (lambda: nbspam.train(Frame("sky", "sky"), target="y"), InputError, "called 'sky'; rena"),
+        (lambda: nbspam.train(ARROW_TWICE, target="y"), InputError, "columns are called 'a'; re"),
+        (lambda: nbspam.train({"a": [1, 2]}, target="a"), InputError, "'a' has several cells; gi"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
-        (
-            lambda: nbspam.train(MELONS, target="好瓜", engine="loky"),
-            UsageError,
-            "engine: for mail",
-        ),
-        (
-            lambda: nbspam.train(MELONS, target="好瓜", max_tokens=9),
-            UsageError,
-            "a table of columns",
-        ),
+        (lambda: nbspam.train(ROWS, target="play", engine="loky"), UsageError, "engine: for mail"),
+        (lambda: nbspam.train(ROWS, target="play", max_tokens=9), UsageError, "table of columns"),
         (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),
@@ -281,10 +272,7 @@ def test_what_makes_no_sense_is_refused(stored):
     [
         (lambda: nbspam.train(PAIRS, jobs=0), "jobs: 0 is not a whole number from 1 up"),
         (lambda: nbspam.vectorize(["a"], jobs="x"), "jobs: 'x' is not a whole number"),
-        (
-            lambda: nbspam.train(PAIRS, max_tokens=-1),
-            "max_tokens: -1 is not a whole number from 1",
-        ),
+        (lambda: nbspam.train(PAIRS, max_tokens=-1), "max_tokens: -1 is not a whole number from"),
         (lambda: nbspam.train(PAIRS, max_features=0.5), "--max-features: 0.5 is not a whole numb"),
         (lambda: nbspam.train(PAIRS, day=-1), "day: -1 is not a whole number from 0 to 65,535"),
         (lambda: nbspam.train(PAIRS, dirichlet=3), "dirichlet: 3 are no numbers; give one for ea"),
@@ -298,14 +286,11 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.cluster(ROWS, 2, epsilon=0), "epsilon: 0 is not a number above 0; give"),
         (lambda: nbspam.cross_validate(FOUR, 2, seed=-1), "seed: -1 is not a whole number"),
         (lambda: nbspam.train(ROWS, target="play", em={"bogus": 1}), "em: no option 'bogus'; cho"),
-        (
-            lambda: nbspam.train(ROWS, target="play", em={"weight": "x"}),
-            "weight: 'x' is not a num",
-        ),
+        (lambda: nbspam.train(ROWS, target="play", em={"weight": "x"}), "weight: 'x' is not a nu"),
         (lambda: nbspam.train(ROWS, target="play", em={"restarts": -1}), "restarts: -1 is not a"),
         (
             lambda: nbspam.train(ROWS, target="play", discretise="width", bins=1),
-            "--bins: 1 is not a whole number from 2 up",
+            "--bins: 1 is not",
         ),
     ],
 )
@@ -327,6 +312,7 @@ def test_the_day_is_one_that_a_model_holds(monkeypatch, seconds, day):
 ROWS = [
     {"sky": s, "wind": w, "play": p} for s, w, p in zip("ssrrsr", "hlhllh", "ynynyn", strict=True)
 ]
+ARROW_TWICE = SimpleNamespace(column_names=("a", "a"), to_pylist=list)
 
 
 class Frame:
@@ -376,12 +362,25 @@ def test_whole_numbers_are_the_same_categories_as_floats():
         def __ne__(self, other):
             raise TypeError("boolean value of NA is ambiguous")
 
-    model = nbspam.train([{"a": n, "y": n > 1} for n in (1, 2, 3)] * 2, target="y")
+    rows = [{"a": n, "y": n > 1} for n in (1, 2, 3)] * 2
+    model = nbspam.train(rows, target="y", structure={"a": ["y"]})
     of_ints, of_floats = (
         list(model.classify_many([{"a": a} for a in cells]))
         for cells in ([1, 3, None, None], [1.0, np.float64(3), float("nan"), NA()])
     )
     assert of_ints == of_floats
+    one, same = (nbspam.query(model, "y", {"a": a}).probability for a in ("1", 1.0))
+    assert one.tolist() == same.tolist()
+
+
+def test_a_row_of_json_lines_is_the_same_row_in_memory(tmp_path):
+    rows = [{"flag": n > 1, "n": float(n), "y": str(n > 1)} for n in (1, 2, 3)] * 2
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    of_file = nbspam.train(tmp_path / "t.jsonl", target="y")
+    answers = [*of_file.classify_many(tmp_path / "t.jsonl")]
+    for given in rows, [{**row, "n": int(row["n"])} for row in rows]:
+        found = zip(of_file.classify_many(given), answers, strict=True)
+        assert all(one.posterior == other.posterior for one, other in found)
 
 
 def test_arrays_are_rows_whose_columns_are_numbered():
