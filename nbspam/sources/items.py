@@ -484,13 +484,15 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
     first has a class.  A single class is stated for files among the sources, too.  parts: paths
     and their items; one has the items of all paths if no class is stated.
     """
-    if all(_around(_by_name(path), starts) == [place] for place, (_, path) in starts.items()):
+    names = {
+        each: start for place, start in starts.items() for each in (place, _by_name(start[1]))
+    }
+    if all({names[each] for each in _around(name, names)} == {names[name]} for name in names):
         return [items for _, items in parts]
     labels = {label for label, _ in starts.values() if label is not None}
     stated = {
-        each
-        for place, (label, path) in starts.items()
-        for each in (place, _by_name(path))
+        name
+        for name, (label, path) in names.items()
         if label is not None or (len(labels) == 1 and not files.holds_many(path))
     }
     seen: set[str] = set()
