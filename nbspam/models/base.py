@@ -247,6 +247,11 @@ class Statistics:
     def _counts(self) -> Sums:
         return {name: self.sums[name] for name in self.sums if name not in self.not_counts}
 
+    def seen(self) -> Self:
+        """Return these statistics without the classes of which nothing is left."""
+        kept = self.sums["class_count_"] > 0
+        return type(self)(self.classes[kept], {k: total[kept] for k, total in self.sums.items()})
+
     def _over(self, classes: Labels) -> Sums:
         """Return the sums with one row per class; `classes` contains self.classes."""
         if len(classes) == len(self.classes):
@@ -412,14 +417,12 @@ class Estimator(Scored):
 
     def forget_empty_classes(self) -> Self:
         """Forget the classes of which un-learning left no documents; DataError if that is all."""
-        learnt = self._learnt()
-        kept = learnt.sums["class_count_"] > 0
-        if not kept.any():
+        left = self._learnt().seen()
+        if not len(left.classes):
             raise DataError(
                 f"{self._at('forget_empty_classes')}: no documents are left; fit a new model"
             )
-        sums = {name: total[kept] for name, total in learnt.sums.items()}
-        return self._become(self._statistics(learnt.classes[kept], sums), self.n_features_in_)
+        return self._become(left, self.n_features_in_)
 
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None
