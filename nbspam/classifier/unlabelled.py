@@ -10,7 +10,7 @@ counts is added, spread evenly over classes and tokens, but at most 1 to each co
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,16 +234,11 @@ def _columns_times(X: Any, factor: Floats | None) -> Any:
 # --- clusters --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentStart:
-    """A component to start EM from: its weight, and the probabilities of its tokens."""
-
-    weight: float
-    tokens: dict[str, float]
+# A component to start EM from: its weight, and the probabilities of its tokens.
+ComponentStart = tuple[float, dict[str, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(NamedTuple):
     """A fitted mixture and its documents.
 
     Clusters are in descending order of size, or in the order of the given starts.
@@ -302,10 +297,10 @@ def _start(like: Any, starts: Sequence[ComponentStart], k: int, vocabulary: Voca
         raise UsageError(f"--start: {len(starts)} components; give {k}, as -k says")
     column = {vocabulary.text(j): j for j in range(len(vocabulary))}
     # So many documents that alpha is negligible.
-    weight = np.array([start.weight for start in starts]) * 1e6
+    weight = np.array([weight for weight, _ in starts]) * 1e6
     share = np.zeros((k, len(column)))
-    for row, start in zip(share, starts, strict=True):
-        for token, probability in start.tokens.items():
+    for row, (_, tokens) in zip(share, starts, strict=True):
+        for token, probability in tokens.items():
             if token not in column:
                 raise UsageError(f"--start: no document has the token {token!r}; leave it out")
             row[column[token]] = probability
@@ -320,14 +315,12 @@ def read_starts(data: Any, where: str) -> list[ComponentStart]:
     """
     try:
         starts = [
-            ComponentStart(
-                float(row["weight"]), {str(t): float(p) for t, p in row["tokens"].items()}
-            )
+            (float(row["weight"]), {str(t): float(p) for t, p in row["tokens"].items()})
             for row in data
         ]
     except (KeyError, TypeError, ValueError, AttributeError):
         starts = []
-    fine = all(s.weight > 0 and all(0 <= p <= 1 for p in s.tokens.values()) for s in starts)
+    fine = all(0 < w < np.inf and all(0 <= p <= 1 for p in t.values()) for w, t in starts)
     if not starts or not fine:
         raise UsageError(
             f'{where}: not components; write [{{"weight": 0.5, "tokens": {{token: probability}}}}]'

@@ -475,6 +475,9 @@ def cluster(
     rows: bool = False,
     model: str | None = None,
     alpha: float | str | None = None,
+    weighting: str | None = None,
+    min_df: int | None = None,
+    start: Sequence[Mapping[str, Any]] | None = None,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -488,36 +491,50 @@ def cluster(
 ) -> Clustering:
     """Return k clusters of texts or mail, or with `rows` of a table's rows; raises NbspamError.
 
-    given: as for `nbspam.train`; labels are ignored.  The other keywords are the options of
-    `nbspam cluster` and `nbspam table cluster`; typical: how many tokens or values to name.
+    given: as for `nbspam.train`; labels are ignored.  typical: how many tokens or values to name.
+    start: what the file of `--start` holds.  The other keywords are the options of `nbspam
+    cluster` and `nbspam table cluster`.
     """
     from nbspam.models.em import stopping
 
     when = stopping(rounds, epsilon)
     check_number("k", k, 2, whole=True)
+    how = {"restarts": restarts, "hard": hard, "seed": seed, "stopping": when}
     if rows:
-        from nbspam.tables.unlabelled import cluster_rows
-
-        if model is not None or alpha == "auto":
-            raise UsageError("cluster: model and alpha='auto' are for texts; leave them out")
-        smoothing: Any = 1.0 if alpha is None else alpha
-        records = rows_given(given)
+        if alpha == "auto" or any(each is not None for each in (model, weighting, min_df, start)):
+            raise UsageError(
+                "cluster: model, alpha='auto', weighting, min_df and start are for texts; leave"
+                " them out"
+            )
         kinds = _names(categorical), _names(numeric), _names(drop)
-        of_rows = cluster_rows(records, k, smoothing, *kinds, restarts, hard, seed, stopping=when)
-        named = dict(zip(of_rows.clusters, (f[:typical] for f in of_rows.features), strict=True))
-        return Clustering(of_rows.names, of_rows.clusters, of_rows.share, named, of_rows.fit.steps)
-    from nbspam.classifier import unlabelled
-
+        return _clusters_of_rows(given, k, 1.0 if alpha is None else alpha, kinds, how, typical)
     if categorical or numeric or drop:
         raise UsageError("cluster: categorical, numeric and drop are for a table; say rows=True")
+    choices = SettingsChoices(model=model, alpha=alpha, weighting=weighting, min_df=min_df)
+    return _clusters_of_texts(given, k, choices, start, how | {"jobs": jobs}, typical)
+
+
+def _clusters_of_rows(
+    given: Any, k: int, alpha: Any, kinds: Any, how: Mapping[str, Any], typical: int
+) -> Clustering:
+    from nbspam.tables.unlabelled import cluster_rows
+
+    found = cluster_rows(rows_given(given), k, alpha, *kinds, **how)
+    named = dict(zip(found.clusters, (f[:typical] for f in found.features), strict=True))
+    return Clustering(found.names, found.clusters, found.share, named, found.fit.steps)
+
+
+def _clusters_of_texts(
+    given: Any, k: int, choices: SettingsChoices, start: Any, how: Mapping[str, Any], typical: int
+) -> Clustering:
+    from nbspam.classifier import unlabelled
+
     is_text, items = first_is_text(items_given(given))
-    settings = unlabelled.em_chosen(SettingsChoices(model=model, alpha=alpha), is_text)
-    found = unlabelled.cluster_documents(
-        items, settings, k, restarts, hard, jobs, seed, stopping=when
-    )
-    classes = found.classifier.classes
+    settings = unlabelled.em_chosen(choices, is_text)
+    starts = () if start is None else unlabelled.read_starts(start, "start")
+    found = unlabelled.cluster_documents(items, settings, k, starts=starts, **how)
     tokens = unlabelled.typical_tokens(found, typical)
-    return Clustering(found.names, classes, found.share, tokens, found.fit.steps)
+    return Clustering(found.names, found.classifier.classes, found.share, tokens, found.fit.steps)
 
 
 def query(

@@ -254,6 +254,8 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),
         (lambda: nbspam.cluster(MELONS, 2, rows=True, alpha="auto"), UsageError, "for texts"),
+        (lambda: nbspam.cluster(MELONS, 2, rows=True, start=[]), UsageError, "for texts"),
+        (lambda: nbspam.cluster(["a", "b"], 2, start=[]), UsageError, "start: not components"),
         (lambda: nbspam.query(stored, "class"), UsageError, "its model has no network"),
         (lambda: stored.classify(3), UsageError, "neither text nor mail"),
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
