@@ -191,17 +191,6 @@ def melons(table, model):
     return model
 
 
-def test_a_network_of_a_table_classifies_explains_and_is_evaluated(table, melons):
-    out = table("classify", MELONS)[1]
-
-    assert [line.split("\t")[0] for line in out.splitlines()].count("是") > 4
-    assert table("explain", MELONS)[0] == 0
-    assert table("info")[0] == 0
-    how = ("--model", "network", "--criterion", "aic", "--start", "naive", "--max-parents", "2")
-    out = table.out("eval", MELONS, "--target", "好瓜", "--cv", "4", *how)
-    assert "accuracy" in out
-
-
 def test_a_network_of_tokens_classifies_mail(nbspam, mails, model):
     how = ("--model", "network", "--features", "12", "--no-climb")
     assert nbspam("train", mails, *how)[0] == 0

@@ -320,9 +320,9 @@ def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, many, t
             pictures.write(root, str(tmp_path / "none" / name))
 
 
-def test_a_png_is_drawn_from_a_notebook_whatever_backend_it_sets(mails, tmp_path):
+def test_a_png_is_drawn_from_a_notebook_whatever_backend_it_sets(folder, tmp_path):
     pytest.importorskip("matplotlib")
-    command = ["eval", str(mails), "--cv", "2", "--plot", str(tmp_path / "a.png")]
+    command = ["eval", str(folder), "--cv", "2", "--plot", str(tmp_path / "a.png")]
     assert run_nbspam(*command, env={**os.environ, "MPLBACKEND": "module://none"})[::2] == (0, "")
 
 
