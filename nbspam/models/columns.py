@@ -300,7 +300,8 @@ class CategoricalNB(ColumnModel):
     """A distribution per class and column: P(value of the column given class).
 
     Li Hang, Statistical Learning Methods, eq. 4.8 to 4.11: (count + lambda) / (n + v lambda)
-    with v values in the column, and (n_class + lambda) / (N + K lambda) for the prior.
+    with v values in the column, and (n_class + lambda) / (N + K lambda) for the prior.  With
+    lambda 1, Zhou Zhihua's eq. 7.19 and 7.20, which some notes print once without + 1.
     X holds codes.  levels: number of values of each column; unless given, taken from the
     first documents.  All other parameters: see `ColumnModel`.
     level_count_: the number of rows with each value, (n_classes, values of all columns).

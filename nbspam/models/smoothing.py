@@ -8,7 +8,8 @@ Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameters alpha
     posterior mean       (n_i + alpha_i) / (n + sum of alpha)           Laplace's with alpha 1
 
 All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha.  Hence
-the mode under alpha equals the mean under alpha - 1.
+the mode under alpha equals the mean under alpha - 1.  Notes that print N_jc N_c as the first mean
+N_jc / N_c; the prior's density has the factor Γ(sum of alpha) / ΠΓ(alpha_i), not its inverse.
 """
 
 from __future__ import annotations

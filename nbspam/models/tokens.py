@@ -201,7 +201,8 @@ class BernoulliNB(LinearModel):
 
     Manning, Raghavan & Schütze (2008), fig. 13.3; McCallum & Nigam (1998), multi-variate
     Bernoulli event model; Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood
-    and eq. 7 for Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
+    and eq. 7 for Laplace's (count + 1) / (n + 2); notes whose (4c) and (7b) count x_j = 0, y = 1
+    mean x_j = 1, y = 0.  A value of X above 0 means "present".
 
     beta: parameters of the Beta prior of a token, for present and absent, instead of alpha.
     All other parameters: see `LinearModel`.
