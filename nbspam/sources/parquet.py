@@ -135,25 +135,17 @@ def _rows(
         n_read += batch.nbytes
         if files.is_implausible(n_read, size):
             raise InputError(f"{path}: {files.IMPLAUSIBLE}")
-        texts = [_values(batch.column(name)) for name in picked.columns.text]
+        texts = [batch.column(name).to_pylist() for name in picked.columns.text]
         labels = _words(batch, picked.columns.label, picked.class_names)
         names = _words(batch, picked.id)
         yield from zip(labels, _data(texts), repeat(is_text), names, strict=False)
-
-
-def _values(column: Any) -> list[Any]:
-    from pyarrow import types
-
-    plain = column.dictionary_decode() if types.is_dictionary(column.type) else column
-    values: list[Any] = plain.to_pylist()
-    return values
 
 
 def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Iterable[str | None]:
     """Return the classes or names in a column; None where there are none."""
     if name is None:
         return repeat(None, batch.num_rows)
-    values = _values(batch.column(name))
+    values = batch.column(name).to_pylist()
     if class_names:  # -1 is no class
         named: dict[Any, str | None] = {-1: None, **dict(enumerate(class_names))}
         values = [named.get(value, value) for value in values]
