@@ -201,7 +201,9 @@ class Model:
 
     def _input(self, data: Any) -> Any:
         if isinstance(self._classifier, TableClassifier):
-            (record,) = rows_given([data], self._classifier.schema.names)
+            record, *others = rows_given([data], self._classifier.schema.names)
+            if others:
+                raise UsageError(f"{data}: a table of several rows; give one, or classify_many it")
             return record
         return item_of(data)
 

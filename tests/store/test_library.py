@@ -260,6 +260,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: stored.classify(3), UsageError, "neither text nor mail"),
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
         (lambda: melons.classify("清晰"), UsageError, "give a dict"),
+        (lambda: melons.classify(MELONS), UsageError, "several rows; give one, or classify_many"),
         (lambda: melons.factors({"密度": "?!"}), InputError, r"密度 is '\?!', not a number"),
         (lambda: stored.factors("x"), UsageError, "factors and estimates are of tables"),
         (lambda: stored.update([(SPAM, "spam")], policy="no"), UsageError, "everything, error, n"),
