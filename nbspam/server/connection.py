@@ -8,6 +8,7 @@ texts that SpamAssassin and rspamd have in common (score and threshold, rules, r
 import asyncio
 from collections.abc import Callable
 from itertools import count
+from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from nbspam.counts.counting import Outcome
@@ -151,7 +152,7 @@ class Desk:
         teacher = self.teacher
         if teacher is None or not self.choices.autolearns or teacher.n_waiting >= _FEW:
             return
-        began = asyncio.get_running_loop().time()
+        began = monotonic()
 
         def learned(future: "asyncio.Future[Outcome]") -> None:
             if future.cancelled():
@@ -161,7 +162,7 @@ class Desk:
                 self.log.failed("a message was not learned by its list", error, **facts)
                 return
             if future.result().learned:
-                seconds = asyncio.get_running_loop().time() - began
+                seconds = monotonic() - began
                 self.note_lesson(user, label, future.result(), seconds, by="list", **facts)
 
         facts = {"id": message_id(data), "bytes": len(data)}
@@ -217,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         self.size = 0  # of it, dropped bytes included
         self.facts: Callable[[], dict[str, Any]] = dict  # about it, for the log of a failure
         self.pending: asyncio.Future[Any] | None = None
-        self.began = 0.0  # when the request was whole, in the loop's time
+        self.began = 0.0  # when the request was whole; uvloop's own time has whole milliseconds
 
     # ---- the life of a connection ----
 
@@ -435,7 +436,7 @@ class Connection(asyncio.BufferedProtocol):
             return
 
         def answered(judgement: Judgement) -> None:
-            seconds = self._took()
+            seconds = monotonic() - self.began
             verdict = judgement.verdict
             self.desk.tally.note(verdict.label, seconds)
             if self.desk.log.has_answers:
@@ -485,20 +486,16 @@ class Connection(asyncio.BufferedProtocol):
             return
 
         def answered(outcome: Outcome) -> None:
-            self.desk.note_lesson(user, label, outcome, self._took(), **facts)
+            self.desk.note_lesson(user, label, outcome, monotonic() - self.began, **facts)
             answer(outcome)
 
         self.wait(teacher.teach(data, label, known_as(user)), answered)
-
-    def _took(self) -> float:
-        """Return the seconds since the request was whole."""
-        return asyncio.get_running_loop().time() - self.began
 
     def wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
         """Call `answered` with the result of a future, or tell the client of the error."""
         desk = self.desk
         desk.tally.add("asked")
-        self.began = asyncio.get_running_loop().time()
+        self.began = monotonic()
         self.expect(desk.limits.answer_seconds)
         self.pending = future
 

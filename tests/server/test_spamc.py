@@ -173,6 +173,7 @@ def test_the_log_says_who_asked_and_who_taught(spamd):
     assert "user=ann asked=CHECK verdict=spam" in log
     assert "user=bob taught=ham outcome=learned" in log
     assert "user=bob taught=forget outcome=unlearned" in log
+    assert not all(ms.endswith(".0") for ms in re.findall(r" ms=(\S+)", log))
 
 
 def statuses(*to):
