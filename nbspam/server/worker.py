@@ -39,6 +39,7 @@ _SWEEP = 1.0  # seconds between two searches for overdue requests
 FAILING = 3  # the status of a worker that failed again and again, and is to be started again
 _ELSEWHERE = 0.1  # seconds that a full worker leaves new connections to the others
 _GRACE = 0.5  # seconds in which a connection's first request may still come
+_HOUR = 3600.0  # seconds, after which a trouble that lasts is logged again
 
 
 def run_worker(service: Service, row: int, supervisor: int) -> int:
@@ -87,13 +88,15 @@ class _EventLoopWorker:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
         service, model = self.service, self.service.model
         choices, limits = service.choices, service.limits
-        told: dict[str, str] = {}  # the last trouble of each kind; it comes again with each batch
+        # The last trouble of each kind, and its hour: it comes again with each batch.
+        told: dict[str, tuple[str, float]] = {}
 
         def on_trouble(what: str, error: Exception) -> None:
             service.tally.add("trouble model")
-            if told.get(what) != str(error):
+            said = str(error), time.monotonic() // _HOUR
+            if told.get(what) != said:
                 service.log.failed(what, error)
-            told[what] = str(error)
+            told[what] = said
 
         users = None
         if choices.users is not None:

@@ -11,6 +11,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from nbspam.errors import InputError
+from nbspam.server.choices import ServerChoices, ServerLimits, Service
+from nbspam.server.judge import open_served
+from nbspam.server.lessons import TaughtModels
 from nbspam.server.metrics import (
     BOUNDS,
     LESSONS,
@@ -22,6 +25,7 @@ from nbspam.server.metrics import (
 )
 from nbspam.server.worker import _EventLoopWorker
 from nbspam.workers import fork
+from support import SPAM
 
 
 def written(kind, call):
@@ -99,6 +103,19 @@ def test_what_fails_in_the_event_loop_is_told_without_words_of_mail():
     lost, bug = written("text", lambda log: asyncio.run(converse(log))).splitlines()
     assert lost == "nbspam: internal error: a task was lost"
     assert re.fullmatch(r"nbspam: internal error: ValueError events\.py:\d+", bug)
+
+
+async def test_a_model_that_cannot_be_read_is_logged_once_an_hour(own_model, monkeypatch, capfd):
+    choices, model = ServerChoices(str(own_model)), open_served(str(own_model))
+    service = Service(choices, model, 1, (), ServerLimits(), Log("text"), ServerTally(1))
+    judge = _EventLoopWorker(service, 0).new_desk(TaughtModels(str(own_model), None)).judge
+    own_model.write_bytes(b"")
+    for hour in (1, 1, 2):
+        clock = SimpleNamespace(monotonic=lambda hour=hour: 3600 * hour)
+        monkeypatch.setattr("nbspam.server.worker.time", clock)
+        await judge.judge(SPAM)
+    judge.end()
+    assert capfd.readouterr().err.count("goes on judging") == 2
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])
