@@ -204,7 +204,7 @@ _CHECKED = {"/checkv2", "/symbols", "/check"}
 _POSTED = {"/explain", "/relabel", *_LESSONS}
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
-# The answer where there is no message, as rspamd gives it.
+# The answer where there is no message, as rspamd gives it, or where one passes unjudged.
 _UNJUDGED = {
     "is_skipped": False,
     "score": 0.0,
@@ -359,8 +359,7 @@ class RspamdConnection(HttpConnection):
         """Answer with a status, or let the message pass."""
         asks = self.url.startswith((b"/check", b"/symbols"))
         if kind in {"busy", "late"} and self.desk.choices.passes and asks:
-            passed = {"is_skipped": True, "score": 0.0, "required_score": REQUIRED}
-            self.say(HTTPStatus.OK, {**passed, "action": "no action", "symbols": {}})
+            self.say(HTTPStatus.OK, {**_UNJUDGED, "is_skipped": True})
             return
         super().refuse(kind, why)
 

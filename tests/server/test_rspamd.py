@@ -190,6 +190,7 @@ def test_when_busy_mail_passes_or_is_to_be_sent_again():
     assert busy("/explain", passes=True) == refused
     status, found = busy("/checkv2", passes=True)
     assert (status, found["action"], found["is_skipped"]) == (200, "no action", True)
+    assert "X-Nbspam" in found["milter"]["remove_headers"]  # a forged one does not pass
 
 
 def test_a_body_may_come_in_chunks():
