@@ -105,17 +105,26 @@ def test_what_fails_in_the_event_loop_is_told_without_words_of_mail():
     assert re.fullmatch(r"nbspam: internal error: ValueError events\.py:\d+", bug)
 
 
-async def test_a_model_that_cannot_be_read_is_logged_once_an_hour(own_model, monkeypatch, capfd):
-    choices, model = ServerChoices(str(own_model)), open_served(str(own_model))
-    service = Service(choices, model, 1, (), ServerLimits(), Log("text"), ServerTally(1))
-    judge = _EventLoopWorker(service, 0).new_desk(TaughtModels(str(own_model), None)).judge
+async def test_a_model_that_cannot_be_read_or_goes_is_logged_once_an_hour_and_counted(
+    own_model, monkeypatch, capfd
+):
+    choices, tally = ServerChoices(str(own_model)), ServerTally(1)
+    model, log = open_served(choices.model_path), Log("text")
+    service = Service(choices, model, 1, (), ServerLimits(), log, tally)
+    judge = _EventLoopWorker(service, 0).new_desk(TaughtModels(choices.model_path, None)).judge
     own_model.write_bytes(b"")
     for hour in (1, 1, 2):
         clock = SimpleNamespace(monotonic=lambda hour=hour: 3600 * hour)
         monkeypatch.setattr("nbspam.server.worker.time", clock)
-        await judge.judge(SPAM)
+        assert (await judge.judge(SPAM)).verdict.label == "spam"
+    own_model.unlink()
+    assert (await judge.judge(SPAM)).verdict.label == "unsure"
     judge.end()
-    assert capfd.readouterr().err.count("goes on judging") == 2
+    first, again, gone = capfd.readouterr().err.splitlines()
+    assert first == again
+    assert first.startswith(f"nbspam: the model as it was goes on judging: {own_model}: empty")
+    assert gone == f"nbspam: all are unsure: {own_model}: the model has gone; put it back"
+    assert tally.total("trouble model") == 4
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])

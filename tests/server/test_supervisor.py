@@ -402,16 +402,6 @@ def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path
             assert b"Spam: True" in served.ask(check(SPAM))
 
 
-def test_a_model_that_goes_is_told_in_the_log_and_counted(tmp_path, own_model):
-    with serving(own_model, tmp_path, "--jobs", "1") as served:
-        assert b"Spam: True" in served.ask(check(SPAM))
-        own_model.rename(tmp_path / "elsewhere")
-        assert b"Spam: False ; 4.9 / 5.0" in served.ask(check(SPAM))
-        said = f"nbspam: all are unsure: {own_model}: the model has gone; put it back"
-        until(lambda: said in served.errors.read_text())
-        assert served.metrics()['nbspam_troubles_total{kind="model"}'] == 1
-
-
 @pytest.mark.slow
 def test_a_large_model_is_fitted_beside_lessons_and_no_worker_does_it(tmp_path):
     path = tmp_path / "m.nbspam"
