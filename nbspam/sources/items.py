@@ -517,7 +517,7 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
 
 def _by_name(path: str) -> str:
     """Return where a path itself is, which may be a link to another place."""
-    folder, name = os.path.split(os.path.abspath(path))
+    folder, name = os.path.split(path.rstrip(os.sep))
     return os.path.join(os.path.realpath(folder), name)
 
 

@@ -145,6 +145,8 @@ def test_options_state_the_class_of_a_path(nbspam, folder, model):
     (folder / "ham" / "junk").rename(folder.parent / "junk")
     (folder / "ham" / "junk").symlink_to(folder.parent / "junk")
     assert nbspam("update", *junk, "--ham", folder / "ham")[1] == "already known 4\n"
+    above = ("--spam", folder / "ham" / "junk" / "..", "--ham", folder)  # not the link's folder
+    assert "read 4 messages" in nbspam("train", *above)[1]
     one = ("--spam", f"{folder}/ham/junk.mbox#1", "--ham", folder / "ham" / "junk.mbox")
     assert "read 4 messages (3 ham, 1 spam)" in nbspam("train", *one, "--ham", folder / "ham")[1]
     # As a shell writes `--spam ham/*`: the option has the first path, the sources the others.
