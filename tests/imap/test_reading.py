@@ -89,6 +89,16 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
     assert asked == ["701:*", *(f"{n}01:{n + 1}00" for n in range(6, 0, -1)), "1:100"]
 
 
+def test_batches_double_up_to_a_bound(server, monkeypatch):
+    one = len(ham(10).replace(b"\n", b"\r\n"))
+    monkeypatch.setattr(session, "_FIRST_BYTES", one)
+    monkeypatch.setattr(session, "_FETCHED_BYTES", 4 * one)
+    server.put("INBOX", *map(ham, range(10, 26)))
+    data_of(server)
+    fetched = [each.split()[2] for each in server.asked if "BODY.PEEK[]" in each]
+    assert [each.count(",") + 1 for each in fetched] == [1, 2, 4, 4, 4, 1]
+
+
 def data_of(server):
     """Return the messages of the inbox as they are read."""
     url, options = server.url(folder="INBOX"), source_items.SourceOptions(accounts=book_of)
