@@ -276,7 +276,7 @@ class _ArchiveTree(mailboxes.FolderTree):
         path = ""
         while True:
             folder = self._folders[path]
-            if folder.files or len(folder.folders) != 1:
+            if folder.kind(True) != "classes" or len(folder.folders) != 1:
                 return path
             (name,) = folder.folders
             below = self.below(path) + name

@@ -31,6 +31,7 @@ _MAGIC = {
     b"!BDN": "a PST file of Outlook",
     b"2 M1e C": "a dbox file of Dovecot",
     b"\1\1\1\1\n": "a mailbox in the format MMDF",
+    b"*mbx*\r\n": "a mailbox in the format MBX",
     b"Dovecot-LZ4": "data compressed by LZ4",
 }
 _BEGINNINGS = tuple(_MAGIC)

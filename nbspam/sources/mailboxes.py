@@ -30,7 +30,8 @@ _HAM_FILES = ("ham", "legit", "nonspam")
 # Hidden files, editors' backups, and files that Thunderbird, Apple Mail, Cyrus, Dovecot, Courier
 # and Proton keep beside mail.
 _NO_MAIL_STARTS = (
-    *(".", "msgFilterRules.dat", "popstate.dat", "filterlog.html", "table_of_contents"),
+    *(".", "msgFilterRules.dat", "popstate.dat", "filterlog.html", "labels.json"),
+    "table_of_contents",
     *("cyrus.annotations", "cyrus.cache", "cyrus.expunge", "cyrus.header", "cyrus.index"),
     *("cyrus.squat", "courierimap", "dovecot-keywords", "dovecot-uid", "dovecot.index"),
     *("dovecot.list.index", "dovecot.map.index", "dovecot.mailbox.log"),
@@ -83,6 +84,8 @@ class Folder(NamedTuple):
         if self.has_sequences and self.numbered():
             return "mh"
         names = {name.lower() for name in self.folders}
+        if names == {"takeout"}:
+            return "tree"  # Gmail's export, where labels of messages state the classes
         if may_be_classes and names and (not self.files or names >= CLASS_FOLDERS):
             return "classes"
         return "tree"

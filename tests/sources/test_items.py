@@ -451,6 +451,7 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
         (b"V8\nT1732700000\nK0\nN0\nP30012\n", "a queue file of Sendmail"),
         (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
         (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
+        (b"*mbx*\r\n0123456700000001\r\n\r\nSubject: x\r\n\r\nx", "a mailbox in the format MBX"),
         (np.random.default_rng(2).bytes(3000), "binary data"),
         (b"a\0\0\0b\0\0\0", "binary data"),
     ],

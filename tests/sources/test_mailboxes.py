@@ -221,7 +221,7 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
     "no hidden files and backups": ("1.eml .hidden .git/1 1.eml~ #1.eml#", "1.eml"),
     "no files that mail programs keep beside mail": (
         "1. a.msf a.plist table_of_contents cyrus.index dovecot.index dovecot.list.index.log"
-        " dovecot.mailbox.log dovecot-uidlist courierimapuiddb b.metadata.json"
+        " dovecot.mailbox.log dovecot-uidlist courierimapuiddb b.metadata.json labels.json"
         " c/2:2,RS c/3:2,RST c/4!2,T c/5:2,St",
         "1. c/2:2,RS c/5:2,St",
     ),
@@ -229,6 +229,10 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
         "4/Messages/1.emlx 4/Attachments/1/2/a.txt Attachments/3.eml",
         "4/Messages/1.emlx=spam Attachments/3.eml=spam",
         {"label": "spam"},
+    ),
+    "no class in the folder of Gmail's Takeout": (
+        "Takeout/Mail/1 Takeout/x",
+        "Takeout/x Takeout/Mail/1",
     ),
     "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=Ham Ham/b/1=Ham X/1=X"),
     "ham and spam beside files": ("Sum.txt ham/1 spam/1", "ham/1=ham spam/1=spam"),

@@ -74,6 +74,7 @@ def test_an_archive_is_read_as_the_folder_that_is_packed_in_it(names, tmp_path):
         (("spam/2001/1", "spam/2002/1"), ["spam", "spam"]),
         (("junk/1", "junk/2"), ["junk", "junk"]),
         (("Takeout/browser.html", "Takeout/Mail/All.mbox"), [None, None, None]),
+        (("Takeout/Mail/All.mbox",), [None, None]),
         (("sea/cur/1", "sea/new/2"), ["sea", "sea"]),
         (("sea/.mh_sequences", "sea/1", "sea/sky/2"), ["sea"]),
         (("ham/", "ham/1", "spam/1"), ["ham", "spam"]),
