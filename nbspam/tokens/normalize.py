@@ -98,11 +98,11 @@ def _mixed() -> Any:
     """Return the pattern of words of mixed alphabets; imports the regex module when first used."""
     import regex
 
-    other = r"[\p{Cyrillic}\p{Greek}]"
-    letter = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]"
+    other, behind = r"[\p{Cyrillic}\p{Greek}]", rf"\d{LATIN_MARK[1:-1]}"
+    letter = rf"[\p{{Latin}}\p{{Cyrillic}}\p{{Greek}}{behind}]"
     return regex.compile(
-        rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}\d]*+{other}"
-        rf"|{other}[\p{{Cyrillic}}\p{{Greek}}\d]*+\p{{Latin}})){letter}++"
+        rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}{behind}]*+{other}"
+        rf"|{other}[\p{{Cyrillic}}\p{{Greek}}{behind}]*+\p{{Latin}})){letter}++"
     )
 
 
@@ -135,17 +135,23 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
     unmixed, is_mixed = _unmixed(without_many_marks(normal_form(visible)))
     if is_mixed:
         facts.append("homoglyph")
+        # Marks are on letters of the other alphabet now, and words may be longer.
+        unmixed = without_many_marks(unicodedata.normalize("NFC", unmixed))
     form = re.sub(_SPACELESS, r" \g<0> ", without_symbols(unmixed))
     return form.encode(), tuple(sorted(facts))
 
 
 def normal_form(visible: str) -> str:
     """Return text without invisible characters in one spelling: compatible, composed, lower."""
-    visible = re.sub(_MANY, _few_marks, visible)
-    if re.search(_MAY_BE_BOXED, visible):
-        visible = visible.translate(_boxed())
-    folded = unicodedata.normalize("NFKC", visible).casefold()
+    # NFKC puts letters in parentheses, and makes small capitals and Arabic strokes of others.
+    plain = _unboxed(re.sub(_MANY, _few_marks, visible))
+    compatible = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", plain))
+    folded = _unboxed(compatible).casefold()
     return unicodedata.normalize("NFKC", folded.replace("i\u0307", "i"))
+
+
+def _unboxed(text: str) -> str:
+    return text.translate(_boxed()) if re.search(_MAY_BE_BOXED, text) else text
 
 
 def without_many_marks(text: str) -> str:
@@ -226,7 +232,8 @@ def _in_one_alphabet(match: Any) -> str:
     latin, cyrillic = word.translate(_LOOK_ALIKES), word.translate(_SEEN_AS_CYRILLIC)
     if not latin.isascii() and re.fullmatch(r"[\u0430-\u052f\d]+", cyrillic):
         return cyrillic
-    is_latin = latin.isascii() or 2 * sum("a" <= c <= "z" for c in word) >= len(word)
+    n_letters = len(re.sub(LATIN_MARK, "", word))
+    is_latin = latin.isascii() or 2 * sum("a" <= c <= "z" for c in word) >= n_letters
     return latin if is_latin else word
 
 
