@@ -664,25 +664,6 @@ def test_colours_and_lengths_are_read(read, value):
     assert read(value.encode()) == (expected and pytest.approx(expected))
 
 
-@pytest.mark.parametrize(
-    ("colour", "ground", "is_hidden"),
-    [
-        ("#fefefe", "#ffffff", True),
-        ("#dddddd", "#ffffff", True),  # contrast 1.36
-        ("#cccccc", "#ffffff", False),  # contrast 1.61
-        ("#ffffcc", "#ffffff", True),
-        ("#ffff00", "#ffffff", False),  # contrast 1.07, but yellow
-        ("#111111", "#000000", True),
-        ("#ff0000", "#ff0505", True),
-    ],
-)
-def test_colours_near_the_ground_hide_text(colour, ground, is_hidden):
-    text, behind = css.read_legacy_colour(colour.encode()), css.read_legacy_colour(ground.encode())
-    assert text is not None
-    assert behind is not None
-    assert css.is_near(text, behind) is is_hidden
-
-
 def contrast(*colours: css.Colour) -> Fraction:
     """WCAG 2.2, written independently: linear channels, luminance, and ratio."""
     luminance = []

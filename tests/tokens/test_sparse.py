@@ -240,8 +240,3 @@ def test_added_tokens_stand_behind_the_others_and_are_found(tokens, others, keys
     assert spelt(words) == tokens | others
     columns = words.columns(np.array(keys, np.uint64)).tolist()
     assert columns == [order.index(k) if k in order else -1 for k in keys]
-
-
-def test_an_empty_vocabulary_knows_nothing():
-    assert sparse.empty_vocabulary().columns(np.array([1, 2], np.uint64)).tolist() == [-1, -1]
-    assert len(sparse.empty_vocabulary()) == 0

@@ -195,11 +195,6 @@ def test_batches_hold_whole_messages_up_to_a_size(sizes, most, with_runs, batche
     assert [len(group) for group in found] == batched
 
 
-def test_no_messages_and_empty_messages_make_an_empty_batch():
-    assert len(tokenize([], TokenSettings()).keys) == 0
-    assert len(tokenize([Message((), ())], TokenSettings(pairs=True)).keys) == 0
-
-
 def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
     assert definition.folded_line(b" Win\t CASH\r\n now\0!") == b"win cash now !"
     assert (
