@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbspam import cross_validate, train
+from nbspam import train
 from nbspam.errors import InputError, NbspamError
 from nbspam.sources.items import Item, read_items
 from nbspam.store.text import model_lines
@@ -284,11 +284,6 @@ def test_loky_makes_the_same_model(messages, alone):
 
 
 @pytest.mark.slow
-def test_dask_makes_the_same_model(messages, alone, client):
-    assert exported(train(messages, engine=client, day=DAY)) == alone
-
-
-@pytest.mark.slow
 def test_chunks_of_a_worker_that_is_killed_are_counted_once(messages, alone, client):
     first, second = client.run(os.getpid).values()
 
@@ -396,13 +391,6 @@ def test_ctrl_c_ends_all_processes_without_a_traceback(engine, module, tmp_path)
     said = (interrupted(tmp_path / "endless.py", engine) for _ in range(3))
     err = next(filter(None, said), "it did not end, three times")
     assert err == "interrupted\n"
-
-
-@pytest.mark.slow
-def test_cross_validation_by_dask_gives_the_same_measures(client):
-    here = cross_validate(MAILS, 4)
-    there = cross_validate(MAILS, 4, engine=client)
-    assert (there.accuracy, there.log_loss) == (here.accuracy, here.log_loss)
 
 
 @pytest.mark.slow

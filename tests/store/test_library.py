@@ -248,6 +248,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train({"a": [1, 2]}, target="a"), InputError, "'a' has several cells; gi"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
+        (lambda: nbspam.cross_validate(PAIRS, engine=3), UsageError, "int is none; give a name"),
         (lambda: nbspam.train(ROWS, target="play", engine="loky"), UsageError, "engine: for mail"),
         (lambda: nbspam.train(ROWS, target="play", max_tokens=9), UsageError, "table of columns"),
         (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
