@@ -72,8 +72,9 @@ MOST_FOR_HAM, MOST_FOR_SPAM = 150, 180
 # E-299 and E-318 chose the constants, on other collections than they judge.
 STRUCTURE_DAMPING = 5.0  # tokens by which a message's structure is taken to be longer
 DOUBT, MOST_DOUBT = 40.0, 19.0  # the divisor's growth with the share above the usual one; its most
-# Nats: from even odds to the default cutoff nothing is certain.  A score above is not drawn below:
-# anybody can add headers that nobody knows, and a third of spams stuffed with words would pass.
+# Nats, even odds and the default cutoff: doubt draws scores to the nearest end of this range.
+# Spam above it stays spam, because a sender could add unknown headers to be drawn below the
+# cutoff: a third of spams stuffed with words would pass.
 UNCERTAIN = 0.0, log(FP_COST)
 NEUTRAL = 20.0  # messages that are assumed to say of each word that it leans to neither class
 FEWEST_WITH_BEGINNING = 20  # learned messages; scores by fewer are too uncertain for a second one
@@ -90,7 +91,7 @@ class WeighedEvidence(NamedTuple):
     in_layer: Booleans  # (n_tokens,) whether the token is corrected
     correction: Floats32  # (n_tokens,) nats; 0 for tokens outside the layer
     limits: Integers | None  # from `limits_for`
-    unfamiliar: Floats  # (n_docs,) share of the structure that is unknown, from `share_unknown`
+    unfamiliar: Floats  # (n_docs,) share of the structure that is unknown, from `share_dropped`
     leaning: Floats | None  # (nnz,) of each entry's token, from `leanings`; None: not asked
 
 
@@ -151,8 +152,8 @@ class Combination(NamedTuple):
     def scores(self, weighed: WeighedEvidence) -> Floats:
         """Return the log-odds of class 1 for each document, nats, shape (n_docs,).
 
-        A document scores as its beginning alone does if that is more (`mail/message.py`).  As the
-        beginning of unlike mail says less, doubt divides the difference.
+        If a document's beginning alone scores more (`mail/message.py`), the difference, divided by
+        doubt, is added to the score: the beginning of unlike mail says less.
         """
         score = self._drawn_and_raised(weighed)
         if (own := beginnings(weighed, score)) is not None:

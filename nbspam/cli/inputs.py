@@ -289,9 +289,9 @@ def items_of_sources(
 ) -> Iterator[Item]:
     """Return the items of all sources, then those whose class the options state.
 
-    labels: None if the command needs no classes; otherwise each item is read once.  If a single
-    class is stated, files among the sources have it, too: of `--spam cur/*` the option gets the
-    first file, and the sources get the others.  Without any path the items come from standard
+    labels: None if the command needs no classes; otherwise each item is read once.  The shell
+    expands `--spam cur/*` to one file of the option and many sources; so if a single class is
+    stated, files among the sources have it, too.  Without any path the items come from standard
     input, whose mail has no class.  Raises InputError and UsageError.
     """
     context = click.get_current_context()

@@ -12,8 +12,8 @@ number of processes, and learning on gives the same model as learning everything
 
 A change adds a message to one class, subtracts it from another, or both.  Counts are the sum of
 all changes, in any order.  A message whose tokens are forgotten is moved by the tokens of the copy
-at hand, which may take back what was never counted: the sum is below 0 then, and the part of it
-that a model's counts cannot hold is owed.
+at hand, which may subtract tokens that were never added.  Counts stop at 0; the deficit is kept as
+owed, and later changes settle it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -33,7 +33,7 @@ from nbspam.models.smoothing import log_shares
 if TYPE_CHECKING:
     from nbspam.models.base import Array, Codes, Sums
 
-_IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
+_WORST_LOSS = 1e6  # log loss of a document whose class got probability 0, nats
 _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
 
 
@@ -108,7 +108,7 @@ class SPODE(CountedWithParents, PairModel):
             for left_out in (0, 1)
         )
         # A column of numbers is no parent.
-        errors, loss = np.full(X.shape[1], weight.sum()), np.full(X.shape[1], _IMPOSSIBLE)
+        errors, loss = np.full(X.shape[1], weight.sum()), np.full(X.shape[1], _WORST_LOSS)
         errors[self.categories_] = loss[self.categories_] = 0.0
         width = (len(with_all) + 1) * (encoding.levels.total + 1)
         for rows, cells, events, numbers in self._blocks(X, width):
@@ -129,7 +129,7 @@ class SPODE(CountedWithParents, PairModel):
             flat = joint.reshape(len(joint), -1).T
             total = logsumexp(flat).reshape(of_truth.shape)
             surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
-            surprise = np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise)
+            surprise = np.where(np.isneginf(of_truth), _WORST_LOSS, surprise)
             loss[self.categories_] += weight[rows] @ surprise
         return errors, (loss / (weight.sum() or 1.0)).round(_DIGITS)
 
@@ -164,7 +164,8 @@ class TAN(PairModel):
     Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: the tree
     maximises the sum, over its edges, of the mutual information of both columns given the
     class.  A missing value is left out; its children are treated as if they had no parent.
-    A column of numbers depends on the column given which it is the likeliest.
+    The parent of a column of numbers is the column of categories given which its numbers are the
+    likeliest.
     root: index of the column that all edges lead away from; unless given, the one with the
     highest mutual information with the class.  "all": the mean of P(class, row) over every
     column with several values as the root.  The tree's edges are the same for every root, and

@@ -280,7 +280,8 @@ _IMPOSSIBLE = 100.0
 class ParentTree:
     """The column that each column depends on: parents, (n_columns,), -1 for none.
 
-    A column that is its own parent has probability 1, and so adds nothing.
+    The super-parent of a SPODE is its own parent: given itself it has probability 1, and so adds
+    nothing.
     """
 
     parents: Codes

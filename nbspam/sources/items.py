@@ -480,9 +480,9 @@ def starts_of(sources: Iterable[str], stated: Iterable[tuple[str, str]] = ()) ->
 def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> list[Iterator[Item]]:
     """Return the items of each part, without those that are read in another part.
 
-    An item is read in the part of the path nearest to it whose class is stated, else where it
-    first has a class.  A single class is stated for files among the sources, too.  parts: paths
-    and their items; one has the items of all paths if no class is stated.
+    If several paths reach an item, the innermost path with a stated class reads it; without one,
+    the first that knows its class does.  A single class is stated for files among the sources,
+    too.  parts: paths and their items; one has the items of all paths if no class is stated.
     """
     names = {
         each: start for place, start in starts.items() for each in (place, _by_name(start[1]))

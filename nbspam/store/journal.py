@@ -412,7 +412,8 @@ def append(
         try:
             # The old end mark holds until everything behind it is written.  Then the first bytes
             # of the data replace it.  One synchronisation is enough: if a crash keeps only the
-            # second write, the record does not fit its checksum, and nothing was reported yet.
+            # second write, the record does not fit its checksum, and nothing was reported yet.  A
+            # reader that finds no end mark uses the records before, and calls the journal damaged.
             _write_at(descriptor, data[END_SIZE:], journal.end + END_SIZE)
             committed = True
             _write_at(descriptor, data[:END_SIZE], journal.end)

@@ -109,7 +109,8 @@ class StoredModel:
         self._known: dict[int, LabelChange] = {}
         self.progress = assembly.memory_of(base).progress if base.memory else NOT_SHARED
         self._growth = ModelGrowth.of(base)
-        self.is_due = False  # a fit, which could not be written or is left to another process
+        # Whether a fit is due that was not made: writing failed, or another process makes it.
+        self.is_due = False
         self._current = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -419,7 +420,7 @@ class StoredModel:
         return self._keep(changes, progress)
 
     def _keep(self, changes: list[LabelChange], progress: LogProgress | None = None) -> Outcome:
-        """Keep changes: a new model file has those up to the last due fit, the journal the others.
+        """Keep changes in the journal, but those up to a due fit in a new model file.
 
         progress: see `_keep_shared`; all changes are in one file then.
         """

@@ -382,7 +382,8 @@ def check_goes_with_structure(choices: SettingsChoices) -> None:
 #
 # Counts add, and so does everything that follows from them: the answers are those of a model
 # trained at once on all rows.  What was chosen when the model was trained stays chosen: which
-# columns there are and what they hold, where numbers are cut, and the parent of a SPODE.
+# columns there are and what they hold, where numbers are cut, and the parent of a SPODE.  TAN's
+# tree follows from the counts, and so may change.
 
 
 class RowsLearned(NamedTuple):

@@ -145,9 +145,9 @@ def hash_pairs(first: Keys, second: Keys) -> Keys:
 
 
 # A key has 41 bits of the token's hash, then 4 bits of its kind, then zeros.  Tokens that collide
-# share counts.  Anybody can find words that collide, but only within a kind: a word of the text
-# never counts as evidence of the route, and buys nothing that a plain word would not.  Of a
-# million tokens of one kind any two collide with a probability of 20 %: D-155.
+# share counts.  Collisions can be made on purpose, but only between tokens of one kind, so a word
+# of the text never passes for one of the route.  Of a million tokens of one kind any two collide
+# with a probability of 20 %: D-155.
 #
 # The tokenizer stores a rider in the zeros, RIDER_BITS of them: the position of a word in its
 # batch, so that one sort of plain integers sorts both.

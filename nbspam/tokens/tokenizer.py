@@ -300,13 +300,8 @@ ALL = slice(None)  # every column
 # merging take longer: E-001.
 _BATCH_BYTES = 1 << 19
 _MAX_WORDS = 1 << RIDER_BITS
-# There is room for more kinds; keys that were made up can have them.
 _GROUP_OF_KIND = np.array(
-    [
-        definition.group_of_kind(min(kind, definition.N_KINDS - 1))
-        for kind in range(1 << definition.KIND_BITS)
-    ],
-    np.uint8,
+    [definition.group_of_kind(kind) for kind in range(definition.N_KINDS)], np.uint8
 )
 _IS_STRUCTURE_OF_KIND = definition.IS_STRUCTURE[_GROUP_OF_KIND]
 _KIND_SHIFT, _KIND_MASK = np.uint64(RIDER_BITS), np.uint64((1 << definition.KIND_BITS) - 1)
