@@ -19,15 +19,14 @@ from nbspam.errors import SharedLogError
 from nbspam.settings import Settings
 from nbspam.store.fields import MAX_TOKEN
 from nbspam.store.journal import decode_record
-from nbspam.tokens.definition import N_KINDS, group_of_kind
-from nbspam.tokens.sparse import RIDER_BITS, RIDER_MASK, Vocabulary, empty_vocabulary
+from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, empty_vocabulary
+from nbspam.tokens.tokenizer import groups_of
 
 _MAGIC = b"nbspam lesson "
 _CRC = struct.Struct("<I")
 _MAX_HEAD = 2_000  # bytes
 MAX_CLASS = 255  # characters: folders may have names of so many
 _MAX_RECORD = 16 << 20  # bytes
-_GROUP_OF_KIND = np.array([group_of_kind(kind) for kind in range(N_KINDS)], np.uint8)
 
 
 class SharedLesson(NamedTuple):
@@ -118,8 +117,7 @@ def _check(change: LabelChange) -> None:
         raise ValueError("a token has no text")
     if (keys[1:] <= keys[:-1]).any() or (keys & RIDER_MASK).any():
         raise ValueError("its keys are out of order, or not keys")
-    kinds = (new.keys >> np.uint64(RIDER_BITS)) % np.uint64(N_KINDS)
-    if (_GROUP_OF_KIND[kinds] != new.groups).any():
+    if (groups_of(new.keys) != new.groups).any():
         raise ValueError("a token is of another group")
     if differences(new.offsets).max(initial=0) > MAX_TOKEN or (change.document.times() == 0).any():
         raise ValueError("a token is too long, or never occurs")

@@ -270,8 +270,8 @@ class _ArchiveTree(mailboxes.FolderTree):
     def top(self) -> str:
         """Return the folder that the archive stands for.
 
-        It is the only one at the top if it holds folders, as tar writes a corpus, and Gmail's
-        Takeout files beside them; but a folder that is named ham or spam states a class.
+        It is the only folder at the top if that holds folders, as tar writes a corpus.  But a
+        folder that is named ham or spam states a class, and Gmail's Takeout is read as a whole.
         """
         path = ""
         while True:

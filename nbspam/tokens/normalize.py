@@ -95,7 +95,10 @@ MAY_BE_FIRST = (
 
 @cache
 def _mixed() -> Any:
-    """Return the pattern of words of mixed alphabets; imports the regex module when first used."""
+    """Return the pattern of words of mixed alphabets; imports the regex module when first used.
+
+    Digits and marks are in a word, but of no alphabet.
+    """
     import regex
 
     other, behind = r"[\p{Cyrillic}\p{Greek}]", rf"\d{LATIN_MARK[1:-1]}"
