@@ -117,14 +117,14 @@ def _value_type(kind: Any) -> Any:
 def _is_bytes(kind: Any) -> bool:
     from pyarrow.types import is_binary, is_binary_view, is_fixed_size_binary, is_large_binary
 
-    is_variable = is_binary(kind) or is_large_binary(kind) or is_binary_view(kind)
-    return is_variable or is_fixed_size_binary(kind)
+    tests = (is_binary, is_binary_view, is_fixed_size_binary, is_large_binary)
+    return any(test(kind) for test in tests)
 
 
 def _is_string(kind: Any) -> bool:
     from pyarrow.types import is_large_string, is_string, is_string_view
 
-    return is_string(kind) or is_large_string(kind) or is_string_view(kind)
+    return any(test(kind) for test in (is_string, is_string_view, is_large_string))
 
 
 def _rows(
