@@ -38,8 +38,8 @@ _ROWS = {
 _CELLS = [b"", *(bytes([cell, ord("\n")]) for cell in range(0x40, 0xFF))]  # of a row, behind it
 # The kinds of code units that the chain tells apart.
 _OTHER, _LETTER, _BEYOND = range(3)
-_KINDS = np.full(1 << 16, _BEYOND, np.uint8)
-_KINDS[:128] = [_LETTER if chr(code).isalpha() else _OTHER for code in range(128)]
+_KIND_OF_UNIT = np.full(1 << 16, _BEYOND, np.uint8)
+_KIND_OF_UNIT[:128] = [_LETTER if chr(code).isalpha() else _OTHER for code in range(128)]
 
 
 class _Language(NamedTuple):
@@ -165,7 +165,7 @@ def _charset_of_several_bytes(sample: bytes) -> tuple[float, str] | None:
 
 def _chain(units: Any) -> Any:
     """Return how often each kind of unit follows each other one, shape (9,)."""
-    kinds = _KINDS.take(units)
+    kinds = _KIND_OF_UNIT.take(units)
     return np.bincount(kinds[:-1] * 3 + kinds[1:], minlength=9).astype(float)
 
 

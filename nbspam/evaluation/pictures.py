@@ -308,7 +308,7 @@ _LETTERS = 20  # of a name, for which a picture becomes wider ...
 _WIDEST = 8_000.0  # ... up to so many units
 _WIDTHS = 3.5  # standard deviations of a curve that are drawn
 _POINTS = 81  # of a curve
-_KINDS = ("run", "curve1", "curve2", "curve3")
+_STYLES = ("run", "curve1", "curve2", "curve3")  # of curves, one after another
 
 
 class Curve(NamedTuple):
@@ -406,7 +406,7 @@ def curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
     for number, (curve, height) in enumerate(zip(curves, heights, strict=True)):
         z = np.linspace(-_WIDTHS, _WIDTHS, _POINTS)
         x, y = curve.mean + z * curve.deviation, height * np.exp(-(z**2) / 2)
-        canvas.line(_KINDS[number % len(_KINDS)], *zip(x.tolist(), y.tolist(), strict=True))
+        canvas.line(_STYLES[number % len(_STYLES)], *zip(x.tolist(), y.tolist(), strict=True))
         canvas.label(curve.mean, height, clipped(printable(curve.name), 24))
     return canvas.drawn()
 

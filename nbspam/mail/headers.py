@@ -51,7 +51,7 @@ UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 # a search does.
 CR, _EQUALS, _QUESTION = b"\r=?"
 PART_BEGINS, PART_ENDS = 1, 2  # effects of a boundary line: it begins a part, or ends the last one
-_KINDS = {b"": PART_BEGINS, b"--": PART_ENDS}
+_EFFECT_BY_END = {b"": PART_BEGINS, b"--": PART_ENDS}
 _MAX_VALUE = 500  # bytes of a value that is remembered
 _MAX_CONTENT = 8 << 10  # bytes of a header on content; what it says is remembered, too
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
@@ -224,7 +224,7 @@ def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
     texts, kinds = [[before]], []
     for chunk in chunks:
         line, _, rest = chunk.partition(b"\n")
-        kind = _KINDS.get(line.strip())
+        kind = _EFFECT_BY_END.get(line.strip())
         if kind is None:  # a longer boundary that begins like this one
             texts[-1] += (delimiter, chunk)
         else:

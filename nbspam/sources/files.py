@@ -49,7 +49,7 @@ _ENDINGS = {
     ".ndjson": "jsonl",
     ".tar": "tar",
 }
-_KINDS = {".tgz": "tar", ".zip": "zip", ".parquet": "parquet"} | {
+_FORMAT_BY_ENDING = {".tgz": "tar", ".zip": "zip", ".parquet": "parquet"} | {
     ending + compressed: kind
     for ending, kind in _ENDINGS.items()
     for compressed in ("", *COMPRESSIONS)
@@ -102,9 +102,9 @@ def kind_by_name(path: str) -> str | None:
     """Return the format, one of FORMATS, that the ending of a file name means, or None."""
     name = lower_name(path)
     at = name.rfind(".")
-    if name[at:] not in _KINDS:  # a compressed file has two endings
+    if name[at:] not in _FORMAT_BY_ENDING:  # a compressed file has two endings
         at = name.rfind(".", 0, at)
-    return _KINDS.get(name[at:])
+    return _FORMAT_BY_ENDING.get(name[at:])
 
 
 def beside(index: str, path: str) -> str:

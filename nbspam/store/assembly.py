@@ -354,7 +354,7 @@ def check_known(classes: Iterable[str], known: Collection[str]) -> None:
 
 AT_ONCE = 32  # runs that are added at once; more are added in a tree
 BLOCK = 1 << 18  # tokens of all runs in a block
-_KINDS = ("i8", "u8", "u1", "u1", "f8", "i8", "i8", "u2", "i8")  # of the arrays on disk
+_ARRAY_TYPES = ("i8", "u8", "u1", "u1", "f8", "i8", "i8", "u2", "i8")  # of the arrays on disk
 NO_TEXT = np.iinfo(np.int64).max  # the rank of a token without a text
 
 
@@ -378,7 +378,7 @@ class SortedTokens(NamedTuple):
         return SortedTokens(part, self.ranks[some], self.last_seen[some])
 
     def arrays(self) -> tuple[Any, ...]:
-        """Return everything that it has of its tokens, in the order of `_KINDS`."""
+        """Return everything that it has of its tokens, in the order of `_ARRAY_TYPES`."""
         words, table = self.table.vocabulary.packed(), self.table
         return (
             words.offsets,
@@ -488,13 +488,13 @@ def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
     parts: one block at least.
     """
     with ExitStack() as stack:
-        files = [stack.enter_context(TemporaryFile()) for _ in _KINDS]
+        files = [stack.enter_context(TemporaryFile()) for _ in _ARRAY_TYPES]
         n_bytes = n_tokens = 0
         files[0].write(bytes(8))  # the first offset
         for part in parts:
             offsets, *others = part.arrays()
             ends = offsets[1:] + n_bytes
-            for file, array, kind in zip(files, (ends, *others), _KINDS, strict=True):
+            for file, array, kind in zip(files, (ends, *others), _ARRAY_TYPES, strict=True):
                 file.write(np.ascontiguousarray(array, kind).data)
             n_bytes, n_tokens = n_bytes + int(offsets[-1]), n_tokens + len(ends)
             table = part.table
@@ -502,7 +502,7 @@ def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
         each = n_tokens
         shapes = (n_tokens + 1, each, n_bytes, each, cells, each, each, each, n_lacking)
         offsets, keys, blob, groups, feature_count, frequency, ranks, last_seen, lacks = map(
-            _mapped, files, _KINDS, shapes
+            _mapped, files, _ARRAY_TYPES, shapes
         )
     vocabulary = Vocabulary(keys, blob, offsets, groups)
     loss = None if table.loss is None else table.loss._replace(of_each=lacks)

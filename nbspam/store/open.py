@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nbspam.models.network.questions import NamedNetwork
 
 # Only models of tokens learn on, and have a journal.
-_KINDS = {
+_CLASS_OF_KIND = {
     TOKENS_KIND: ("nbspam.classifier.classifier", "Classifier"),
     "features": ("nbspam.classifier.features", "FeatureClassifier"),
     "table": ("nbspam.tables.classifier", "TableClassifier"),
@@ -95,9 +95,9 @@ def classifier_of(path: str, state: State) -> AnyClassifier:
             f"{path}: a part of a training, and not a model yet; add it to all other parts with:"
             " nbspam merge PART... -o FILE"
         )
-    if type(kind) is not str or kind not in _KINDS:
+    if type(kind) is not str or kind not in _CLASS_OF_KIND:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
-    module, name = _KINDS[kind]
+    module, name = _CLASS_OF_KIND[kind]
     try:
         check_state(state)
         classifier: AnyClassifier = getattr(import_module(module), name).from_state(state)

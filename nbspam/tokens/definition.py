@@ -176,7 +176,7 @@ IS_STRUCTURE = np.isin(np.arange(len(GROUPS)), [_ROUTE, _WEB])
 UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing", "reply-to-nothing-from-a-known-address")
 # The kinds of words in the order of their numbers, which may never change, and their groups.  All
 # origins of a kind are in the same part of the tokenizer's buffer: see `tokenizer._count`.
-_KINDS = {
+_GROUP_OF_WORDS = {
     "text": _TEXT,
     "attached": _ATTACHED,
     "subject": _SUBJECT,
@@ -186,7 +186,7 @@ _KINDS = {
     "characters": _CHARACTERS,
     "people": _PEOPLE,
 }
-N_KINDS = 2 * len(_KINDS)  # of words and of pairs
+N_KINDS = 2 * len(_GROUP_OF_WORDS)  # of words and of pairs
 _KIND_OF = {BODY: "text", REST: "text", CHARACTERS: "characters"}
 _KIND_OF |= {"nested": "subject", "subject": "subject", "hidden": "hidden"}
 _KIND_OF |= dict.fromkeys(("people", "auth"), "people")
@@ -355,13 +355,13 @@ def kind_of(origin: str) -> int:
     It is a part of their keys.
     """
     of_words = _origin_of_words(origin)
-    number = list(_KINDS).index(_KIND_OF.get(of_words, "route"))
+    number = list(_GROUP_OF_WORDS).index(_KIND_OF.get(of_words, "route"))
     return 2 * number + (of_words == origin)
 
 
 def group_of_kind(kind: int) -> int:
     """Return the index into GROUPS of the tokens of a kind."""
-    of_words = list(_KINDS.values())[kind // 2]
+    of_words = list(_GROUP_OF_WORDS.values())[kind // 2]
     return of_words if kind % 2 or of_words == _HIDDEN else _PAIRS
 
 

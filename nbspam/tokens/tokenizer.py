@@ -36,10 +36,10 @@ _ORIGINS = (*ORIGINS, definition.CHARACTERS)
 _NOT_COUNTED = len(_ORIGINS)
 _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
 _NUMBER[None] = _NOT_COUNTED
-_KINDS = tuple(HEADS)
+_HEAD_KINDS = tuple(HEADS)
 # Whether fields of an origin are heads, and their number among heads or among all others.
 _PLACES = {origin: (False, number) for number, origin in enumerate(_ORIGINS)}
-_PLACES |= {kind: (True, number) for number, kind in enumerate(_KINDS)}
+_PLACES |= {kind: (True, number) for number, kind in enumerate(_HEAD_KINDS)}
 _MAX_NAMES = 4096  # header names that one process remembers
 _WINDOWS = 4  # of eight bytes each; longer names are not remembered
 _WINDOW_STARTS = np.arange(_WINDOWS)[:, np.newaxis] * definition.WORD_BYTES
@@ -252,7 +252,7 @@ def _spelt(joined: bytes, start: Integers, length: Integers, kind: Integers) -> 
     # Zero bytes follow the last name, but not as many as the windows reach.
     at = np.minimum(start + _WINDOW_STARTS, len(joined) - definition.WORD_BYTES)
     spelt[:-1] = definition.first_bytes(joined, at, length - _WINDOW_STARTS)
-    spelt[-1] = 2 * len(_KINDS) * length + kind
+    spelt[-1] = 2 * len(_HEAD_KINDS) * length + kind
     return spelt
 
 
@@ -266,7 +266,7 @@ def _look_up(
     found = []
     for number, begin, stop in zip(kind.tolist(), start.tolist(), end.tolist(), strict=True):
         if stop:
-            of_name, of_value = origins_of(_KINDS[number], joined[begin:stop])
+            of_name, of_value = origins_of(_HEAD_KINDS[number], joined[begin:stop])
             found.append((_NUMBER[of_name], _NUMBER[of_value]))
         else:
             found.append((_NOT_COUNTED, _NOT_COUNTED))

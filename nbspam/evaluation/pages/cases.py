@@ -309,7 +309,7 @@ def _deciding(found: Answered) -> list[str]:
 
 N_ROWS = 8  # of evidence with a line each
 N_GUESSES = 2
-_KINDS = {
+_GROUP_NAMES = {
     "text": "words of the text",
     "subject": "words of the subject",
     "route": "sender, route and head",
@@ -406,7 +406,7 @@ def _rows(explanation: Explanation) -> tuple[EvidenceRow, ...]:
     """Return the strongest evidence, the rest and the constant."""
     strongest = explanation.strongest(N_ROWS)
     rest = explanation.evidence[len(strongest) :]
-    rows = [EvidenceRow(e.token, e.contribution, _KINDS[e.group]) for e in strongest]
+    rows = [EvidenceRow(e.token, e.contribution, _GROUP_NAMES[e.group]) for e in strongest]
     rows.append(EvidenceRow("the constant, before any evidence", explanation.constant))
     if rest:
         what = f"{len(rest):,} more"
@@ -419,7 +419,7 @@ def _kinds(explanation: Explanation) -> tuple[EvidenceRow, ...]:
     sums: dict[str, list[float]] = {}
     for each in explanation.tokens or explanation.evidence:
         sums.setdefault(each.group, []).append(each.contribution)
-    totals = [EvidenceRow(_KINDS[group], sum(values)) for group, values in sums.items()]
+    totals = [EvidenceRow(_GROUP_NAMES[group], sum(values)) for group, values in sums.items()]
     totals.sort(key=lambda row: -abs(row.nats))
     return _exact([*totals, EvidenceRow("the constant", explanation.constant)], explanation.score)
 

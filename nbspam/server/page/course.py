@@ -187,7 +187,8 @@ def _interval(part: int, whole: int) -> tuple[float, float]:
 
 # ---- drawings ----
 
-_KINDS = "first", "third", "second"  # in the style: of ham or right, of unsure, of spam or wrong
+# Of ham or right, of unsure, of spam or wrong.
+_BAR_STYLES = "first", "third", "second"
 
 
 def drawings(course: Course) -> dict[str, str | None]:
@@ -209,7 +210,7 @@ def _of_days(course: Course, rows: list[tuple[int, int, int]], label: str) -> st
     if not counts.any():
         return None
     names = [f"{day.date.day} {day.date:%b}" for day in course.days]
-    return days_figure(names, counts, _KINDS, label)
+    return days_figure(names, counts, _BAR_STYLES, label)
 
 
 def _calibration(course: Course) -> str | None:
