@@ -66,8 +66,12 @@ class Contender:
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """Return the environment in which Python imports a checkout, and keeps what it compiles."""
-    found = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    """Return the environment in which Python imports a checkout.
+
+    It keeps what it compiles and writes its output in blocks, as it does unless told otherwise.
+    """
+    told = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+    found = {k: v for k, v in os.environ.items() if k not in told}
     # Not the folder where it runs, which may be another checkout.
     return {**found, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
 
