@@ -459,15 +459,13 @@ def _looks(
 
     Elements are followed only if some of the different tags could hide text.
     """
-    starts = {tag.start for tag in different if tag.start}
+    # An image, as newsletters count their readers with, has no text that it could hide.
+    starts = {tag.start for tag in different if tag.start and tag.is_start}
     path = sheet.path() if sheet else []
     found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
     styles = {start: style for start, style in found if style}
-    # An image, as newsletters count their readers with, has no text that it could hide.
-    around = [style for start, style in styles.items() if start.name not in VOID]
-    if sheet and path:
-        around += sheet.styles(starts)
-    if not (could_hide(around) or (sheet and sheet.has_variables)):
+    stated = [*styles.values(), *(sheet.styles(starts) if sheet and path else ())]
+    if not (could_hide(stated) or (sheet and sheet.has_variables)):
         return []
     # As every element is closed, elements of other names can be left out.
     names = {start.name for start in styles}

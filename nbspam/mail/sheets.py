@@ -54,7 +54,7 @@ _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
 _NOT = re.compile(rb"(?<![:\w-])not\b")
 _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 # Statements without a block, such as @import.
-_STATEMENTS = re.compile(rb"\A\s*+(?:@[^;]*+;\s*+)++")
+_STATEMENTS = re.compile(rb"\A(?:@[^;]*+;\s*+)++")
 _FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
 _BOUND = re.compile(rb"(min|max)-")
 # Features of the screen: numbers, and words.
@@ -147,7 +147,7 @@ class _SheetText:
         self.sheet: Sheet | None = None  # of the last document, unless it has variables
         number = 0
         for selectors, declarations in _split_rules(text):
-            is_plain = not (b"[" in selectors or b"(" in selectors)
+            is_plain = selectors.find(b"[") < 0 and selectors.find(b"(") < 0
             each = selectors.split(b",") if is_plain else _SELECTORS.findall(selectors)
             for written in each:
                 if single := _SINGLE_KEY.match(written):
@@ -485,8 +485,10 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
     """Return the selectors of a block, given those of the block around it."""
-    prelude = _STATEMENTS.sub(b"", prelude, 1).strip()
-    if around is None or not prelude or b";" in prelude or b"}" in prelude:
+    prelude = prelude.strip()
+    if prelude.startswith(b"@"):
+        prelude = _STATEMENTS.sub(b"", prelude, 1)
+    if around is None or not prelude or prelude.find(b";") >= 0 or prelude.find(b"}") >= 0:
         return None
     if prelude.startswith(b"@"):
         group = prelude.lower()
