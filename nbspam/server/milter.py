@@ -69,7 +69,7 @@ class MilterConnection(Connection):
 
     def received(self, data: bytes) -> None:
         """Take in packets."""
-        if not self.buffer:
+        if data and not self.buffer:  # a packet begins
             self.expect(self.desk.limits.body_seconds)
         try:
             self.in_spite_of_memory(self.buffer.extend, data)
@@ -120,10 +120,16 @@ class MilterConnection(Connection):
             return None
         found = bytes(self.buffer[_LENGTH.size : end])
         del self.buffer[:end]
-        # Between packets it waits for its own clients, and gives them up itself.
+        self.expect_packet()
+        return found[:1], found[1:]
+
+    def expect_packet(self) -> None:
+        """Give a packet that has begun its time, or a mail system the time between packets.
+
+        Between packets it waits for its own clients, and gives them up itself.
+        """
         limits = self.desk.limits
         self.expect(limits.body_seconds if self.buffer else limits.silent_seconds)
-        return found[:1], found[1:]
 
     def handle(self, command: bytes, data: bytes) -> None:
         """Obey a packet."""
@@ -273,7 +279,7 @@ class MilterConnection(Connection):
         if self.desk.ends or self.crowded or self.heard_all:
             self.close()
             return
-        self.expect(self.desk.limits.silent_seconds)
+        self.expect_packet()
         self.transport.resume_reading()
         self.received(b"")
 

@@ -12,7 +12,7 @@ from nbspam.server.milter import MilterConnection
 from nbspam.server.page.routes import WebConnection
 from nbspam.server.rspamd import HttpConnection, RspamdConnection
 from nbspam.server.spamd import SpamdConnection
-from protocols import OFFER, check, milter_mail, packet, post, tell
+from protocols import OFFER, check, get, milter_mail, packet, post, tell
 from scripted import ACCESS, Client, desk, full, go_on, settled, talk
 from support import HAM, SPAM, examples, raising
 from visitors import Visitor
@@ -153,10 +153,16 @@ async def test_bytes_that_come_slowly_do_not_give_more_time():
         assert client.connection.due == due
 
 
-async def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may():
-    assert not (await late(MilterConnection, 7000, OFFER)).is_over
-    assert (await late(MilterConnection, 7300, OFFER)).is_over
-    assert (await late(MilterConnection, 301, OFFER, b"\0\0\0\x09B")).is_over
+async def test_who_was_answered_may_rest_and_a_milter_as_long_as_libmilter_lets_it():
+    begun = b"\0\0\0\x09B"
+    for said in (OFFER, WHOLE[MilterConnection]):
+        assert not (await late(MilterConnection, 7000, said)).is_over
+        assert (await late(MilterConnection, 7300, said)).is_over
+        for pieces in ((said, begun), (said + begun,)):
+            assert (await late(MilterConnection, 301, *pieces)).is_over
+    for seconds, is_over in ((9, False), (11, True)):
+        rests = await late(RspamdConnection, seconds, get("/ping"), limits={"idle_seconds": 10})
+        assert rests.is_over == is_over
 
 
 @pytest.mark.parametrize(
