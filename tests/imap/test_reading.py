@@ -394,6 +394,8 @@ def test_the_junk_folder_of_others_is_not_taken(namespaces, name, junk, server):
     }
     with opened(server) as found:
         assert found.junk_folder(found.folders(), None) == junk
+        prefix = "INBOX." if "INBOX." in namespaces else ""
+        assert found.name_of("New", [name]) == f"{prefix}New"
 
 
 def test_too_many_folders_are_refused(server, monkeypatch):

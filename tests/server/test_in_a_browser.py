@@ -30,7 +30,8 @@ HOSTILE_NAME = f'">{SCRIPT} \u202e{"x" * 60}'
 def site(folder, model, *options):
     """Run a server with a page; yield the address that logs in, its home, and the model."""
     options = ("--web", str(free_port()), "--jobs", "1", *options)
-    with serving(model, folder, *options) as server:
+    # The browser keeps connections open, and is not waited for.
+    with serving(model, folder, *options, limits={"parting_seconds": 0.1}) as server:
         server.ask(check(SPAM))
         server.ask(b"never a request\r\n")
         url = server.errors.read_text().splitlines()[0]

@@ -111,7 +111,7 @@ def test_exim_with_rspamd_gets_its_own_answer():
 
 def test_ping_is_answered_with_or_without_an_empty_line_and_skip_is_not():
     for request in (b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.5\nA: b\n\n"):
-        assert answer(request) == b"SPAMD/1.5 0 PONG\r\n"
+        assert answer(request, ends=False) == b"SPAMD/1.5 0 PONG\r\n"
     assert answer(b"PING SPAMC", b"/1.5", b"\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert answer(b"SKIP SPAMC/1.5\r\n\r\n") == b""
 

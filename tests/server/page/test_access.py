@@ -19,11 +19,10 @@ from nbspam.server.judge import known_as
 from nbspam.server.page.pages import guards
 from nbspam.server.page.routes import SESSION_SECONDS, page_app
 from scripted import ACCESS, desk
-from visitors import COOKIE, HOST, Visitor
+from visitors import COOKIE, Visitor
 
 TOKEN, OTHER = ACCESS.token_of(""), Access("2" * 64)
 LINE = "text/plain; charset=utf-8"
-OURS = {"host": HOST, "origin": f"http://{HOST}"}
 
 
 @pytest.fixture
@@ -207,12 +206,6 @@ def test_hosts_are_spelt_as_browsers_spell_them():
     assert hosts_of(Address("127.0.0.1", 8025)) == {"127.0.0.1:8025", "localhost:8025"}
     assert hosts_of(Address("::1", 8025)) == {"[::1]:8025", "localhost:8025"}
     assert {"127.0.0.1", "localhost"} <= hosts_of(Address("127.0.0.1", 80))
-
-
-def test_a_post_without_origin_comes_from_the_page_if_the_browser_says_so(bare):
-    del bare.headers["Origin"]
-    headers = {"Sec-Fetch-Site": "same-origin"}
-    assert bare.post("/logout", data={"form": bare.form}, headers=headers).status_code == 303
 
 
 def test_an_answer_forbids_the_browser_all_but_the_page(bare):

@@ -88,6 +88,8 @@ def other_sites(it):
         yield Attack("a link (ours)", it.request(**link), 200)
         request = it.request("POST", "/tell", form, Origin=f"http://{it.host}", **link)
         yield Attack("a form that says so", request, 403)
+    request = it.request("POST", "/logout", form, Sec_Fetch_Site="same-origin")
+    yield Attack("a form without Origin (ours)", request, 303)
 
 
 def other_forms(it):
@@ -151,6 +153,10 @@ def wires(it):
         ("another site in the address", 403, get.replace(" /", f" {EVIL}/", 1) + "\r\n"),
         ("a user in the address", 403, get.replace(" /", f" {EVIL}@{it.host}/", 1) + "\r\n"),
         ("ours as a user", 403, get.replace(" /", f" http://{it.host}@evil.example/", 1) + "\r\n"),
+        ("ours in the address", 200,
+         f"GET http://{it.host}/ HTTP/1.1\r\nHost: evil.example\r\n{cookie}\r\n"),
+        ("letters beyond ASCII", 404,
+         get.replace(" /", " /%e4%b8%ad", 1) + "X-Name: \xe4\xb8\xad\r\n\r\n"),
         ("no address", 404, get.replace(" /", " http://[evil/", 1) + "\r\n"),
         ("an address without a scheme", 404, get.replace(" /", " //evil.example/", 1) + "\r\n"),
         ("Content-Length and chunked", 400,
