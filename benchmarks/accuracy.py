@@ -27,7 +27,8 @@ from sklearn.svm import LinearSVC
 
 from nbspam.counts.corpus import stratified_folds
 from nbspam.evaluation.evaluation import evaluate
-from nbspam.evaluation.judging import judge_online, judge_split
+from nbspam.evaluation.judging import judge_split
+from nbspam.evaluation.online import judge_online
 from nbspam.settings import PRESETS
 from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item, read_items

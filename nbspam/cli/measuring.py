@@ -307,13 +307,13 @@ def _trial_of_items(
     how: JudgingOptions,
     jobs: "Workers",
 ) -> "Trial":
-    from nbspam.evaluation import judging
+    from nbspam.evaluation import judging, online
 
     way, seed, with_curve, witness = how
     settings, items = inputs.settings_and_items(corpus, sent, training)
     if way.online:
         policy, seen = way.policy or "everything", how.watched(items)
-        return judging.judge_online(seen, settings, policy, way.order, seed, jobs, witness)
+        return online.judge_online(seen, settings, policy, way.order, seed, jobs, witness)
     if way.cv is not None:
         seen = how.watched(items)
         return judging.judge_folds(seen, settings, way.cv, seed, jobs, with_curve, witness)

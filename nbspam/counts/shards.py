@@ -8,7 +8,7 @@ and the tokens of every message, so that copies can be taken out when all shards
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,10 @@ import numpy as np
 from nbspam.arrays import Booleans, Indices, Integers, Keys, together
 from nbspam.counts import counting
 from nbspam.counts.ledger import Messages, Sampling, over_columns
-from nbspam.counts.table import CountTable, TableSum
+from nbspam.counts.table import CountTable, TableSum, table_from_state, table_to_state
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.sparse import Documents, united
+from nbspam.tokens.sparse import Documents, smallest, united
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers
 
@@ -123,6 +123,51 @@ def _first(documents: Documents, positions: Integers) -> Integers:
         # If an index occurs several times, numpy keeps the last assignment.
         first[part.columns[::-1]] = positions[start:][part.rows()[::-1]]
     return first
+
+
+def shard_to_state(counted: CountedShard) -> dict[str, Any]:
+    """Return a counted shard as plain values for a file."""
+    documents, times = counted.documents, counted.documents.counts
+    return {
+        "number": counted.shard.number,
+        "of": counted.shard.of,
+        "items": counted.census.n_items,
+        "checksum": counted.census.checksum,
+        **table_to_state(counted.table),
+        "first": _small(counted.first),
+        "digest": counted.digests,
+        "position": _small(counted.positions),
+        "label": _small(counted.labels),
+        "told": counted.told.astype(np.uint8),
+        "document_offsets": _small(documents.offsets),
+        "column": _small(documents.columns),
+        "times": None if times is None else _small(times),
+    }
+
+
+def _small(numbers: Indices) -> Any:
+    return smallest(numbers, int(numbers.max(initial=0)))
+
+
+def shard_from_state(state: Mapping[str, Any]) -> CountedShard:
+    """Return the shard that `shard_to_state` described; raises KeyError or TypeError."""
+    table = table_from_state(state)
+    return CountedShard(
+        Shard(state["number"], state["of"]),
+        Census(state["items"], state["checksum"]),
+        table,
+        state["first"],
+        state["position"],
+        state["digest"],
+        state["label"],
+        state["told"].astype(np.bool_),
+        Documents(
+            np.arange(len(table.vocabulary)),
+            state["document_offsets"].astype(np.int64),
+            state["column"],
+            state["times"],
+        ),
+    )
 
 
 def messages_of_shard(counted: CountedShard, rows: Integers) -> Messages:

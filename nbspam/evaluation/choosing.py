@@ -16,12 +16,15 @@ import numpy as np
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import probability as probability_of
+from nbspam.counts.corpus import Corpus
 from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, Rule, cutoffs
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Trial
-from nbspam.evaluation.judging import judge_folds, judge_several, table_trial
+from nbspam.evaluation.judging import fold_trial, judge_folds, labelled_corpus, table_trial
 from nbspam.evaluation.metrics import auc, brier_losses, compare_folds, log_losses
-from nbspam.settings import SettingsChoices, chosen_settings, look_at_items
+from nbspam.evaluation.online import online_trial
+from nbspam.settings import Settings, SettingsChoices, chosen_settings, look_at_items
+from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item
 from nbspam.tables.schema import Table
 from nbspam.tables.training import TableSettings
@@ -94,6 +97,37 @@ def compare_items(
     is_text, many, items = look_at_items(items)
     settings = [chosen_settings(choices, is_text, many) for choices in several]
     return _against_first(judge_several(items, settings, k, seed, jobs), rule_of)
+
+
+def judge_several(
+    items: Iterable[Item],
+    several: Sequence[Settings],
+    k: int | str | None,
+    seed: int,
+    jobs: Workers = 1,
+) -> list[Trial]:
+    """Return the answers of models with several settings to the same documents.
+
+    k: number of folds, the same folds for all; None for a stream, see `online.judge_online`.
+    Settings with the same tokens share one reading of the documents.
+    """
+    order = None
+    if k is None:
+        items, order = arranged(items, seed=seed)
+    items = list(items)
+    trials: list[Trial] = []
+    read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
+    for settings in several:
+        how = settings.reading, settings.strip, settings.tokens, settings.attachments
+        if how not in read:
+            read[how] = labelled_corpus(items, settings, jobs)
+        data, skipped = read[how]
+        if k is None:
+            trial = online_trial(data, settings, "everything")
+        else:
+            trial = fold_trial(data, settings, k, seed, jobs=jobs)
+        trials.append(replace(trial, skipped=skipped, order=order))
+    return trials
 
 
 def compare_tables(

@@ -1,4 +1,4 @@
-"""Ways of judging: held-out answers from folds, from a stream, from halves or of one model.
+"""Ways of judging: held-out answers from folds, from halves or of one model.
 
 Each way ends in a `Trial`.  Documents are tokenised once, however many models are trained on
 them, and models are trained and give answers by the same functions as in `nbspam train` and
@@ -22,12 +22,10 @@ from nbspam.counts.corpus import Corpus, read_corpus, remembered, stratified_fol
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.evaluation import SmallerModelResult, Trial
-from nbspam.evaluation.online import progress
 from nbspam.evaluation.witness import Witness
 from nbspam.mail.digest import digest_of
 from nbspam.printing import amount_text, tracked
 from nbspam.settings import FEATURES, Settings
-from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
@@ -39,7 +37,6 @@ from nbspam.workers import Workers, ordered_map
 Answering = Callable[[Integers, Integers], HeldOut]
 LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for smaller models
-N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 _PARTS = 64  # that folds are given to workers in, at most
 
 
@@ -157,12 +154,12 @@ def fold_trial(
     distinct = np.sort(first)
     of_distinct = folds(data.y[distinct], data.classes, k, seed, f"different {settings.noun}")
     fold = of_distinct[np.searchsorted(distinct, first)][copy]
-    trial = _unanswered(data, settings, fold)
+    trial = unanswered(data, settings, fold)
     held_out = features_held_out if settings.model in FEATURES else _held_out
     return judge(trial, partial(held_out, data, settings), with_smaller, jobs, witness)
 
 
-def _unanswered(data: Corpus, settings: Settings, fold: Integers) -> Trial:
+def unanswered(data: Corpus, settings: Settings, fold: Integers) -> Trial:
     """Return the trial of a corpus, whose answers are still to be found."""
     class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
     return Trial(
@@ -254,74 +251,6 @@ def judge_folds(
     data, skipped = labelled_corpus(items, settings, jobs)
     trial = fold_trial(data, settings, k, seed, with_smaller, jobs, witness)
     return replace(trial, skipped=skipped)
-
-
-# --- a stream ----------------------------------------------------------------------------
-
-
-def online_trial(
-    data: Corpus, settings: Settings, policy: str, witness: Witness | None = None
-) -> Trial:
-    """Return the answers to a corpus's documents as a stream, in the order of its rows.
-
-    The folds of the trial are N_STRETCHES successive parts of the stream.  Raises UsageError.
-    """
-    if settings.model in FEATURES:
-        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
-    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
-    joint, learned = progress(data, settings, policy, witness)
-    return replace(_unanswered(data, settings, stretch), joint=joint, learned=learned)
-
-
-def judge_online(
-    items: Iterable[Item],
-    settings: Settings,
-    policy: str,
-    order: str | None = None,
-    seed: int = 0,
-    jobs: Workers = 1,
-    witness: Witness | None = None,
-) -> Trial:
-    """Return the answers of a model that learns each message after it has answered it.
-
-    policy: which messages it learns, one of decision.POLICIES.  order: of the messages, see
-    `sources.arrival.arranged`.
-    """
-    stream = arranged(items, order, seed)
-    data, skipped = labelled_corpus(stream.items, settings, jobs)
-    trial = online_trial(data, settings, policy, witness)
-    return replace(trial, skipped=skipped, order=stream.order)
-
-
-def judge_several(
-    items: Iterable[Item],
-    several: Sequence[Settings],
-    k: int | str | None,
-    seed: int,
-    jobs: Workers = 1,
-) -> list[Trial]:
-    """Return the answers of models with several settings to the same documents.
-
-    k: number of folds, the same folds for all; None for a stream (see `judge_online`).  Settings
-    with the same tokens share one reading of the documents.
-    """
-    order = None
-    if k is None:
-        items, order = arranged(items, seed=seed)
-    items = list(items)
-    trials: list[Trial] = []
-    read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
-    for settings in several:
-        how = settings.reading, settings.strip, settings.tokens, settings.attachments
-        if how not in read:
-            read[how] = labelled_corpus(items, settings, jobs)
-        data, skipped = read[how]
-        if k is None:
-            trial = online_trial(data, settings, "everything")
-        else:
-            trial = fold_trial(data, settings, k, seed, jobs=jobs)
-        trials.append(replace(trial, skipped=skipped, order=order))
-    return trials
 
 
 # --- smaller models ------------------------------------------------------------------------

@@ -5,6 +5,8 @@ The model is the same as after a `nbspam update` for each message, but documents
 once, and counted in place.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,13 +19,53 @@ from nbspam.counts.ledger import Messages, Sampling
 from nbspam.counts.table import CountTable, token_counts_of
 from nbspam.decision import is_worth_learning
 from nbspam.errors import UsageError
+from nbspam.evaluation.evaluation import Trial
+from nbspam.evaluation.judging import labelled_corpus, unanswered
 from nbspam.evaluation.witness import Witness
 from nbspam.mail.digest import Copies
 from nbspam.printing import tracked
-from nbspam.settings import Settings
+from nbspam.settings import FEATURES, Settings
+from nbspam.sources.arrival import arranged
+from nbspam.sources.items import Item
 from nbspam.verdicts import Weighed, posterior
+from nbspam.workers import Workers
 
+N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 _UNHEARD = 50.0  # nats by which a class without messages is less likely than any other
+
+
+def online_trial(
+    data: Corpus, settings: Settings, policy: str, witness: Witness | None = None
+) -> Trial:
+    """Return the answers to a corpus's documents as a stream, in the order of its rows.
+
+    The folds of the trial are N_STRETCHES successive parts of the stream.  Raises UsageError.
+    """
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
+    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
+    joint, learned = progress(data, settings, policy, witness)
+    return replace(unanswered(data, settings, stretch), joint=joint, learned=learned)
+
+
+def judge_online(
+    items: Iterable[Item],
+    settings: Settings,
+    policy: str,
+    order: str | None = None,
+    seed: int = 0,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers of a model that learns each message after it has answered it.
+
+    policy: which messages it learns, one of decision.POLICIES.  order: of the messages, see
+    `sources.arrival.arranged`.
+    """
+    stream = arranged(items, order, seed)
+    data, skipped = labelled_corpus(stream.items, settings, jobs)
+    trial = online_trial(data, settings, policy, witness)
+    return replace(trial, skipped=skipped, order=stream.order)
 
 
 def progress(

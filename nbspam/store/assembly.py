@@ -4,20 +4,16 @@ The model depends only on its messages, however they were obtained (trained at o
 un-learned, merged), because everything is first put in the order of keys and digests.
 """
 
-import mmap
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import pairwise
-from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings, find, together
+from nbspam.arrays import Booleans, Days, Integers, Keys, Strings, find, together
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.training import ModelGrowth, derive, most_tokens, overlay
+from nbspam.classifier.training import ModelGrowth, derive, overlay
 from nbspam.counts.counting import table_of_messages, without_texts
 from nbspam.counts.ledger import (
     NO_BITS,
@@ -39,18 +35,13 @@ from nbspam.counts.ledger import (
 from nbspam.counts.table import (
     CountTable,
     add_tables,
-    compact,
-    loss_without,
-    most_frequent,
     no_counts,
-    sum_over,
     without_empty,
 )
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.disk import spooling
 from nbspam.errors import UsageError
 from nbspam.settings import PRESENCE, Settings
-from nbspam.tokens.sparse import Documents, Vocabulary, join, take_in_slices, united
+from nbspam.tokens.sparse import Documents, take_in_slices, united
 
 
 class ModelMessages(NamedTuple):
@@ -137,7 +128,7 @@ def assembled(
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
-    sampling: of all messages of the parts.  last_seen: (n_features,).  owed: see `_balanced`.  A
+    sampling: of all messages of the parts.  last_seen: (n_features,).  owed: see `balanced`.  A
     model of ham alone or spam alone, or of no messages, is one of ham and spam.
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
@@ -210,7 +201,7 @@ def compacted(
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
     tables.append(owed_table(base))
     sampling = sampled_parts(parts, settings, progress)
-    table, rest = _balanced(add_tables(tables), sampling.messages, settings.weighting)
+    table, rest = balanced(add_tables(tables), sampling.messages, settings.weighting)
     return reassembled(base, table, parts, sampling, rest, progress)
 
 
@@ -222,7 +213,7 @@ def owed_table(classifier: Classifier) -> CountTable:
     return CountTable(nothing.classes, nothing.class_count, without_texts(owed.keys), *owed[1:])
 
 
-def _balanced(
+def balanced(
     total: CountTable, remembered: Sequence[Messages], weighting: str
 ) -> tuple[CountTable, CountTable]:
     """Return a sum of changes as counts that are never below 0, and the rest, which is owed.
@@ -343,212 +334,3 @@ def check_known(classes: Iterable[str], known: Collection[str]) -> None:
             f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
             f" {asks} makes a new class"
         )
-
-
-# ---- streams of sorted tokens: many models are added with memory for one block ----
-#
-# A run is a sorted sequence of tokens with their counts, which is mapped from a file.  The keys of
-# all runs are cut at the same places, so that a block has the rows of all of them between two
-# cuts.  Sums are written to temporary files (in TMPDIR) and mapped again.
-
-
-AT_ONCE = 32  # runs that are added at once; more are added in a tree
-BLOCK = 1 << 18  # tokens of all runs in a block
-_ARRAY_TYPES = ("i8", "u8", "u1", "u1", "f8", "i8", "i8", "u2", "i8")  # of the arrays on disk
-NO_TEXT = np.iinfo(np.int64).max  # the rank of a token without a text
-
-
-class SortedTokens(NamedTuple):
-    """Tokens with their counts, in the order of keys."""
-
-    table: CountTable
-    ranks: Indices  # (n_features,) of the texts of a token, that of the lowest rank is kept
-    last_seen: Days  # (n_features,)
-
-    def part(self, start: int, end: int) -> "SortedTokens":
-        """Return the rows start to end - 1, without copying."""
-        table, some = self.table, slice(start, end)
-        loss = table.loss
-        part = table._replace(
-            vocabulary=table.vocabulary.part(start, end),
-            feature_count=table.feature_count[some],
-            document_frequency=table.document_frequency[some],
-            loss=None if loss is None else loss._replace(of_each=loss.of_each[some]),
-        )
-        return SortedTokens(part, self.ranks[some], self.last_seen[some])
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return everything that it has of its tokens, in the order of `_ARRAY_TYPES`."""
-        words, table = self.table.vocabulary.packed(), self.table
-        return (
-            words.offsets,
-            words.keys,
-            words.blob,
-            words.groups,
-            table.feature_count,
-            table.document_frequency,
-            self.ranks,
-            self.last_seen,
-            np.empty(0, np.int64) if table.loss is None else table.loss.of_each,
-        )
-
-    @property
-    def is_mapped(self) -> bool:
-        """Whether its tokens are mapped from a file, instead of being in memory."""
-        return not len(self.ranks) or _map_of(self.table.vocabulary.keys) is not None
-
-    def release(self) -> None:
-        """Let go of the pages of files that were read; they are read again where needed."""
-        for memory in {id(found): found for found in map(_map_of, self.arrays())}.values():
-            if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
-                memory.madvise(mmap.MADV_DONTNEED)
-
-
-def _map_of(array: Any) -> mmap.mmap | None:
-    """Return the map of a file that an array is a view of, None if it is in memory."""
-    while isinstance(array, np.ndarray):
-        array = array.base
-    array = array.obj if isinstance(array, memoryview) else array
-    return array if isinstance(array, mmap.mmap) else None
-
-
-def run_of(table: CountTable, rank: int, last_seen: Days | int = 0) -> SortedTokens:
-    """Return a table as a run; rank: of all of its texts; last_seen: of each token, or of all."""
-    n = len(table.vocabulary)
-    packed = table._replace(vocabulary=table.vocabulary.packed())
-    seen = np.broadcast_to(np.asarray(last_seen, np.uint16), n)
-    return SortedTokens(packed, np.broadcast_to(np.int64(rank), n), seen)
-
-
-def merged_runs(
-    runs: Sequence[SortedTokens], remembered: Sequence[Messages] = (), weighting: str = PRESENCE
-) -> tuple[SortedTokens, CountTable]:
-    """Return the sum of runs, on disk, without empty rows, and what it owes: see `_balanced`."""
-    while len(runs) > AT_ONCE:
-        starts = range(0, len(runs), AT_ONCE)
-        runs = [spooled(blocks(runs[start : start + AT_ONCE])) for start in starts]
-    owed = []
-
-    def settled() -> Iterator[SortedTokens]:
-        for block in blocks(runs):
-            table, rest = _balanced(block.table, remembered, weighting)
-            kept = find(block.table.vocabulary.keys, table.vocabulary.keys)
-            owed.append(rest)
-            yield SortedTokens(table, block.ranks[kept], block.last_seen[kept])
-
-    total = spooled(settled())
-    return total, add_tables(owed)
-
-
-def blocks(runs: Sequence[SortedTokens]) -> Iterator[SortedTokens]:
-    """Yield the sum of runs, one block of sorted tokens after the other; there is at least one.
-
-    Every block has the classes of all runs, and the number of their messages.
-    """
-    cuts, ends = _cuts(runs), []
-    for run in runs:
-        found = np.searchsorted(run.table.vocabulary.keys, cuts)
-        ends.append([0, *found.tolist(), len(run.ranks)])
-        run.release()
-    for bounds in zip(*map(pairwise, ends), strict=True):
-        yield _added([run.part(*own) for run, own in zip(runs, bounds, strict=True)])
-        for run in runs:
-            run.release()
-
-
-def _cuts(runs: Sequence[SortedTokens]) -> Any:
-    """Return keys, ascending, between two of which there are at most BLOCK rows.
-
-    Of each run, every `step`-th key is looked at.
-    """
-    step = max(1, BLOCK // (2 * len(runs)))
-    marks = []
-    for run in runs:
-        marks.append(run.table.vocabulary.keys[step::step].copy())
-        run.release()
-    return np.sort(np.concatenate(marks))[len(runs) - 1 :: len(runs)]
-
-
-def _added(parts: Sequence[SortedTokens]) -> SortedTokens:
-    """Return the sum of one block."""
-    tables = [part.table for part in parts]
-    ranks = np.concatenate([part.ranks for part in parts])
-    vocabulary, column = join([table.vocabulary for table in tables], ranks)
-    lowest = np.full(len(vocabulary), NO_TEXT)
-    np.minimum.at(lowest, column, ranks)
-    last_seen = np.zeros(len(vocabulary), np.uint16)
-    np.maximum.at(last_seen, column, np.concatenate([part.last_seen for part in parts]))
-    return SortedTokens(sum_over(tables, vocabulary, column), lowest, last_seen)
-
-
-@spooling()
-def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
-    """Return consecutive blocks of sorted tokens as one run, on disk; raises InputError.
-
-    parts: one block at least.
-    """
-    with ExitStack() as stack:
-        files = [stack.enter_context(TemporaryFile()) for _ in _ARRAY_TYPES]
-        n_bytes = n_tokens = 0
-        files[0].write(bytes(8))  # the first offset
-        for part in parts:
-            offsets, *others = part.arrays()
-            ends = offsets[1:] + n_bytes
-            for file, array, kind in zip(files, (ends, *others), _ARRAY_TYPES, strict=True):
-                file.write(np.ascontiguousarray(array, kind).data)
-            n_bytes, n_tokens = n_bytes + int(offsets[-1]), n_tokens + len(ends)
-            table = part.table
-        cells, n_lacking = (n_tokens, len(table.classes)), 0 if table.loss is None else n_tokens
-        each = n_tokens
-        shapes = (n_tokens + 1, each, n_bytes, each, cells, each, each, each, n_lacking)
-        offsets, keys, blob, groups, feature_count, frequency, ranks, last_seen, lacks = map(
-            _mapped, files, _ARRAY_TYPES, shapes
-        )
-    vocabulary = Vocabulary(keys, blob, offsets, groups)
-    loss = None if table.loss is None else table.loss._replace(of_each=lacks)
-    whole = CountTable(
-        table.classes, table.class_count, vocabulary, feature_count, frequency, loss
-    )
-    return SortedTokens(whole, ranks, last_seen)
-
-
-def _mapped(file: Any, kind: str, shape: Any) -> Any:
-    file.flush()
-    if not np.prod(shape):  # no map can be empty
-        return np.empty(shape, kind)
-    mapped = np.memmap(file, kind, "r", shape=shape)
-    return np.ndarray(shape, mapped.dtype, mapped.base)
-
-
-def loaded_table(
-    total: SortedTokens, settings: Settings, columns: Integers | None = None
-) -> tuple[CountTable, Days]:
-    """Return the table that a model keeps of a sum, and the day each token was last seen.
-
-    columns: ascending, of the tokens that may stay (None: all).  If there are more than a model
-    has room for, the rarest are left out, as `training.derive` does.  The table is on disk.
-    """
-    whole = total.table
-    frequency, last_seen, loss = compact(whole.document_frequency), total.last_seen, whole.loss
-    if columns is not None and len(columns) < len(frequency):
-        loss = loss_without(loss, frequency, columns)
-        frequency, last_seen = frequency[columns], last_seen[columns]
-    limit = most_tokens(whole, settings)
-    if len(frequency) > limit:
-        best = most_frequent(frequency, limit, last_seen)
-        loss = loss_without(loss, frequency, best)
-        columns = best if columns is None else columns[best]
-    kept = total if columns is None else spooled(_parts_of(total, columns))
-    return kept.table._replace(loss=loss), kept.last_seen
-
-
-def _parts_of(run: SortedTokens, columns: Integers) -> Iterator[SortedTokens]:
-    """Yield some columns (ascending) of a run, block by block; one block at least."""
-    starts = np.arange(0, max(len(run.ranks), 1), BLOCK)
-    for start, own in zip(
-        starts.tolist(), np.split(columns, np.searchsorted(columns, starts[1:])), strict=True
-    ):
-        part = run.part(start, min(start + BLOCK, len(run.ranks)))
-        chosen = own - start
-        yield SortedTokens(part.table.take(chosen), part.ranks[chosen], part.last_seen[chosen])
-        run.release()

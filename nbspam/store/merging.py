@@ -6,36 +6,42 @@ counts of everything that one process of a training read, and its messages one b
 copies may be in other parts: the merged model is that of training at once, to the byte.
 """
 
+import mmap
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, pairwise
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Indices, find
+from nbspam.arrays import Days, Indices, Integers, find
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.training import check_classes, train_classifier
+from nbspam.classifier.training import check_classes, most_tokens, train_classifier
 from nbspam.counts.counting import repeated, table_of_messages
 from nbspam.counts.ledger import Messages, Sampling
-from nbspam.counts.shards import Census, CountedShard, Shard, gather_shards
+from nbspam.counts.shards import CountedShard, gather_shards, shard_from_state, shard_to_state
 from nbspam.counts.table import (
     CountTable,
     TableSum,
+    add_tables,
+    compact,
+    loss_without,
+    most_frequent,
     negative,
-    table_from_state,
-    table_to_state,
+    sum_over,
     without_empty,
     worth_keeping,
 )
-from nbspam.disk import resolved
+from nbspam.disk import resolved, spooling
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import tracked
 from nbspam.sent_mail import SentMail
-from nbspam.settings import Settings, settings_from_state, settings_to_state
+from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to_state
 from nbspam.store import assembly, modelfile
 from nbspam.store.fields import check_part
 from nbspam.store.journal import locked_model, write_model
@@ -43,7 +49,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import PART_KIND, keep_old_model
 from nbspam.store.tables import StoredTable, merge_tables, open_stored
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tokens.sparse import Documents, smallest, united
+from nbspam.tokens.sparse import Documents, Vocabulary, join, united
 
 
 class Merged(NamedTuple):
@@ -54,6 +60,213 @@ class Merged(NamedTuple):
     repeated: int = 0  # messages that several models knew, or that came again; they count once
     disputed: int = 0  # how many of these models knew as different classes
     is_training: bool = False  # whether parts were added
+
+
+# ---- sums of many tables, with memory for one block of tokens ----
+#
+# A run is a sorted sequence of tokens with their counts, which is mapped from a file.  The keys of
+# all runs are cut at the same places, so that a block has the rows of all of them between two
+# cuts.  Sums are written to temporary files (in TMPDIR) and mapped again.
+
+RUNS_AT_ONCE = 32  # runs that are added at once; more are added in a tree
+BLOCK = 1 << 18  # tokens of all runs in a block
+_ARRAY_TYPES = ("i8", "u8", "u1", "u1", "f8", "i8", "i8", "u2", "i8")  # of the arrays on disk
+NO_TEXT = np.iinfo(np.int64).max  # the rank of a token without a text
+
+
+class SortedTokens(NamedTuple):
+    """Tokens with their counts, in the order of keys."""
+
+    table: CountTable
+    ranks: Indices  # (n_features,) of the texts of a token, that of the lowest rank is kept
+    last_seen: Days  # (n_features,)
+
+    def part(self, start: int, end: int) -> "SortedTokens":
+        """Return the rows start to end - 1, without copying."""
+        table, some = self.table, slice(start, end)
+        loss = table.loss
+        part = table._replace(
+            vocabulary=table.vocabulary.part(start, end),
+            feature_count=table.feature_count[some],
+            document_frequency=table.document_frequency[some],
+            loss=None if loss is None else loss._replace(of_each=loss.of_each[some]),
+        )
+        return SortedTokens(part, self.ranks[some], self.last_seen[some])
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return everything that it has of its tokens, in the order of `_ARRAY_TYPES`."""
+        words, table = self.table.vocabulary.packed(), self.table
+        return (
+            words.offsets,
+            words.keys,
+            words.blob,
+            words.groups,
+            table.feature_count,
+            table.document_frequency,
+            self.ranks,
+            self.last_seen,
+            np.empty(0, np.int64) if table.loss is None else table.loss.of_each,
+        )
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its tokens are mapped from a file, instead of being in memory."""
+        return not len(self.ranks) or _map_of(self.table.vocabulary.keys) is not None
+
+    def release(self) -> None:
+        """Let go of the pages of files that were read; they are read again where needed."""
+        for memory in {id(found): found for found in map(_map_of, self.arrays())}.values():
+            if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
+                memory.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    """Return the map of a file that an array is a view of, None if it is in memory."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    array = array.obj if isinstance(array, memoryview) else array
+    return array if isinstance(array, mmap.mmap) else None
+
+
+def run_of(table: CountTable, rank: int, last_seen: Days | int = 0) -> SortedTokens:
+    """Return a table as a run; rank: of all of its texts; last_seen: of each token, or of all."""
+    n = len(table.vocabulary)
+    packed = table._replace(vocabulary=table.vocabulary.packed())
+    seen = np.broadcast_to(np.asarray(last_seen, np.uint16), n)
+    return SortedTokens(packed, np.broadcast_to(np.int64(rank), n), seen)
+
+
+def merged_runs(
+    runs: Sequence[SortedTokens], remembered: Sequence[Messages] = (), weighting: str = PRESENCE
+) -> tuple[SortedTokens, CountTable]:
+    """Return the sum of runs, on disk, without empty rows, and the counts that it owes.
+
+    See `assembly.balanced`.
+    """
+    while len(runs) > RUNS_AT_ONCE:
+        starts = range(0, len(runs), RUNS_AT_ONCE)
+        runs = [spooled(blocks(runs[start : start + RUNS_AT_ONCE])) for start in starts]
+    owed = []
+
+    def settled() -> Iterator[SortedTokens]:
+        for block in blocks(runs):
+            table, rest = assembly.balanced(block.table, remembered, weighting)
+            kept = find(block.table.vocabulary.keys, table.vocabulary.keys)
+            owed.append(rest)
+            yield SortedTokens(table, block.ranks[kept], block.last_seen[kept])
+
+    total = spooled(settled())
+    return total, add_tables(owed)
+
+
+def blocks(runs: Sequence[SortedTokens]) -> Iterator[SortedTokens]:
+    """Yield the sum of runs, one block of sorted tokens after the other; there is at least one.
+
+    Every block has the classes of all runs, and the number of their messages.
+    """
+    cuts, ends = _cuts(runs), []
+    for run in runs:
+        found = np.searchsorted(run.table.vocabulary.keys, cuts)
+        ends.append([0, *found.tolist(), len(run.ranks)])
+        run.release()
+    for bounds in zip(*map(pairwise, ends), strict=True):
+        yield _added([run.part(*own) for run, own in zip(runs, bounds, strict=True)])
+        for run in runs:
+            run.release()
+
+
+def _cuts(runs: Sequence[SortedTokens]) -> Any:
+    """Return keys, ascending, between two of which there are at most BLOCK rows.
+
+    Of each run, every `step`-th key is looked at.
+    """
+    step = max(1, BLOCK // (2 * len(runs)))
+    marks = []
+    for run in runs:
+        marks.append(run.table.vocabulary.keys[step::step].copy())
+        run.release()
+    return np.sort(np.concatenate(marks))[len(runs) - 1 :: len(runs)]
+
+
+def _added(parts: Sequence[SortedTokens]) -> SortedTokens:
+    """Return the sum of one block."""
+    tables = [part.table for part in parts]
+    ranks = np.concatenate([part.ranks for part in parts])
+    vocabulary, column = join([table.vocabulary for table in tables], ranks)
+    lowest = np.full(len(vocabulary), NO_TEXT)
+    np.minimum.at(lowest, column, ranks)
+    last_seen = np.zeros(len(vocabulary), np.uint16)
+    np.maximum.at(last_seen, column, np.concatenate([part.last_seen for part in parts]))
+    return SortedTokens(sum_over(tables, vocabulary, column), lowest, last_seen)
+
+
+@spooling()
+def spooled(parts: Iterable[SortedTokens]) -> SortedTokens:
+    """Return consecutive blocks of sorted tokens as one run, on disk; raises InputError.
+
+    parts: one block at least.
+    """
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in _ARRAY_TYPES]
+        n_bytes = 0
+        files[0].write(bytes(8))  # the first offset
+        for part in parts:
+            offsets, *others = part.arrays()
+            ends = offsets[1:] + n_bytes
+            for file, array, kind in zip(files, (ends, *others), _ARRAY_TYPES, strict=True):
+                file.write(np.ascontiguousarray(array, kind).data)
+            n_bytes += int(offsets[-1])
+            table = part.table
+        offsets, keys, blob, groups, counts, frequency, ranks, last_seen, lacks = map(
+            _mapped, files, _ARRAY_TYPES
+        )
+    vocabulary = Vocabulary(keys, blob, offsets, groups)
+    counts = counts.reshape(len(keys), len(table.classes))
+    loss = None if table.loss is None else table.loss._replace(of_each=lacks)
+    whole = CountTable(table.classes, table.class_count, vocabulary, counts, frequency, loss)
+    return SortedTokens(whole, ranks, last_seen)
+
+
+def _mapped(file: Any, kind: str) -> Any:
+    if not file.tell():  # no map can be empty
+        return np.empty(0, kind)
+    file.flush()
+    mapped = np.memmap(file, kind, "r")
+    return np.ndarray(len(mapped), mapped.dtype, mapped.base)
+
+
+def loaded_table(
+    total: SortedTokens, settings: Settings, columns: Integers | None = None
+) -> tuple[CountTable, Days]:
+    """Return the table that a model keeps of a sum, and the day each token was last seen.
+
+    columns: ascending, of the tokens that may stay (None: all).  If there are more than a model
+    has room for, the rarest are left out, as `training.derive` does.  The table is on disk.
+    """
+    whole = total.table
+    frequency, last_seen, loss = compact(whole.document_frequency), total.last_seen, whole.loss
+    if columns is not None and len(columns) < len(frequency):
+        loss = loss_without(loss, frequency, columns)
+        frequency, last_seen = frequency[columns], last_seen[columns]
+    limit = most_tokens(whole, settings)
+    if len(frequency) > limit:
+        best = most_frequent(frequency, limit, last_seen)
+        loss = loss_without(loss, frequency, best)
+        columns = best if columns is None else columns[best]
+    kept = total if columns is None else spooled(_parts_of(total, columns))
+    return kept.table._replace(loss=loss), kept.last_seen
+
+
+def _parts_of(run: SortedTokens, columns: Integers) -> Iterator[SortedTokens]:
+    """Yield some columns (ascending) of a run, block by block; one block at least."""
+    starts = np.arange(0, max(len(run.ranks), 1), BLOCK)
+    for start, own in zip(
+        starts.tolist(), np.split(columns, np.searchsorted(columns, starts[1:])), strict=True
+    ):
+        part = run.part(start, min(start + BLOCK, len(run.ranks)))
+        chosen = own - start
+        yield SortedTokens(part.table.take(chosen), part.ranks[chosen], part.last_seen[chosen])
+        run.release()
 
 
 # ---- models ----
@@ -69,7 +282,7 @@ class _MergedModel(NamedTuple):
     path: str
     settings: Settings
     part: assembly.ModelMessages  # its ledger and sample, without keys
-    run: assembly.SortedTokens
+    run: SortedTokens
     owed: CountTable
 
 
@@ -111,12 +324,10 @@ def merge_models(paths: Sequence[str]) -> Merged:
         parts.append(part)
         for each in models:  # a sample that grows looks at the messages of all again
             each.run.release()
-    runs = [
-        *(model.run for model in models),
-        *(assembly.run_of(t, assembly.NO_TEXT) for t in sums),
-    ]
-    total, owed = assembly.merged_runs(runs, sampling.messages, settings.weighting)
-    table, last_seen = assembly.loaded_table(total, settings)
+    runs = [model.run for model in models]
+    runs += [run_of(table, NO_TEXT) for table in sums]
+    total, owed = merged_runs(runs, sampling.messages, settings.weighting)
+    table, last_seen = loaded_table(total, settings)
     classifier = assembly.assembled(table, parts, settings, sampling, last_seen, owed)
     return Merged(classifier, len(paths), n_repeated, n_disputed)
 
@@ -128,9 +339,9 @@ def _opened(path: str, place: int) -> _MergedModel:
     memory.
     """
     whole = StoredModel(path).whole()
-    run = assembly.run_of(whole.table, place, assembly.memory_of(whole).last_seen)
+    run = run_of(whole.table, place, assembly.memory_of(whole).last_seen)
     if not run.is_mapped:
-        run = assembly.spooled([run])
+        run = spooled([run])
     nothing = np.empty(0, np.uint64)
     part = assembly.messages_of_model(replace(whole, table=run.table))
     part = part._replace(keys=nothing, last_seen=nothing.astype(np.uint16))
@@ -254,12 +465,10 @@ def save_part(path: str, counted: CountedShard, settings: Settings) -> str | Non
     """
     path = resolved(path)
     with locked_model(path):
-        kept = (
-            keep_old_model(path)
-            if modelfile.is_model_file(path) and not _holds_part(path)
-            else None
-        )
-        write_model(path, _state_of(counted, settings))
+        is_model = modelfile.is_model_file(path) and not _holds_part(path)
+        kept = keep_old_model(path) if is_model else None
+        state = {"kind": PART_KIND, **settings_to_state(settings), **shard_to_state(counted)}
+        write_model(path, state)
     return kept
 
 
@@ -275,61 +484,17 @@ def is_part(state: modelfile.State) -> bool:
     return state.get("kind") == PART_KIND
 
 
-def _state_of(counted: CountedShard, settings: Settings) -> modelfile.State:
-    documents, times = counted.documents, counted.documents.counts
-    return {
-        "kind": PART_KIND,
-        **settings_to_state(settings),
-        "number": counted.shard.number,
-        "of": counted.shard.of,
-        "items": counted.census.n_items,
-        "checksum": counted.census.checksum,
-        **table_to_state(counted.table),
-        "first": _small(counted.first),
-        "digest": counted.digests,
-        "position": _small(counted.positions),
-        "label": _small(counted.labels),
-        "told": counted.told.astype(np.uint8),
-        "document_offsets": _small(documents.offsets),
-        "column": _small(documents.columns),
-        "times": None if times is None else _small(times),
-    }
-
-
-def _small(numbers: Indices) -> Any:
-    return smallest(numbers, int(numbers.max(initial=0)))
-
-
 def read_part(path: str, snapshot: modelfile.Snapshot) -> TrainingPart:
     """Return the part in a file; raises ModelFileError."""
     state = snapshot.state
     try:
         check_part(state)
-        return TrainingPart(path, snapshot.identity, settings_from_state(state), _shard_of(state))
+        settings, counted = settings_from_state(state), shard_from_state(state)
     except DAMAGE as error:
         raise ModelFileError(
             f"{path}: its contents do not fit ({error}); make this part again"
         ) from error
-
-
-def _shard_of(state: Mapping[str, Any]) -> CountedShard:
-    table = table_from_state(state)
-    return CountedShard(
-        Shard(state["number"], state["of"]),
-        Census(state["items"], state["checksum"]),
-        table,
-        state["first"],
-        state["position"],
-        state["digest"],
-        state["label"],
-        state["told"].astype(np.bool_),
-        Documents(
-            np.arange(len(table.vocabulary)),
-            state["document_offsets"].astype(np.int64),
-            state["column"],
-            state["times"],
-        ),
-    )
+    return TrainingPart(path, snapshot.identity, settings, counted)
 
 
 def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
@@ -342,16 +507,16 @@ def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
     shards = [part.counted for part in parts]
     gathered = gather_shards(shards, settings.weighting)
     runs = [
-        assembly.SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
+        SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
         for s in shards
     ]
     if gathered.table.classes:  # corrections
-        runs.append(assembly.run_of(gathered.table, assembly.NO_TEXT))
-    total, _ = assembly.merged_runs(runs)
+        runs.append(run_of(gathered.table, NO_TEXT))
+    total, _ = merged_runs(runs)
     whole = without_empty(total.table)
     check_classes(whole)
     columns = worth_keeping(whole, settings.min_df, settings.max_features)
-    table, _ = assembly.loaded_table(total, settings, columns)
+    table, _ = loaded_table(total, settings, columns)
     classifier = train_classifier(gathered._replace(table=table), settings, day)
     return Merged(classifier, len(parts), gathered.repeated, is_training=True)
 

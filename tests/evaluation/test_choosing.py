@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from nbspam.cli.measuring import _tuning_text
 from nbspam.decision import Cutoffs, cutoffs
 from nbspam.errors import UsageError
-from nbspam.evaluation.choosing import cheapest_cutoffs, compare, sign_test, trade_off, tune
-from nbspam.evaluation.judging import judge_folds, judge_several
+from nbspam.evaluation.choosing import (
+    cheapest_cutoffs,
+    compare,
+    judge_several,
+    sign_test,
+    trade_off,
+    tune,
+)
+from nbspam.evaluation.judging import judge_folds
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens as load

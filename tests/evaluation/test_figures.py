@@ -17,8 +17,9 @@ from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import figures, pictures
 from nbspam.evaluation.evaluation import evaluation_of, trial_under_prior
 from nbspam.evaluation.figures import Learning, sketch, views_of, wilson_interval
-from nbspam.evaluation.judging import judge_folds, judge_online
+from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.metrics import hm_rate, sm_rate
+from nbspam.evaluation.online import judge_online
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from nbspam.sources.records import rows_given

@@ -6,6 +6,7 @@ import pytest
 from nbspam.errors import InputError
 from nbspam.evaluation import judging
 from nbspam.evaluation.evaluation import trial_under_prior
+from nbspam.evaluation.online import judge_online
 from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness
 from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
@@ -97,7 +98,7 @@ def test_every_way_of_judging_is_witnessed(way, few, mail_classifier):
     if way == "folds":
         trial = judging.judge_folds(items, settings, 3, 0, witness=witness)
     elif way == "online":
-        trial = judging.judge_online(items, settings, "everything", witness=witness)
+        trial = judge_online(items, settings, "everything", witness=witness)
     elif way == "split":
         trial = judging.judge_split(few[::2], items, settings, witness=witness)
     else:

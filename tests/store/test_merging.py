@@ -21,9 +21,16 @@ from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
 from nbspam.errors import InputError, ModelFileError, NbspamError
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
-from nbspam.store import assembly
-from nbspam.store.assembly import SortedTokens, blocks, loaded_table, merged_runs, spooled
-from nbspam.store.merging import merge, save_part
+from nbspam.store import merging
+from nbspam.store.merging import (
+    SortedTokens,
+    blocks,
+    loaded_table,
+    merge,
+    merged_runs,
+    save_part,
+    spooled,
+)
 from nbspam.store.modelfile import load_state
 from nbspam.store.open import save_classifier, save_keeping
 from nbspam.store.text import model_lines
@@ -126,9 +133,9 @@ def sampled(size):
 
 def narrow(size):
     """Small blocks, a tree of merges and little room."""
-    names = ((assembly, "BLOCK"), (shards, "_AT_ONCE"), (shards, "_DOCS_AT_ONCE"))
+    names = ((merging, "BLOCK"), (shards, "_AT_ONCE"), (shards, "_DOCS_AT_ONCE"))
     yield from ((where, name, size) for where, name in names)
-    yield assembly, "AT_ONCE", 2 + size % 2
+    yield merging, "RUNS_AT_ONCE", 2 + size % 2
     yield training, "MAX_MODEL_BYTES", 300 + 135 * (size * 7 % 20)
 
 
@@ -358,8 +365,8 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
             counts = [max(a, 0), max(b, 0)]
             expected[key] = (min(rows)[1], counts, max(row[4] for row in rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "BLOCK", block)
-        patch.setattr(assembly, "AT_ONCE", at_once)
+        patch.setattr(merging, "BLOCK", block)
+        patch.setattr(merging, "RUNS_AT_ONCE", at_once)
         whole, _ = merged_runs([run(tokens, number) for number, tokens in enumerate(runs)])
 
     assert plain(whole) == expected
@@ -374,7 +381,7 @@ def test_a_sum_without_room_for_temporary_files_says_so(monkeypatch):
     def none():
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
 
-    monkeypatch.setattr(assembly, "TemporaryFile", none)
+    monkeypatch.setattr(merging, "TemporaryFile", none)
     with pytest.raises(InputError, match=r": No usable .*; free some space, or set TMPDIR"):
         spooled([])
 
@@ -384,8 +391,8 @@ def test_a_sum_without_room_for_temporary_files_says_so(monkeypatch):
 def test_no_block_has_more_rows_than_it_may_have(runs, size):
     given = [run(tokens, number) for number, tokens in enumerate(runs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "BLOCK", size)
-        cuts = assembly._cuts(given)
+        patch.setattr(merging, "BLOCK", size)
+        cuts = merging._cuts(given)
         parts = list(blocks(given))
 
     ends = [np.searchsorted(each.table.vocabulary.keys, cuts) for each in given]
@@ -401,8 +408,8 @@ def test_what_runs_have_forgotten_adds_up_as_in_memory(runs, lost, block):
     runs = [{k: (abs(r[0]) + 1, *r[1:]) for k, r in tokens.items()} for tokens in runs]
     given = [run(tokens, n, lost[n]) for n, tokens in enumerate(runs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "BLOCK", block)
-        patch.setattr(assembly, "AT_ONCE", 3)
+        patch.setattr(merging, "BLOCK", block)
+        patch.setattr(merging, "RUNS_AT_ONCE", 3)
         found = merged_runs(given)[0].table
 
     assert equal_losses(found, add_tables([each.table for each in given]))
@@ -431,7 +438,7 @@ def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, bloc
         seen = whole.last_seen[columns]
         expected = expected.forgetting(most_frequent(expected.document_frequency, room, seen))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "BLOCK", block)
+        patch.setattr(merging, "BLOCK", block)
         patch.setattr(training, "MAX_MODEL_BYTES", room * n_bytes)
         table, last_seen = loaded_table(spooled([whole]), settings, columns)
 

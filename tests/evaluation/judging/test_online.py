@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nbspam.classifier.training import train_classifier
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import POLICIES
-from nbspam.evaluation.judging import judge_online, online_trial
+from nbspam.evaluation.online import judge_online, online_trial
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.arrival import date_of
 from nbspam.sources.items import Item

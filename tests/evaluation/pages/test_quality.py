@@ -14,8 +14,9 @@ from nbspam.decision import LossMatrix, cutoffs
 from nbspam.evaluation.choosing import compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
-from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
+from nbspam.evaluation.judging import judge_folds, table_trial
 from nbspam.evaluation.metrics import hm_rate, sm_rate
+from nbspam.evaluation.online import judge_online
 from nbspam.evaluation.pages import quality
 from nbspam.evaluation.pages.rendering import cutoff, nats, rate, shown
 from nbspam.evaluation.report import compared_names, short, trial_text
