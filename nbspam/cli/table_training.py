@@ -42,7 +42,7 @@ def table_train_command(
 ) -> None:
     """Learn from rows whose class is in a column, and write a new model.
 
-    SOURCE is a table in CSV, TSV or JSON lines.  A former model is kept as FILE~; that
+    SOURCE is a table in CSV, TSV, JSON lines or parquet.  A former model is kept as FILE~; that
     of a mail filter is replaced only where -m says so.
 
     \b

@@ -1,4 +1,4 @@
-"""Messages and texts in parquet files, a few rows at a time.
+"""Messages, texts and rows of typed columns in parquet files, a few rows at a time.
 
 Columns are found as in other tables; see `rows`.  A column of bytes holds mail, a
 column of strings holds texts.  Classes that are numbers have the names that the `datasets` library
@@ -7,12 +7,13 @@ of Hugging Face leaves in the file.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources import files
-from nbspam.sources.rows import as_cell, named_places, no_text_column
+from nbspam.sources.rows import as_cell, check_distinct, named_places, no_text_column
 
 _ROWS = 64  # that are in memory at a time
 _BUFFER = 1 << 20  # bytes read ahead of each column
@@ -32,6 +33,57 @@ def parquet_rows(
 
     path: for error messages.  is_mail: strings are mail too.
     """
+    with _opened(path, stream) as opened:
+        picked = _pick(opened.schema, wanted)
+        listener.table(opened.schema.names, picked.columns)
+        is_text = picked.is_text and not is_mail
+        for batch in opened.batches(picked.names):
+            texts = [batch.column(name).to_pylist() for name in picked.columns.text]
+            labels = _words(batch, picked.columns.label, picked.class_names)
+            names = _words(batch, picked.id)
+            yield from zip(labels, _data(texts), repeat(is_text), names, strict=False)
+
+
+def parquet_cells(
+    path: str, stream: BinaryIO, listener: files.Listener
+) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table of typed columns as cells by column name; raises as above."""
+    with _opened(path, stream) as opened:
+        names = opened.schema.names
+        check_distinct(names)
+        listener.table(names, files.NO_COLUMNS)
+        class_names = [_class_names(opened.schema.metadata, name) for name in names]
+        for batch in opened.batches(names):
+            columns = map(_values, repeat(batch), names, class_names)
+            for values in zip(*columns, strict=True):
+                cells = [files.cell_text(value).strip() for value in values]
+                listener.row(cells)
+                yield dict(zip(names, cells, strict=True))
+
+
+class _OpenFile(NamedTuple):
+    """A parquet file that is open."""
+
+    path: str
+    size: int
+    file: Any
+
+    @property
+    def schema(self) -> Any:
+        return self.file.schema_arrow
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield some rows of columns at a time; raises InputError if they fill memory."""
+        n_read = 0
+        for batch in self.file.iter_batches(_ROWS, columns=names, use_threads=False):
+            n_read += batch.nbytes
+            if files.is_implausible(n_read, self.size):
+                raise InputError(f"{self.path}: {files.IMPLAUSIBLE}")
+            yield batch
+
+
+@contextmanager
+def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -41,12 +93,7 @@ def parquet_rows(
         ) from None
     try:
         size = stream.seek(0, os.SEEK_END)
-        file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
-        picked = _pick(file.schema_arrow, wanted)
-        listener.table(file.schema_arrow.names, picked.columns)
-        is_text = picked.is_text and not is_mail
-        batches = file.iter_batches(_ROWS, columns=picked.names, use_threads=False)
-        yield from _rows(path, size, batches, picked, is_text)
+        yield _OpenFile(path, size, ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False))
     except (ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -127,29 +174,20 @@ def _is_string(kind: Any) -> bool:
     return any(test(kind) for test in (is_string, is_string_view, is_large_string))
 
 
-def _rows(
-    path: str, size: int, batches: Iterable[Any], picked: _Picked, is_text: bool
-) -> Iterator[Row]:
-    n_read = 0
-    for batch in batches:
-        n_read += batch.nbytes
-        if files.is_implausible(n_read, size):
-            raise InputError(f"{path}: {files.IMPLAUSIBLE}")
-        texts = [batch.column(name).to_pylist() for name in picked.columns.text]
-        labels = _words(batch, picked.columns.label, picked.class_names)
-        names = _words(batch, picked.id)
-        yield from zip(labels, _data(texts), repeat(is_text), names, strict=False)
+def _values(batch: Any, name: str, class_names: Sequence[str]) -> list[Any]:
+    """Return the values in a column; numbers of classes become their names."""
+    values: list[Any] = batch.column(name).to_pylist()
+    if class_names:  # -1 is no class
+        named: dict[Any, str | None] = {-1: None, **dict(enumerate(class_names))}
+        values = [named.get(value, value) for value in values]
+    return values
 
 
 def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Iterable[str | None]:
     """Return the classes or names in a column; None where there are none."""
     if name is None:
         return repeat(None, batch.num_rows)
-    values = batch.column(name).to_pylist()
-    if class_names:  # -1 is no class
-        named: dict[Any, str | None] = {-1: None, **dict(enumerate(class_names))}
-        values = [named.get(value, value) for value in values]
-    return [as_cell(value).strip() or None for value in values]
+    return [as_cell(value).strip() or None for value in _values(batch, name, class_names)]
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from math import isfinite
@@ -13,9 +12,18 @@ from nbspam.errors import InputError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sources import files
 from nbspam.sources.items import RECORD_FORMATS, SourceOptions
-from nbspam.sources.rows import as_cell, json_objects, lines_of, position, single_value, split_rows
+from nbspam.sources.rows import (
+    as_cell,
+    check_distinct,
+    json_objects,
+    lines_of,
+    position,
+    single_value,
+    split_rows,
+)
 
 _NO_OPTIONS = SourceOptions()
+_KINDS = "CSV, TSV, JSON lines or parquet"
 
 Cells = dict[str, str]  # by column name
 
@@ -47,7 +55,9 @@ def read_records(
         check_encoding(options.encoding)
     for path in paths:
         if path == "-":
-            yield from _records("-", files.standard_input(), options, names)
+            stream, listener = files.standard_input(), options.listener_to("-")
+            cells = read_cells(stream, options.format, names, options.encoding, listener)
+            yield from _records("-", cells, options.id_column)
         else:
             yield from _file_records(path, options, names)
 
@@ -87,10 +97,10 @@ def _rows_of(given: Any) -> Any:
     if hasattr(given, "to_dicts"):  # polars
         return given.to_dicts()
     if hasattr(given, "to_pylist"):  # Arrow
-        _check_distinct(getattr(given, "column_names", ()))
+        check_distinct(getattr(given, "column_names", ()))
         return given.to_pylist()
     if hasattr(given, "to_dict"):  # pandas
-        _check_distinct(map(str, given))
+        check_distinct(map(str, given))
         return given.to_dict("records")
     if hasattr(given, "shape"):
         rows = given.toarray() if hasattr(given, "toarray") else given
@@ -102,38 +112,32 @@ def _rows_of(given: Any) -> Any:
     return [given] if isinstance(given, os.PathLike | Mapping) else given
 
 
-def _check_distinct(names: Iterable[str]) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise ValueError(f"two columns are called {name!r}; rename one")
-
-
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
     if files.is_folder(path):
-        raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
-    kind = options.format or files.kind_by_name(path)
-    if kind in files.PACKED:
+        raise InputError(f"{path}: a folder; give a table: {_KINDS}")
+    kind, listener = options.format or files.kind_by_name(path), options.listener_to(path)
+    if kind in files.PACKED and kind != "parquet":
         raise InputError(
-            f"{path}: {kind} is read for mail and texts only; give a table of columns as CSV,"
-            " TSV or JSON lines"
+            f"{path}: {kind} is read for mail and texts only; give a table of columns as {_KINDS}"
         )
     with files.Blaming(path), files.open_file(path) as stream:
-        options = options._replace(format=kind if kind in RECORD_FORMATS else None)
-        yield from _records(path, stream, options, names)
+        if kind == "parquet":
+            from nbspam.sources.parquet import parquet_cells  # late: few tables need it
+
+            cells = parquet_cells(path, stream, listener)
+        else:
+            kind = kind if kind in RECORD_FORMATS else None
+            cells = read_cells(stream, kind, names, options.encoding, listener)
+        yield from _records(path, cells, options.id_column)
 
 
-def _records(
-    name: str, stream: BinaryIO, options: SourceOptions, names: Sequence[str]
-) -> Iterator[Record]:
+def _records(name: str, rows: Iterable[Cells], id_column: str | None) -> Iterator[Record]:
     with files.Blaming(name):
         number = 0
-        rows = read_cells(
-            stream, options.format, names, options.encoding, options.listener_to(name)
-        )
         for number, cells in enumerate(rows, 1):
             own = None
-            if options.id_column is not None:
-                own = cells.pop(list(cells)[position(list(cells), options.id_column)])
+            if id_column is not None:
+                own = cells.pop(list(cells)[position(list(cells), id_column)])
             yield Record(own or f"{name}#{number}", cells, name)
         if not number:
             raise InputError(f"{name}: no rows; give a table with a row of names and other rows")
@@ -178,7 +182,7 @@ def read_cells(
         header, rows = _standing_in(len(first), names), chain([first], rows)
     while has_names and any(header) and not header[-1]:
         header.pop()  # an empty column, as spreadsheets write them
-    _check_distinct(header)
+    check_distinct(header)
     listener.table(first if has_names else None, files.NO_COLUMNS)
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header) and any(map(str.strip, cells[len(header) :])):

@@ -9,6 +9,7 @@ else those of well-known names.
 import codecs
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
@@ -123,6 +124,13 @@ def is_header_of_texts(cells: list[str], learned: files.TextColumns) -> bool:
     return _has_all(cells, learned.text) or bool(
         folded.intersection(TEXT_NAMES) and folded.intersection(LABEL_NAMES)
     )
+
+
+def check_distinct(names: Iterable[str]) -> None:
+    """Raise ValueError if two columns have one name."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"two columns are called {name!r}; rename one")
 
 
 def position(names: Sequence[str], wanted: str, why: str = "") -> int:

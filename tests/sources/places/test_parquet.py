@@ -10,6 +10,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.sources import files
 from nbspam.sources.files import MAX_MESSAGE, Rememberer
 from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.records import read_records, rows_given
 from support import HAM, SPAM, complains, packed
 
 pa = pytest.importorskip("pyarrow")
@@ -227,6 +228,55 @@ def test_without_pyarrow_one_line_names_the_extra(monkeypatch, nbspam, trained, 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = f"{mail}: parquet needs pyarrow; install it with: pip install 'nbspam[remote]'"
     assert complains(nbspam("classify", mail), 2, said)
+
+
+# ---- tables of typed columns ----
+
+
+def test_a_table_of_columns_is_the_table_that_other_files_hold(nbspam, tmp_path):
+    columns = {"flag": [True, False, None, True], "n": [1, None, 3, 4], "x": [0.5, 2.0, 1.5, -1.0]}
+    columns["class"] = ["a", "b", " a", "b"]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    tables = write(tmp_path / "t.parquet", columns), tmp_path / "t.jsonl"
+    tables[1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    cells = [[record.cells for record in read_records([str(path)])] for path in tables]
+    assert cells[0] == cells[1]
+    assert cells[0][:2] == [record.cells for record in rows_given(rows[:2])]
+    assert cells[0][2:] == [
+        {"flag": "", "n": "3", "x": "1.5", "class": "a"},
+        {"flag": "True", "n": "4", "x": "-1", "class": "b"},
+    ]
+    model = tmp_path / "m"
+    assert nbspam("table", "train", "--target", "class", tables[0], "-m", model)[0] == 0
+    answers = [nbspam("table", "predict", "-m", model, path)[:2] for path in tables]
+    assert answers[0] == answers[1]
+
+
+def test_classes_of_a_table_of_columns_have_their_names(tmp_path):
+    metadata = class_label({"kind": {"names": ["setosa", "virginica"], "_type": "ClassLabel"}})
+    columns = pa.table({"kind": [1, 0, -1], "n": [1, 0, -1]})
+    path = write(tmp_path / "t.parquet", columns.replace_schema_metadata(metadata))
+
+    cells = [record.cells for record in read_records([str(path)])]
+    assert [(row["kind"], row["n"]) for row in cells] == [
+        ("virginica", "1"),
+        ("setosa", "0"),
+        ("", "-1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (TWO, "two columns are called 'text'; rename one"),
+        ({"text": pa.array([], pa.string())}, "no rows; give a table"),
+    ],
+    ids=["one name", "no rows"],
+)
+def test_a_table_of_columns_that_cannot_be_used_is_refused(columns, said, nbspam, tmp_path):
+    path = write(tmp_path / "t.parquet", columns)
+    assert complains(nbspam("table", "train", "--target", "text", path), 1, f"{path}: {said}")
 
 
 # ---- zstd ----
