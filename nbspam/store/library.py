@@ -62,6 +62,11 @@ class Model:
         self._stored = stored
         self.skipped, self.steps = skipped, steps
 
+    def __repr__(self) -> str:
+        path = self._stored.path if self._stored is not None else None
+        where = repr(path) if path else "not saved"
+        return f"<Model of {', '.join(self._classifier.classes)}; {where}>"
+
     @property
     def classifier(self) -> AnyClassifier:
         """The current classifier; of a model on disk, with the lessons of other processes."""

@@ -116,6 +116,11 @@ def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, t
     assert dict(zip(table.classes, table.class_count, strict=True)) == {"ham": 2, "spam": 3}
 
 
+def test_a_model_shows_its_classes_and_its_file(mail_model, stored, tmp_path):
+    assert repr(mail_model) == "<Model of ham, spam; not saved>"
+    assert repr(stored) == f"<Model of ham, spam; {str(tmp_path / 'm.nbspam')!r}>"
+
+
 def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(stored, tmp_path):
     other = nbspam.load(tmp_path / "m.nbspam")
     for n in range(3):
