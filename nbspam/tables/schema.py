@@ -239,6 +239,23 @@ def kept_from_numbers(schema: Schema, said: Container[str]) -> Iterator[tuple[st
             yield column.name, others[0]
 
 
+def constant_numbers(table: Table) -> Iterator[str]:
+    """Yield a warning for each column of numbers that is constant, if only within a class."""
+    for j in np.flatnonzero(table.schema.levels == 0).tolist():
+        known = ~np.isnan(table.X[:, j])
+        name, column, y = table.schema.columns[j].name, table.X[known, j], table.y[known]
+        if len(np.unique(column)) == 1:
+            yield f"column {name!r} is {readable_number(column[0])} in all rows: no evidence"
+            continue
+        for k, label in enumerate(table.schema.classes):
+            values = column[y == k]
+            if len(values) > 1 and len(np.unique(values)) == 1:
+                yield (
+                    f"column {name!r} is {readable_number(values[0])} in all rows of class"
+                    f" {label!r}: variance zero, replaced by a billionth of that of all rows"
+                )
+
+
 def known_cells(records: Sequence[Record], name: str) -> dict[str, None]:
     """Return the different values of a column, in order of appearance."""
     cells = dict.fromkeys(record.cells.get(name, "") for record in records)

@@ -17,7 +17,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError, check_number
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
-from nbspam.printing import amount_text, readable_number
+from nbspam.printing import amount_text
 from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, decisions_made, option_name
 from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
@@ -31,6 +31,7 @@ from nbspam.tables.schema import (
     Table,
     check_declared,
     coded,
+    constant_numbers,
     cut_into_intervals,
     cut_points,
     detect,
@@ -117,7 +118,7 @@ def read_table(
         (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
     )
     if chosen_model(schema, settings) in NUMERIC_MODELS or settings.discretise == NOT_CUT:
-        notes += _constant_in_a_class(table)
+        notes += constant_numbers(table)
     return TableData(table, skipped, tuple(notes))
 
 
@@ -135,23 +136,6 @@ def table_rows(table: Table, rows: Integers) -> Table:
     """Return the table that consists of these rows; rows: row numbers."""
     names = tuple(table.names[i] for i in rows.tolist())
     return Table(table.schema, names, table.X[rows], table.y[rows])
-
-
-def _constant_in_a_class(table: Table) -> Iterable[str]:
-    """Yield a warning for each column of numbers that is constant, if only within a class."""
-    for j in np.flatnonzero(table.schema.levels == 0).tolist():
-        known = ~np.isnan(table.X[:, j])
-        name, column, y = table.schema.columns[j].name, table.X[known, j], table.y[known]
-        if len(np.unique(column)) == 1:
-            yield f"column {name!r} is {readable_number(column[0])} in all rows: no evidence"
-            continue
-        for k, label in enumerate(table.schema.classes):
-            values = column[y == k]
-            if len(values) > 1 and len(np.unique(values)) == 1:
-                yield (
-                    f"column {name!r} is {readable_number(values[0])} in all rows of class"
-                    f" {label!r}: variance zero, replaced by a billionth of that of all rows"
-                )
 
 
 def chosen_model(schema: Schema, settings: TableSettings) -> str:
@@ -188,44 +172,56 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
 def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
-    parameters = dict(settings.parameters)
-    if name == "bernoulli":
-        table = cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
-        if all(column != settings.target for column, _ in settings.dirichlet):
-            parameters.setdefault("class_prior", "estimated")
-    elif name not in (*NUMERIC_MODELS, *COUNTED) and settings.discretise != NOT_CUT:
-        how, numbers = settings.discretise or "mdl", np.flatnonzero(table.schema.levels == 0)
-        cuts = {
-            j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers.tolist()
-        }
-        table = cut_into_intervals(table, cuts)
+    table = _without_numbers(table, name, settings)
     if (n_values := table.schema.levels).sum() > MOST_VALUES:
         most = table.schema.columns[n_values.argmax()].name
         raise UsageError(
             f"column {most!r} has {n_values.max():,} values, and all columns of a model may have"
             f" {MOST_VALUES:,}; --drop it, or give fewer --bins"
         )
-    for option in {"parent", "root"} & parameters.keys():
-        parameters[option] = _position(table.schema, option, parameters[option])
-    if settings.dirichlet:
-        parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
+    parameters = _model_parameters(table.schema, name, settings)
     table = replace(table, schema=_closed(table.schema, parameters))
-    if name in ("multinomial", "complement") and "dirichlet" in parameters:
-        # Their columns are counts, which have no values.
-        parameters["class_dirichlet"] = parameters.pop("dirichlet")[-1]
-        parameters.setdefault("class_prior", "smoothed")
-    if settings.structure is not None or settings.structure_from:
-        from nbspam.models.network.network import structure_from_json
-
-        names, where = table.schema.names, f"--structure {settings.structure_from}"
-        parameters["structure"] = structure_from_json(settings.structure, names, where)
-    if name not in ("gaussian", "multinomial", "complement"):
-        parameters["levels"] = table.schema.levels
     model = new_column_model(name, parameters)
     # All classes are named, because the rows of a fold may lack one.
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
+
+
+def _without_numbers(table: Table, name: str, settings: TableSettings) -> Table:
+    """Return the table with columns of numbers cut into intervals, unless the model takes them."""
+    if name == "bernoulli":  # absent or present
+        return cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
+    if name in (*NUMERIC_MODELS, *COUNTED) or settings.discretise == NOT_CUT:
+        return table
+    how, numbers = settings.discretise or "mdl", np.flatnonzero(table.schema.levels == 0).tolist()
+    cuts = {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers}
+    return cut_into_intervals(table, cuts)
+
+
+def _model_parameters(schema: Schema, name: str, settings: TableSettings) -> dict[str, Any]:
+    """Return the parameters of a table's model; raises UsageError."""
+    parameters = dict(settings.parameters)
+    columns_are_counts = name in ("multinomial", "complement")  # which have no values
+    if name == "bernoulli" and all(column != settings.target for column, _ in settings.dirichlet):
+        parameters.setdefault("class_prior", "estimated")
+    for option in {"parent", "root"} & parameters.keys():
+        parameters[option] = _position(schema, option, parameters[option])
+    if settings.dirichlet:
+        priors = by_column(settings.dirichlet, schema)
+        if columns_are_counts:
+            parameters["class_dirichlet"] = priors[-1]
+            parameters.setdefault("class_prior", "smoothed")
+        else:
+            parameters["dirichlet"] = priors
+    if settings.structure is not None or settings.structure_from:
+        from nbspam.models.network.network import structure_from_json
+
+        where = f"--structure {settings.structure_from}"
+        parameters["structure"] = structure_from_json(settings.structure, schema.names, where)
+    if name != "gaussian" and not columns_are_counts:
+        parameters["levels"] = schema.levels
+    return parameters
 
 
 def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | None]:
@@ -267,7 +263,7 @@ def _closed(schema: Schema, parameters: Mapping[str, Any]) -> Schema:
 
     parameters: of the model.
     """
-    if isinstance(parameters.get("class_prior"), tuple):
+    if isinstance(parameters.get("class_prior"), tuple) or "class_dirichlet" in parameters:
         schema = replace(schema, closed=True)
     if "dirichlet" not in parameters:
         return schema
