@@ -424,30 +424,33 @@ class StoredModel:
 
         progress: see `_keep_shared`; all changes are in one file then.
         """
-        n_fitted = self._growth.copy().note_all(changes)  # that a new model file takes in
-        if self._served is not None:  # another process fits a large model
-            is_ours = (n_fitted or self.is_due) and self.base.table.n_docs < _APART
-            n_fitted = len(changes) if is_ours else 0
-        elif n_fitted and progress is not None:
-            n_fitted = len(changes)
+        n_fitted = self._n_fitted(changes, progress is not None)
         progress = progress or self.progress
         is_new = self.is_on_disk and not self.is_there
         outcome = Outcome(notes=(f"{self.path}: a new model",) if is_new else ())
-        if not n_fitted:
-            self._append(changes, progress)
-            return outcome
         before = self.base.table.vocabulary
-        try:
-            self._fit(changes[:n_fitted], progress)
-        except NbspamError as error:
+        if n_fitted:
+            try:
+                self._fit(changes[:n_fitted], progress)
+            except NbspamError as error:
+                n_fitted = 0
+                outcome += Outcome(notes=(f"the journal is kept as it is: {error}",))
+            else:
+                self._refresh()
+                # The new base knows other tokens; changes must spell out those that it lacks.
+                changes = respelt(changes[n_fitted:], before, self.base.table.vocabulary)
+                progress = self.progress
+        if changes or not n_fitted:
             self._append(changes, progress)
-            return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
-        self._refresh()
-        if changes[n_fitted:]:
-            # The new base knows other tokens; changes must spell out those that it lacks.
-            rest = respelt(changes[n_fitted:], before, self.base.table.vocabulary)
-            self._append(rest, self.progress)
         return outcome
+
+    def _n_fitted(self, changes: Sequence[LabelChange], are_shared: bool) -> int:
+        """Return how many changes a new model file takes in: the first ones, all or none."""
+        n_due = self._growth.copy().note_all(changes)
+        if self._served is not None:  # another process fits a large model
+            is_ours = (n_due or self.is_due) and self.base.table.n_docs < _APART
+            return len(changes) if is_ours else 0
+        return len(changes) if n_due and are_shared else n_due
 
     def _fit(self, more: Sequence[LabelChange] = (), progress: LogProgress | None = None) -> None:
         """Write a model file with all changes and more, fitted again; raises NbspamError."""
@@ -469,10 +472,10 @@ class StoredModel:
             self._identity, self.stamp, self._journal = None, None, journals.NO_JOURNAL
             self._begin(assembly.empty_model(self._new))
             return
-        server = self if self._served is None else _SERVED.get(self.path) or self
-        known, base = server._loaded
+        last = self if self._served is None else _SERVED.get(self.path, self)
+        known, base = last._loaded
         snapshot, journal = just_read or journals.read_model(self.path, self._served, known)
-        if base is None or snapshot is not known:
+        if base is None or snapshot is not known:  # the file has changed since
             base = base_of(self.path, snapshot.state)
         if self._served is not None:
             self._loaded = snapshot._replace(state={}), base
@@ -541,10 +544,11 @@ class StoredModel:
     def _clear_away(self) -> None:
         """Remove or keep aside a journal that a write would lose; see `set_aside`."""
         journal = self._journal
-        if journal.owner is None or (journal.is_whole and journal.owner == self._identity):
+        is_ours = journal.owner == self._identity
+        if journal.owner is None or (is_ours and journal.is_whole):
             return
         self._journal = journals.NO_JOURNAL
-        if journal.owner not in {journals.NOBODY, self._identity}:
+        if not is_ours and journal.owner != journals.NOBODY:
             changes = journals.read_journal(self.path).changes
             last = {change.digest: change.filed for change in changes}
             if all(self.filing.at(digest) == filed for digest, filed in last.items()):
