@@ -247,14 +247,15 @@ def beginnings(weighed: WeighedEvidence, score: Floats) -> Beginnings | None:
     rows = positions_of(has_rest & (score > SURELY_HAM))
     if not len(rows):
         return None
+    # All entries of these documents, and then those that are not only in the rest.
     lengths = differences(offsets).take(rows)
     entry = places_in(offsets.take(rows), lengths)
     is_own = ~documents.in_rest.take(entry)
-    lengths = np.bincount(np.arange(len(rows)).repeat(lengths), is_own, len(rows))
     entry = entry[is_own]
+    own_lengths = np.bincount(np.arange(len(rows)).repeat(lengths), is_own, len(rows))
     columns = documents.columns.take(entry)
     own = weighed._replace(
-        documents=Documents(documents.tokens, offsets_of(lengths), columns, None),
+        documents=Documents(documents.tokens, offsets_of(own_lengths), columns, None),
         odds=weighed.odds.take(entry),
         limits=limits if limits.ndim == 2 else limits.take(rows, axis=0),
         unfamiliar=weighed.unfamiliar.take(rows),
@@ -410,16 +411,15 @@ def strongest_corrections(
     for row in positions_of(number > most).tolist():
         own = values[offsets[row] : offsets[row + 1]]
         # Sorting numbers takes a twentieth of the time of sorting their places.
-        last_ham, ham, spam, last_spam = np.sort(own).take(edges).tolist()
-        weakest_ham, weakest_spam = min(ham, 0.0), max(spam, 0.0)
-        is_weak = (own >= weakest_ham) & (own <= weakest_spam)
+        last_ham, next_ham, next_spam, last_spam = np.sort(own).take(edges).tolist()
+        is_weak = (own >= min(next_ham, 0.0)) & (own <= max(next_spam, 0.0))
         # Of equally strong ones the first count for ham, and the last for spam.
-        if last_ham == weakest_ham < 0:
-            alike = positions_of(own == last_ham)
-            is_weak[alike[: MOST_FOR_HAM - np.count_nonzero(own < last_ham)]] = False
-        if last_spam == weakest_spam > 0:
-            alike = positions_of(own == last_spam)
-            is_weak[alike[np.count_nonzero(own > last_spam) - MOST_FOR_SPAM :]] = False
+        if last_ham == next_ham < 0:
+            room = MOST_FOR_HAM - np.count_nonzero(own < last_ham)
+            is_weak[positions_of(own == last_ham)[:room]] = False
+        if last_spam == next_spam > 0:
+            room = MOST_FOR_SPAM - np.count_nonzero(own > last_spam)
+            is_weak[positions_of(own == last_spam)[-room:]] = False
         own[is_weak] = 0
     return values
 

@@ -484,11 +484,12 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
     the first that knows its class does.  A single class is stated for files among the sources,
     too.  parts: paths and their items; one has the items of all paths if no class is stated.
     """
+    # A link has two names: its own place, and that of what it leads to.
     names = {
         each: start for place, start in starts.items() for each in (place, _by_name(start[1]))
     }
     if all({names[each] for each in _around(name, names)} == {names[name]} for name in names):
-        return [items for _, items in parts]
+        return [items for _, items in parts]  # no path is in another
     labels = {label for label, _ in starts.values() if label is not None}
     stated = {
         name
@@ -500,14 +501,15 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
     def without_others(path: str, items: Iterator[Item]) -> Iterator[Item]:
         home = os.path.realpath(path)
         for item in items:
-            place = os.path.realpath(item.name)
-            # What a link in a folder leads to is in this folder.
-            by_name = home + item.name.removeprefix(path.rstrip(os.sep))
-            is_stated = any(len(each) > len(home) for each in _around(by_name, stated))
             # The name of a row may be its identifier, which rows of other tables can have.
             if not item.name.startswith(item.series or ""):
                 yield item
-            elif place not in seen and not is_stated:
+                continue
+            # What a link in a folder leads to is in this folder.
+            by_name = home + item.name.removeprefix(path.rstrip(os.sep))
+            is_stated = any(len(each) > len(home) for each in _around(by_name, stated))
+            place = os.path.realpath(item.name)
+            if place not in seen and not is_stated:
                 yield item
                 if item.label is not None:
                     seen.add(place)

@@ -220,35 +220,36 @@ def balanced(
 
     remembered: the messages whose tokens a model keeps; the counts have all of these tokens.
     """
-    class_count, shown = np.maximum(total.class_count, 0), np.maximum(total.feature_count, 0)
-    frequency = total.document_frequency.copy()
+    shown, frequency = np.maximum(total.feature_count, 0), total.document_frequency.copy()
     below = np.flatnonzero((total.feature_count < 0).any(axis=1) | (frequency <= 0))
+    # Tokens that no document has any more keep only the counts of remembered messages.
     gone = below[frequency[below] <= 0]
     shown[gone], frequency[gone] = 0, 0
     for part in remembered:
         place = find(part.documents.tokens, total.vocabulary.keys[gone])
-        is_held = np.zeros(len(part.documents.tokens), np.bool_)
-        is_held[place[place >= 0]] = True
-        if not is_held.any() or not take_in_slices(is_held, part.documents.columns).any():
-            continue
-        held = table_of_messages(part, weighting)
         rows, own = gone[place >= 0], place[place >= 0]
-        of_class = np.array([total.classes.index(name) for name in held.classes])
-        shown[np.ix_(rows, of_class)] += held.feature_count[own]
-        frequency[rows] += held.document_frequency[own]
+        is_held = np.zeros(len(part.documents.tokens), np.bool_)
+        is_held[own] = True
+        if len(own) and take_in_slices(is_held, part.documents.columns).any():
+            held = table_of_messages(part, weighting)
+            of_class = np.array([total.classes.index(name) for name in held.classes])
+            shown[np.ix_(rows, of_class)] += held.feature_count[own]
+            frequency[rows] += held.document_frequency[own]
+    table = total._replace(
+        class_count=np.maximum(total.class_count, 0),
+        feature_count=shown,
+        document_frequency=frequency,
+    )
+    if set(table.classes) <= set(HAM_AND_SPAM):  # a class without messages may have counts
+        table = table.take(np.flatnonzero(frequency > 0))
+    else:
+        table = without_empty(table)
     rest = total.take(below)._replace(loss=None)
     rest = rest._replace(
         feature_count=rest.feature_count - shown[below],
         document_frequency=rest.document_frequency - frequency[below],
     )
     is_owed = rest.feature_count.any(axis=1) | (rest.document_frequency != 0)
-    table = total._replace(
-        class_count=class_count, feature_count=shown, document_frequency=frequency
-    )
-    if set(table.classes) <= set(HAM_AND_SPAM):  # a class without messages may have counts
-        table = table.take(np.flatnonzero(frequency > 0))
-    else:
-        table = without_empty(table)
     return table, rest.take(np.flatnonzero(is_owed))
 
 
