@@ -108,12 +108,6 @@ def ours(name: str) -> set[str]:
     return {t.removeprefix("nbspam.") for t in imports(name) if t.startswith("nbspam.")}
 
 
-def arrows() -> set[tuple[str, str]]:
-    """Return the room graph: which room imports from which."""
-    pairs = {(room_of(name), room_of(target)) for name in MODULES for target in ours(name)}
-    return {(room, other) for room, other in pairs if room != other}
-
-
 def test_every_room_has_a_rank():
     assert {room_of(name) for name in MODULES} == set(RANK)
 
