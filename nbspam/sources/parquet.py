@@ -50,7 +50,8 @@ def parquet_cells(
     """Yield the rows of a table of typed columns as cells by column name; raises as above."""
     with _opened(path, stream) as opened:
         names = opened.schema.names
-        check_distinct(names)
+        stripped = [name.strip() for name in names]
+        check_distinct(stripped)
         listener.table(names, files.NO_COLUMNS)
         class_names = [_class_names(opened.schema.metadata, name) for name in names]
         for batch in opened.batches(names):
@@ -58,7 +59,7 @@ def parquet_cells(
             for values in zip(*columns, strict=True):
                 cells = [files.cell_text(value).strip() for value in values]
                 listener.row(cells)
-                yield dict(zip(names, cells, strict=True))
+                yield dict(zip(stripped, cells, strict=True))
 
 
 class _OpenFile(NamedTuple):
