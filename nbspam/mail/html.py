@@ -122,11 +122,11 @@ def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[H
     Text behind more tags than mail has is not followed: it counts as hidden.  pages: numbers of
     documents that browsers show, which run scripts; mail programs run none.
     """
-    read, left = [], _MAX_TAGS
+    read, left, size = [], _MAX_TAGS, sum(map(len, documents))
     for number, html in enumerate(documents):
-        found, left = _read_bounded(html, left)
+        found, left = _read_bounded(html, left, size)
         if number in pages and "tag-script" in found.facts and (markup := _decoded(html)):
-            found, left = _read_bounded(html + markup, left)
+            found, left = _read_bounded(html + markup, left, size + len(markup))
         read.append(found)
     return read
 
@@ -146,11 +146,14 @@ def _decoded(script: bytes) -> bytes:
     return written.decode("utf-8", "replace").encode()
 
 
-def _read_bounded(html: bytes, left: int) -> tuple[Html, int]:
-    """Return the contents of a document, and how many of `left` tags it leaves to others."""
+def _read_bounded(html: bytes, left: int, size: int) -> tuple[Html, int]:
+    """Return the contents of a document, and how many of `left` tags it leaves to others.
+
+    size: bytes of all documents of the message.
+    """
     # bytes.count takes three times as long.
     tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
-    if tags <= min(_FEW_TAGS, left) and not _may_take_long(html):
+    if tags <= min(_FEW_TAGS, left) and not _may_take_long(html, size):
         # Imported late: a message without HTML need not wait for it.
         from selectolax.lexbor import LexborHTMLParser
 
@@ -162,9 +165,9 @@ def _read_bounded(html: bytes, left: int) -> tuple[Html, int]:
     return _read(html, trees, rest), left - min(tags, left)
 
 
-def _may_take_long(html: bytes) -> bool:
+def _may_take_long(html: bytes, size: int) -> bool:
     """Return whether the parser may need quadratic time for a document of few tags."""
-    has_pages = len(html) > _SHORT_PAGE and len(_PAGE_START.findall(html)) > _FEW_PAGES
+    has_pages = size > _SHORT_PAGE and len(_PAGE_START.findall(html)) > _FEW_PAGES
     return len(html) > _FEW_BYTES or has_pages or _may_have_huge_tag(html)
 
 

@@ -557,6 +557,10 @@ PATTERNS: dict[str, Callable[[int], bytes]] = {
     "ends of parts": _body(b"--b--\n", _MIXED),
     "hyphens": _body(b"-", _MIXED),
     "nested parts": _nested_parts,
+    "documents of many pages": _head(
+        b"--b\nContent-Type: text/html\n\n" + b"".join(b"<html a%d>" % n for n in range(2000)),
+        _MIXED + b"\n",
+    ),
     "nested messages": _head(b"Content-Type: message/rfc822\n\n", after=b"hello\n"),
     "headers": _head(b"A: b\n"),
     "different headers": _numbered(b"X-#N: b\n", after=b"\nhello\n"),
