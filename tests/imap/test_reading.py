@@ -288,6 +288,7 @@ def test_what_a_server_does_wrong_is_one_line(
     monkeypatch.setattr(wire, "MOST_LINES", 1000)
     monkeypatch.setattr(wire, "MOST_BYTES", 6 << 20)
     monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(session, "PAUSES", ())  # one attempt
     monkeypatch.setattr(logging.getLogger("imapclient"), "propagate", False)  # to pytest
     server.put("INBOX", ham(1))
     for name, value in changes.items():

@@ -200,7 +200,7 @@ def slow_clients(trial, number):
 
     async def client(served, n):
         reader, writer = await opened(served.spamd)
-        for byte in check(trial.messages[n % len(trial.messages)][:300]):
+        for byte in check(trial.messages[n % len(trial.messages)][:100]):
             writer.write(bytes([byte]))
             await asyncio.sleep(0.03)
         answer = await reader.read()
