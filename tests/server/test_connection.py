@@ -438,6 +438,7 @@ async def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_co
     at = desk()
     client = await Client(SpamdConnection, at).send(check(SPAM, "PROCESS"))
     assert (client.is_over, at.held) == (True, len(client.answer))
+    assert client.connection.kept == []
     for seconds, is_aborted in ((299, False), (301, True)):
         at.sweep(now() + seconds)
         assert client.wire.is_aborted == is_aborted

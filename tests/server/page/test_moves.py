@@ -13,7 +13,7 @@ from nbspam.delivery.maildir import MAILDIR_INBOX, MaildirNote, read_note
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.server.page import mailbox as module
 from nbspam.server.page.mailbox import ReviewMailbox
-from support import ROOT
+from support import ROOT, make_maildir
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -142,17 +142,29 @@ def test_a_sorter_that_takes_long_is_not_waited_for(maildir, mailbox, monkeypatc
     assert mailbox.file("1.h", "spam") == MAILDIR_INBOX
 
 
-def test_a_folder_that_is_a_link_is_no_place_for_mail(maildir, mailbox, tmp_path):
-    for part in ("cur", "new"):
-        (tmp_path / "theirs" / part).mkdir(parents=True)
-    (tmp_path / "theirs/new/9.h").write_bytes(spam(9))
-    (maildir.root / ".Spam").symlink_to(tmp_path / "theirs")
-    maildir.put("new/1.h", ham(1))
+@pytest.mark.parametrize(
+    ("link", "path", "label"),
+    [
+        (".Spam", "new/1.h", "spam"),
+        (".Spam/new", "new/1.h", "spam"),
+        ("cur", ".Spam/new/1.h", "ham"),
+    ],
+)
+def test_a_folder_that_is_a_link_or_has_one_is_no_place_for_mail(
+    maildir, mailbox, tmp_path, link, path, label
+):
+    theirs = make_maildir(tmp_path / "theirs")
+    (theirs / "new/9.h").write_bytes(spam(9))
+    maildir.put(path, ham(1))
+    place = maildir.root / link
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(theirs if link == ".Spam" else theirs / place.name)
 
-    with pytest.raises(InputError, match=r"\.Spam: not moved there, as it is elsewhere by a link"):
-        mailbox.file("1.h", "spam")
-    assert mailbox.file("9.h", "ham") is None
-    assert list(maildir.files) == ["new/1.h"]
+    with pytest.raises(InputError, match="not moved there, as it is elsewhere by a link; remove"):
+        mailbox.file("1.h", label)
+    assert mailbox.leaves("9.h", "ham") is None
+    assert (maildir.root / path).exists()
 
 
 def test_only_a_maildir_can_be_moved_in(tmp_path):
