@@ -364,9 +364,10 @@ def labels_told(model_path: str) -> dict[int, str]:
     """
     if not output.is_named("model_path") and not os.path.exists(model_path):
         return {}
-    from nbspam.store.upkeep import told_at
+    from nbspam.store.tables import model_with_messages
 
-    return told_at(model_path)
+    model = model_with_messages(model_path)
+    return {} if model is None else model.told()
 
 
 def records_of(

@@ -12,14 +12,12 @@ from nbspam.cli.training_options import training_options
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices, decisions_made, option_name
-from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
     from nbspam.evaluation.choosing import TradeOff, Tuning
     from nbspam.evaluation.doubts import Doubt, Doubts
     from nbspam.evaluation.evaluation import Trial
     from nbspam.evaluation.witness import Witness
-    from nbspam.verdicts import AnyClassifier
     from nbspam.workers import Workers
 
 T = TypeVar("T")
@@ -261,32 +259,16 @@ def trial_of_model(
     model_path: str, corpus: inputs.LabelledSources, how: JudgingOptions, jobs: "Workers"
 ) -> "Trial":
     """Return the trial of the model in a file."""
-    from nbspam.evaluation.judging import judge_classifier, smaller_models
-    from nbspam.store.open import load_classifier
+    from nbspam.evaluation.judging import judge_classifier, knowing, smaller_models
+    from nbspam.store.tables import model_with_messages
 
     classifier = inputs.loaded_model(model_path)
     output.report_lack(classifier)
     items = how.watched(inputs.inputs_of(classifier, *corpus))
-    whole = load_classifier(model_path, whole=True) if how.with_curve else None
-    smaller = () if whole is None else smaller_models(whole)
-    knows = _memory_of(model_path, classifier)
+    learned = model_with_messages(model_path)
+    smaller = smaller_models(learned.whole()) if learned is not None and how.with_curve else ()
+    knows = None if learned is None else knowing(learned.has, learned.settings)
     return judge_classifier(classifier, items, jobs, smaller, how.witness, knows)
-
-
-def _memory_of(model_path: str, classifier: "AnyClassifier") -> "Callable[[Item], bool] | None":
-    """Return a function that tells whether the model has learned an item; None if it forgot."""
-    from nbspam.classifier.classifier import Classifier
-
-    if not isinstance(classifier, Classifier):
-        return None
-    from nbspam.evaluation.judging import knowing
-    from nbspam.store.journal import read_model
-    from nbspam.store.model import StoredModel
-
-    just_read = read_model(model_path)
-    if not just_read[0].state.get("memory"):
-        return None
-    return knowing(StoredModel(model_path, just_read).has, classifier.settings)
 
 
 def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:

@@ -35,21 +35,19 @@ PART_KIND = "part"  # the kind of a part of a training
 _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
-def load_classifier(path: str, whole: bool = False) -> AnyClassifier:
+def load_classifier(path: str) -> AnyClassifier:
     """Return the classifier that a model file and its journal hold; raises ModelFileError.
 
-    Warns of changes that cannot be used (ModelWarning).  whole: the classifier is fitted again,
-    so that it remembers all messages, as a model file without a journal would.
+    Warns of changes that cannot be used (ModelWarning).
     """
     path = resolved(path)
     snapshot, journal = journals.read_model(path)
     classifier = classifier_of(path, snapshot.state)
     if not (isinstance(classifier, Classifier) and journal.changes):
         return classifier
-    from nbspam.store import assembly
+    from nbspam.store.assembly import with_changes
 
-    include = assembly.compacted if whole else assembly.with_changes
-    return include(classifier, journal.changes)
+    return with_changes(classifier, journal.changes)
 
 
 def with_lists(classifier: _Classifier, path: str) -> _Classifier:

@@ -7,6 +7,7 @@ and nothing of what two processes teach it is lost.
 
 from collections.abc import Callable, Iterable, Sequence
 
+from nbspam.classifier.classifier import TOKENS_KIND
 from nbspam.counts.counting import Outcome
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
@@ -111,6 +112,18 @@ def open_stored(path: str) -> StoredModel | StoredTable:
             f"{path}: a model of kind features, which cannot learn on, because its tokens were"
             " chosen by all of its mail; train it again with the new mail, too"
         )
+    return StoredModel(path, (snapshot, journal))
+
+
+def model_with_messages(path: str) -> StoredModel | None:
+    """Return the model of tokens in a file; None for other kinds, or if it knows no messages.
+
+    Raises ModelFileError.
+    """
+    path = resolved(path)
+    snapshot, journal = read_model(path)
+    if snapshot.state.get("kind") != TOKENS_KIND or not snapshot.state.get("memory"):
+        return None
     return StoredModel(path, (snapshot, journal))
 
 

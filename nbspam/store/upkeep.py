@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans
-from nbspam.classifier.classifier import TOKENS_KIND, Classifier
+from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import parent_folder, resolved, unwritable
@@ -361,16 +361,3 @@ def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTa
         loss=None if table.loss is None else table.loss.faded(factor),
     )
     return without_empty(faint)
-
-
-def told_at(path: str) -> dict[int, str]:
-    """Return the classes that a person has told the model in a file, by digest; NbspamError.
-
-    A model that cannot learn on was told none.
-    """
-    path = resolved(path)
-    just_read = journals.read_model(path)
-    state = just_read[0].state
-    if state.get("kind") != TOKENS_KIND or not state.get("memory"):
-        return {}
-    return StoredModel(path, just_read).told()

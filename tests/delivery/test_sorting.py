@@ -16,8 +16,8 @@ from nbspam.delivery.maildir import SortingChoices, sort_maildir
 from nbspam.disk import locked
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
+from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
-from nbspam.store.upkeep import told_at
 from stored import full_disk
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -130,7 +130,10 @@ def test_unknown_mail_among_spam_teaches_errors_but_less_than_what_a_person_has_
     learned = maildir.sort().learned
     assert [(one.name, one.label) for one in learned] == [(".Junk/cur/2.h:2,S", "spam")]
     assert ".Junk/new/4.h" in maildir.files
-    assert told_at(str(maildir.model)) == {digest_of(ham(1)): "ham", digest_of(ham(2)): "spam"}
+    assert StoredModel(str(maildir.model)).told() == {
+        digest_of(ham(1)): "ham",
+        digest_of(ham(2)): "spam",
+    }
     assert maildir.sort().learned == []
 
 

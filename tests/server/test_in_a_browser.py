@@ -14,7 +14,6 @@ from nbspam.server.page.pages import PAGE_SIZE
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
-from nbspam.store.upkeep import told_at
 from protocols import check
 from serving import PATIENCE, free_port, serving
 from support import HAM, SPAM
@@ -177,10 +176,10 @@ def test_doubts_and_course_look_well_and_a_wrong_label_is_mended_by_a_key(browse
         assert rows(page).first.locator(".subject").inner_text().startswith('"><script>')
         assert page.title() == "nbspam: doubtful messages"
         assert_looks_well(page)
-        before = told_at(model)
+        before = StoredModel(model).told()
         pressed(page, "s")  # the first one has the focus
         assert rows(page).count() == 0
-        after = told_at(model)
+        after = StoredModel(model).told()
         changed = [after[digest] for digest in before if before[digest] != after[digest]]
         assert changed == ["spam"]
 
@@ -210,7 +209,7 @@ def test_pages_of_users_look_well_and_a_click_logs_in_as_one(browser, people):
         assert names == ["Mail", "Doubtful", "Over", "time"]
         page.get_by_role("button", name="Spam").click()
         page.get_by_text("you said spam").wait_for()
-        assert list(told_at(str(users / "ann" / "model")).values()) == ["spam"]
+        assert list(StoredModel(str(users / "ann" / "model")).told().values()) == ["spam"]
         assert not (users / "bob").exists()
     for name, words in (("", '"><script>'), ("eve", "no mailbox of your name")):
         with visited(browser, url, PHONE) as (page, _):
@@ -233,16 +232,16 @@ def test_keys_move_teach_and_undo(browser, mailbox):
         assert focused(page) == f"number {newest - 1}"  # the next one
         learned = f"Learned as spam: number {newest}"
         assert page.get_by_role("status").inner_text().startswith(learned)
-        assert list(told_at(model).values()) == ["spam"]
+        assert list(StoredModel(model).told().values()) == ["spam"]
         pressed(page, "h")
-        assert sorted(told_at(model).values()) == ["ham", "spam"]
+        assert sorted(StoredModel(model).told().values()) == ["ham", "spam"]
         page.keyboard.press("ArrowUp")
         assert focused(page) == f"number {newest - 1}"
         with page.expect_navigation():  # the key u of a Russian keyboard
             press = "which => document.activeElement.dispatchEvent(new KeyboardEvent(...which))"
             page.evaluate(press, ["keydown", {"key": "г", "code": "KeyU", "bubbles": True}])
         pressed(page, "u")
-        assert told_at(model) == {}
+        assert StoredModel(model).told() == {}
         assert page.get_by_role("status").inner_text() == f"Taken back: number {newest}"
         assert focused(page) == f"number {newest}"
         pressed(page, "Enter")
@@ -250,13 +249,13 @@ def test_keys_move_teach_and_undo(browser, mailbox):
         pressed(page, "h")
         page.get_by_role("form", name="you said ham").and_(page.locator(":focus")).wait_for()
         pressed(page, "u")
-        assert told_at(model) == {}
+        assert StoredModel(model).told() == {}
         # Where one writes they are letters, and with Control they are the browser's.
         page.goto(url)
         page.keyboard.press("Control+s")
         page.get_by_label("Sender or subject").press_sequentially("number 7 sh")
         assert page.get_by_label("Sender or subject").input_value() == "number 7 sh"
-        assert told_at(model) == {}
+        assert StoredModel(model).told() == {}
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
@@ -274,10 +273,10 @@ def test_clicks_teach_and_undo_with_scripts_and_without(browser, mailbox, has_sc
     row.first.get_by_role("button", name="Spam").click()
     page.get_by_text("you said spam").wait_for()
     assert "words=42%40a+number&order=unsure" in page.url
-    assert list(told_at(model).values()) == ["spam"]
+    assert list(StoredModel(model).told().values()) == ["spam"]
     page.get_by_role("status").get_by_role("button", name="Undo").click()
     page.get_by_text("you said").wait_for(state="detached")
-    assert told_at(model) == {}
+    assert StoredModel(model).told() == {}
     context.close()
 
 
@@ -326,7 +325,7 @@ def test_the_focus_is_seen_and_stays_with_its_message(browser, mailbox):
             assert top_of(page.locator(":focus")) >= bottom
         pressed(page, "u")
         assert page.title().startswith("Taken back: number 200")
-        assert told_at(model) == {}
+        assert StoredModel(model).told() == {}
 
 
 def test_a_phone_shows_mail_first_and_searches_by_a_click(browser, mailbox):

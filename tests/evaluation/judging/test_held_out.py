@@ -297,7 +297,7 @@ def test_lessons_of_the_journal_are_remembered(halves, tmp_path):
     StoredModel(path).learn(others[:2], day=1)
     classifier = load_classifier(path)
     assert classifier.memory is None  # what the journal holds is laid over the file
-    whole = load_classifier(path, whole=True)
+    whole = StoredModel(path).whole()
     assert smaller_models(whole)[-1].n_learned > 0
     assert len(whole.memory.ledger.digests) == len(items) + 2
 

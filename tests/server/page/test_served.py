@@ -9,7 +9,7 @@ import pytest
 from maildirs import key_of, news, put
 from markup import Page
 from nbspam.delivery.maildir import SortingChoices, sort_maildir
-from nbspam.store.upkeep import told_at
+from nbspam.store.model import StoredModel
 from protocols import check
 from serving import Browser, free_port, serving, until
 from support import SPAM
@@ -36,7 +36,7 @@ def reread(server):
 
 def labels(model):
     """Return the labels that people have told a model."""
-    return list(told_at(str(model)).values())
+    return list(StoredModel(str(model)).told().values())
 
 
 # ---- the site ----
