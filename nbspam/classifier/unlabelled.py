@@ -335,6 +335,9 @@ class Typical(NamedTuple):
     worth: float  # nats (see `typical_tokens`)
     probability: float  # in the cluster: of a token, or with Bernoulli of a document with it
 
+    def __str__(self) -> str:
+        return f"{self.token}={self.probability:.4g}"
+
 
 def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
     """Return for each cluster the n most distinctive tokens, strongest first.

@@ -1,8 +1,8 @@
 """nbspam info, words, tokens, doctor, query and cluster: the contents of models and mail."""
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -24,7 +24,7 @@ from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
-    from nbspam.classifier.unlabelled import Clusters, Typical
+    from nbspam.models.em import Step
     from nbspam.models.network.network import Network
     from nbspam.models.network.questions import Belief
 
@@ -502,7 +502,7 @@ def cluster_command(
     nbspam cluster tickets.csv -k 8 --assignments
     """
     from nbspam.classifier.unlabelled import cluster_documents, read_starts, typical_tokens
-    from nbspam.cli.training import items_for_em, show_rounds
+    from nbspam.cli.training import items_for_em
     from nbspam.models.em import stopping
 
     settings, items = items_for_em(sources, reading, None, mixture)
@@ -512,44 +512,49 @@ def cluster_command(
         *(starts, stopping(form.rounds, form.epsilon)),
     )
     output.report_skipped(found.skipped, strict)
-    if form.trace:
-        show_rounds(found.fit.steps, is_asked_for=True)
-    if form.assignments:
-        show_assignments(found.classifier.classes, found.share, found.names, form.as_json)
-    else:
-        _show_clusters(found, typical_tokens(found, form.number), form.as_json)
+    named = found.names, found.classifier.classes, found.share
+    typical = typical_tokens(found, form.number)
+    show_clusters(form, found.fit.steps, *named, typical, ("documents", "tokens"), " ")
 
 
-def show_assignments(
-    classes: Sequence[str], share: Floats, names: Sequence[str], as_json: bool
+def show_clusters(
+    form: ClusterForm,
+    steps: "Sequence[Step]",
+    names: Sequence[str],
+    clusters: Sequence[str],
+    share: Floats,
+    typical: Mapping[str, Sequence[Any]],
+    nouns: tuple[str, str],
+    between: str,
 ) -> None:
-    """Print the most probable cluster of each item, and its probability."""
-    best = [classes[c] for c in share.argmax(axis=1).tolist()]
-    rows = zip(best, share.max(axis=1).tolist(), names, strict=True)
-    if as_json:
-        output.echo_each_as_json({"name": name, "cluster": c, "share": p} for c, p, name in rows)
-    else:
-        output.echo_rows((c, f"{p:.4f}", name) for c, p, name in rows)
+    """Print the rounds of EM and the cluster of each item, as the form says, or the clusters.
 
+    typical: what is typical of each cluster, as lines and as JSON show it.  nouns: what the items
+    and these are.  between: two of these in a line.
+    """
+    from nbspam.cli.training import rounds_json, show_rounds
 
-def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_json: bool) -> None:
-    """Print the size of each cluster and its typical tokens."""
-    from nbspam.cli.training import rounds_json
-
-    size = dict(zip(found.classifier.classes, found.share.sum(axis=0).tolist(), strict=True))
-    if not as_json:
-        output.echo_rows([("cluster", "documents", "typical tokens")])
-        output.echo_rows(
-            (
-                c,
-                readable_number(n, 4),
-                " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]),
-            )
-            for c, n in size.items()
-        )
+    items, what = nouns
+    if form.trace:
+        show_rounds(steps, is_asked_for=True)
+    if form.assignments:
+        best = [clusters[c] for c in share.argmax(axis=1).tolist()]
+        rows = zip(best, share.max(axis=1).tolist(), names, strict=True)
+        if form.as_json:
+            facts = ({"name": name, "cluster": c, "share": p} for c, p, name in rows)
+            output.echo_each_as_json(facts)
+        else:
+            output.echo_rows((c, f"{p:.4f}", name) for c, p, name in rows)
         return
-    rows = [
-        {"cluster": c, "documents": n, "tokens": [t._asdict() for t in tokens[c]]}
-        for c, n in size.items()
-    ]
-    output.echo_json({**rounds_json(found.fit.steps), "clusters": rows})
+    sizes = list(zip(clusters, share.sum(axis=0).tolist(), strict=True))
+    if form.as_json:
+        found = [
+            {"cluster": c, items: n, what: [each._asdict() for each in typical[c]]}
+            for c, n in sizes
+        ]
+        output.echo_json({**rounds_json(steps), "clusters": found})
+        return
+    output.echo_rows([("cluster", items, f"typical {what}")])
+    output.echo_rows(
+        (c, readable_number(n, 4), between.join(map(str, typical[c]))) for c, n in sizes
+    )

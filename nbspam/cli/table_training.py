@@ -7,10 +7,10 @@ import click
 
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import subcommand
-from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
+from nbspam.cli.looking import ClusterForm, cluster_options, show_clusters
 from nbspam.cli.training import rounds_json, show_rounds
 from nbspam.errors import UsageError
-from nbspam.printing import amount_text, readable_number
+from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from nbspam.store.tables import StoredTable
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.training import TableData, TableSettings
-    from nbspam.tables.unlabelled import TableClusters
     from nbspam.verdicts import Skipped
 
 
@@ -284,27 +283,7 @@ def table_cluster_command(
         from nbspam.evaluation.pictures import clusters_picture
 
         output.write_picture(clusters_picture(found), plot)
-    if form.trace:
-        show_rounds(found.fit.steps, is_asked_for=True)
-    if form.assignments:
-        show_assignments(found.clusters, found.share, found.names, form.as_json)
-    else:
-        _show_clusters(found, form.number, form.as_json)
-
-
-def _show_clusters(found: "TableClusters", number: int, as_json: bool) -> None:
-    """Print the size of each cluster of rows and its typical values."""
-    size = dict(zip(found.clusters, found.share.sum(axis=0).tolist(), strict=True))
-    typical = zip(size.items(), found.features, strict=True)
-    if not as_json:
-        output.echo_rows([("cluster", "rows", "typical values")])
-        output.echo_rows(
-            (c, readable_number(n, 4), "  ".join(str(feature) for feature in features[:number]))
-            for (c, n), features in typical
-        )
-        return
-    rows = [
-        {"cluster": c, "rows": n, "values": [feature._asdict() for feature in features[:number]]}
-        for (c, n), features in typical
-    ]
-    output.echo_json({**rounds_json(found.fit.steps), "clusters": rows})
+    features = (features[: form.number] for features in found.features)
+    typical = dict(zip(found.clusters, features, strict=True))
+    named = found.names, found.clusters, found.share
+    show_clusters(form, found.fit.steps, *named, typical, ("rows", "values"), "  ")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nbspam.arrays import LAST_DAY, Floats, today
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.counting import Outcome
-from nbspam.disk import resolved
 from nbspam.errors import InputError, ModelFileError, UsageError, check_number
 from nbspam.settings import (
     Bounds,
@@ -30,10 +29,9 @@ from nbspam.settings import (
 from nbspam.sources.files import Rememberer, cell_text
 from nbspam.sources.items import SourceOptions, item_of, items_given, path_of
 from nbspam.sources.records import rows_given
-from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, load_network, network_of_model, save_classifier
-from nbspam.store.tables import StoredTable
+from nbspam.store.tables import StoredTable, model_with_messages
 from nbspam.tables.classifier import Factors, TableClassifier, estimate_rows, estimated, factors
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
@@ -412,14 +410,11 @@ def load(path: "str | os.PathLike[str]") -> Model:
     where = os.fsdecode(path)
     if not where:
         raise ModelFileError("'': an empty name; give that of a model file")
+    if (stored := model_with_messages(where)) is not None:
+        return Model(stored.classifier(), stored)
     classifier = load_classifier(where)
     if isinstance(classifier, TableClassifier):
         return Model(classifier, StoredTable(classifier, where))
-    # Only a model of tokens that knows its messages has a journal, and can learn on.
-    if isinstance(classifier, Classifier) and (
-        classifier.memory or read_journal(resolved(where)).changes
-    ):
-        return Model(classifier, StoredModel(where))
     return Model(classifier)
 
 
