@@ -503,6 +503,20 @@ def check_there(model_path: str, advice: str | None = None) -> None:
         pass  # reading it says why
 
 
+def stored_model(model_path: str) -> Any:
+    """Return a model that learns on, of the running command's kind: StoredModel or StoredTable.
+
+    Raises ModelFileError and UsageError.
+    """
+    from nbspam.store.tables import StoredTable, open_stored
+
+    if _is_for_tables():
+        check_there(model_path)
+    model = open_stored(model_path)
+    check_kind(model_path, isinstance(model, StoredTable))
+    return model
+
+
 def merged_models(paths: Sequence[str], day: int) -> "Merged":
     """Return the sum of models of the running command's kind; raises NbspamError.
 

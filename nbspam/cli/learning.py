@@ -68,7 +68,7 @@ def update_command(
     nbspam update --ham - < message.eml
     nbspam update --policy near mails/
     """
-    model = stored_model(model_path) if os.path.exists(model_path) else None
+    model = inputs.stored_model(model_path) if os.path.exists(model_path) else None
     sources, reading, labels = corpus
     reading = reading if model is None else as_learned(reading, model.settings)
     if sent and not inputs.paths_of(sources, labels):
@@ -104,18 +104,6 @@ def learn_sent_mail(
     found = knowing_sent_mail(model.settings, sent, paths).sent_mail
     is_new = found is not None and found is not known and model.learn_sent_mail(found)
     return model.settings.sent_mail.in_words if is_new and model.settings.sent_mail else None
-
-
-def stored_model(model_path: str) -> "StoredModel":
-    """Return a model of mail or text that learns on; raises ModelFileError and UsageError."""
-    from nbspam.store.model import StoredModel
-    from nbspam.store.tables import open_stored
-
-    model = open_stored(model_path)
-    if not isinstance(model, StoredModel):
-        inputs.check_kind(model_path, is_table=True)
-    assert isinstance(model, StoredModel)
-    return model
 
 
 def _told_one(
@@ -163,7 +151,7 @@ def unlearn_command(
     nbspam unlearn message.eml
     nbspam unlearn ~/Maildir/.Trash
     """
-    model = stored_model(model_path)
+    model: StoredModel = inputs.stored_model(model_path)
     besides = ""
     if sent:
         if model.unlearn_sent_mail(read_items(sent)):
@@ -206,7 +194,7 @@ def relabel_command(
     nbspam relabel --to ham message.eml
     nbspam relabel --to spam ~/Maildir/.Junk
     """
-    model = stored_model(model_path)
+    model: StoredModel = inputs.stored_model(model_path)
     items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     relabel = partial(model.relabel, items, to, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, partial(relabel, new_class=new_class))

@@ -373,7 +373,7 @@ def held_command(
     sudo nbspam held -m /var/lib/nbspam/model.nbspam
     sudo nbspam held -m /var/lib/nbspam/model.nbspam --ham 2D4E7A0F31
     """
-    from nbspam.cli.learning import stored_model
+    from nbspam.cli import inputs
     from nbspam.delivery.postfix import held_messages
     from nbspam.verdicts import Skipped
 
@@ -383,7 +383,7 @@ def held_command(
     why = "not a message that Postfix holds; nbspam held lists them"
     missing = set(identifiers) - {each.identifier for each in messages}
     gone = tuple(Skipped(name, why) for name in sorted(missing))
-    model = stored_model(model_path)
+    model: StoredModel = inputs.stored_model(model_path)
     if users is not None:
         from nbspam.server.judge import check_folder, check_site
 

@@ -174,7 +174,7 @@ def table_update_command(
     \b
     nbspam table update -m iris.nbspam more.csv
     """
-    model = _stored_table(model_path)
+    model: StoredTable = inputs.stored_model(model_path)
     outcome = model.learn(_records_for(model, rows), new_class)
     return output.report_outcome(outcome, model_path, as_json)
 
@@ -192,19 +192,9 @@ def table_unlearn_command(rows: inputs.Rows, model_path: str, as_json: bool) -> 
     \b
     nbspam table unlearn -m iris.nbspam wrong.csv
     """
-    model = _stored_table(model_path)
+    model: StoredTable = inputs.stored_model(model_path)
     outcome = model.unlearn(_records_for(model, rows))
     return output.report_outcome(outcome, model_path, as_json)
-
-
-def _stored_table(model_path: str) -> "StoredTable":
-    from nbspam.store.tables import StoredTable, open_stored
-
-    inputs.check_there(model_path)
-    model = open_stored(model_path)
-    if not isinstance(model, StoredTable):
-        inputs.check_kind(model_path, is_table=False)
-    return cast("StoredTable", model)
 
 
 def _records_for(model: "StoredTable", rows: inputs.Rows) -> "list[Record]":
