@@ -177,18 +177,11 @@ def show_rounds(steps: "Iterable[Step]", is_asked_for: bool = False) -> None:
     """Print the rounds of EM under a row of headings; with -q only if they are asked for."""
     if is_quiet() and not is_asked_for:
         return
-    output.echo_rows(
-        [
-            ("round", "log-likelihood", "log-posterior", "gain of Q", "largest change"),
-            *(
-                (
-                    *(str(n), f"{s.log_likelihood:#.7g}", f"{s.log_posterior:#.7g}"),
-                    *(f"{s.gain:z.4f}", f"{s.change:.6f}"),
-                )
-                for n, s in enumerate(steps)
-            ),
-        ]
-    )
+    rows = [("round", "log-likelihood", "log-posterior", "gain of Q", "largest change")]
+    for number, step in enumerate(steps):
+        likelihoods = f"{step.log_likelihood:#.7g}", f"{step.log_posterior:#.7g}"
+        rows.append((str(number), *likelihoods, f"{step.gain:z.4f}", f"{step.change:.6f}"))
+    output.echo_rows(rows)
 
 
 def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json: bool) -> None:

@@ -67,19 +67,10 @@ class Unique:
         new = []
         for part, told in parts:
             self.n_read += len(part.labels)
-            digests = np.array(
-                [self._copies.numbered(digest) for digest in part.digests.tolist()], np.uint64
-            )
-            part = part._replace(digests=digests)
-            is_new = np.array(
-                [
-                    self._is_new(part, row, *each)
-                    for row, each in enumerate(
-                        zip(digests.tolist(), part.labels.tolist(), told, strict=True)
-                    )
-                ],
-                np.bool_,
-            )
+            digests = [self._copies.numbered(digest) for digest in part.digests.tolist()]
+            part = part._replace(digests=np.array(digests, np.uint64))
+            rows = enumerate(zip(digests, part.labels.tolist(), told, strict=True))
+            is_new = np.array([self._is_new(part, row, *each) for row, each in rows], np.bool_)
             if not is_new.all():
                 self._repeated.add(table_of_messages(part.take(~is_new), self._weighting))
             new.append(part.take(is_new))
@@ -126,24 +117,12 @@ class Unique:
             total.add(negative(moved._replace(classes=(before,))))
         return total.total()
 
-    def relabelled(self, parts: Iterable[Messages]) -> Iterable[Messages]:
-        """Return messages that this object knows, with the classes that they had last."""
-        if not self._moves:
-            return parts
-        return (
-            part._replace(
-                labels=np.array(
-                    [
-                        self.label.get(digest, name)
-                        for digest, name in zip(
-                            part.digests.tolist(), part.labels.tolist(), strict=True
-                        )
-                    ],
-                    np.str_,
-                )
-            )
-            for part in parts
-        )
+    def relabelled(self, parts: Iterable[Messages]) -> Iterator[Messages]:
+        """Yield messages that this object knows, with the classes that they had last."""
+        for part in parts:
+            known = zip(part.digests.tolist(), part.labels.tolist(), strict=True)
+            labels = [self.label.get(digest, name) for digest, name in known]
+            yield part._replace(labels=np.array(labels, np.str_)) if self._moves else part
 
 
 def repeated(digests: Keys) -> Keys:

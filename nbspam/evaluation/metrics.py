@@ -137,9 +137,8 @@ def lam(confusion: Integers) -> float:
     to 1 / 2n and 1 - 1 / 2n.
     """
     logits = []
-    for rate, n_docs in zip(
-        (hm_rate(confusion), sm_rate(confusion)), confusion.sum(axis=1), strict=True
-    ):
+    rates = hm_rate(confusion), sm_rate(confusion)
+    for rate, n_docs in zip(rates, confusion.sum(axis=1), strict=True):
         if not n_docs:
             return NAN
         half = 0.5 / n_docs

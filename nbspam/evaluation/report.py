@@ -153,9 +153,8 @@ def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
     names = [printable_class(name) for name in classes]
     width = max(map(display_width, [*names, "share of documents, %"]))
     lines = [left("share of documents, %", width) + "   assumed      here  estimated\n"]
-    for name, *values in zip(
-        names, shares.assumed, shares.observed, shares.estimated, strict=True
-    ):
+    columns = shares.assumed, shares.observed, shares.estimated
+    for name, *values in zip(names, *columns, strict=True):
         assumed, here, estimated = (100 * float(value) for value in values)
         lines.append(f"{left(name, width)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
     return "".join(lines)

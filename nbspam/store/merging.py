@@ -260,9 +260,8 @@ def loaded_table(
 def _parts_of(run: SortedTokens, columns: Integers) -> Iterator[SortedTokens]:
     """Yield some columns (ascending) of a run, block by block; one block at least."""
     starts = np.arange(0, max(len(run.ranks), 1), BLOCK)
-    for start, own in zip(
-        starts.tolist(), np.split(columns, np.searchsorted(columns, starts[1:])), strict=True
-    ):
+    of_blocks = np.split(columns, np.searchsorted(columns, starts[1:]))
+    for start, own in zip(starts.tolist(), of_blocks, strict=True):
         part = run.part(start, min(start + BLOCK, len(run.ranks)))
         chosen = own - start
         yield SortedTokens(part.table.take(chosen), part.ranks[chosen], part.last_seen[chosen])
