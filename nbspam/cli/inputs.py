@@ -357,19 +357,6 @@ def _items_at(
     return chain([first], items)
 
 
-def labels_told(model_path: str) -> dict[int, str]:
-    """Return the labels that a person has told a model, by digest; raises NbspamError.
-
-    There are none without a model, unless the command line names one.
-    """
-    if not output.is_named("model_path") and not os.path.exists(model_path):
-        return {}
-    from nbspam.store.tables import model_with_messages
-
-    model = model_with_messages(model_path)
-    return {} if model is None else model.told()
-
-
 def records_of(
     sources: Iterable[str],
     reading: SourceOptions,

@@ -1,5 +1,6 @@
 """nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -469,7 +470,7 @@ def doubts_command(
 
     output.refuse_two({"--json": as_json, "-0": null})
     settings, items = inputs.settings_and_items(corpus, sent, SettingsChoices())
-    found = find_doubts(items, settings, inputs.labels_told(model_path), jobs)
+    found = find_doubts(items, settings, _labels_told(model_path), jobs)
     output.report_skipped(found.skipped, strict)
     if not found.found:
         output.warn("no label is probably wrong")
@@ -477,6 +478,19 @@ def doubts_command(
         output.echo_each_as_json(_doubt_json(each, found) for each in found.found)
     else:
         output.echo_named(map(_doubt_row, found.found), null)
+
+
+def _labels_told(model_path: str) -> dict[int, str]:
+    """Return the labels that a person has told a model, by digest; raises NbspamError.
+
+    There are none without a model, unless the command line names one.
+    """
+    if not output.is_named("model_path") and not os.path.exists(model_path):
+        return {}
+    from nbspam.store.tables import model_with_messages
+
+    model = model_with_messages(model_path)
+    return {} if model is None else model.told()
 
 
 def _doubt_row(doubt: "Doubt") -> tuple[str, ...]:
