@@ -447,12 +447,8 @@ def _vocabulary(changes: Sequence[LabelChange], keys: Keys, known: Vocabulary) -
 def added(table: CountTable, change: CountTable) -> CountTable:
     """Return the sum of a table and its changes, without tokens that no message has any more."""
     total = add_tables([table, change])
-    return without_empty(
-        total._replace(
-            class_count=_not_negative(total.class_count),
-            feature_count=_not_negative(total.feature_count),
-        )
-    )
+    class_count, counts = _not_negative(total.class_count), _not_negative(total.feature_count)
+    return without_empty(total._replace(class_count=class_count, feature_count=counts))
 
 
 def overlaid(table: CountTable, change: CountTable) -> CountTable:

@@ -209,12 +209,8 @@ def _log_sample(
     by_log: where the log has messages about which lessons wait in the outbox.
     """
     sampling = Sampling(filing.base.settings.weighting, filing.bits)
-    sizes = filing.sizes(
-        lambda n, n_tokens: sampling.is_too_large(
-            n + len(lessons),
-            n_tokens + sum(len(lesson.change.document.tokens) for lesson in lessons),
-        )
-    )
+    more, n_more = len(lessons), sum(len(lesson.change.document.tokens) for lesson in lessons)
+    sizes = filing.sizes(lambda n, n_tokens: sampling.is_too_large(n + more, n_tokens + n_more))
     if sizes is None:
         return None
     filed: dict[int, LabelChange | None] = dict(by_log)

@@ -73,16 +73,11 @@ def are_names(values: Any) -> bool:
     return are_texts and len(set(values)) == len(values)
 
 
-def _is_text(value: Any) -> bool:
-    return type(value) is str
+def _of_type(kind: type) -> _Check:
+    return lambda value: type(value) is kind
 
 
-def _is_flag(value: Any) -> bool:
-    return type(value) is bool
-
-
-def _is_dict(value: Any) -> bool:
-    return type(value) is dict
+_is_text, _is_flag, _is_dict = _of_type(str), _of_type(bool), _of_type(dict)
 
 
 def _is_alpha(value: Any) -> bool:

@@ -137,27 +137,19 @@ def encode_record(change: LabelChange) -> bytes:
         is_new[keys.searchsorted(new.keys)] = True
         order = is_new.argsort(kind="stable")
         keys, counts = keys[order], counts[order] if len(counts) else counts
-    return b"".join(
-        (
-            _CHANGE.pack(
-                change.digest,
-                change.day,
-                _NO_NAME if change.before is None else len(before),
-                _NO_NAME if change.after is None else len(after),
-                len(keys),
-                len(counts),
-                len(new),
-                change.told,
-            ),
-            before,
-            after,
-            keys.astype("<u8", copy=False).tobytes(),
-            counts.astype("<u4").tobytes(),
-            differences(new.offsets).astype("<u4").tobytes(),
-            new.groups.tobytes(),
-            new.blob.tobytes(),
-        )
+    head = _CHANGE.pack(
+        change.digest,
+        change.day,
+        _NO_NAME if change.before is None else len(before),
+        _NO_NAME if change.after is None else len(after),
+        len(keys),
+        len(counts),
+        len(new),
+        change.told,
     )
+    lengths = differences(new.offsets).astype("<u4")
+    arrays = keys.astype("<u8", copy=False), counts.astype("<u4"), lengths, new.groups, new.blob
+    return b"".join([head, before, after, *(array.tobytes() for array in arrays)])
 
 
 def decode_record(body: bytes) -> LabelChange:

@@ -449,9 +449,7 @@ def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
 
 def _spelt(token: definition.Token) -> bytes:
     """Return a token as bogofilter spells it: with its tags, and an asterisk in pairs."""
-    origin = token.origin
-    if origin == definition.PAIR or origin.startswith(f"{definition.PAIR}:"):
-        origin = origin.removeprefix(definition.PAIR).removeprefix(":") or definition.BODY
+    origin = definition.origin_of_words(token.origin)
     tag = _THEIRS.get(origin, origin)
     text = token.text.replace(b" ", b"*")
     return text if origin == definition.BODY else tag.encode() + b":" + text

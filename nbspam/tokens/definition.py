@@ -354,7 +354,7 @@ def kind_of(origin: str) -> int:
 
     It is a part of their keys.
     """
-    of_words = _origin_of_words(origin)
+    of_words = origin_of_words(origin)
     number = list(_GROUP_OF_WORDS).index(_KIND_OF.get(of_words, "route"))
     return 2 * number + (of_words == origin)
 
@@ -365,7 +365,7 @@ def group_of_kind(kind: int) -> int:
     return of_words if kind % 2 or of_words == _HIDDEN else _PAIRS
 
 
-def _origin_of_words(origin: str) -> str:
+def origin_of_words(origin: str) -> str:
     """Return the origin of the words of an origin's tokens: the inverse of `pair_origin`."""
     is_pair = origin == PAIR or origin.startswith(f"{PAIR}:")
     return (origin.removeprefix(PAIR).removeprefix(":") or BODY) if is_pair else origin
@@ -378,7 +378,7 @@ def pair_origin(origin: str) -> str:
 
 def reference_key(token: Token) -> int:
     """Return the key of a token: 41 bits of its hash, its kind, then 19 zero bits."""
-    kind, salt = kind_of(token.origin), salt_of(_origin_of_words(token.origin))
+    kind, salt = kind_of(token.origin), salt_of(origin_of_words(token.origin))
     if kind % 2:
         value = reference_hash(salt, token.text)
     else:
