@@ -131,10 +131,8 @@ class Settings:
 
 def settings_to_state(settings: Settings) -> dict[str, Any]:
     """Return the entries of a model file's state that are settings."""
-    state = {"settings": settings.to_dict()}
-    return state | (
-        {} if settings.sent_mail is None else {"sent_mail": settings.sent_mail.to_dict()}
-    )
+    state, sent = {"settings": settings.to_dict()}, settings.sent_mail
+    return state if sent is None else {**state, "sent_mail": sent.to_dict()}
 
 
 def settings_from_state(state: Mapping[str, Any]) -> Settings:
@@ -150,17 +148,14 @@ def settings_from_state(state: Mapping[str, Any]) -> Settings:
 def settings_from_dict(values: dict[str, Any]) -> Settings:
     """Return the settings that `to_dict` described."""
     prior, columns = values["class_prior"], values.get("columns")
-    return Settings(
-        **{
-            **values,
-            "tokens": TokenSettings(**values["tokens"]),
-            "class_prior": tuple(prior) if isinstance(prior, list) else prior,
-            "strip": tuple(values["strip"]),
-            "columns": TextColumns(tuple(columns["text"]), columns["label"])
-            if columns is not None
-            else NO_COLUMNS,
-        }
-    )
+    read = NO_COLUMNS if columns is None else TextColumns(tuple(columns["text"]), columns["label"])
+    own_types = {
+        "tokens": TokenSettings(**values["tokens"]),
+        "class_prior": tuple(prior) if isinstance(prior, list) else prior,
+        "strip": tuple(values["strip"]),
+        "columns": read,
+    }
+    return Settings(**values | own_types)
 
 
 # As in scikit-learn's tutorial on 20 newsgroups: every file is Latin-1 text, words have two
