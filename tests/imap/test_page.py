@@ -89,7 +89,9 @@ def test_the_newest_are_shown_and_few_bytes_are_kept(account, mailbox, monkeypat
     monkeypatch.setattr(module, "_MOST_IN_FOLDER", 2)
     monkeypatch.setattr(module, "_KEPT_BYTES", len(H[3]) + 50)
     account.put("INBOX", *H[:4])
-    assert keys(mailbox).keys() == {H[2], H[3]}
+    found = keys(mailbox)
+    assert found.keys() == {H[2], H[3]}
+    assert [letter.key for letter in mailbox.newest()] == [found[H[3]], found[H[2]]]
     assert len(mailbox._kept) == 1
 
 

@@ -29,6 +29,9 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 from support import complains, json_lines, raising
 
+UNSURE = b"Message-ID: <u@x>\nSubject: zzz\n\nqqq\n"  # with these options
+TO_PERHAPS = ("--unsure-cost", "0.05", "--unsure-folder", "Perhaps")
+
 
 @pytest.fixture
 def box(server, trained, quick_disk):
@@ -224,14 +227,14 @@ def test_a_server_moves_as_it_can_and_never_removes_what_others_marked(abilities
 
 
 def test_unsure_mail_stays_unless_there_is_a_folder_for_it(box, nbspam):
-    unsure = b"Message-ID: <u@x>\nSubject: zzz\n\nqqq\n"
-    for options, folder in [((), "INBOX"), (("--unsure-folder", "Perhaps"), "Perhaps")]:
-        box.put("INBOX", unsure)
-        words = "--unsure-cost", "0.001", *options, box.server.url()
-        assert nbspam("sort", *words) == (0, "new: 1 unsure; learned from moves: nothing\n", "")
-        assert box.server.bodies(folder) == [unsure]
-        box.server.folders["INBOX"].messages.clear()
-        unsure = unsure.replace(b"<u@", b"<v@")
+    for message, options, folder in (
+        (UNSURE, TO_PERHAPS[:2], "INBOX"),
+        (UNSURE.replace(b"<u@", b"<v@"), TO_PERHAPS, "Perhaps"),
+    ):
+        box.put("INBOX", message)
+        done = nbspam("sort", *options, box.server.url())
+        assert done == (0, "new: 1 unsure; learned from moves: nothing\n", "")
+        assert box.server.bodies(folder) == [message]
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(box, nbspam):
@@ -299,10 +302,15 @@ def test_mail_that_its_user_called_ham_stays_without_the_notes(server, trained_w
     assert box.sort().learned == ["ham"]
     for path in box.model.parent.glob("*.accounts*"):
         path.unlink()
+    told = Item("-", "spam", S[1].replace(b"\n", b"\r\n"), told=True)
+    StoredModel(str(box.model)).learn([told], day=DAY, classes=["spam"])
     box.put("INBOX", S[1])
     report = box.sort()
     assert (report.judged, report.learned) == ([("spam", "Junk")], [])
     assert server.bodies("INBOX") == [S[0]]
+    server.asked.clear()
+    assert box.sort().judged == []
+    assert not [each for each in server.asked if "BODY" in each]
 
 
 def test_messages_without_message_id_are_known_by_their_bytes(box):
@@ -435,21 +443,23 @@ def test_a_keyword_that_changes_after_a_lost_connection_is_seen_by_the_next(
     assert [box.sort().learned for _ in range(2)] == [learned, []]
 
 
+@pytest.mark.parametrize("at_once", [1, 9])
 def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_folder(
-    box, monkeypatch
+    at_once, box, nbspam, monkeypatch
 ):
     box.put("Junk", S[5], S[6])
     box.sort()
-    box.put("INBOX", S[0], H[0])  # with the UIDs of the messages in the junk folder
+    box.put("INBOX", S[0], UNSURE)  # with the UIDs of the messages in the junk folder
 
     def refused(sorter, target, _):
         sorter.session.open(target)
         raise AccountRefusedError("expunged by another client", "EXPUNGEISSUED")
 
     monkeypatch.setattr(account.AccountSorter, "_others_in", refused)
-    monkeypatch.setattr(session, "FETCHED_MESSAGES", 1)
-    assert box.sort().judged == [("ham", None)]
-    assert box.where()["Junk"] == [S[5], S[6], S[0]]
+    monkeypatch.setattr(session, "FETCHED_MESSAGES", at_once)
+    nbspam("sort", *TO_PERHAPS, box.server.url())
+    where = {"INBOX": [], "Junk": [S[5], S[6], S[0]], "Trash": [], "Perhaps": [UNSURE]}
+    assert box.where() == where
 
 
 @pytest.mark.parametrize("name", ["keep_heads", "note", "leave", "keep_following"])

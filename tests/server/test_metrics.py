@@ -21,6 +21,7 @@ from nbspam.server.metrics import (
     VERDICTS,
     Log,
     ServerTally,
+    milliseconds,
     open_metrics,
 )
 from nbspam.server.worker import _EventLoopWorker
@@ -49,7 +50,8 @@ def failed(error):
 
 
 def test_a_line_has_what_is_known():
-    facts = {"user": "ann", "queue": None, "asked": "", "verdict": "spam", "ms": 1.5}
+    took = milliseconds(0.0015)
+    facts = {"user": "ann", "queue": None, "asked": "", "verdict": "spam", "ms": took}
 
     assert written("text", answered(**facts)) == "user=ann verdict=spam ms=1.5\n"
     found = json.loads(written("json", answered(**facts)))
