@@ -269,13 +269,18 @@ async def test_a_client_that_goes_leaves_nothing_behind_and_counts_once_it_has_a
 
 
 @KINDS
-async def test_too_many_connections_are_counted_and_end_at_twice_the_limit(kind):
+async def test_too_many_connections_are_told_so_and_end_at_twice_the_limit(kind):
     at = desk(limits={"connections": 2})
     clients = [Client(kind, at) for _ in range(6)]
     assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
     assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
     assert at.tally.total("trouble busy") == 2
     assert len(at.connections) == 4
+    for client in (clients[2], clients[0]):
+        await client.send(WHOLE[kind])
+    busy = {SpamdConnection: b"/1.0 75 ", RspamdConnection: b" 503 ", MilterConnection: b"\x01t"}
+    assert [busy[kind] in client.answer for client in clients[:3:2]] == [False, True]
+    assert clients[2].is_over
 
 
 async def test_all_messages_together_are_bounded_and_so_are_lessons_that_wait():
@@ -420,17 +425,21 @@ def test_who_still_writes_can_read_the_answer_before_the_connection_closes():
         assert (client.wire.is_ended, client.wire.is_closed) == (True, ends)
 
 
-async def test_who_has_said_all_or_cannot_be_half_closed_is_closed_at_once():
+async def test_who_cannot_be_half_closed_is_closed_at_once():
     client = Client(SpamdConnection, desk())
     client.wire.can_write_eof = lambda: False
     await client.send(b"NONSENSE\r\n\r\n")
     assert client.wire.is_closed
 
+
+@KINDS
+async def test_a_client_that_ends_while_it_waits_is_answered_and_closed(kind):
     at = desk(waits=True)
-    client = await Client(SpamdConnection, at).send(check(SPAM))
+    client = await Client(kind, at).send(WHOLE[kind])
     await client.end()
     assert not client.is_over
     await go_on(at)
+    assert b"pam" in client.answer  # a verdict
     assert (client.wire.is_closed, client.wire.is_ended) == (True, False)
 
 

@@ -241,21 +241,3 @@ async def test_a_packet_without_memory_ends_the_connection_with_a_refusal():
     await client.send(milter_mail())
     assert packets(client.answer) == [(b"t", b"")]
     assert (at.tally.total("trouble busy"), client.is_over) == (1, True)
-
-
-async def test_a_connection_beyond_the_limit_is_answered_at_the_message_s_end():
-    at = desk(limits={"connections": 1})
-    first = Client(MilterConnection, at)
-    second = await Client(MilterConnection, at).send(OFFER, milter_mail())
-    assert commands(packets(second.answer)) == b"Ot"
-    assert (first.is_over, second.is_over) == (False, True)
-
-
-async def test_a_mail_system_that_ends_while_it_waits_is_answered_and_let_go():
-    at = desk(waits=True)
-    client = await Client(MilterConnection, at).send(OFFER, milter_mail())
-    await client.end()
-    assert not client.is_over
-    await go_on(at)
-    assert packets(client.answer)[-1] == (b"c", b"")
-    assert client.is_over

@@ -291,17 +291,6 @@ def test_a_message_longer_than_any_mail_is_refused_before_it_comes():
         assert client.desk.tally.total("trouble large") == 1
 
 
-async def test_a_connection_beyond_the_limit_is_answered_and_closed():
-    at = desk(limits={"connections": 1})
-    first, second, third = (Client(RspamdConnection, at) for _ in range(3))
-    await second.send(post("/checkv2"))
-    await first.send(post("/checkv2"))
-
-    assert (first.answer[:12], first.is_over) == (b"HTTP/1.1 200", False)
-    assert (second.answer[:12], second.is_over) == (b"HTTP/1.1 503", True)
-    assert third.wire.is_aborted
-
-
 # ---- recipients ----
 
 

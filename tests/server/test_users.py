@@ -209,16 +209,6 @@ def living(site, tmp_path):
     return living_in
 
 
-async def test_a_users_lessons_overrule_the_site_for_that_user_only(living):
-    async with living() as house:
-        await house.teach("ann", "spam", *(news(n) for n in range(30, 36)))
-        await house.teach("ann", "ham", HAM)
-        found = await house.ask(("ann", ASKED), ("bob", ASKED), ("", ASKED), ("ann", HAM))
-
-    assert labels(found) == ["spam", "ham", "ham", "ham"]
-    assert spam_of(found[1]) == spam_of(found[2])
-
-
 USERS = st.sampled_from(["ann", "bob", "eve"])
 LESSONS = st.tuples(USERS, st.sampled_from(["ham", "spam", None]), st.integers(0, 5))
 
