@@ -8,6 +8,7 @@ from nbspam.delivery.account import AccountToSort, sort_account
 from nbspam.delivery.maildir import SortingChoices
 from nbspam.errors import LostError
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
+from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 
@@ -64,6 +65,11 @@ class Box:
 
     def learned(self):
         return load_tokens(str(self.model)).table.class_count.tolist()
+
+    def teach(self, data, label):
+        """Teach the model as a person does who tells a label."""
+        item = Item("-", label, data.replace(b"\n", b"\r\n"), told=True)
+        StoredModel(str(self.model)).learn([item], day=DAY, classes=[label])
 
     def where(self):
         return {name: self.server.bodies(name) for name in self.server.folders}

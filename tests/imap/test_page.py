@@ -18,8 +18,6 @@ from nbspam.server.page import account_mailbox as module
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.doubtful import look_for_doubtful
 from nbspam.server.page.mailbox import Mailboxes
-from nbspam.sources.items import Item
-from nbspam.store.model import StoredModel
 from scripted import desk
 from serving import Browser, free_port, serving, until
 from support import complains
@@ -49,11 +47,6 @@ def keys(mailbox):
 
 def asked(server, words):
     return [each for each in server.asked if words in each]
-
-
-def learn(account, data, label):
-    item = Item("-", label, data.replace(b"\n", b"\r\n"), told=True)
-    StoredModel(str(account.model)).learn([item], day=20_000, classes=["ham", "spam"])
 
 
 # ---- looking ----
@@ -154,7 +147,7 @@ def test_a_click_moves_and_sort_learns_nothing_of_it(account, mailbox, able, dat
         account.sort()
     source, target = ("INBOX", "Junk") if label == "spam" else ("Junk", "INBOX")
     key = keys(mailbox)[data]
-    learn(account, data, label)
+    account.teach(data, label)
     before = account.learned()
 
     assert mailbox.leaves(key, label) == source
@@ -183,7 +176,7 @@ def test_whatever_ends_the_connection_a_message_is_moved_once(account, mailbox):
                 data = letter(ham, 1000 + len(account.server.asked))
                 account.put("INBOX", data)
                 key = keys(mailbox)[data]
-                learn(account, data, "spam")
+                account.teach(data, "spam")
                 getattr(account.server, cut).add(len(account.server.asked) + command)
                 mailbox.file(key, "spam")
                 getattr(account.server, cut).clear()

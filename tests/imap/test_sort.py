@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from accounts import DAY, Box, H, S, assert_sorted, book_of, fill, letter
+from accounts import Box, H, S, assert_sorted, book_of, fill, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_look, account_memory, account_setup
@@ -24,8 +24,6 @@ from nbspam.imap import session
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.address_lists import change_lists, sender_of
 from nbspam.server import watch
-from nbspam.sources.items import Item
-from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 from support import complains, json_lines, raising
 
@@ -127,9 +125,7 @@ def test_keywords_of_mail_programs_are_lessons(word, data, folder, label, box):
 
 def test_spam_that_the_model_did_not_know_is_learned_from_the_junk_folder(box):
     box.put("Junk", S[0], H[0])
-    model = StoredModel(str(box.model))
-    told = [Item("-", "ham", H[1].replace(b"\n", b"\r\n"), told=True)]
-    model.learn(told, day=DAY, classes=["ham"])
+    box.teach(H[1], "ham")
     box.put("Junk", H[1])
 
     assert box.sort().learned == ["spam"]
@@ -302,8 +298,7 @@ def test_mail_that_its_user_called_ham_stays_without_the_notes(server, trained_w
     assert box.sort().learned == ["ham"]
     for path in box.model.parent.glob("*.accounts*"):
         path.unlink()
-    told = Item("-", "spam", S[1].replace(b"\n", b"\r\n"), told=True)
-    StoredModel(str(box.model)).learn([told], day=DAY, classes=["spam"])
+    box.teach(S[1], "spam")
     box.put("INBOX", S[1])
     report = box.sort()
     assert (report.judged, report.learned) == ([("spam", "Junk")], [])
