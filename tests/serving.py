@@ -42,6 +42,12 @@ class Served:
         self.process.send_signal(sent)
         return self.process.wait(PATIENCE)
 
+    def reread(self):
+        """Let the server read its options again, and wait for its next workers."""
+        before = self.pids
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: set(self.pids).isdisjoint(before) and self.pids)
+
     def ask(self, data, timeout=PATIENCE):
         """Return the answer to bytes that a client of spamd sends."""
         return ask(self.spamd, data, timeout)

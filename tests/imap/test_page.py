@@ -1,6 +1,5 @@
 """An account on the server's page: what it shows, what a click teaches and moves, and faults."""
 
-import signal
 from contextlib import closing
 
 import pytest
@@ -306,9 +305,7 @@ def test_a_click_on_the_page_of_a_named_account_teaches_and_moves_once(
             assert (server.bodies("INBOX"), account.label_of(H[0])) == ([H[1]], "spam")
             assert account.sort().learned == []
             assert sorted(server.bodies("Junk")) == sorted([S[0], H[0]])
-            before = served.pids
-            served.process.send_signal(signal.SIGHUP)  # the options are read again
-            until(lambda: set(served.pids).isdisjoint(before) and served.pids)
+            served.reread()
             assert browser.tell(undo=browser.lesson()) == 303
             assert (account.sort().learned, account.label_of(H[0])) == ([], None)
             assert sorted(server.bodies("INBOX")) == [H[0], H[1]]

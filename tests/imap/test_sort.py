@@ -98,7 +98,8 @@ def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, b
     assert box.sort().learned == [label] * (label is not None)
     assert box.label_of(data) == label
     assert sum(box.learned()) == before + (label is not None)
-    assert box.sort().learned == []
+    box.server.asked.clear()
+    assert (box.sort().learned, [e for e in box.server.asked if "STATUS" in e]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -729,6 +730,9 @@ def test_damaged_notes_are_one_line(box, nbspam):
     )
     for each in path.parent.glob(f"{path.name}*"):
         each.unlink()
+    path.symlink_to(path.with_name("theirs"))
+    assert complains(nbspam("sort", box.server.url()), 1, "a symbolic link, and none is followed")
+    path.unlink()
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA user_version = 9")
     assert complains(nbspam("sort", box.server.url()), 1, "not the notes of an account")

@@ -1,7 +1,6 @@
 """The page of a server that runs: logging in, what a click leaves on disk, a restart, users."""
 
 import re
-import signal
 from contextlib import contextmanager
 
 import pytest
@@ -11,7 +10,7 @@ from markup import Page
 from nbspam.delivery.maildir import SortingChoices, sort_maildir
 from nbspam.store.model import StoredModel
 from protocols import check
-from serving import Browser, free_port, serving, until
+from serving import Browser, free_port, serving
 from support import SPAM
 
 ZEBRA = b"From: a@b.example\nSubject: zebra\n\nzebras graze in the meadow\n"
@@ -25,13 +24,6 @@ def visited(model, folder, *options):
     with serving(model, folder, "--web", str(browser.port), *options) as server:
         browser.log_in(server)
         yield server, browser
-
-
-def reread(server):
-    """Let a server read its options again, and wait for its next workers."""
-    before = server.pids
-    server.process.send_signal(signal.SIGHUP)
-    until(lambda: set(server.pids).isdisjoint(before) and server.pids)
 
 
 def labels(model):
@@ -67,7 +59,7 @@ def test_who_is_logged_in_stays_so_when_the_server_reads_its_options_or_starts_a
 ):
     with visited(own_model, tmp_path, "--jobs", "1") as (server, browser):
         first = server.errors.read_text().splitlines()[0]
-        reread(server)
+        server.reread()
         assert browser.ask("GET", "/")[0] == 200
     server.errors.unlink()
     options = ("--web", str(browser.port), "--jobs", "1")
@@ -89,7 +81,7 @@ def test_what_a_click_teaches_is_in_the_model_and_moves_and_is_no_lesson_for_sor
 
     options = ("--jobs", "2", "--review", str(box), "--move")
     with visited(own_model, tmp_path, *options) as (server, browser):
-        reread(server)
+        server.reread()
         assert browser.tell(spam=key_of(1)) == 303
         assert labels(own_model) == ["spam"]
         assert (path.exists(), moved.read_bytes()) == (False, ZEBRA)
