@@ -402,7 +402,8 @@ def tree_start(scores: FamilyScores, target: int | None = None) -> Parents:
     """Return the most likely tree; if a target is given, it is also a parent of all others.
 
     Chow & Liu (1968); with a target, TAN: Friedman, Geiger & Goldszmidt (1997).  Edges are
-    weighted by (conditional) mutual information, computed as gain of log-likelihood.
+    weighted by (conditional) mutual information, computed as gain of log-likelihood: of two
+    columns at a time, while `TAN` has the counts of all pairs of values, which may be too many.
     """
     given = () if target is None else (target,)
     n_nodes = len(scores.cardinality)
