@@ -1,5 +1,6 @@
 """What tests of shared lessons share: logs in memory and of real servers, and hosts."""
 
+import atexit
 import os
 import shutil
 import signal
@@ -295,16 +296,12 @@ class PostgresServer(RealLog):
             self.folder = Path(tempfile.mkdtemp(prefix="nbspam-postgres-"))
             shutil.chown(self.folder, "nobody")
         super().prepare()
-        initdb = os.path.join(os.path.dirname(os.path.realpath(_POSTGRES)), "initdb")
-        command = [initdb, "-D", "data", "-A", "trust", "-U", "log", "-N"]
-        if self.password:
-            (self.folder / "password").write_text(self.password)
-            command += ["-A", "scram-sha-256", "--pwfile", "password"]
+        made = _empty_databases(self.password)
+        subprocess.run(["cp", "-a", made, self.folder / "data"], check=True)
         for source, name in zip(self.tls, ("cert", "key"), strict=False):
             shutil.copy(source, self.folder / name)
             shutil.chown(self.folder / name, self.user.get("user"))
             (self.folder / name).chmod(0o600)
-        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self.user)
 
     @property
     def url(self):
@@ -328,6 +325,22 @@ class PostgresServer(RealLog):
     def remove(self):
         super().remove()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@cache
+def _empty_databases(password):
+    """Return a folder of PostgreSQL's databases; making one takes longer than all else."""
+    folder = Path(tempfile.mkdtemp(prefix="nbspam-postgres-"))
+    atexit.register(shutil.rmtree, folder)
+    initdb = os.path.join(os.path.dirname(os.path.realpath(_POSTGRES)), "initdb")
+    command = [initdb, "-D", "data", "-A", "trust", "-U", "log", "-N"]
+    if password:
+        (folder / "password").write_text(password)
+        command += ["-A", "scram-sha-256", "--pwfile", "password"]
+    if PostgresServer.user:
+        shutil.chown(folder, **PostgresServer.user)
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, **PostgresServer.user)
+    return folder / "data"
 
 
 SERVERS = {"redis": RedisServer, "postgresql": PostgresServer}

@@ -1,6 +1,5 @@
 """Commands that share: their lessons reach a log that wants TLS and a password, or wait."""
 
-import os
 import time
 from contextlib import closing
 
@@ -11,14 +10,9 @@ from nbspam.sharing.outbox import Outbox
 from protocols import tell
 from serving import certificate, serving
 from shared_logs import SERVERS, MemoryLog, message, real_log
-from support import make_maildir, run_nbspam
+from support import complains, make_maildir
 
 PASSWORD = "correct horse"
-
-
-def nbspam(*arguments, env=None, stdin=None):
-    status, out, err = run_nbspam(*arguments, stdin=stdin, env={**os.environ, **(env or {})})
-    return status, out + err
 
 
 def waiting(model):
@@ -37,7 +31,9 @@ def secured(request, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_path):
+def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(
+    nbspam, secured, tmp_path, monkeypatch
+):
     mail = tmp_path / "mail.eml"
     mail.write_bytes(message(1))
     update = ["update", "-m", tmp_path / "model", "--ham", mail, "--share-sync"]
@@ -48,23 +44,20 @@ def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(secured, tmp_
     stranger = secured.url.replace(f"sslrootcert={secured.tls[0]}", "sslrootcert=system")
 
     assert nbspam(*update, "--share", other, *known)[0] == 1  # the certificate names no localhost
-    nobody = {"SSL_CERT_FILE": "/dev/null"}
-    status, said = nbspam(*update, "--share", stranger, *known, env=nobody)
-    assert (status, "certificate" in said) == (1, True), said
+    with monkeypatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", "/dev/null")
+        assert complains(nbspam(*update, "--share", stranger, *known), 1, "certificate")
     for given in ([], wrong):
-        status, said = nbspam(*update, "--share", secured.url, *given)
-        assert (status, "password" in said) == (1, True), said
-    status, said = nbspam(*update, "--share", secured.url, "--share-password-command", "false")
-    assert (status, "--share-password-command: exit status 1" in said) == (1, True), said
+        assert complains(nbspam(*update, "--share", secured.url, *given), 1, "password")
+    failing = ["--share-password-command", "false"]
+    refused = nbspam(*update, "--share", secured.url, *failing)
+    assert complains(refused, 1, "--share-password-command: exit status 1")
     assert waiting(tmp_path / "model") == 1  # learned, and nobody was told
     assert nbspam(*update, "--share", secured.url, *known)[0] == 0
-    status, said = nbspam(
-        "share", "status", "-m", tmp_path / "model", "--share", secured.url, *known
-    )
-    assert ": 1 record; models equal" in said
     (tmp_path / "other").mkdir()
-    asked = ["share", "status", "-m", tmp_path / "other" / "model", "--share", secured.url, *known]
-    assert nbspam(*asked)[1].endswith(": 1 record; models equal\n")
+    for model in (tmp_path / "model", tmp_path / "other" / "model"):
+        status = nbspam.out("share", "status", "-m", model, "--share", secured.url, *known)
+        assert status.endswith(": 1 record; models equal\n")
     assert not list((tmp_path / "other").iterdir())
 
 
@@ -90,7 +83,7 @@ def test_models_are_called_equal_once_every_host_has_told_its_digest(models, wor
     assert f"memory://log: 1 record; models {words}\n" in "".join(capsys.readouterr())
 
 
-def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(tmp_path):
+def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(nbspam, tmp_path):
     model, maildir, mail = tmp_path / "model", tmp_path / "Maildir", tmp_path / "mail.eml"
     for n in range(40):
         folder = tmp_path / ("spam" if n % 2 else "ham")
@@ -115,7 +108,6 @@ def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(
     mail.write_bytes(message(1))
     assert nbspam("unlearn", "-m", model, mail)[0] == 0
     assert waiting(model) == 3
-    with open(mail, "rb") as file:
-        learn = ["--learn", "confident", "--sure", "0.51"]
-        assert nbspam("filter", "-m", model, *learn, stdin=file)[0] == 0
+    learn = ["--learn", "confident", "--sure", "0.51"]
+    assert nbspam("filter", "-m", model, *learn, stdin=message(1))[0] == 0
     assert waiting(model) == 4

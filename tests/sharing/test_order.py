@@ -86,17 +86,22 @@ def test_what_a_person_has_told_stays_told_until_it_is_moved(tmp_path, labels, i
     assert filed == {FiledMessage(labels[-1], is_told)}
 
 
-def test_a_lesson_that_comes_back_as_it_was_learned_is_not_written_again(host, monkeypatch):
+def test_only_lessons_of_another_host_that_change_something_are_written(host, monkeypatch):
     monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
     host.teach(message(1), "ham")
     size = host.opened("").size()
-    host.sharer.exchange()
-    lesson = decode_lesson(host.log.records[0])  # and what changes nothing is not, either
-    host.log.append([encode_lesson(("another", *lesson[1:5]), encode_record(lesson.change))])
-    host.sharer.exchange()
+    host.sharer.exchange()  # the lesson comes back as it was learned
+    lesson = decode_lesson(host.log.records[0])
 
+    def share(origin, change):
+        host.log.append([encode_lesson((origin, *lesson[1:5]), encode_record(change))])
+        host.sharer.exchange()
+
+    share("another", lesson.change)
     assert host.sharer.outbox.place().n_read == 2
     assert host.opened("").size() == size
+    share("a third", lesson.change._replace(after=None, told=True))
+    assert host.opened("").filed(message(1)) == NOT_FILED
 
 
 def test_a_lesson_of_a_host_that_was_killed_before_it_learned_it_is_learned(hosts, monkeypatch):
@@ -142,18 +147,6 @@ def test_a_lesson_leaves_the_outbox_when_the_journal_is_on_disk(host, tmp_path, 
     host.sharer.exchange()
 
     assert calls == [(tmp_path / "host" / "model.journal").stat().st_ino, "note_read"]
-
-
-def test_a_message_that_somebody_un_learns_as_told_is_nowhere(host, monkeypatch):
-    monkeypatch.setattr(training, "REFIT_SHARE", 1e9)  # changes go to the journal
-    host.teach(message(1), "ham")
-    host.sharer.exchange()
-    lesson = decode_lesson(host.log.records[0])
-    body = encode_record(lesson.change._replace(after=None, told=True))
-    host.log.append([encode_lesson(("another", *lesson[1:5]), body)])
-    host.sharer.exchange()
-
-    assert host.opened("").filed(message(1)) == NOT_FILED
 
 
 def test_a_record_that_no_host_writes_is_refused(host):

@@ -11,23 +11,23 @@ from nbspam.errors import SharedLogError
 from nbspam.server import lessons
 from nbspam.server.choices import ShareChoices
 from nbspam.server.lessons import Courier, TaughtModels
+from protocols import tell
 from serving import free_port, serving, until
 from shared_logs import Host, MemoryLog, message
-from support import run_nbspam
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("prometheus_client")
 
 
-def tell(server, data, label):
-    """Teach a server by spamd's protocol."""
-    head = f"TELL SPAMC/1.5\r\nMessage-class: {label}\r\nSet: local\r\n"
-    answer = server.ask(f"{head}Content-length: {len(data)}\r\n\r\n".encode() + data)
+def teach(server, data, label):
+    answer = server.ask(tell(label, data))
     assert answer.startswith(b"SPAMD/1.1 0 EX_OK"), answer
 
 
-def nbspam(*arguments):
-    return "".join(run_nbspam(*arguments)[1:])
+@pytest.fixture
+def run(nbspam):
+    """Run a command line in this process; return all that it writes."""
+    return lambda *arguments: "".join(nbspam(*arguments)[1:])
 
 
 def is_listening(path):
@@ -46,55 +46,55 @@ def folders(tmp_path, n):
     return found, [str(folder / "model") for folder in found]
 
 
-def test_what_one_server_is_taught_all_know(tmp_path, server):
+def test_what_one_server_is_taught_all_know(tmp_path, server, run):
     (one, two), models = folders(tmp_path, 2)
     options = ["--share", server.url, "--allow-tell", "-j", "1"]
     with serving(models[0], one, *options) as first:
         with serving(models[1], two, *options, "--share-sync") as second:
-            tell(first, message(1), "ham")
-            tell(second, message(2), "spam")
+            teach(first, message(1), "ham")
+            teach(second, message(2), "spam")
             until(lambda: metric(first, "read") == metric(second, "read") == 2)
             server.stop()
-            tell(first, message(3), "spam")  # acknowledged without the log
+            teach(first, message(3), "spam")  # acknowledged without the log
             until(lambda: metric(first, "outbox") == 1)
             until(lambda: metric(first, "connected") == 0)
             server.start()
             until(lambda: metric(second, "read") == 3)
             os.kill(second.process.pid, signal.SIGKILL)
         until(lambda: not is_listening(str(two / "spamd")))  # its workers end by themselves
-        tell(first, message(4), "ham")
+        teach(first, message(4), "ham")
         with serving(models[1], two, *options) as second:
             until(lambda: metric(second, "read") == 4)
-            status = nbspam("share", "status", "-m", models[0], "--share", server.url)
-    exports = [nbspam("export", "-m", model) for model in models]
+            status = run("share", "status", "-m", models[0], "--share", server.url)
+    exports = [run("export", "-m", model) for model in models]
 
     assert exports[0] == exports[1]
     assert exports[0].count('"message"') == 4
     assert len(status.splitlines()) == 4, status  # a title, two hosts, and what is true of all
 
 
-def test_a_new_host_starts_from_a_snapshot(tmp_path, server):
+def test_a_new_host_starts_from_a_snapshot(tmp_path, server, run):
     _, models = folders(tmp_path, 2)
     share = ["--share", server.url]
     for n, label in ((1, "--ham"), (2, "--spam")):
         (tmp_path / f"{n}.eml").write_bytes(message(n))
-        nbspam("update", "-m", models[0], label, str(tmp_path / f"{n}.eml"), *share)
+        run("update", "-m", models[0], label, str(tmp_path / f"{n}.eml"), *share)
     snapshot = str(tmp_path / "snapshot")
 
-    said = nbspam("share", "snapshot", snapshot, "-m", models[0], *share)
-    joined = nbspam("share", "join", snapshot, "-m", models[1])
-    nbspam("unlearn", "-m", models[0], str(tmp_path / "1.eml"), *share)
-    nbspam("relabel", "-m", models[1], "--to", "ham", str(tmp_path / "2.eml"), *share)
-    nbspam("update", "-m", models[0], "--ham", str(tmp_path / "2.eml"), *share)
-    exports = [nbspam("export", "-m", model) for model in models]
+    said = run("share", "snapshot", snapshot, "-m", models[0], *share)
+    joined = run("share", "join", snapshot, "-m", models[1])
+    run("unlearn", "-m", models[0], str(tmp_path / "1.eml"), *share)
+    run("relabel", "-m", models[1], "--to", "ham", str(tmp_path / "2.eml"), *share)
+    run("update", "-m", models[0], "--ham", str(tmp_path / "2.eml"), *share)
+    exports = [run("export", "-m", model) for model in models]
 
     assert said.startswith(f"{snapshot}: the models as of record 2 of the log"), said
     assert joined.startswith("joined at record 2; model in "), joined
     assert exports[0] == exports[1]
     assert exports[0].count('"message"') == 1
-    assert "exists already; " in nbspam("share", "join", snapshot, "-m", models[1])
-    assert "exists already; " in nbspam("share", "snapshot", snapshot, "-m", models[0], *share)
-    assert "not a snapshot" in nbspam("share", "join", str(tmp_path), "-m", f"{models[1]}3")
+    assert "exists already; " in run("share", "join", snapshot, "-m", models[1])
+    assert "exists already; " in run("share", "snapshot", snapshot, "-m", models[0], *share)
+    assert "not a snapshot" in run("share", "join", str(tmp_path), "-m", f"{models[1]}3")
 
 
 def test_a_server_with_a_damaged_outbox_judges_and_refuses_lessons(tmp_path):
@@ -107,25 +107,25 @@ def test_a_server_with_a_damaged_outbox_judges_and_refuses_lessons(tmp_path):
     assert b"model.share: file is not a database; make room or restore it" in answer
 
 
-def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, server):
+def test_a_command_keeps_lessons_while_the_log_is_away(tmp_path, server, run):
     _, (model,) = folders(tmp_path, 1)
     mail = tmp_path / "1.eml"
     mail.write_bytes(message(1))
     server.stop()
     update = ["update", "-m", model, "--ham", str(mail), "--share", server.url]
 
-    told = nbspam(*update)
+    told = run(*update)
     assert "lessons wait until it is back" in told
     assert ".;" not in told
-    assert "refused" in nbspam(*update, "--share-sync")
+    assert "refused" in run(*update, "--share-sync")
     server.start()
-    nbspam(*update)
-    status = nbspam("share", "status", "-m", model, "--share", server.url)
+    run(*update)
+    status = run("share", "status", "-m", model, "--share", server.url)
     assert status.splitlines()[1].split("\t")[1:4] == ["0", "0", "0"]  # lag, outbox, skipped
-    assert "share status: no log; give --share URL" in nbspam("share", "status", "-m", model)
-    assert "share join: no FOLDER; name one" in nbspam("share", "join", "-m", model)
-    assert "no log; give --share URL, too" in nbspam(*update[:-2], "--share-sync")
-    assert "needs no folder; leave x out" in nbspam("share", "status", "x", "-m", model)
+    assert "share status: no log; give --share URL" in run("share", "status", "-m", model)
+    assert "share join: no FOLDER; name one" in run("share", "join", "-m", model)
+    assert "no log; give --share URL, too" in run(*update[:-2], "--share-sync")
+    assert "needs no folder; leave x out" in run("share", "status", "x", "-m", model)
 
 
 def reader_of(model):
@@ -138,7 +138,7 @@ def reader_of(model):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="it is not told who holds a lock")
-def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, server):
+def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, server, run):
     (one, two), models = folders(tmp_path, 2)
     options = ["--share", server.url, "--allow-tell"]
     readers = []
@@ -147,12 +147,12 @@ def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, 
         serving(models[1], two, *options, "-j", "1") as second,
     ):
         for n in range(0, 6, 2):
-            tell(first, message(n), "ham")
-            tell(second, message(n + 1), "spam")
+            teach(first, message(n), "ham")
+            teach(second, message(n + 1), "spam")
             until(lambda n=n: metric(first, "read") == metric(second, "read") == n + 2)
             readers.append(reader_of(models[0]))
             os.kill(readers[-1], signal.SIGKILL)
-    exports = [nbspam("export", "-m", model) for model in models]
+    exports = [run("export", "-m", model) for model in models]
 
     assert len(set(readers)) == 3
     assert exports[0] == exports[1]
