@@ -141,8 +141,10 @@ def test_folders_may_be_named_with_or_without_their_dot():
 
 
 def test_another_folder_is_told_from_one_that_may_not_be_entered(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
-        check_maildir(str(tmp_path))
+    (tmp_path / "mbox").touch()
+    for other in (tmp_path, tmp_path / "mbox"):
+        with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
+            check_maildir(str(other))
     with pytest.raises(InputError, match="no such folder or account; check the spelling"):
         check_maildir(str(tmp_path / "home"))
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may enter any

@@ -1,5 +1,6 @@
 """Sorting a Maildir: verdicts move new mail, and what its user moves is learned."""
 
+import errno
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from nbspam.mail.digest import digest_of
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from stored import full_disk
+from support import raising
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -69,11 +71,14 @@ def test_a_message_leaves_its_uid_in_its_folder_and_its_copies_are_the_same(mail
 
 
 def test_unsure_mail_goes_where_it_is_looked_through(maildir):
+    maildir.put("new/0.h", spam(0))
+    maildir.sort()
     maildir.put("new/1.h", spam(1))
     rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731
-    sort_maildir(str(maildir.root), str(maildir.model), SortingChoices(), DAY, rule)
+    report = sort_maildir(str(maildir.root), str(maildir.model), SortingChoices(), DAY, rule)
 
-    assert list(maildir.files) == [".Unsure/new/1.h"]
+    assert report.learned == []  # spam that was sorted before is not judged again
+    assert set(maildir.files) == {".Spam/new/0.h", ".Unsure/new/1.h"}
     maildir.rename(".Unsure/new/1.h", ".Spam/cur/1.h:2,S")
     report = maildir.sort()
     assert [(one.name, one.label) for one in report.learned] == [(".Spam/cur/1.h:2,S", "spam")]
@@ -171,6 +176,12 @@ def test_a_name_in_two_folders_at_once_is_no_move_and_is_told_once(maildir):
     assert maildir.sort().learned == []
     maildir.rename(".Spam/cur/1.h:2,S", "cur/1.h:2,S")
     assert [one.label for one in maildir.sort().learned] == ["ham"]
+
+
+def test_the_first_lesson_of_a_model_says_what_it_lacks(tmp_path):
+    maildir = Maildir(tmp_path / "Maildir", tmp_path / "none")
+    maildir.put(".Spam/cur/1.h", spam(1))
+    assert "the model knows only spam" in maildir.sort().notes[-1]
 
 
 # --- flags instead of folders ---------------------------------------------------------
@@ -288,10 +299,13 @@ def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
 def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
     maildir.put("new/1.h", spam(1))
 
-    monkeypatch.setattr(sort, "replacing", full_disk)
-    said = f"{sort.NOTE_FILE}: No space left on device; nothing is lost, free some space, then"
-    with pytest.raises(InputError, match=said):
-        maildir.sort()
+    for refuse, said in (
+        (full_disk, "No space left on device; nothing is lost, free some space, then"),
+        (raising(OSError(errno.EIO, "I/O error")), "I/O error; nothing is lost, try again$"),
+    ):
+        monkeypatch.setattr(sort, "replacing", refuse)
+        with pytest.raises(InputError, match=f"{sort.NOTE_FILE}: {said}"):
+            maildir.sort()
     assert list(maildir.files) == [".Spam/new/1.h"]
 
 

@@ -278,9 +278,10 @@ def test_a_model_that_knows_no_messages_cannot_be_updated(model):
 # ---- disks that fail, and kills ----
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-@pytest.mark.parametrize("call", ["open", "write", "fsync"])
-def test_a_failing_disk_is_an_error_and_changes_nothing(model, journal, monkeypatch, code, call):
+@pytest.mark.parametrize(
+    ("call", "code"), [("open", errno.EIO), ("write", errno.ENOSPC), ("fsync", errno.EIO)]
+)
+def test_a_failing_disk_is_an_error_and_changes_nothing(model, journal, monkeypatch, call, code):
     learn(model, 1)
     before = journal.read_bytes()
     held = StoredModel(model)

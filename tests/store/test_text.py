@@ -182,11 +182,10 @@ BLENDED = (
 
 
 @pytest.mark.parametrize("values", [(HEADER, TOKEN, MESSAGE), BLENDED])
-@pytest.mark.parametrize("seed", range(40))
-def test_damaged_lines_never_raise_anything_else(seed, values):
-    rng = random.Random(seed)
+def test_damaged_lines_never_raise_anything_else(values):
+    rng = random.Random(1)
     lines = [json.dumps(line).encode() for line in values]
-    for _ in range(50):
+    for _ in range(2000):
         damaged = [bytearray(line) for line in lines]
         for _ in range(rng.randint(1, 4)):
             line = rng.choice(damaged)

@@ -158,19 +158,10 @@ def models(folder):
         "multinomial": train(items(40, ("ham", "spam"), 0), model="multinomial"),
         "bernoulli": train(items(40, ("ham", "spam"), 0), model="bernoulli"),
     }
-    for name in ("spode", "tan", "aode", "a2de", "network"):
+    with_parents = ("spode", "tan", "aode", "a2de", "network")
+    for name in with_parents:
         made[f"features {name}"] = train(items(40, ("ham", "spam"), 0), model=name, max_features=6)
-    for name in (
-        "categorical",
-        "gaussian",
-        "mixed",
-        "spode",
-        "tan",
-        "aode",
-        "a2de",
-        "akde",
-        "network",
-    ):
+    for name in ("categorical", "gaussian", "mixed", "akde", *with_parents):
         rows = numbers if name == "gaussian" else mixed
         made[f"table {name}"] = train(Path(rows), target="sweet", model=name)
     paths = {}
