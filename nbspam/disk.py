@@ -43,7 +43,8 @@ _REMEDIES = {
 
 def resolved(path: str) -> str:
     """Return where a path leads, with all symbolic links followed; without links, the path."""
-    with contextlib.suppress(ValueError):  # NUL in the path: opening it will say so
+    # NUL in the path, or a current folder that was removed: opening it will say so.
+    with contextlib.suppress(ValueError, FileNotFoundError):
         target = os.path.realpath(path)
         if target != os.path.abspath(path):
             # /dev/stdout leads to a pipe, whose name is in no folder.
@@ -290,7 +291,7 @@ def _temporary(folder: str) -> Iterator[tuple[str, BinaryIO]]:
         if sys.platform == "win32":
             break
         _lock(descriptor)
-        if os.fstat(descriptor).st_nlink:
+        if os.path.lexists(path):  # some file systems count no links
             break
         os.close(descriptor)  # somebody removed it just before it was locked
     try:

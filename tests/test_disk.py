@@ -193,6 +193,12 @@ def test_a_link_to_a_missing_file_makes_none(nbspam, trained, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_path_stays_as_it_is_if_the_current_folder_was_removed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert resolved("m") == "m"
+
+
 def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
     link = tmp_path / "link.nbspam"
     link.symlink_to(trained)
@@ -400,6 +406,14 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
         file.write(b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other"]
     assert (tmp_path / "m").read_bytes() == b"whole"
+
+
+def test_a_file_system_that_counts_no_links_can_be_written_to(target, monkeypatch):
+    """As one in user space may do."""
+    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result([0] * 10))
+    with soon(), replacing(str(target)) as file:
+        file.write(b"new")
+    assert target.read_bytes() == b"new"
 
 
 def test_only_our_own_temporary_files_are_removed(tmp_path, secret):
