@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail.headers import decode_base64
 from nbspam.mail.visibility import (
@@ -32,8 +33,6 @@ from nbspam.mail.visibility import (
 )
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
-
     from nbspam.mail.sheets import GeneratedText, Sheet
 
 _MAX_TAGS = 200_000  # of all documents of a message
@@ -154,9 +153,6 @@ def _read_bounded(html: bytes, left: int, size: int) -> tuple[Html, int]:
     # bytes.count takes three times as long.
     tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
     if tags <= min(_FEW_TAGS, left) and not _may_take_long(html, size):
-        # Imported late: a message without HTML need not wait for it.
-        from selectolax.lexbor import LexborHTMLParser
-
         trees, rest = [LexborHTMLParser(html)], b""
     else:
         from nbspam.mail.trees import parse_in_parts  # late: few documents need it
@@ -199,7 +195,7 @@ def _may_have_huge_tag(html: bytes) -> bool:
     return False
 
 
-def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
+def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     written = _markup_of(trees)
     pieces = TAG.split(written)
@@ -228,7 +224,7 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
 
 
-def _markup_of(trees: Iterable["LexborHTMLParser"]) -> bytes:
+def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:
     """Return trees as markup in UTF-8: every element is closed, and every value quoted."""
     return b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
 
