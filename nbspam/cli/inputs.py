@@ -360,24 +360,23 @@ def _items_at(
 def records_of(
     sources: Iterable[str],
     reading: SourceOptions,
-    schema: "Schema | None" = None,
+    names: Sequence[str] = (),
     labels: Labels | None = NO_LABELS,
 ) -> "Iterator[Record]":
-    """Yield the rows of tables; with a schema, warn of categories that it does not have.
+    """Yield the rows of tables.
 
-    labels: None if the command needs no classes, and prints a table twice that is given twice.
+    names: of the columns that are expected, see `read_cells`.  labels: None if the command needs
+    no classes, and prints a table twice that is given twice.
     """
     from nbspam.sources.records import read_records
 
-    names = () if schema is None else schema.names
     paths = output.or_standard_input(sources)
     if labels is not None:
         paths = [path for _, path in starts_of(paths).values()]
-    records = counting_items(read_records(paths, reading, names), "rows", paths)
-    return records if schema is None else _warning(records, schema)
+    return counting_items(read_records(paths, reading, names), "rows", paths)
 
 
-def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
+def warned_of_unseen(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
     """Yield the records; say on standard error which categories and columns are missing."""
     from nbspam.tables.schema import is_missing
 
@@ -574,7 +573,7 @@ def inputs_of(
     """Return the inputs of a classifier: rows for the model of a table, else items."""
     schema = schema_of(classifier)
     if schema is not None:
-        return records_of(sources, reading, schema, labels)
+        return warned_of_unseen(records_of(sources, reading, schema.names, labels), schema)
     settings = cast("Classifier", classifier).settings
     items = items_of_sources(sources, as_learned(reading, settings), labels)
     return map(_pasted_as_text, items) if settings.reading == "mail" else items

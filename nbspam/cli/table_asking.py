@@ -258,7 +258,8 @@ def _trial_of_table(
         raise UsageError("--engine: for --cv; --test trains a single model here, leave it out")
 
     def test_records(schema: "Schema") -> "Iterator[Record]":
-        return inputs.records_of([str(way.test)], rows.reading, schema)
+        records = inputs.records_of([str(way.test)], rows.reading, schema.names)
+        return inputs.warned_of_unseen(records, schema)
 
     return judging.judge_table_split(data.table, settings, test_records, with_curve, witness)
 

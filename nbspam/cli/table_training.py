@@ -15,7 +15,6 @@ from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
     from nbspam.models.em import EMReport
-    from nbspam.sources.records import Record
     from nbspam.store.tables import StoredTable
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.training import TableData, TableSettings
@@ -175,7 +174,7 @@ def table_update_command(
     nbspam table update -m iris.nbspam more.csv
     """
     model: StoredTable = inputs.stored_model(model_path)
-    outcome = model.learn(_records_for(model, rows), new_class)
+    outcome = model.learn(inputs.records_of(*rows, model.schema.names), new_class)
     return output.report_outcome(outcome, model_path, as_json)
 
 
@@ -193,17 +192,8 @@ def table_unlearn_command(rows: inputs.Rows, model_path: str, as_json: bool) -> 
     nbspam table unlearn -m iris.nbspam wrong.csv
     """
     model: StoredTable = inputs.stored_model(model_path)
-    outcome = model.unlearn(_records_for(model, rows))
+    outcome = model.unlearn(inputs.records_of(*rows, model.schema.names))
     return output.report_outcome(outcome, model_path, as_json)
-
-
-def _records_for(model: "StoredTable", rows: inputs.Rows) -> "list[Record]":
-    from nbspam.sources.items import starts_of
-    from nbspam.sources.records import read_records
-
-    starts = starts_of(output.or_standard_input(rows.sources))
-    paths = [path for _, path in starts.values()]
-    return list(read_records(paths, rows.reading, model.schema.names))
 
 
 @subcommand("table merge", "--output", "--json")

@@ -66,8 +66,9 @@ def test_standard_error_has_nothing_by_itself_and_more_with_verbose(name, run):
     models = [line for line in lines if line.startswith("nbspam: model ")]
     assert len(models) == (2 if name.endswith("merge") else "model_path" in parameters)
     n_read = {"update": 5, "unlearn": 1, "relabel": 1, "doubts": 81}.get(name, 4)
-    is_read = "sources" in parameters and not name.startswith("table")
-    assert (f"nbspam: messages read: {n_read}" in lines) == is_read
+    is_read, is_table = "sources" in parameters, name.startswith("table")
+    assert (f"nbspam: messages read: {n_read}" in lines) == (is_read and not is_table)
+    assert any("rows read" in line for line in lines) == (is_read and is_table)
 
     out, err = run(name, "-q", "-v")
     assert err == ""
