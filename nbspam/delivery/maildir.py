@@ -363,11 +363,9 @@ class _Sorter:
 
     def look(self) -> None:
         """Find new messages, and messages that the user moved since the last run."""
-        folders = (
-            [MAILDIR_INBOX]
-            if self.choices.flag is not None
-            else [MAILDIR_INBOX, self.spam, self.unsure]
-        )
+        folders = [MAILDIR_INBOX]
+        if self.choices.flag is None:
+            folders += [self.spam, self.unsure]
         found = [entry for folder in folders for entry in maildir_entries(self.root, folder)]
         present = Counter(entry.base for entry in found)
         bases = sorted(base for base, number in present.items() if number > 1)
