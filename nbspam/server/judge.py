@@ -284,15 +284,6 @@ class WaitingMessage:
     def _let_go(self, _: "asyncio.Future[Any]") -> None:
         self.data = b""
 
-    def settle(self, result: Judgement | Outcome | Exception) -> None:
-        """Deliver the result, unless the client disconnected or timed out."""
-        if self.done.done():
-            return
-        if isinstance(result, Exception):
-            self.done.set_exception(result)
-        else:
-            self.done.set_result(result)
-
 
 class Judge:
     """Judges messages in a thread of its own; `judge` is called in the event loop's thread.
@@ -507,6 +498,11 @@ def judge_each(
 def settle_all(
     cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Outcome | Exception]"
 ) -> None:
-    """Deliver the result of each message."""
+    """Deliver the result of each message, unless its client disconnected or timed out."""
     for case, result in zip(cases, results, strict=True):
-        case.settle(result)
+        if case.done.done():
+            continue
+        if isinstance(result, Exception):
+            case.done.set_exception(result)
+        else:
+            case.done.set_result(result)
