@@ -376,11 +376,6 @@ class ServerLimits(NamedTuple):
 SERVER_LIMITS = ServerLimits()
 
 
-def own_rule(classifier: Classifier) -> Rule:
-    """Return the rule that a model was trained with."""
-    return classifier.rule
-
-
 class ShareChoices(NamedTuple):
     """How lessons are shared with other servers."""
 
@@ -393,7 +388,7 @@ class ServerChoices(NamedTuple):
     """The owner's choices, which can change while the server runs."""
 
     model_path: str
-    rule_of: Callable[[Classifier], Rule] = own_rule
+    rule_of: Callable[[Classifier], Rule] = lambda classifier: classifier.rule
     log: str = "text"  # text, json or none
     peer_users: bool = False  # the user is the one that connects to a socket at a path
     users: str | None = None  # the folder of users' own models; None: all share one model

@@ -17,7 +17,6 @@ from maildirs import news
 from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
 from nbspam.errors import InputError, UsageError
-from nbspam.server.choices import own_rule
 from nbspam.server.judge import (
     Judge,
     UserCounts,
@@ -181,7 +180,7 @@ class House:
         self.users = UserCounts(str(folder), room, self.troubles.append)
         self.tally = ServerTally(2)
         model = StoredModel(str(site))
-        self.judge = Judge(model, own_rule, self.troubles.append, self.tally, self.users)
+        self.judge = Judge(model, lambda c: c.rule, self.troubles.append, self.tally, self.users)
         sent = Mailboxes(mailboxes, str(site), str(folder)).newly_sent
         self.teacher = Teacher(TaughtModels(str(site), str(folder)), True, sent)
 
