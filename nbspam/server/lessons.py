@@ -352,7 +352,7 @@ class Courier:
     def _receive(self, sharer: Sharer) -> None:
         """Learn the lessons of the log until the server ends."""
         if (users := self._service.choices.users) is not None:
-            sharer.outbox.keep_users(os.path.abspath(users))
+            sharer.outbox.keep_users(users)
         due, trims, last = 0.0, time.monotonic() + _TRIM, 0.0
         known: tuple[object, object] = None, None
         while not self._ended.is_set():

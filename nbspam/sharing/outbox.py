@@ -141,8 +141,9 @@ class Outbox:
 
     def keep_users(self, folder: str) -> None:
         """Remember the folder of users' models, for other commands."""
+        path = os.path.abspath(folder)
         with self._changed() as base:
-            base.execute("INSERT OR REPLACE INTO fact VALUES ('users', ?)", [folder])
+            base.execute("INSERT OR REPLACE INTO fact VALUES ('users', ?)", [path])
 
     def users_folder(self) -> str | None:
         """Return the folder of users' models, if there is one."""

@@ -399,7 +399,7 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
     with closing(Outbox(site)) as old, closing(Outbox(path)) as outbox:
         outbox.note_read(old.place(), old.seen())
         if users is not None:
-            outbox.keep_users(os.path.abspath(users))
+            outbox.keep_users(users)
         return outbox.place()
 
 
