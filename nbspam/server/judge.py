@@ -187,7 +187,7 @@ class UserCounts:
     """
 
     def __init__(self, folder: str, room: int, on_trouble: Callable[[Exception], None]) -> None:
-        self._folder = folder
+        self.folder = folder
         self._room = room
         self._on_trouble = on_trouble
         self._held: OrderedDict[str, _Held] = OrderedDict()  # those used last are at the end
@@ -196,17 +196,13 @@ class UserCounts:
     def __len__(self) -> int:
         return len(self._held)
 
-    def path(self, name: str) -> str:
-        """Return the path of a user's model, from `known_as`; raises UserError."""
-        return model_in(self._folder, name)
-
     def own(self, name: str, site: StoredModel) -> OwnCounts | None:
         """Return a user's counts; None without any lesson, or for a name that cannot be kept.
 
         site: the model whose classifier was just asked for.
         """
         try:
-            path = self.path(name)
+            path = model_in(self.folder, name)
             # Taken before the files are read: a lesson written then shows at the next message.
             model = stamp_of_status(os.stat(path))
         except (UserError, FileNotFoundError):
@@ -438,7 +434,7 @@ class Judge:
             models = [self._model.path]
             if self._users is not None:
                 with contextlib.suppress(UserError):
-                    models.insert(0, self._users.path(user))
+                    models.insert(0, model_in(self._users.folder, user))
             try:
                 found[user] = self._lists.beside(models)
             except InputError as error:

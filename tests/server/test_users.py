@@ -24,6 +24,7 @@ from nbspam.server.judge import (
     check_folder,
     check_site,
     known_as,
+    model_in,
     user_folder_name,
     users_in,
 )
@@ -345,7 +346,7 @@ async def test_what_another_process_teaches_a_user_counts_from_the_next_message_
         await house.teach("ann", "ham", HAM)
         assert labels(await house.ask(("ann", ASKED))) == ["ham"]
         lessons = [Item("-", "spam", news(n)) for n in range(30, 40)]
-        StoredModel(house.users.path("ann")).learn(lessons, day=1, classes=["spam"])
+        StoredModel(model_in(house.users.folder, "ann")).learn(lessons, day=1, classes=["spam"])
         assert labels(await house.ask(("ann", ASKED))) == ["spam"]
 
 
