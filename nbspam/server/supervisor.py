@@ -143,10 +143,13 @@ class Supervisor:
             del self.waiting[row]
             self.start()
         self.announce()
-        stuck = [worker for worker in self.workers.values() if self.is_stuck(worker, now)]
-        for worker in stuck:
-            worker.is_hung = True
-        self.kill([worker.pid for worker in stuck])
+        stuck = []
+        for worker in self.workers.values():
+            beat = self.service.tally.row(worker.row, "beat")
+            if now - max(beat, worker.born) > _STUCK:
+                worker.is_hung = True
+                stuck.append(worker.pid)
+        self.kill(stuck)
         if self.is_told and not stuck:
             notify("WATCHDOG=1")
 
@@ -184,11 +187,6 @@ class Supervisor:
             address = str(listened(listener))
             service.log.listens(name, address, service.n_workers, service.model.name)
         notify("READY=1")
-
-    def is_stuck(self, worker: SupervisedWorker, now: float) -> bool:
-        """Return whether a worker has given no sign of life for long."""
-        beat = self.service.tally.row(worker.row, "beat")
-        return now - max(beat, worker.born) > _STUCK
 
     def stop(self) -> None:
         """Ask all workers to stop.
