@@ -66,14 +66,9 @@ class Contender:
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """Return the environment in which Python imports a checkout.
-
-    It keeps what it compiles and writes its output in blocks, as it does unless told otherwise.
-    """
-    told = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-    found = {k: v for k, v in os.environ.items() if k not in told}
-    # Not the folder where it runs, which may be another checkout.
-    return {**found, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
+    """Return the environment in which Python imports a checkout, caches code, and buffers."""
+    found = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    return {**found, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}  # not the current folder
 
 
 def command(*line: str, stdin: bytes = b"", checkout: Path = HERE) -> Callable[[], Cost]:
@@ -136,12 +131,12 @@ def served(name: str, checkout: Path, corpus: Path, work: Path, stack: ExitStack
 def peers(corpus: Path, work: Path) -> dict[str, list[Contender]]:
     """Return other programs by job, and what a start of Python with two imports takes."""
     python, model = [sys.executable, "-c"], str(work / "sk.joblib")
-    start = command(*python, "import click, numpy")
     found = {
         verb: [Contender("scikit-learn", command(*python, SKLEARN, verb, model, str(corpus)))]
         for verb in ("train", "classify")
     }
-    found["message"] = [Contender("python -c 'import click, numpy'", start)]
+    start = "import click, numpy"
+    found["message"] = [Contender(f"python -c '{start}'", command(*python, start))]
     if shutil.which("bogofilter"):
         bogo, paths = str(work / "bogo"), files_of(corpus)
         os.mkdir(bogo)
