@@ -119,10 +119,13 @@ class Unique:
 
     def relabelled(self, parts: Iterable[Messages]) -> Iterator[Messages]:
         """Yield messages that this object knows, with the classes that they had last."""
+        if not self._moves:
+            yield from parts
+            return
         for part in parts:
             known = zip(part.digests.tolist(), part.labels.tolist(), strict=True)
             labels = [self.label.get(digest, name) for digest, name in known]
-            yield part._replace(labels=np.array(labels, np.str_)) if self._moves else part
+            yield part._replace(labels=np.array(labels, np.str_))
 
 
 def repeated(digests: Keys) -> Keys:
