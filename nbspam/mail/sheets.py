@@ -147,6 +147,7 @@ class _SheetText:
         self.sheet: Sheet | None = None  # of the last document, unless it has variables
         number = 0
         for selectors, declarations in _split_rules(text):
+            # `in` first takes bytes for a number, which fails: E-350.
             is_plain = selectors.find(b"[") < 0 and selectors.find(b"(") < 0
             each = selectors.split(b",") if is_plain else _SELECTORS.findall(selectors)
             for written in each:

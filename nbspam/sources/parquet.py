@@ -34,8 +34,8 @@ def parquet_rows(
     path: for error messages.  is_mail: strings are mail too.
     """
     with _opened(path, stream) as opened:
-        picked = _pick(opened.schema, wanted)
-        listener.table(opened.schema.names, picked.columns)
+        picked = _pick(opened.file.schema_arrow, wanted)
+        listener.table(opened.file.schema_arrow.names, picked.columns)
         is_text = picked.is_text and not is_mail
         for batch in opened.batches(picked.names):
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
@@ -47,13 +47,14 @@ def parquet_rows(
 def parquet_cells(
     path: str, stream: BinaryIO, listener: files.Listener
 ) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table of typed columns as cells by column name; raises as above."""
+    """Yield the rows of a table of typed columns as cells by name; raises like `parquet_rows`."""
     with _opened(path, stream) as opened:
-        names = opened.schema.names
+        schema = opened.file.schema_arrow
+        names = schema.names
         stripped = [name.strip() for name in names]
         check_distinct(stripped)
         listener.table(names, files.NO_COLUMNS)
-        class_names = [_class_names(opened.schema.metadata, name) for name in names]
+        class_names = [_class_names(schema.metadata, name) for name in names]
         for batch in opened.batches(names):
             columns = map(_values, repeat(batch), names, class_names)
             for values in zip(*columns, strict=True):
@@ -65,13 +66,9 @@ def parquet_cells(
 class _OpenFile(NamedTuple):
     """A parquet file that is open."""
 
-    path: str
-    size: int
-    file: Any
-
-    @property
-    def schema(self) -> Any:
-        return self.file.schema_arrow
+    path: str  # for error messages
+    size: int  # bytes
+    file: Any  # pyarrow's ParquetFile
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some rows of columns at a time; raises InputError if they fill memory."""
@@ -85,6 +82,7 @@ class _OpenFile(NamedTuple):
 
 @contextmanager
 def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
+    """Open a parquet file, and state in one line what is wrong with it while it is read."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile

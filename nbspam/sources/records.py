@@ -23,7 +23,7 @@ from nbspam.sources.rows import (
 )
 
 _NO_OPTIONS = SourceOptions()
-_KINDS = "CSV, TSV, JSON lines or parquet"
+_FORMS = "CSV, TSV, JSON lines or parquet"
 
 Cells = dict[str, str]  # by column name
 
@@ -114,11 +114,11 @@ def _rows_of(given: Any) -> Any:
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
     if files.is_folder(path):
-        raise InputError(f"{path}: a folder; give a table: {_KINDS}")
+        raise InputError(f"{path}: a folder; give a table: {_FORMS}")
     kind, listener = options.format or files.kind_by_name(path), options.listener_to(path)
     if kind in files.PACKED and kind != "parquet":
         raise InputError(
-            f"{path}: {kind} is read for mail and texts only; give a table of columns as {_KINDS}"
+            f"{path}: {kind} is read for mail and texts only; give a table of columns as {_FORMS}"
         )
     with files.Blaming(path), files.open_file(path) as stream:
         if kind == "parquet":

@@ -19,10 +19,7 @@ from nbspam.workers import Engine, Workers, ordered_map
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
 _LAST_ITEMS = 128  # items in these: E-325
 # Modules that are imported late, because a single message may not need them.
-_FOR_HTML = (
-    *("nbspam.mail.html", "nbspam.mail.sheets"),
-    *("nbspam.mail.attachments", "nbspam.mail.wrappings"),
-)
+_FOR_HTML = [f"nbspam.mail.{name}" for name in ("html", "sheets", "attachments", "wrappings")]
 _LOOK_AT = 8  # one in so many messages tells whether mail has HTML
 _NOT_WORD = re.compile(r"[^\w]")
 # A line that is quoted, or introduces a quotation.
