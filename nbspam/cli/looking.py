@@ -529,8 +529,9 @@ def show_clusters(
 ) -> None:
     """Print the rounds of EM and the cluster of each item, as the form says, or the clusters.
 
-    typical: what is typical of each cluster, as lines and as JSON show it.  nouns: what the items
-    and these are.  between: two of these in a line.
+    share: (n_items, n_clusters), probabilities.  typical: the typical tokens or values of each
+    cluster, named tuples that say how a line shows them.  nouns: of the items, and of these.
+    between: what separates them in a line.
     """
     from nbspam.cli.training import rounds_json, show_rounds
 
