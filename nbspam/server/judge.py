@@ -1,8 +1,8 @@
 """The judge, the thread between connections and the model; and users' models.
 
 The judge judges all messages that wait, many at a time.  A batch is all that arrived while the
-batch before it was judged, so an idle server answers at once.  Before each batch the judge
-takes in the lessons of all processes; one model judges all messages of a batch.
+batch before it was judged, and with it, so an idle server answers at once.  Before each batch the
+judge takes in the lessons of all processes; one model judges all messages of a batch.
 
 A user may have a model that counts on top of the site's: a model file like any other,
 DIR/NAME/model, begun by the user's first lesson.  The counts that judging needs are held in memory
@@ -16,10 +16,9 @@ import os
 import stat
 import string
 import unicodedata
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from queue import Empty, SimpleQueue
-from threading import Thread
+from concurrent import futures
 from time import monotonic, time
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -248,6 +247,11 @@ class UserCounts:
 
 BATCH = 128  # messages that are judged together at most
 BATCH_BYTES = 1 << 19  # after which a batch takes no more: its arrays stay with the process
+TURNS = 3  # of the event loop, in which a connection is accepted, opened and read
+# Seconds that the event loop sleeps at most while a batch is judged.  Otherwise its thread and the
+# judge's would take the interpreter from each other, with 37 system calls a message: E-352.  Most
+# batches take less; during a longer one, clients are heard, refused, and told that it is late.
+ASLEEP = 0.05
 
 
 class Judgement(NamedTuple):
@@ -304,11 +308,13 @@ class Judge:
         self._on_trouble = on_trouble
         self._tally = tally
         self._lists = address_lists.ListsInUse()
-        self._cases: SimpleQueue[WaitingMessage | None] = SimpleQueue()
+        self._waiting: deque[WaitingMessage] = deque()
+        self._is_busy = False  # a batch is gathered or judged: the next one follows it
         self._began: float | None = None  # when the batch under way was taken, monotonic seconds
         self._loop = asyncio.get_running_loop()
-        self._thread = Thread(target=self._work, name="judge", daemon=True)
-        self._thread.start()
+        self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix="judge")
+        self._thread.submit(int)  # begins it now, while there is memory
+        self._idle = self._return_memory_later()
 
     @property
     def model_time(self) -> float:
@@ -324,7 +330,7 @@ class Judge:
     @property
     def n_waiting(self) -> int:
         """How many messages wait for the next batch."""
-        return self._cases.qsize()
+        return len(self._waiting)
 
     @property
     def seconds_busy(self) -> float:
@@ -332,51 +338,79 @@ class Judge:
         began = self._began
         return 0.0 if began is None else monotonic() - began
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether messages are judged at all."""
-        return self._thread.is_alive()
-
     def judge(
         self, data: bytes, explain: bool = False, user: str = ""
     ) -> "asyncio.Future[Judgement]":
         """Return the future judgement of a message; user: from `known_as`."""
         case = WaitingMessage(data, user, explain)
-        self._cases.put(case)
+        self._waiting.append(case)
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._gather, 1, TURNS)
         return case.done
 
     def end(self) -> None:
-        """End the thread once it has judged all waiting messages."""
-        self._cases.put(None)
-        self._thread.join()
+        """End the thread once it has judged the batch under way."""
+        self._idle.cancel()
+        self._waiting.clear()  # a turn of the event loop may still follow
+        self._thread.shutdown()
+
+    def _gather(self, n_before: int, turns: int) -> None:
+        """Begin a batch when some turns of the event loop have brought no further message.
+
+        n_before: how many waited at the turn before.  turns: how many may still pass.
+        """
+        n = len(self._waiting)
+        turns = TURNS if n > n_before else turns - 1
+        if turns and n < BATCH:
+            self._loop.call_soon(self._gather, n, turns)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Have a batch judged.  The event loop sleeps for that time, unless it is long."""
+        cases: list[WaitingMessage] = []
+        n_bytes = 0
+        while self._waiting and len(cases) < BATCH and n_bytes < BATCH_BYTES:
+            case = self._waiting.popleft()
+            if not case.done.cancelled():
+                cases.append(case)
+                n_bytes += len(case.data)
+        if not cases:
+            self._is_busy = False
+            return
+        self._idle.cancel()
+        self._began = monotonic()
+        batch = self._thread.submit(self._judgements, cases)
+        try:
+            batch.exception(ASLEEP)
+        except TimeoutError:
+            tell = self._loop.call_soon_threadsafe
+            batch.add_done_callback(lambda batch: tell(self._settle, cases, batch))
+        else:
+            self._settle(cases, batch)
+
+    def _settle(self, cases: Sequence[WaitingMessage], batch: "futures.Future[Any]") -> None:
+        """Deliver the judgements of a batch, and gather the next one."""
+        self._began = None
+        self._tally.add("batches")
+        self._tally.add("batched", len(cases))
+        error = batch.exception()  # of telling a trouble: there is no memory, say
+        settle_all(cases, batch.result() if error is None else [error] * len(cases))
+        self._is_busy = bool(self._waiting)
+        if self._is_busy:
+            self._loop.call_soon(self._gather, len(self._waiting), TURNS)
+        else:
+            self._idle = self._return_memory_later()
+
+    def _return_memory_later(self) -> asyncio.TimerHandle:
+        """Return freed memory if no message comes: 3 to 18 MB, the larger the last ones were.
+
+        The next batch takes a tenth longer.
+        """
+        return self._loop.call_later(IDLE, self._thread.submit, return_freed_memory)
 
     # ---- in the thread ----
-
-    def _work(self) -> None:
-        ends = False
-        while not ends:
-            try:
-                cases = [self._cases.get(timeout=IDLE)]
-            except Empty:
-                # 3 to 18 MB, the larger the messages were; the next batch takes a tenth longer.
-                return_freed_memory()
-                cases = [self._cases.get()]
-            n_bytes = 0
-            while len(cases) < BATCH and n_bytes < BATCH_BYTES:
-                try:
-                    cases.append(self._cases.get_nowait())
-                except Empty:
-                    break
-                n_bytes += len(cases[-1].data) if cases[-1] is not None else 0
-            ends = None in cases
-            waiting = [case for case in cases if case is not None and not case.done.cancelled()]
-            if waiting:
-                self._began = monotonic()
-                results = self._judgements(waiting)
-                self._began = None
-                self._tally.add("batches")
-                self._tally.add("batched", len(waiting))
-                self._loop.call_soon_threadsafe(settle_all, waiting, results)
 
     def _judgements(self, cases: Sequence[WaitingMessage]) -> "list[Judgement | Exception]":
         """Return the judgement of each message, or the error that prevented it."""
@@ -492,13 +526,13 @@ def judge_each(
 
 
 def settle_all(
-    cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Outcome | Exception]"
+    cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Outcome | BaseException]"
 ) -> None:
     """Deliver the result of each message, unless its client disconnected or timed out."""
     for case, result in zip(cases, results, strict=True):
         if case.done.done():
             continue
-        if isinstance(result, Exception):
+        if isinstance(result, BaseException):
             case.done.set_exception(result)
         else:
             case.done.set_result(result)

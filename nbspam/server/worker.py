@@ -148,8 +148,6 @@ class _EventLoopWorker:
                 self.wake_supervisor()
             if desk.judge.seconds_busy < desk.limits.answer_seconds:
                 tally.set_gauge("beat", time.monotonic())
-            if not desk.judge.is_alive:  # no client would be answered any more
-                return FAILING
             if os.getppid() != self.supervisor:  # it was killed, and nothing else would end us
                 break
             with contextlib.suppress(TimeoutError):

@@ -105,7 +105,7 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
     living = Living(gated)
     async with living as judge:
         waiting = [judge.judge(HAM)]
-        assert gated.has_begun.wait(PATIENCE)
+        await until(gated.has_begun.is_set)
         assert judge.seconds_busy > 0
         waiting += [judge.judge(SPAM) for _ in range(BATCH + 5)]
         assert judge.n_waiting == BATCH + 5
@@ -115,6 +115,36 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
 
     assert gated.sizes == [1, BATCH, 5]
     assert [living.tally.total(name) for name in ("batches", "batched")] == [3, BATCH + 6]
+
+
+async def test_messages_of_consecutive_turns_of_the_event_loop_are_judged_together(
+    mail_classifier,
+):
+    gated = Gated(mail_classifier)
+    async with Living(gated) as judge:
+        waiting = []
+        for _ in range(5):
+            waiting.append(judge.judge(HAM))
+            await asyncio.sleep(0)
+        await asyncio.gather(*waiting)
+    assert gated.sizes == [5]
+
+
+async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
+    def out_of_memory(error):
+        raise MemoryError
+
+    model = Model(mail_classifier)
+    judge = Judge(model, lambda _: RULE, out_of_memory, ServerTally(1))
+    model.error = ModelFileError("m: cannot be read; train it again")
+    waiting = judge.judge(HAM), judge.judge(SPAM)
+    assert list(map(type, await asyncio.gather(*waiting, return_exceptions=True))) == [
+        MemoryError,
+        MemoryError,
+    ]
+    model.error = None
+    assert (await judge.judge(SPAM)).verdict.label == "spam"
+    judge.end()
 
 
 async def test_each_message_gets_its_own_verdict_whatever_waits(mail_classifier):
@@ -147,7 +177,6 @@ async def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(error, mail_c
     async with living as judge:
         living.model.error = error
         assert (await judge.judge(SPAM)).verdict.label == "spam"
-        assert judge.is_alive
     assert living.troubles == [error]
 
 
@@ -155,7 +184,7 @@ async def test_who_has_gone_is_not_judged_and_leaves_no_message_behind(mail_clas
     gated, data = Gated(mail_classifier, is_open=False), bytes(bytearray(SPAM))
     async with Living(gated) as judge:
         first = judge.judge(HAM)
-        assert gated.has_begun.wait(PATIENCE)
+        await until(gated.has_begun.is_set)
         await leave(judge.judge, data)
         assert judge.n_waiting == 3  # their places in the queue are bounded
         last = judge.judge(SPAM)
