@@ -85,8 +85,8 @@ _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
 _TAG_START = re.compile(rb"<[a-zA-Z]")
 _PAGE_START = re.compile(rb"<[hHbB][tToO]")  # of <html> and <body>
 # What the parser reads at once in any case: tags, bytes, and tags of pages among more bytes; and
-# bytes that a tag of more than 1,000 attributes has at least.
-_FEW_TAGS, _FEW_BYTES, _FEW_PAGES, _SHORT_PAGE, _LONG_TAG = 1200, 100_000, 10, 40_000, 2000
+# bytes of a tag that may have too many attributes.
+_FEW_TAGS, _FEW_BYTES, _FEW_PAGES, _SHORT_PAGE, _LONG_TAG = 1200, 100_000, 4, 40_000, 2000
 _MAX_BLANKS = 64  # before a quote
 
 
@@ -168,7 +168,7 @@ def _may_take_long(html: bytes, size: int) -> bool:
 
 
 def _may_have_huge_tag(html: bytes) -> bool:
-    """Return whether a tag may have more than 1,000 attributes.
+    """Return whether a tag may have too many attributes for the parser.
 
     Such a tag is long, and each > in it is quoted.  So in each stretch that is as long only the
     last > is looked at: in a value, the last quote before it follows an equals sign.  Each byte is

@@ -12,9 +12,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail.visibility import RAW, TAG, VOID
 
-# Attributes of a tag, and tags times different tags of formatting, since every paragraph repeats
-# the formatting that is left open.
-_MAX_ATTRIBUTES, _MAX_REPEATED = 1000, 400_000
+# Attributes of a tag, which the parser compares in pairs; and tags times different tags of
+# formatting, since every paragraph repeats the formatting that is left open.
+_MAX_ATTRIBUTES, _MAX_REPEATED = 200, 400_000
 _AT_ONCE = 4000  # tags that are parsed together
 _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
@@ -32,7 +32,7 @@ _CLOSING = re.compile(
 )
 # The attributes of all <html> are attributes of one element, which the parser compares in pairs.
 _PAGE_TAG = re.compile(rb"<((?i:html|body)[\s/])")
-_MAX_PAGES = 10  # tags of that kind
+_MAX_PAGES = 4  # tags of that kind
 # The parser also compares each attribute with the names of all others in a document.
 _WORDS_OF_TAGS = re.compile(rb"[\s\"'/]([^\s\"'/<>=]++)")
 _MANY_BYTES, _MAX_NAMES = 100_000, 10_000  # bytes that are parsed together, and their names

@@ -474,6 +474,10 @@ def _head(
     return lambda size: before + unit * max(1, size // len(unit)) + after
 
 
+def _names(first: int, count: int) -> bytes:
+    return b" ".join(b"a%d" % n for n in range(first, first + count))
+
+
 def _numbered(unit: bytes, before: bytes = b"", after: bytes = b"") -> Callable[[int], bytes]:
     """Return a pattern in which every repetition has a number of its own."""
     return lambda size: (
@@ -559,6 +563,11 @@ PATTERNS: dict[str, Callable[[int], bytes]] = {
     "nested parts": _nested_parts,
     "documents of many pages": _head(
         b"--b\nContent-Type: text/html\n\n" + b"".join(b"<html a%d>" % n for n in range(2000)),
+        _MIXED + b"\n",
+    ),
+    "documents of pages of many attributes": _head(
+        b"--b\nContent-Type: text/html\n\n"
+        + b"".join(b"<body " + _names(first, 400) + b">" for first in (0, 400, 800)),
         _MIXED + b"\n",
     ),
     "nested messages": _head(b"Content-Type: message/rfc822\n\n", after=b"hello\n"),
