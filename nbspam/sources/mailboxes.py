@@ -50,6 +50,7 @@ _FOLDER_DATA = b" FOLDER INTERNAL DATA", rb"(?:[^\r\n]+\r?\n)*?Subject: DON'T DE
 # the account: those of spam, and those of mail that is neither spam nor mail that somebody kept.
 _GMAIL = rb"From [^\n]*\n(?:X-GM-THRID:[^\n]*\n)?X-Gmail-Labels:([^\n]*(?:\n[ \t][^\n]*)*)"
 _GMAIL_LABEL = r'"[^"]*"|[^,]+'
+_GMAIL_BYTES = 1 << 13  # of labels that are read; `email` takes quadratic time
 _GMAIL_SPAM = {
     *("Spam", "Skräppost", "Søppelpost", "Roskaposti", "Спам"),
     *("垃圾邮件", "垃圾郵件", "迷惑メール", "스팸함"),
@@ -493,10 +494,11 @@ def gmail_class(raw: bytes) -> str | None:
     found = re.match(_GMAIL, raw)
     if found is None:
         return None
+    from email.errors import HeaderParseError
     from email.header import decode_header, make_header
 
-    text = found[1].decode("ascii", "replace").strip()
-    with suppress(ValueError, LookupError):
+    text = found[1][:_GMAIL_BYTES].decode("ascii", "replace").strip()
+    with suppress(ValueError, LookupError, HeaderParseError):
         text = str(make_header(decode_header(text)))
     labels = {label.strip('" \r\n\t') for label in re.findall(_GMAIL_LABEL, text)}
     return "spam" if labels & _GMAIL_SPAM else None if labels & _GMAIL_OTHERS else "ham"
