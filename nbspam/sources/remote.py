@@ -88,8 +88,9 @@ class _Stream(io.RawIOBase):
             )
             self._size: int | None = getattr(self._file, "size", None)
         if self._is_whole:
-            while self._file.tell() < self._at:
-                self._file.read(min(REQUESTED_BYTES, self._at - self._file.tell()))
+            while (before := self._at - self._file.tell()) > 0:
+                if not self._file.read(min(REQUESTED_BYTES, before)):
+                    raise OSError(f"ended before byte {self._at:,}")
         elif self._file.tell() != self._at:
             self._file.seek(self._at)
         return self._file

@@ -451,6 +451,13 @@ def test_a_whole_file_that_comes_again_goes_on_where_it_was(folder):
         assert stream.read(5) == data[10:15]
 
 
+def test_a_whole_file_that_comes_again_shorter_is_lost(folder):
+    with serving(folder, Server) as base, remote.open_url(f"{base}endless/data") as stream:
+        stream.seek(5000)
+        with pytest.raises(LostError, match="ended before byte 5,000"):
+            stream.read()
+
+
 @pytest.mark.parametrize(
     ("status", "code", "said"),
     [
