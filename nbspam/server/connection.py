@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.peer: str | None = None  # the user that connected, if `peer_users`
-        self.due = float("inf")  # in the loop's time
+        self.due = float("inf")  # in monotonic seconds
         self.rests = True  # no request is under way
         self.closes = False  # answered; further bytes are not read
         self.heard_all = False  # the client writes nothing any more
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def expect(self, seconds: float) -> None:
         """Give the client, or the judge, so many seconds from now on."""
-        self.due = asyncio.get_running_loop().time() + seconds
+        self.due = monotonic() + seconds
 
     def overdue(self) -> None:
         """Tell a client that has asked which side was too slow; cut off a silent or told one."""

@@ -7,7 +7,7 @@ RSPAMC/1.3, and reads its own kind of answer.
 
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -52,24 +52,8 @@ class Request(NamedTuple):
     version: tuple[int, int]
     is_rspamd: bool  # Exim's variant=rspamd
     headers: Mapping[str, str]  # by name in lower case
-
-    @property
-    def length(self) -> int | None:
-        """The bytes of the body; None: it ends where the client stops writing."""
-        text = self.headers.get("content-length")
-        if text is None:
-            return None
-        if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise RequestError(Status.PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
-        return int(text)
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the body is compressed by zlib."""
-        kind = self.headers.get("compress")
-        if kind not in (None, "zlib"):
-            raise RequestError(Status.PROTOCOL, "Compress: only zlib is known")
-        return kind is not None
+    length: int | None  # bytes of the body; None: it ends where the client stops writing
+    is_compressed: bool  # whether the body is compressed by zlib
 
 
 def parse_head(head: bytes) -> Request:
@@ -87,7 +71,19 @@ def parse_head(head: bytes) -> Request:
         if found is None:
             raise RequestError(Status.PROTOCOL, "a header line is not NAME: VALUE")
         headers[found[1].decode().lower()] = found[2].strip(b" \t").decode("utf-8", "replace")
-    return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
+    length = headers.get("content-length")
+    if length is not None and not (length.isascii() and length.isdigit() and len(length) < 16):
+        raise RequestError(Status.PROTOCOL, f"Content-length is not a number: {length[:20]!r}")
+    if headers.get("compress", "zlib") != "zlib":
+        raise RequestError(Status.PROTOCOL, "Compress: only zlib is known")
+    return Request(
+        command,
+        (int(match[3]), int(match[4])),
+        match[2] == b"RSPAM",
+        headers,
+        None if length is None else int(length),
+        "compress" in headers,
+    )
 
 
 def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] | None:
@@ -233,8 +229,7 @@ class SpamdConnection(connection.Connection):
     def _reply(self, request: Request, judgement: Judgement, data: bytes, whole: bool) -> None:
         """Answer with a verdict; data: the message, or its beginning if it is not whole."""
         body = _body(request, judgement, data, whole, self.desk.choices.headers)
-        spam, names = connection.is_spam(judgement), connection.rules(judgement)
-        self._write(scored_answer(request, spam, connection.score(judgement), names, body))
+        self._write(scored_answer(request, judgement, body))
 
     def _teach(self, request: Request) -> None:
         if not self.desk.choices.allows_tell:
@@ -296,20 +291,21 @@ class SpamdConnection(connection.Connection):
         request = self.request
         passes = self.desk.choices.passes and kind in {"busy", "late"}
         if passes and request is not None and request.command in _JUDGING:
-            self._write(scored_answer(request, False, 0.0, [], []))
+            self._write(scored_answer(request, None, []))
             return
         self._fail(_STATUS[kind], why or connection.REASONS[kind])
 
 
-def scored_answer(
-    request: Request, spam: bool, points: float, names: Sequence[str], body: list[bytes]
-) -> list[bytes]:
+def scored_answer(request: Request, judgement: Judgement | None, body: list[bytes]) -> list[bytes]:
     """Return the pieces of the answer with a score.
 
-    names: of rules.  body: the pieces behind the head.
+    judgement: None for a message that passes without one.  body: the pieces behind the head.
     """
+    spam = judgement is not None and connection.is_spam(judgement)
+    points = 0.0 if judgement is None else connection.score(judgement)
     if request.is_rspamd:
         action = "add header" if spam else "no action"
+        names = [] if judgement is None else connection.rules(judgement)
         symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name in names[:1])
         return [
             f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"

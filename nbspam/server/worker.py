@@ -141,7 +141,7 @@ class _EventLoopWorker:
         tally.set_gauge("beat", time.monotonic())
         self.wake_supervisor()
         while not self.ended.is_set():
-            desk.sweep(loop.time())
+            desk.sweep(time.monotonic())
             is_due = models.is_fit_due(partial(loop.run_in_executor, None))
             tally.set_gauge("due", is_due)
             if is_due:
@@ -243,5 +243,5 @@ class _EventLoopWorker:
             # A client that has just connected has not asked yet, and may.
             if loop.time() > start + _GRACE:
                 desk.end()
-            desk.sweep(loop.time())
+            desk.sweep(time.monotonic())
             await asyncio.sleep(0.05)
