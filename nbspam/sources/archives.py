@@ -142,7 +142,8 @@ def _zip_members(stream: BinaryIO) -> Iterator[Member]:
     for info in archive.infolist():
         if info.flag_bits & _ENCRYPTED:
             raise ValueError("encrypted; unpack it with its password")
-        name = info.filename
+        # As stored, because Python 3.13 may take `filename` from a field in UTF-8 instead.
+        name = info.orig_filename.partition("\0")[0]
         if not info.flag_bits & _IN_UTF8:
             name = name.encode("cp437", "replace").decode(charset, "replace")
         name = name.replace("\\", "/")
@@ -160,7 +161,7 @@ def _zip_members(stream: BinaryIO) -> Iterator[Member]:
 
 def _charset_of_names(archive: zipfile.ZipFile) -> str:
     """Return the charset of the names that no flag declares as UTF-8; zipfile reads cp437."""
-    names = (info.filename for info in archive.infolist() if not info.flag_bits & _IN_UTF8)
+    names = (info.orig_filename for info in archive.infolist() if not info.flag_bits & _IN_UTF8)
     stored = "\n".join(names).encode("cp437", "replace")
     if is_utf8(stored):
         return "utf-8"

@@ -4,9 +4,11 @@ import gzip
 import io
 import os
 import random
+import struct
 import tarfile
 import weakref
 import zipfile
+import zlib
 from contextlib import suppress
 
 import pytest
@@ -106,6 +108,23 @@ def test_the_charset_of_names_in_a_zip_archive_is_guessed(names, charset, tmp_pa
     (tmp_path / "a.zip").write_bytes(data)
 
     assert [label for label, _ in found(tmp_path / "a.zip").values()] == list(names)
+
+
+def test_names_that_a_zip_archive_has_in_two_charsets_are_read_on_any_python(tmp_path):
+    names, data = ("Почта/1.eml", "Спам/1.eml"), io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in names:
+            stored = name.encode("cp866")
+            field = struct.pack("<BL", 1, zlib.crc32(stored)) + name.encode()
+            info = zipfile.ZipInfo("x" * len(stored))
+            info.extra = struct.pack("<HH", 0x7075, len(field)) + field  # as WinRAR writes it
+            archive.writestr(info, SPAM)
+    whole = data.getvalue()
+    for name in names:
+        whole = whole.replace(b"x" * len(name), name.encode("cp866"))
+    (tmp_path / "a.zip").write_bytes(whole)
+
+    assert list(found(tmp_path / "a.zip")) == list(names)
 
 
 def test_archives_in_a_folder_are_read_with_its_class(tmp_path):
