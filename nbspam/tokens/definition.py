@@ -377,13 +377,18 @@ def pair_origin(origin: str) -> str:
 
 
 def reference_key(token: Token) -> int:
-    """Return the key of a token: 41 bits of its hash, its kind, then 19 zero bits."""
+    """Return the key of a token: 41 bits of its hash, its kind, then 19 zero bits.
+
+    Raises ValueError if it is a pair, but not of two words.
+    """
     kind, salt = kind_of(token.origin), salt_of(origin_of_words(token.origin))
     if kind % 2:
         value = reference_hash(salt, token.text)
     else:
-        first, second = (reference_hash(salt, word) for word in token.text.split(b" "))
-        value = reference_pair(first, second)
+        words = token.text.split(b" ")
+        if len(words) != 2:
+            raise ValueError(f"{token}: a pair has two words")
+        value = reference_pair(*(reference_hash(salt, word) for word in words))
     return value >> HASH_SHIFT << HASH_SHIFT | kind << RIDER_BITS
 
 

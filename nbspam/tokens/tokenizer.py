@@ -549,4 +549,5 @@ def named_vocabulary(names: Iterable[str]) -> Vocabulary:
         order = np.argsort(keys)
         return vocabulary_of(keys[order], [texts[place] for place in order.tolist()])
     except ValueError as error:
-        raise UsageError(f"vocabulary: {error}; give each token once, as nbspam tokens") from None
+        advice = "give each token once, as nbspam tokens prints it"
+        raise UsageError(f"vocabulary: {error}; {advice}") from None

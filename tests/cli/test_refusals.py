@@ -212,6 +212,7 @@ train $TEXTS --model bernoulli --min-df 2 --vocabulary given -m $OTHER | --min-d
 train $TEXTS --model bernoulli --no-ledger --vocabulary given -m $OTHER | with --vocabulary
 train $TEXTS --unlabelled $TEXTS --vocabulary given -m $OTHER | not for EM
 train $TEXTS --model bernoulli --vocabulary twice -m $OTHER | a token is there twice; give each
+train $TEXTS --model bernoulli --vocabulary halved -m $OTHER | 2g:half: a pair has two words; give
 train $TEXTS --no-ledger --unlabelled x -m $OTHER | not for EM; leave them out
 train $TEXTS --no-ledger --model tan -m $OTHER | not for --model tan; leave them out
 train $TEXTS --sent $BOX -m $OTHER | this model is of texts
@@ -313,6 +314,7 @@ FILES = {
     "long.csv": b"v,w,y\n" + b"".join(b"a%d,b%d,%d\n" % (i, i, i % 2) for i in range(4500)),
     "given": b"x\ny\n",
     "twice": b"a\na\n",
+    "halved": b"2g:half\n",
     # structures
     "graph": b'{"Y": ["X1"]}',
     "no-column": b'[["size", "Y"]]',
