@@ -273,8 +273,9 @@ def _disguised(text: _CharacterArray) -> Integers:
     kept = positions_of(~text.any_of(DIGIT | _MARK) | text.any_of(LOOKS_LATIN))
     left = text.taken(kept)
     latin, alike = left.any_of(LATIN), left.any_of(LOOKS_LATIN)
-    beside = latin[1:] & alike[:-1] | latin[:-1] & alike[1:]
-    return np.asarray(kept[1:][beside])
+    found = latin & alike  # two letters of one character: ㏀ is kω
+    found[1:] |= latin[1:] & alike[:-1] | latin[:-1] & alike[1:]
+    return np.asarray(kept[found])
 
 
 def _form(text: _CharacterArray, met: int) -> bytes:
