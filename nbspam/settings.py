@@ -279,7 +279,7 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     if isinstance(parameters.get("beta"), tuple):
         parameters["beta"] = list(parameters["beta"])  # as the model file will return it
     if "dirichlet" in given:
-        of_classes = _of_classes(given.pop("dirichlet"), choices.class_prior)
+        of_classes = _of_classes(given.pop("dirichlet"), given.get("class_prior"))
         given["class_prior"] = "smoothed"
     if choices.model is not None and name != "tutorial":
         # As textbooks have them, by Laplace's rule.  D-110.

@@ -117,6 +117,12 @@ def test_parameters_of_the_classes_are_counts_in_the_library_too(model):
         assert other["ham"] / other["spam"] == pytest.approx(odds)
 
 
+def test_the_classes_have_one_prior_whatever_holds_its_numbers():
+    pairs = [(text, label) for label, text in SIX]
+    with pytest.raises(nbspam.NbspamError, match="as --class-prior; leave out one"):
+        nbspam.train(pairs, class_prior=np.full(2, 0.5), dirichlet=(7, 1))
+
+
 def test_em_keeps_the_stated_prior_of_the_classes(nbspam, model, sources):
     (sources / "more.tsv").write_text("label\ttext\n\tzebra\n\tzebra apple\n")
     how = "--model", "bernoulli", "--unlabelled", sources / "more.tsv", "--unlabelled-weight", "0"
