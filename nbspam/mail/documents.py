@@ -126,7 +126,7 @@ class DocumentReader:
     def stop(self) -> None:
         """End the process, if there is one."""
         if self.process is not None:
-            with self.process as process:
+            with suppress(OSError), self.process as process:  # the rest of a request is lost
                 process.kill()
             self.process = None
 

@@ -373,6 +373,19 @@ def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
     assert found.facts == ("attached-slow",)
 
 
+@pytest.mark.parametrize("size", [10, 1 << 20])  # which the pipe takes at once, and not
+def test_a_process_that_has_ended_since_costs_one_message_its_documents(size, reader):
+    document = ("rtf", b"{\\rtf1 hello}" + b"\n" * size)
+    texts = []
+    for _ in range(3):
+        (found,) = reader.read([document], 2.0)
+        texts.append(found.text)
+        if len(texts) == 1:  # as the system ends it where memory is short
+            reader.process.kill()
+            reader.process.wait()
+    assert texts == ["hello", "", "hello"]
+
+
 def test_documents_are_read_while_a_thousand_files_are_open(reader):
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1200, limits[1]))
