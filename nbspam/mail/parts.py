@@ -34,6 +34,7 @@ _BINARY = re.compile(
     rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A(?:%PDF|%!PS|\{\\rtf|-----BEGIN|\(This file)"
 )
 _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
+_FROM_LINES = re.compile(rb"\A(?:>?From .*\n){1,100}(?=[!-9;-~]{1,200}+[ \t]*+:)")  # of an mbox
 # Ranks: AMP, which some programs show; HTML and pictures; plain text; anything else.
 SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, NOT_SHOWN = 3, 2, 1, 0
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
@@ -256,7 +257,8 @@ class Parts:
                 return
             kind = _type_of_file(body)
         if kind in _MESSAGES:
-            self.push([part.inside(body.decoded())._replace(head=headers.NESTED_HEAD)])
+            message = _FROM_LINES.sub(b"", headers.with_line_feeds(body.decoded()))
+            self.push([part.inside(message)._replace(head=headers.NESTED_HEAD)])
         elif kind in _CARDS:
             self.read_card(body, is_invitation=kind == b"text/calendar")
         elif kind:

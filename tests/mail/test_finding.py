@@ -164,6 +164,19 @@ def test_an_attachment_is_read_if_it_is_text(kind, name, data, is_read):
         assert b"<" not in body
 
 
+@pytest.mark.parametrize("kind", [b"message/rfc822", BINARY])
+@pytest.mark.parametrize("stored", [b"", b"From a@b Mon Jan  1 10:00:00 2024\n", b">From a\n" * 2])
+def test_an_attached_message_is_read_whatever_its_line_ends_and_first_lines(kind, stored):
+    mail = b"Return-Path: a\nSubject: y\n  z\n\n" + SPAM
+    expected = read(multipart(part(mail, b"message/rfc822")))
+    more = NAMED % b"a.eml" + b"Content-Transfer-Encoding: base64\n"
+    data = base64.encodebytes((stored + mail).replace(b"\n", b"\r\n"))
+    found = read(multipart(part(data, kind, more)))
+    for origin in ("nested-head", "body", "defect"):
+        assert found[origin] == expected[origin]
+    assert read(multipart(part(stored + SPAM, b"message/rfc822")))["body"].endswith(stored + SPAM)
+
+
 HTML = part(b"<p>" + SPAM, b"text/html")
 
 
