@@ -154,6 +154,7 @@ def test_messages_of_gmails_export_have_the_classes_that_their_labels_say(tmp_pa
         b"X-Gmail-Labels: Inbox,\r\n Spam\r\n": "spam",
         thread + b"=?none?Q?Spam?=,Inbox\n": "ham",
         thread + b"Spam,=?UTF-8?B?x?=\n": "spam",  # no base64
+        thread + b"Spam,=?\xff?Q?x?=\n": "spam",  # no charset
         thread + b"Spam," + b"=?a?q? " * 200_000 + b"\n": "spam",
         thread + b"Trash,Category Promotions\n": None,
         thread + b"Sent\n": None,
