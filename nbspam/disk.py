@@ -123,6 +123,8 @@ def _is_trusted(status: os.stat_result, beside: str) -> bool:
     """Return whether a file is ours, root's, or of a user who may write `beside`."""
     if sys.platform == "win32" or status.st_uid in {0, os.geteuid()}:
         return True
+    if not os.path.lexists(beside):  # `adopt` gives what root begins the owner of the folder
+        beside = parent_folder(beside)
     try:
         whole = os.stat(beside, follow_symlinks=False)
     except FileNotFoundError:

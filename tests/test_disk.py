@@ -285,6 +285,18 @@ def test_the_owner_goes_on_where_root_has_written(nbspam, trained, source):
         assert {each.stat().st_uid for each in Path(folder).iterdir()} == {OWNER}
 
 
+@root_only
+def test_root_makes_a_model_again_that_its_owner_has_removed(target):
+    target.unlink()
+    os.chown(target.parent, OWNER, OWNER)
+    for _ in range(2):  # the second finds the lock of the first
+        with locked(target):
+            pass
+    os.chown(f"{target}.lock", STRANGER, STRANGER)
+    with pytest.raises(ModelFileError, match="belongs to user 54321"), locked(target):
+        pass
+
+
 def become(user, group):
     os.setgroups([])
     os.setgid(group)
