@@ -265,8 +265,12 @@ _GROUPS_WITHOUT_TEXT = frozenset(
     b"fonttbl colortbl stylesheet pict objdata themedata colorschememapping datastore generator"
     b" listtable listoverridetable rsidtbl latentstyles xmlnstbl info filetbl revtbl sp".split()
 )
-_WRITTEN = dict.fromkeys(b"par line tab cell row sect page".split(), b"\n")
-_WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"emdash": b" ", b"endash": b"-"}
+# What control words and signs stand for; other words for nothing, other signs for themselves.
+_BREAKS = b"par line softline lbr tab cell nestcell row nestrow sect page column".split()
+_WRITTEN = dict.fromkeys((*_BREAKS, b"\r", b"\n"), b"\n")
+_WRITTEN |= dict.fromkeys(b"emdash emspace enspace qmspace bullet ~".split(), b" ")
+_WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"ldblquote": b'"', b"rdblquote": b'"'}
+_WRITTEN |= {b"endash": b"-", b"_": b"-", b"-": b"", b"*": b""}
 _OF_LOOK = frozenset(
     b"ansicpg plain v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
 )
@@ -410,7 +414,7 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
             more = bytes.fromhex(code.decode()) if not left else b""
             left = max(left - 1, 0)
         elif not skipped:
-            more = _WRITTEN.get(word, b"") if word else sign.strip(b"*\r\n")
+            more = _WRITTEN.get(word or sign, sign or b"")
         if more:
             yield look.is_hidden() and not skipped, charset, more
         is_first = brace == b"{"

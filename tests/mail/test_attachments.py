@@ -580,6 +580,11 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
         (rb"{\rtf1\uc1 \u20320?\u22909\'3f!}", "你好!"),
         (rb"{\rtf1\u-10179?\u-8704?}", "😀"),
         (rb"{\rtf1 a{\*\generator b}{\pict 00}c\{d\}\par e}", "ac{d}\ne"),
+        (b"{\\rtf1 a\\\nb\\\r\nc}", "a\nb\nc"),  # as TextEdit ends paragraphs
+        (
+            rb"{\rtf1 fi\-nance\~a\_b\emspace c\nestcell d\ldblquote e\rdblquote}",
+            'finance a-b c\nd"e"',
+        ),
         (rb'{\rtf1{\*\fldinst HYPERLINK "http://a.example"}b}', " http://a.example b"),
         (rb"{\rtf1 a\bin4 {}xxb}", "ab"),
         (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "abc"),
