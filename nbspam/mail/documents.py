@@ -289,7 +289,7 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
                 xml += _EMPTY_PARAGRAPH.sub(b"\n", piece)
         parts[name] = xml[:left]
         left -= len(parts[name])
-    return parts, left > 0 and unread > 0
+    return parts, len(chosen) <= _MAX_PARTS and left > 0 and unread > 0
 
 
 def _text_of_xml(xml: bytes) -> str:

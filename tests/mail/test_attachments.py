@@ -286,6 +286,13 @@ def test_entities_of_a_document_are_not_expanded():
     assert read_document("docx", large).facts == ("attached-long",)
 
 
+@pytest.mark.parametrize(("n_slides", "facts"), [(100, ()), (101, ("attached-long",))])
+def test_of_many_slides_the_first_hundred_are_read(n_slides, facts):
+    names = [f"ppt/slides/slide{number}.xml" for number in range(n_slides)]
+    found = read_document("pptx", zipped(*names, data=b"<a:p>pills</a:p>"))
+    assert (len(found.text.split()), found.facts) == (100, facts)
+
+
 @pytest.mark.parametrize(
     ("padding", "is_read"),
     [
