@@ -172,8 +172,10 @@ class _ForkedWorker:
 
     def end(self) -> None:
         """Kill the process, whatever it is doing."""
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        # A parent that ignores SIGCHLD, as some daemons hand on, has nothing to wait for.
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
         self._back.close()
         with suppress(BrokenPipeError):
             self._to.close()

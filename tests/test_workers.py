@@ -191,6 +191,17 @@ def test_no_worker_outlives_the_work():
             os.kill(pid, 0)
 
 
+def test_workers_end_as_well_where_the_signal_of_their_end_is_ignored():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # inherited from some daemons
+    try:
+        pids = set(ordered_map(lambda _: os.getpid(), range(8), 2))
+        assert not any(map(is_running, pids))
+        with pytest.raises(NbspamError, match="ended from outside"):
+            list(ordered_map(kill, range(4), 2))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 ORPHANS = """
 import os, time
 from nbspam.workers import ordered_map
