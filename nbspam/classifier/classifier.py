@@ -338,8 +338,8 @@ def strongest_tokens(
     groups = table.vocabulary.groups
     kept = np.flatnonzero(with_runs | (groups != group_of(CHARACTERS)))
     weight = token_weights(classifier)
-    # Without smoothing weights can be -inf, which nothing can be compared with.
-    weight = np.where(np.isneginf(weight).any(axis=1, keepdims=True), 0.0, weight)
+    # Without smoothing weights can be infinite, which nothing can be compared with.
+    weight = np.where(np.isinf(weight).any(axis=1, keepdims=True), 0.0, weight)
     others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
     strongest = {}
     for k, name in enumerate(classifier.classes):

@@ -166,6 +166,15 @@ def test_an_explanation_without_smoothing_says_which_tokens_decide(nbspam, model
     assert "\n  +inf    2     0  text  plum\n  -inf    0     2  text  cash\n" in result
 
 
+def test_words_without_smoothing_have_no_weight_where_it_is_infinite(nbspam, model, sources):
+    (sources / "every.tsv").write_text("label\ttext\nham\tfig plum\nspam\tfig\nspam\tfig\n")
+    assert nbspam("train", sources / "every.tsv", *BERNOULLI, "--alpha", "0")[0] == 0
+    status, out, err = nbspam("words")
+    assert (status, err) == (0, "")
+    assert "0.000\t1\t2\tfig\n" in out
+    assert "0.000\t1\t0\tplum\n" in out
+
+
 # --- against scikit-learn --------------------------------------------------------------------
 
 
