@@ -318,7 +318,7 @@ def read_starts(data: Any, where: str) -> list[ComponentStart]:
             (float(row["weight"]), {str(t): float(p) for t, p in row["tokens"].items()})
             for row in data
         ]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         starts = []
     fine = all(0 < w < np.inf and all(0 <= p <= 1 for p in t.values()) for w, t in starts)
     if not starts or not fine:
