@@ -106,6 +106,14 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     assert (tmp_path / "six.csv").read_text().startswith("label,plum,(label)\n0,0,ham\n0,1,ham\n")
 
 
+def test_tokens_that_look_alike_have_one_column():
+    # Runs end at the 1,000th byte of a text, here within a character.
+    texts = ["x" * 999 + "д", "x" * 999 + "я", "x"]
+    X, tokens = library.vectorize(texts, characters=True)
+    assert len(tokens) == len(set(tokens)) == X.shape[1]
+    assert X[:, [tokens.index("char:\ufffd")]].toarray().ravel().tolist() == [1, 1, 0]
+
+
 def test_the_probabilities_of_tokens_are_exported(nbspam, six, tmp_path):
     exported = {}
     for name in ("bernoulli", "multinomial", "complement"):
