@@ -387,8 +387,7 @@ def _ids(parts: Sequence[_UnreadPart]) -> dict[bytes, int]:
     """Return the indices of the parts that have a Content-ID, the first of each."""
     found: dict[bytes, int] = {}
     for i, part in enumerate(parts):
-        end = part.data.find(b"\n\n")
-        if match := _CONTENT_ID.search(b"\n" + part.data[: end if end >= 0 else None]):
+        if match := _CONTENT_ID.search(headers.open_part(part.data).head):
             found.setdefault(headers.unfold(match[1]).strip(b"<> "), i)
     return found
 

@@ -203,6 +203,7 @@ OTHER = part(HAM, b"text/html")
             (OTHER, part(b"<p>" + SPAM, b"text/html", b"Content-ID: <root>\n")),
             b'related; start="<root>"',
         ),
+        ((HTML, b"\n<html>" + HAM + b"\nContent-ID: a\n\n"), b"related; start=a"),  # a text
     ],
 )
 def test_a_part_that_is_not_shown_and_says_something_else_is_hidden(parts, kind):
