@@ -87,9 +87,20 @@ class Item(NamedTuple):
         with files.Blaming(self.name):
             if files.is_url(self.name) or self.name.lower().endswith(files.COMPRESSED):
                 with files.open_file(self.name) as stream:
-                    return files.read_raw_message(stream)
-            data = unpacked_message(files.read_uncompressed(self.name, files.MAX_MESSAGE))
-            return _message_of_emlx(data) if self.name.endswith(".emlx") else data
+                    data = files.read_raw_message(stream)
+            else:
+                data = files.read_uncompressed(self.name, files.MAX_MESSAGE)
+            return _message_in(self.name, data)
+
+
+def _message_in(name: str, data: bytes) -> bytes:
+    """Return the message in a file, as a mail server or Apple Mail keeps it."""
+    data = unpacked_message(data)
+    if not name.endswith(".emlx"):
+        return data
+    # Behind its size, before a property list.
+    size, _, rest = data.partition(b"\n")
+    return rest[: int(size)] if len(size) < 20 and size.strip().isdigit() else data
 
 
 def unpacked_message(data: bytes) -> bytes:
@@ -100,12 +111,6 @@ def unpacked_message(data: bytes) -> bytes:
     with suppress(NbspamError), files.Blaming(name), files.expanded(name, BytesIO(data)) as stream:
         return files.read_raw_message(stream)
     return data
-
-
-def _message_of_emlx(data: bytes) -> bytes:
-    """Return the message in a file of Apple Mail: behind its size, before a property list."""
-    size, _, rest = data.partition(b"\n")
-    return rest[: int(size)] if len(size) < 20 and size.strip().isdigit() else data
 
 
 def begins_like_mail(data: bytes) -> bool:
@@ -292,7 +297,7 @@ def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> 
         alone = partial(Item, name, label) if kind == "unsure" else None
         yield from _mbox_items(name, head, stream, label, alone)
     else:
-        yield Item(name, label, files.read_raw_message(stream, head))
+        yield Item(name, label, _message_in(name, files.read_raw_message(stream, head)))
 
 
 def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

@@ -37,12 +37,15 @@ LAYOUTS = {
     "deep": ("spam/a/b/c/1", "ham/a/1", "ham/a/2"),
     "mailboxes": ("ham/old.mbox", "spam/Inbox", "spam/new.mbox.gz"),
     "compressed": ("ham/1.eml.gz", "spam/2.eml.gz"),
+    "as Dovecot and Apple Mail keep them": ("ham/1.dovecot", "spam/2.emlx"),
 }
 
 
 def content(name):
     data = MBOX if "box" in name else b"Subject: %s\n\nx\n" % name.encode()
-    return gzip.compress(data) if name.endswith(".gz") else data
+    if name.endswith(".emlx"):
+        return b"%d\n%s<?xml" % (len(data), data)
+    return gzip.compress(data) if name.endswith((".gz", ".dovecot")) else data
 
 
 def pack(path, members):

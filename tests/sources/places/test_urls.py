@@ -1,5 +1,6 @@
 """Files and folders at URLs are read as those of this machine; every failure has its line."""
 
+import gzip
 import http.server
 import io
 import os
@@ -98,11 +99,13 @@ def found(base, path, **options):
     return [(item.name.removeprefix(base), item.label, item.read()) for item in items]
 
 
+KEPT = {"k/1.dovecot": gzip.compress(HAM), "k/2.emlx": b"%d\n%s<?xml" % (len(SPAM), SPAM)}
 TABLE = b"label,text\nham,hello you\nspam,buy now\n"
 TREES = {
     "classes": (TREE, "mails"),
     "a folder with a slash": (TREE, "mails/"),
     "message": (TREE, "mails/ham/1.eml"),
+    "messages as Dovecot and Apple Mail keep them": (KEPT, "k"),
     "mbox": (TREE, "mails/spam/old.mbox"),
     "table": ({"t/texts.csv": TABLE}, "t/texts.csv"),
     "lines without an ending": ({"t/texts": b"ham\thello\nspam\tbuy\nham\tx\n"}, "t/texts"),
