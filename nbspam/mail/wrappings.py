@@ -159,7 +159,10 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int, bytes]:
-    """Return the texts and data of MAPI properties, by number; texts are in UTF-8."""
+    """Return the texts and data of MAPI properties, by number.
+
+    Texts are in UTF-8, but HTML is in the charset that it may declare.
+    """
     found: dict[int, bytes] = {}
     try:
         place = 4
@@ -182,7 +185,7 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                 value = data[place + 4 : place + 4 + length]
                 place += 4 + length + -length % 4
                 if number in wanted:
-                    if number != _RTF:
+                    if kind == _UNICODE or number not in (_RTF, _HTML):
                         value = in_utf8(value, UTF_16 if kind == _UNICODE else charset)
                     found[number] = value if number == _RTF else value.rstrip(b"\0")
                 if place >= len(data):

@@ -560,6 +560,15 @@ def test_the_text_of_winmail_dat_is_read(body):
     assert found == PILLS
 
 
+@pytest.mark.parametrize("charset", ["utf-8", "windows-1252", "koi8-r"])
+def test_html_in_winmail_dat_is_in_the_charset_that_it_declares(charset):
+    word = "таблетки" if charset == "koi8-r" else "grüße"
+    html = f"<meta charset={charset}><p>{word}".encode(charset)
+    page = attribute(0x69007, pack("<II", 1252, 0))  # of the sender's system
+    data = tnef(page, attribute(0x69003, properties((0x1013, 0x102, html))))
+    assert fields(data, b"application/ms-tnef")["body"] == word.encode()
+
+
 def test_files_in_winmail_dat_are_attachments():
     name = properties((0x3707, 0x1F, "long näme.html".encode("utf-16-le")))
     file = [attribute(0x69002, b""), attribute(0x18010, b"a.htm\0")]
