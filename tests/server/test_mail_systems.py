@@ -393,7 +393,7 @@ def test_haraka_rejects_spam_and_marks_ham(haraka, tmp_path):
     assert "user=ann@example.org asked=HEADERS verdict=ham" in log
 
 
-# ---- Dovecot, set up as docs/howto/dovecot.md says: moving mail teaches ----
+# ---- Dovecot, set up as docs/howto/dovecot.md and mail.md say: moving mail teaches ----
 #
 # It runs without rights, with all of its parts as one user.
 
@@ -408,29 +408,21 @@ needs_dovecot = pytest.mark.skipif(
 
 
 class DeliveringDovecot(Dovecot):
-    """A private Dovecot that delivers mail and judges it by the scripts of the page."""
+    """A private Dovecot that delivers mail and judges it by the scripts of a page.
 
-    def __init__(self, place, spamd):
-        self.paths = {"/etc/dovecot/sieve": str(place / "sieve"), "/run/nbspam/spamd": spamd}
-        (place / "sieve" / "bin").mkdir(parents=True)
-        (place / "sieve" / "bin" / "spamc").symlink_to(shutil.which("spamc"))
-        names = ("judge", "learn-spam", "learn-ham")
-        self.scripts = [place / "sieve" / f"{name}.sieve" for name in names]
-        for script, text in zip(self.scripts, blocks_of(PAGE, "sieve"), strict=True):
-            script.write_text(self.placed(text))
-        (text,) = blocks_of(PAGE, "dovecot")
-        more = f"postmaster_address = postmaster@example.org\n{self.placed(text)}"
-        super().__init__(place, more=more)
+    paths: where those of the page are here.  scripts: the page's own, in order.
+    """
 
-    def placed(self, text):
-        for shown, real in self.paths.items():
-            text = text.replace(shown, real)
-        return text
+    def __init__(self, place, page, paths, scripts):
+        def placed(text):
+            for shown, real in paths.items():
+                text = text.replace(shown, str(real))
+            return text
 
-    def start(self):
-        for script in self.scripts:
-            self.run("sievec", script)
-        super().start()
+        for script, text in zip(scripts, blocks_of(page, "sieve"), strict=True):
+            script.write_text(placed(text))
+        (text,) = blocks_of(page, "dovecot")
+        super().__init__(place, more=f"postmaster_address = p@example.org\n{placed(text)}")
 
     def run(self, program, *words, data=b""):
         command = [program, "-c", self.place / "dovecot.conf", *words]
@@ -451,8 +443,15 @@ def dovecot(own_model, place):
     """Start a server of users, and a Dovecot that asks it."""
     (place / "served" / "users").mkdir(parents=True)
     rights = ("--allow-tell", "--users", str(place / "served" / "users"))
+    folder = place / "instance" / "sieve"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "spamc").symlink_to(shutil.which("spamc"))
+    scripts = [folder / f"{name}.sieve" for name in ("judge", "learn-spam", "learn-ham")]
     with serving(own_model, place / "served", *rights) as served:
-        found = DeliveringDovecot(place / "instance", served.spamd)
+        paths = {"/etc/dovecot/sieve": folder, "/run/nbspam/spamd": served.spamd}
+        found = DeliveringDovecot(place / "instance", PAGE, paths, scripts)
+        for script in scripts:
+            found.run("sievec", script)
         found.served = served
         yield found
         found.stop()
@@ -522,3 +521,29 @@ def test_without_the_server_mail_is_delivered_and_moved_and_the_log_tells(doveco
     assert len(dovecot.bodies("Junk")) == 1
     until(lambda: "non-zero exit code 69" in dovecot.log())  # moves are piped in the background
     assert_shown("text", dovecot.log().replace(str(dovecot.place), "/etc/dovecot"))
+
+
+@needs_dovecot
+def test_without_a_server_dovecot_starts_programs_that_judge_and_learn(place):
+    folder, home = place / "sieve", place / "box" / "ann"
+    folder.mkdir()
+    home.mkdir(parents=True)
+    learned = folder / "learned"
+    for name, command in (
+        ("nbspam-filter", "echo X-Nbspam: spam, probability=0.99; exec cat"),
+        ("nbspam-learn", f'echo "$1" >> {learned}'),
+    ):
+        (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+        (folder / name).chmod(0o755)
+    reports = folder / "report-spam.sieve", folder / "report-ham.sieve"
+    scripts = [folder / "labelled.sieve", home / ".dovecot.sieve", *reports]
+    page = (ROOT / "docs" / "howto" / "mail.md").read_text()
+    dovecot = DeliveringDovecot(place, page, {"/usr/local/lib/dovecot/sieve": folder}, scripts)
+    try:
+        dovecot.deliver("ann", HAM)
+        assert dovecot.bodies("Junk", "ann") == [b"X-Nbspam: spam, probability=0.99\n" + HAM]
+        for source, target in (("Junk", "INBOX"), ("INBOX", "Junk"), ("Junk", "Trash")):
+            dovecot.move_last("ann", source, target)
+        assert until(lambda: learned.exists() and learned.read_text()) == "ham\nspam\n"
+    finally:
+        dovecot.stop()
