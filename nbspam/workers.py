@@ -149,7 +149,7 @@ class _ForkedWorker:
         os.close(answers)
 
     def fileno(self) -> int:
-        """Return the descriptor that `select` waits for: readable when an answer is there."""
+        """Return the descriptor to wait for: readable when an answer is there."""
         return self._back.fileno()
 
     def send(self, message: tuple[Any] | None) -> None:
@@ -212,14 +212,16 @@ def _map_chunks(workers: list[_ForkedWorker], chunks: Iterator[Any]) -> Iterator
     other does.  Every idle worker gets a chunk before a result is yielded.
     """
     idle = list(workers)
-    busy: list[_ForkedWorker] = []
+    busy: dict[int, _ForkedWorker] = {}  # by descriptor
+    answers = select.poll()  # takes any descriptor; select.select takes only those below 1,024
     done: dict[int, Any] = {}  # results by number of the chunk
     n_yielded = 0
 
     def receive() -> None:
-        for worker in select.select(busy, [], [])[0]:
+        for descriptor, _ in answers.poll():
+            answers.unregister(descriptor)
+            worker = busy.pop(descriptor)
             done[worker.number] = worker.receive()
-            busy.remove(worker)
             idle.append(worker)
 
     def in_order() -> Iterator[Any]:
@@ -234,7 +236,8 @@ def _map_chunks(workers: list[_ForkedWorker], chunks: Iterator[Any]) -> Iterator
         worker = idle.pop()
         worker.number = number
         worker.send((chunk,))
-        busy.append(worker)
+        busy[worker.fileno()] = worker
+        answers.register(worker, select.POLLIN)
         if not idle:
             yield from in_order()
         while number - n_yielded >= _AHEAD * len(workers):

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -200,6 +201,18 @@ def test_workers_end_as_well_where_the_signal_of_their_end_is_ignored():
             list(ordered_map(kill, range(4), 2))
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_processes_may_have_any_descriptors():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, before[1]), before[1]))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]  # more than select can take
+    try:
+        assert list(ordered_map(square, range(8), 2)) == [n * n for n in range(8)]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 ORPHANS = """
