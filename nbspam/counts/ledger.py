@@ -49,8 +49,8 @@ from nbspam.tokens.sparse import (
 )
 
 # Blending many classes fits only a few numbers, for which 8,000 messages suffice.
-_ENOUGH = 8_000
-# With two classes every message can correct tokens, so more messages help: E-014.  Above _ENOUGH,
+ENOUGH = 8_000
+# With two classes every message can correct tokens, so more messages help: E-014.  Above ENOUGH,
 # messages are kept only while their tokens take at most 40 MB of the model.
 MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
 
@@ -94,27 +94,16 @@ class Sampling:
     """Keeps the messages whose digest ends in a certain number of zero bits.
 
     messages: the messages kept so far.  bits: the number of zero bits; it grows by one whenever
-    the sample is too large, which drops about half of the messages.
+    the sample is too large, which drops about half of the messages.  is_fixed: the bits do not
+    grow, however many messages there are.
 
-    A sample is too large if it has more than `limit` messages, or if it has more than `enough`
-    messages and these have more than `max_entries` tokens together.  limit: unless given,
-    MAX_SAMPLE if the weighting is presence, else `enough`.  is_fixed: the bits do not grow,
-    however many messages there are.
+    A sample is too large if it has more than MAX_SAMPLE messages (ENOUGH, unless the weighting is
+    presence), or more than ENOUGH that have more than MAX_ENTRIES tokens together.
     """
 
-    def __init__(
-        self,
-        weighting: str,
-        bits: int = 0,
-        *,
-        is_fixed: bool = False,
-        limit: int | None = None,
-        enough: int = _ENOUGH,
-        max_entries: int = MAX_ENTRIES,
-    ) -> None:
-        of_weighting = MAX_SAMPLE if weighting == PRESENCE else enough
-        self._limit = of_weighting if limit is None else limit
-        self._enough, self._max_entries, self._is_fixed = enough, max_entries, is_fixed
+    def __init__(self, weighting: str, bits: int = 0, *, is_fixed: bool = False) -> None:
+        self._limit = MAX_SAMPLE if weighting == PRESENCE else ENOUGH
+        self._is_fixed = is_fixed
         self._begin(bits)
 
     def _begin(self, bits: int) -> None:
@@ -154,7 +143,7 @@ class Sampling:
         """Return whether a sample of so many messages, and tokens of them, is too large."""
         # Adding messages to a sample that is too large leaves it too large.  So the final number
         # of bits, and with it the sample, does not depend on the order of messages.
-        has_too_many = n_docs > self._enough and n_entries > self._max_entries
+        has_too_many = n_docs > ENOUGH and n_entries > MAX_ENTRIES
         return not self._is_fixed and (n_docs > self._limit or has_too_many)
 
     def _append(self, part: Messages) -> None:

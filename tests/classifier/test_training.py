@@ -18,8 +18,8 @@ from nbspam.classifier.training import (
     train_classifier,
     uncopied_overlay,
 )
-from nbspam.counts import counting
-from nbspam.counts.ledger import LabelChange, Sampling
+from nbspam.counts import counting, ledger
+from nbspam.counts.ledger import LabelChange
 from nbspam.counts.table import add_tables, no_counts, without_empty
 from nbspam.errors import NotTrainedError
 from nbspam.settings import MANY, PRESENCE, PRESETS, TokenSettings
@@ -62,19 +62,16 @@ def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, mail_cl
         assert alone.joint == pytest.approx(joint, abs=1e-9)
 
 
-def test_training_on_more_messages_than_are_kept_works():
+def test_training_on_more_messages_than_are_kept_works(monkeypatch):
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 40)
     settings = PRESETS["mail"]
     both = (("ham", HAM), ("spam", SPAM))
     items = [Item("", label, data + b"%d\n" % n) for n in range(60) for label, data in both]
-    training = count_items(items, settings)
-    sampling = Sampling(PRESENCE, limit=40)
-    sampling.add(training.messages)
-    part = training._replace(messages=tuple(sampling.messages), bits=sampling.bits)
-    classifier = train_classifier(part, settings)
+    classifier = train_classifier(count_items(items, settings), settings)
 
     memory = classifier.memory
     assert 0 < len(memory.sample.digests) <= 40
-    assert memory.sample.bits == sampling.bits > 0
+    assert memory.sample.bits > 0
     assert len(memory.ledger.digests) == classifier.table.n_docs == 120
     verdicts = classifier.classify([Item("a", None, SPAM), Item("b", None, HAM)])
     assert [verdict.label for verdict in verdicts] == ["spam", "ham"]

@@ -23,9 +23,12 @@ def mail(n, n_words=1, digests=None):
     return of_keys(batch, [f"c{i % 2}" for i in range(n)], digests)
 
 
-def sampled(parts, weighting=PRESENCE, **limits):
-    sampling = Sampling(weighting, **limits)
-    sampling.add(parts)
+def sampled(parts, weighting=PRESENCE, bits=0, **limits):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(ledger, name, limit)
+        sampling = Sampling(weighting, bits)
+        sampling.add(parts)
     return sampling
 
 
@@ -44,7 +47,7 @@ def digests_of(sampling):
 @examples(30)
 def test_kept_digests_end_in_as_many_zero_bits_as_needed_and_no_more(digests, size, limit, bits):
     parts = [digests[i : i + size] for i in range(0, len(digests), size)]
-    kept = sampled([mail(len(part), digests=part) for part in parts], limit=limit, bits=bits)
+    kept = sampled([mail(len(part), digests=part) for part in parts], bits=bits, MAX_SAMPLE=limit)
 
     def ending(zeros):
         return sorted(digest for digest in digests if digest % 2**zeros == 0)
@@ -56,13 +59,13 @@ def test_kept_digests_end_in_as_many_zero_bits_as_needed_and_no_more(digests, si
 
 def test_of_long_messages_and_where_more_than_presence_counts_fewer_are_kept():
     def n_kept(n, n_words, weighting=PRESENCE, **limits):
-        return len(digests_of(sampled([mail(n, n_words)], weighting, enough=10, **limits)))
+        return len(digests_of(sampled([mail(n, n_words)], weighting, ENOUGH=10, **limits)))
 
-    assert n_kept(100, 1, limit=1000, max_entries=400) == 100
-    assert 10 < n_kept(100, 9, limit=1000, max_entries=400) <= 400 // 9
+    assert n_kept(100, 1, MAX_ENTRIES=400) == 100
+    assert 10 < n_kept(100, 9, MAX_ENTRIES=400) <= 400 // 9
     # No message is too long for the number that is enough.
-    assert 0 < n_kept(100, 9, limit=1000, max_entries=0) <= 10
-    assert n_kept(10, 9, limit=1000, max_entries=0) == 10
+    assert 0 < n_kept(100, 9, MAX_ENTRIES=0) <= 10
+    assert n_kept(10, 9, MAX_ENTRIES=0) == 10
     assert 0 < n_kept(50, 1, LOG_LENGTH) <= 10
     assert n_kept(50, 1) == 50
 
@@ -83,7 +86,7 @@ def test_the_limits_are_those_that_were_measured(weighting, limit):
 
 def test_a_thinned_sample_keeps_its_messages_words():
     whole = mail(50)
-    (part,) = sampled([whole], limit=20).messages
+    (part,) = sampled([whole], MAX_SAMPLE=20).messages
     words = {d: whole.documents.one(i).tokens.tolist() for i, d in enumerate(whole.digests)}
 
     assert 0 < len(part.labels) <= 20

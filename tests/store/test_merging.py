@@ -127,8 +127,8 @@ def test_parts_make_the_model_of_training_at_once(tmp_path, corpus, place, n, na
 
 
 def sampled(size):
-    limits = {"is_fixed": False, "limit": None, "enough": size, "max_entries": 5 * size}
-    yield from ((ledger, "MAX_SAMPLE", size), (ledger.Sampling.__init__, "__kwdefaults__", limits))
+    limits = {"MAX_SAMPLE": size, "ENOUGH": size, "MAX_ENTRIES": 5 * size}
+    yield from ((ledger, name, limit) for name, limit in limits.items())
 
 
 def narrow(size):
