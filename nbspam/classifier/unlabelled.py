@@ -18,8 +18,8 @@ import numpy as np
 from nbspam.arrays import Floats, Integers, checked_seed
 from nbspam.classifier.classifier import Classifier, token_weights
 from nbspam.classifier.sum import log_tables, token_probabilities
-from nbspam.counts.corpus import Corpus, read_corpus, stratified_folds, weighted
-from nbspam.counts.table import CountTable, inverse_document_frequency
+from nbspam.counts.corpus import Corpus, csr, read_corpus, stratified_folds
+from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models import EM_MODELS, em, estimator_class
 from nbspam.printing import tracked
@@ -219,7 +219,8 @@ def _matrices(corpora: Sequence[Corpus], settings: Settings) -> tuple[Vocabulary
     number[keep] = np.arange(len(keep))
     vocabulary, all_columns = vocabulary.take(keep), np.arange(len(keep))
     kept = [part.on(number[part.tokens]).over(all_columns) for part in parts]
-    return vocabulary, [weighted(part, vocabulary.groups, settings.weighting) for part in kept]
+    groups, weighting = vocabulary.groups, settings.weighting
+    return vocabulary, [csr(part, entry_weights(part, groups, weighting)) for part in kept]
 
 
 def _columns_times(X: Any, factor: Floats | None) -> Any:

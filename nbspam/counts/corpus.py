@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import ArrayLike, Floats, Integers, Keys, together
+from nbspam.arrays import ArrayLike, Floats, Indices, Integers, Keys, together
 from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
 from nbspam.counts.ledger import Memory, Messages, Sampling
-from nbspam.counts.table import CountTable, counted, entry_weights
+from nbspam.counts.table import CountTable, counted
 from nbspam.disk import replacing
 from nbspam.errors import InputError, UsageError, check_number
 from nbspam.mail.digest import Copies
@@ -48,7 +48,7 @@ class Corpus:
     @property
     def X(self) -> Any:  # noqa: N802  the name of the data matrix, as in all estimators
         """The counts as a SciPy CSR matrix (n_docs, n_features)."""
-        return csr(self.documents)
+        return csr(self.documents, self.documents.times())
 
     def over_keys(self, rows: Integers) -> Documents:
         """Return some documents over the keys of all tokens."""
@@ -92,14 +92,10 @@ class Corpus:
         return rows[first], self.y[rows[::-1][last]], digests[first]
 
 
-def csr(documents: Documents, values: Any = None) -> Any:
-    """Return documents as a SciPy CSR matrix (n_docs, n_tokens).
-
-    values: (nnz,) the elements; None for the counts.
-    """
+def csr(documents: Documents, values: Floats | Indices) -> Any:
+    """Return documents as a SciPy CSR matrix (n_docs, n_tokens); values: (nnz,) its elements."""
     from scipy import sparse
 
-    values = documents.times() if values is None else values
     shape = documents.n_docs, len(documents.tokens)
     return sparse.csr_array((values, documents.columns.astype(np.int64), documents.offsets), shape)
 
@@ -124,12 +120,6 @@ def save_csr(stream: BinaryIO, X: Any, labels: Sequence[str]) -> None:
     sparse.save_npz(stream, X)
     with ZipFile(stream, "a") as archive, archive.open("labels.npy", "w") as member:
         np.lib.format.write_array(member, np.array(labels, np.str_), allow_pickle=False)
-
-
-def weighted(documents: Documents, groups: Any, weighting: str) -> Any:
-    """Return documents as a CSR matrix of weights; groups: (n_tokens,) group of each token."""
-    weights: Floats = entry_weights(documents, groups, weighting)
-    return csr(documents, weights)
 
 
 def read_corpus(
