@@ -339,8 +339,7 @@ def with_prior(classifier: _Classifier, new: Floats) -> _Classifier:
 
     Posterior, score, label and the constant of an explanation all change accordingly.
     """
-    shift = prior_shift(classifier.prior, new)
-    return replace(classifier, shift=classifier.shift + shift)
+    return replace(classifier, shift=prior_shift(classifier.prior, new))
 
 
 def with_estimated_prior(

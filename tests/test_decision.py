@@ -186,7 +186,8 @@ def test_posterior_score_and_explanation_follow_the_prior(items, model):
         settings = replace(settings, model=model, combine=False)
     classifier = learn_items(learned[::2], settings).classifier
     old = assumed_prior(classifier.table.class_count, settings)
-    same, moved = (with_prior(classifier, prior) for prior in (old, new))
+    moved = with_prior(classifier, new)
+    same = with_prior(moved, old)
     for item in items[1::40]:
         message = parse_message(item.read())
         (documents,) = classifier.documents([message])
