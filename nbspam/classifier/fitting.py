@@ -9,7 +9,7 @@ all other messages contradict is doubted (see `trust`): such a message corrects 
 A label that a person gave to a single message is never doubted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import tanh
 from typing import Any, NamedTuple
 
@@ -73,7 +73,7 @@ def fit_combination(
     learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
     worth[-1] += learned.constant
-    usual = usual_share(table, documents), usual_leaning(table, documents.take(y == 0))
+    usual = usual_share(table, documents), usual_leaning(table, documents, y)
     return combine.Combination(worth * learned.certainty, correction, *usual)
 
 
@@ -173,33 +173,51 @@ def usual_share(table: CountTable, documents: Documents) -> float:
     tokens: it cannot know how much of a message is new.  Bishop (1994), "Novelty detection and
     neural network validation".
     """
-    if not _shows_usual(table, documents):
+    if not _shows_usual(table, documents.n_docs):
         return 1.0
     is_structure = IS_STRUCTURE.take(table.vocabulary.groups.take(documents.tokens))
     is_own = is_structure & (table.document_frequency.take(documents.tokens) < 2)
-    own, whole = documents.lengths(is_own), documents.lengths(is_structure)
-    shares = np.sort(combine.share_unknown(own, whole))
+    shares = np.concatenate(
+        [
+            combine.share_unknown(part.lengths(is_own), part.lengths(is_structure))
+            for part in _parts(documents)
+        ]
+    )
+    shares.sort()
     return float(shares[int(USUAL * (len(shares) - 1))])
 
 
-def usual_leaning(table: CountTable, ham: Documents) -> float:
+def usual_leaning(table: CountTable, documents: Documents, y: Integers) -> float:
     """Return the mean leaning that words of ham hardly ever exceed, 0 to 1, leaving one out.
 
-    ham: learned messages of class 0, over columns of the table.  It is 1, so that words raise no
-    score, where `usual_share` is 1.
+    documents: learned messages, over columns of the table.  y: (n_docs,) 0 or 1.  It is 1, so that
+    words raise no score, where `usual_share` is 1.
     """
-    if not _shows_usual(table, ham):
+    is_ham = y == 0
+    if not _shows_usual(table, int(np.count_nonzero(is_ham))):
         return 1.0
-    count, groups = table.feature_count[ham.tokens], table.vocabulary.groups[ham.tokens]
+    count, groups = (
+        table.feature_count[documents.tokens],
+        table.vocabulary.groups[documents.tokens],
+    )
     leaning = combine.leanings(count, table.class_count, groups, left_out=0)
-    means = np.sort(combine.mean_leaning(ham, leaning.take(ham.columns)))
-    return max(float(means[int(USUAL_LEANING * (len(means) - 1))]), 0.0)
+    means = np.concatenate(
+        [combine.mean_leaning(part, leaning.take(part.columns)) for part in _parts(documents)]
+    )
+    of_ham = np.sort(means[is_ham])
+    return max(float(of_ham[int(USUAL_LEANING * (len(of_ham) - 1))]), 0.0)
 
 
-def _shows_usual(table: CountTable, documents: Documents) -> bool:
-    """Return whether learned messages show what is usual, so that others are unlike them."""
+def _parts(documents: Documents) -> Iterator[Documents]:
+    """Yield documents in parts that fit into the processor's caches."""
+    for start in range(0, documents.n_docs, DOCS_AT_ONCE):
+        yield documents.part(start, min(start + DOCS_AT_ONCE, documents.n_docs))
+
+
+def _shows_usual(table: CountTable, n_docs: int) -> bool:
+    """Return whether so many learned messages show what is usual, so that others are unlike."""
     is_whole = table.classes == HAM_AND_SPAM and table.loss is None
-    return is_whole and documents.n_docs >= FEWEST_USUAL
+    return is_whole and n_docs >= FEWEST_USUAL
 
 
 # --- corrections ----------------------------------------------------------------------------
