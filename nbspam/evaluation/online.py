@@ -62,10 +62,10 @@ def judge_online(
     policy: which messages it learns, one of decision.POLICIES.  order: of the messages, see
     `sources.arrival.arranged`.
     """
-    stream = arranged(items, order, seed)
-    data, skipped = labelled_corpus(stream.items, settings, jobs)
+    stream, found = arranged(items, order, seed)
+    data, skipped = labelled_corpus(stream, settings, jobs)
     trial = online_trial(data, settings, policy, witness)
-    return replace(trial, skipped=skipped, order=stream.order)
+    return replace(trial, skipped=skipped, order=found)
 
 
 def progress(

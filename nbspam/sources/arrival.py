@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from math import inf, log
-from typing import NamedTuple
 
 from nbspam.errors import InputError
 from nbspam.sources.items import Item
@@ -34,15 +33,10 @@ _MOST_OF_DATE = 200  # bytes
 _DATE = re.compile(rb"^Date:((?:.|\n[ \t]){1,200})", re.MULTILINE | re.IGNORECASE)
 
 
-class ArrivalOrder(NamedTuple):
-    """Items in the order in which they arrived, and how it was found."""
-
-    items: list[Item]
-    order: str  # one of ORDERS
-
-
-def arranged(items: Iterable[Item], order: str | None = None, seed: int = 0) -> ArrivalOrder:
-    """Return the items in the order in which they arrived.
+def arranged(
+    items: Iterable[Item], order: str | None = None, seed: int = 0
+) -> tuple[list[Item], str]:
+    """Return the items in the order in which they arrived, and which of ORDERS that is.
 
     order: one of ORDERS, by the first number in the file name, by the Date header, or drawn by
     seed; an item without number or date stays behind the one before it.  None: as given, if
@@ -57,7 +51,7 @@ def arranged(items: Iterable[Item], order: str | None = None, seed: int = 0) -> 
         items = _sorted(items, _sent)
     elif order == SHUFFLED:
         random.Random(seed).shuffle(items)
-    return ArrivalOrder(items, order)
+    return items, order
 
 
 def _found(items: list[Item]) -> str:

@@ -249,11 +249,11 @@ class StoredModel:
     def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
         if policy == "everything":
             return self._change(items, day, jobs, Copies())
-        stream = arranged(items)
+        stream, order = arranged(items)
         outcome, copies = Outcome(), Copies()
-        if stream.order != GIVEN:
-            outcome = Outcome(notes=(f"policy {policy}: judged {ORDERS[stream.order]}",))
-        for item in stream.items:
+        if order != GIVEN:
+            outcome = Outcome(notes=(f"policy {policy}: judged {ORDERS[order]}",))
+        for item in stream:
             needed = item.label is None or self._needs(item, policy)
             outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
         return outcome

@@ -36,7 +36,7 @@ def test_messages_are_ordered_by_the_first_number_of_the_name_or_by_date():
     assert order == "name"
     dates = ["", "Date: 9 Jan 1970 00:00\n", "", "Date: 1 Jan 1970 00:00\n", ""]
     items = [Item(str(n), "ham", f"{date}\nx".encode()) for n, date in enumerate(dates)]
-    assert [item.name for item in arranged(items, "date").items] == ["0", "3", "4", "1", "2"]
+    assert [item.name for item in arranged(items, "date")[0]] == ["0", "3", "4", "1", "2"]
 
 
 @pytest.mark.parametrize(("n_ham", "n_spam"), [(300, 300), (300, 60), (40, 40)])
@@ -61,13 +61,13 @@ def test_folders_are_shuffled_by_a_seed_if_numbers_do_not_mix_the_classes(items)
     assert order == "shuffled"
     assert found != items
     assert sorted(found) == sorted(items)
-    assert found == arranged(items).items
-    assert found != arranged(items, seed=1).items
+    assert found == arranged(items)[0]
+    assert found != arranged(items, seed=1)[0]
 
 
 @pytest.mark.parametrize("order", ["given", "name", "date", "shuffled"])
 def test_an_order_that_is_asked_for_is_taken(order):
-    assert arranged(one_numbering(9, 9), order).order == order
+    assert arranged(one_numbering(9, 9), order)[1] == order
 
 
 def test_a_series_of_several_classes_and_messages_of_one_keep_their_order():
@@ -79,8 +79,8 @@ def test_series_of_one_class_each_have_no_common_order():
     """As with --ham ham.mbox --spam spam.mbox."""
     boxes = [items_of([f"{c}/{c}.mbox#{n}" for n in range(50)], c) for c in ("ham", "spam")]
     longer = items_of([f"ham/ham.mbox#{n}" for n in range(500)], "ham")
-    assert arranged(boxes[0] + boxes[1]).order == "name"
-    assert arranged(longer + boxes[1]).order == "shuffled"
+    assert arranged(boxes[0] + boxes[1])[1] == "name"
+    assert arranged(longer + boxes[1])[1] == "shuffled"
 
 
 # --- dates -----------------------------------------------------------------------------------
