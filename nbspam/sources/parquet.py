@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import UsageError
 from nbspam.sources import files
 from nbspam.sources.rows import as_cell, check_distinct, named_places, no_text_column
 
@@ -29,7 +29,7 @@ def parquet_rows(
     is_mail: bool,
     listener: files.Listener,
 ) -> Iterator[Row]:
-    """Yield the rows of a parquet file; raises InputError, UsageError, ValueError.
+    """Yield the rows of a parquet file; raises UsageError, ValueError.
 
     path: for error messages.  is_mail: strings are mail too.
     """
@@ -66,17 +66,16 @@ def parquet_cells(
 class _OpenFile(NamedTuple):
     """A parquet file that is open."""
 
-    path: str  # for error messages
     size: int  # bytes
     file: Any  # pyarrow's ParquetFile
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some rows of columns at a time; raises InputError if they fill memory."""
+        """Yield some rows of columns at a time; raises ValueError if they fill memory."""
         n_read = 0
         for batch in self.file.iter_batches(_ROWS, columns=names, use_threads=False):
             n_read += batch.nbytes
             if files.is_implausible(n_read, self.size):
-                raise InputError(f"{self.path}: {files.IMPLAUSIBLE}")
+                raise ValueError(files.IMPLAUSIBLE)
             yield batch
 
 
@@ -92,7 +91,7 @@ def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
         ) from None
     try:
         size = stream.seek(0, os.SEEK_END)
-        yield _OpenFile(path, size, ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False))
+        yield _OpenFile(size, ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False))
     except (ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
