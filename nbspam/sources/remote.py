@@ -196,10 +196,9 @@ def _raise_if_final(url: str, error: Exception) -> None:
             f"{url}: refused, or no credentials ({_reason(error)}); give them as its library"
             f" asks for them: {_HOW}"
         ) from error
-    if isinstance(status, int) and 400 <= status < 500 and status not in (408, 429):
-        raise InputError(f"{url}: cannot be read ({_reason(error)}); check the URL") from error
+    is_refused = isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
     is_builtin = type(error).__module__ == "builtins"
-    if is_builtin and not isinstance(error, OSError | EOFError):
+    if is_refused or (is_builtin and not isinstance(error, OSError | EOFError)):
         raise InputError(f"{url}: cannot be read ({_reason(error)}); check the URL") from error
 
 
