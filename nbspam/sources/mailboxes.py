@@ -494,12 +494,11 @@ def gmail_class(raw: bytes) -> str | None:
     found = re.match(_GMAIL, raw)
     if found is None:
         return None
-    from email.errors import MessageError
-    from email.header import decode_header, make_header
+    from email import errors, header
 
     text = found[1][:_GMAIL_BYTES].decode("ascii", "replace").strip()
-    with suppress(ValueError, LookupError, MessageError):
-        text = str(make_header(decode_header(text)))
+    with suppress(ValueError, LookupError, errors.MessageError):
+        text = str(header.make_header(header.decode_header(text)))
     labels = {label.strip('" \r\n\t') for label in re.findall(_GMAIL_LABEL, text)}
     return "spam" if labels & _GMAIL_SPAM else None if labels & _GMAIL_OTHERS else "ham"
 

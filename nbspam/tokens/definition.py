@@ -377,10 +377,7 @@ def pair_origin(origin: str) -> str:
 
 
 def reference_key(token: Token) -> int:
-    """Return the key of a token: 41 bits of its hash, its kind, then 19 zero bits.
-
-    Raises ValueError if it is a pair, but not of two words.
-    """
+    """Return the key of a token: 41 bits of its hash, its kind, 19 zeros; raises ValueError."""
     kind, salt = kind_of(token.origin), salt_of(origin_of_words(token.origin))
     if kind % 2:
         value = reference_hash(salt, token.text)

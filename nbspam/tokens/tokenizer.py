@@ -549,5 +549,4 @@ def named_vocabulary(names: Iterable[str]) -> Vocabulary:
         order = np.argsort(keys)
         return vocabulary_of(keys[order], [texts[place] for place in order.tolist()])
     except ValueError as error:
-        advice = "give each token once, as nbspam tokens prints it"
-        raise UsageError(f"vocabulary: {error}; {advice}") from None
+        raise UsageError(f"vocabulary: {error}; give each token once, as nbspam tokens") from None
