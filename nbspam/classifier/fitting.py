@@ -196,10 +196,8 @@ def usual_leaning(table: CountTable, documents: Documents, y: Integers) -> float
     is_ham = y == 0
     if not _shows_usual(table, int(np.count_nonzero(is_ham))):
         return 1.0
-    count, groups = (
-        table.feature_count[documents.tokens],
-        table.vocabulary.groups[documents.tokens],
-    )
+    columns = documents.tokens
+    count, groups = table.feature_count[columns], table.vocabulary.groups[columns]
     leaning = combine.leanings(count, table.class_count, groups, left_out=0)
     means = np.concatenate(
         [combine.mean_leaning(part, leaning.take(part.columns)) for part in _parts(documents)]
