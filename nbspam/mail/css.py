@@ -128,9 +128,9 @@ def read_legacy_colour(value: bytes) -> Colour | None:
         return None
     if value in _NAMED:
         return _of_hex(_NAMED[value])
+    if len(value) == 4 and _HEX.match(value):
+        return _of_hex(value[1:])
     value = value[:128].removeprefix(b"#")
-    if len(value) == 3 and _HEX.match(b"#" + value):
-        return _of_hex(value)
     digits = re.sub(rb"[^0-9a-f]", b"0", value)
     digits += b"0" * (-len(digits) % 3 or (3 if not digits else 0))
     size = len(digits) // 3

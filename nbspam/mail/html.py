@@ -65,7 +65,7 @@ _DECODERS = (b"atob", b"unescape", b"decodeURI")
 _MAX_DECODED = 3  # times that a script is in another
 _TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
-_REFRESH = re.compile(rb"[\s\d.]++[;,]\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
+_REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
 # Attributes that tell nothing, whose values do not either: _WHITE needs a colon or a sign.  A
 # quote in the name of an attribute is followed by more of it.

@@ -107,6 +107,7 @@ def test_titles_and_options_are_hidden_without_being_told():
             [b"http://a.example/"],
         ),
         ("<meta http-equiv=refresh content='5;//a.example'>", [b"//a.example"]),
+        ("<meta http-equiv=refresh content='0 URL=//a.example'>", [b"//a.example"]),
         ("<meta http-equiv=refresh content=5><meta name=x content='0;url=y'>", []),
         (
             "<script src=x>open('https://a.example/?B', go(\"http:\\/\\/c.example\")</script>",

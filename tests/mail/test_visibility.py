@@ -640,6 +640,9 @@ READ = {
     },
     css.read_legacy_colour: {  # in any attribute
         "ff0000": (255, 0, 0, 1),
+        "#fff": (255, 255, 255, 1),
+        "fff": (15, 15, 15, 1),  # nearly black
+        "#abcd": (171, 205, 0, 1),
         "chucknorris": (192, 0, 0, 1),
         " red ": (255, 0, 0, 1),
         "x": (0, 0, 0, 1),
