@@ -6,8 +6,9 @@ parameters of RFC 2231 or bytes beyond ASCII.
 """
 
 import re
-from binascii import Error, a2b_base64, a2b_qp
+from binascii import Error, a2b_base64, a2b_qp, a2b_uu
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from nbspam.printing import printable
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`,
 # because `filter` needs it and must pass mail through even if numpy cannot be imported.
 MAX_BYTES = 16 << 20
-_ID_WITHIN = 1 << 16  # bytes: a Message-ID behind them is not looked for
+# Bytes of a head in which a Message-ID is looked for, and characters of it that are told.
+_ID_WITHIN, _MAX_ID = 1 << 16, 998
 # It begins with one character that all matches have, which the search finds fast.
 _ID_OR_END = re.compile(rb"\n(?:[Mm](?i:essage-id)[ \t]*+:((?:[^\n]|\n[ \t])*+)|\r?\n)")
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
@@ -258,10 +260,10 @@ def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = No
     return b"\n".join(lines)
 
 
-def message_id(data: bytes, most: int = 998) -> str | None:
+def message_id(data: bytes) -> str | None:
     """Return a message's Message-ID without its brackets, None if it has none.
 
-    It is printable and has at most so many characters, whatever strangers have written.
+    It is printable and has at most _MAX_ID characters, whatever strangers have written.
     """
     head = b"\n" + data[:_ID_WITHIN].lstrip()
     if head.find(b"\n", 1) < 0:
@@ -269,7 +271,7 @@ def message_id(data: bytes, most: int = 998) -> str | None:
     found = _ID_OR_END.search(head)  # reading the whole head takes ten times as long
     value = (found and found[1]) or b""
     value = unfold(value.replace(b"\r", b"")).removeprefix(b"<").removesuffix(b">")
-    return printable(value.decode("utf-8", "replace"))[:most] or None
+    return printable(value.decode("utf-8", "replace"))[:_MAX_ID] or None
 
 
 # --- values ---------------------------------------------------------------------------------
@@ -369,10 +371,17 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     if encoding == b"quoted-printable":
         return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if encoding in UUENCODE:
-        from nbspam.mail.wrappings import uudecoded
-
-        return uudecoded(body[max(body.find(b"begin "), 0) :])
+        return _uudecoded(body[max(body.find(b"begin "), 0) :])
     return body
+
+
+def _uudecoded(data: bytes) -> bytes:
+    """Return the content of the uuencoded lines behind the first line."""
+    decoded = bytearray()
+    for line in re.finditer(rb"\n(.+)", data):  # an empty one would be decoded to NULs
+        with suppress(Error):
+            decoded += a2b_uu(line[1])
+    return bytes(decoded)
 
 
 @lru_cache(maxsize=128)  # most mail has one of a few values

@@ -7,16 +7,15 @@ Damaged data end them early; they never raise, and take linear time.
 """
 
 import re
-from binascii import Error, a2b_uu
+from binascii import a2b_qp
 from collections.abc import Iterator
-from io import BytesIO
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
-from quopri import decodestring
 from struct import error, pack, unpack_from
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
+from nbspam.mail.headers import with_line_feeds
 
 SIGNED = (b"application/pkcs7-mime", b"application/x-pkcs7-mime")
 TNEF = b"\x78\x9f\x3e\x22"  # the first bytes of winmail.dat
@@ -216,7 +215,7 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
 
     Both are in the charset of the data.
     """
-    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    data = with_line_feeds(data)
     if b"QUOTED-PRINTABLE" in data.upper():  # of cards of version 2.1: it has folds of its own
         data = _BROKEN_QUOTED.sub(b"", data)
     texts: list[bytes] = []
@@ -230,7 +229,7 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
         settings, value = (found[1], match[2][found.end() :]) if found else (b"", match[2])
         upper = settings.upper()
         if b"QUOTED-PRINTABLE" in upper:
-            value = decodestring(value)
+            value = a2b_qp(value)
         if b"ENCODING=B" in upper or value[:5].lower() == b"data:":
             continue
         value = _ESCAPED.sub(lambda match: b"\n" if match[1] in b"nN" else match[1], value)
@@ -238,20 +237,6 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
         # Names of people, and texts in other forms, are parameters.
         texts += [settings.replace(b";", b" ")] * (b"CN=" in upper or b"ALTREP=" in upper)
     return b"\n".join(texts), b"\n".join(html)
-
-
-# --- uuencoded bodies ------------------------------------------------------------------------
-
-
-def uudecoded(data: bytes) -> bytes:
-    """Return the content of the uuencoded lines behind the first line."""
-    decoded = bytearray()
-    for line in islice(BytesIO(data), 1, None):
-        try:
-            decoded += a2b_uu(line)
-        except Error:
-            continue
-    return bytes(decoded)
 
 
 # --- RTF (1.9.1), and RTF as Outlook compresses it ----------------------------------------------
