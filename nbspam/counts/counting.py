@@ -31,7 +31,7 @@ from nbspam.mail.message import Message, with_beginning
 from nbspam.settings import PRESENCE, UNBOUNDED, Bounds, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, read_to_learn
-from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, concatenated
+from nbspam.tokens.sparse import RIDER_MASK, Documents, Vocabulary, concatenated
 from nbspam.tokens.tokenizer import TokenBatch, batch_vocabulary, batches, groups_of, tokenize
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers, ordered_map
@@ -438,10 +438,10 @@ class _Counter:
         """
         batch = tokenize(group, self.settings.tokens)
         self.tally.add(batch, labels, turn)
-        messages = _messages(batch, labels, digests)
+        documents = batch.documents
         if self.settings.weighting == PRESENCE:
-            messages = messages.without_counts()
-        return messages
+            documents = documents._replace(counts=None)
+        return _messages(documents, labels, digests)
 
     def last(self) -> CountedChunk:
         """Return the counts that were not returned yet."""
@@ -454,8 +454,8 @@ class _Counter:
         return table
 
 
-def _messages(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) -> Messages:
-    return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), batch.documents)
+def _messages(documents: Documents, labels: Sequence[str], digests: Sequence[int]) -> Messages:
+    return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), documents)
 
 
 class TokenizedLesson(NamedTuple):
@@ -496,7 +496,7 @@ def read_lessons(
     for group in batches(messages_read, settings.tokens):
         own = slice(done, done + len(group))
         batch = tokenize(group, settings.tokens)
-        messages = _messages(batch, labels[own], read.digests[own])
+        messages = _messages(batch.documents, labels[own], read.digests[own])
         vocabulary = batch_vocabulary(batch)
         lessons.append(TokenizedLesson(names[own], messages, vocabulary, read.told[own]))
         done = own.stop

@@ -72,10 +72,6 @@ class Messages(NamedTuple):
         documents = self.documents.take(chosen).without_unused()
         return Messages(self.labels[chosen], self.digests[chosen], documents)
 
-    def without_counts(self) -> "Messages":
-        """Return the same messages with only the presence of tokens."""
-        return self._replace(documents=self.documents._replace(counts=None))
-
 
 def is_remembered(digest: int, bits: int) -> bool:
     """Return whether a sample with this number of zero bits keeps the message of a digest."""
