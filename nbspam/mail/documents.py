@@ -222,8 +222,8 @@ def _read_ole(data: bytes) -> Document:
 # --- Office and OpenDocument -----------------------------------------------------------------
 
 _PARTS = re.compile(
-    r"word/(?:document|header\d*|footer\d*|footnotes|endnotes)\.xml"
-    r"|xl/(?:sharedStrings|worksheets/sheet\d+|drawings/drawing\d+)\.xml"
+    r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml"
+    r"|xl/(?:sharedStrings|worksheets/[sS]heet\d*|drawings/drawing\d+)\.xml"
     r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"
     r"|(?:word|xl|ppt)/(?:\w+/)?(?:\w*[cC]omment\w*\.xml|_rels/[\w.]+\.rels)"
     r"|(?:docProps/core|content|(?:(?:word|xl)/)?styles|xl/workbook)\.xml"
@@ -252,7 +252,7 @@ _NO_TEXT = re.compile(
     rb"<v>[\d.E+-]*+</v>|<f\b[^<>]*+>[^<\"&]*+</f>|<cp:revision>\d*+</cp:revision>"
     rb"|<(?:wp\w*|xdr|dcterms|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
-_TARGET = re.compile(rb'(?:Target|xlink:href)="([a-z]{3,9}:[^"]{1,2000})"')
+_TARGET = re.compile(rb'(?:Target|xlink:href)="([a-zA-Z]{3,9}:[^"]{1,2000})"')
 
 
 def _read_office(data: bytes) -> Document:

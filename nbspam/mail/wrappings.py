@@ -208,6 +208,7 @@ _CARD_LINE = re.compile(rb"(?:[\w.-]{1,40}\.)?([\w-]{1,80})([;:].*)", re.DOTALL)
 # The parameters of a property, and the colon behind them: quoted values may have colons.
 _PARAMETERS = re.compile(rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?){0,20}+):")
 _BROKEN_QUOTED = re.compile(rb"=\n[ \t]?")
+_DATA_URI = re.compile(rb"(?i:data):\S++")
 
 
 def card_texts(data: bytes) -> tuple[bytes, bytes]:
@@ -230,7 +231,7 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
         upper = settings.upper()
         if b"QUOTED-PRINTABLE" in upper:
             value = a2b_qp(value)
-        if b"ENCODING=B" in upper or value[:5].lower() == b"data:":
+        if b";ENCODING=B" in upper or _DATA_URI.fullmatch(value):
             continue
         value = _ESCAPED.sub(lambda match: b"\n" if match[1] in b"nN" else match[1], value)
         (html if b"TEXT/HTML" in upper else texts).append(value)
@@ -248,7 +249,7 @@ _MAX_TOKENS = 50_000
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?\d{1,9})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z'])|([{}])|([^\\{}\r\n]+)"
 )
-_LINK = re.compile(rb"[a-z]{3,9}://[^\s\"]{1,2000}")
+_LINK = re.compile(rb"[a-zA-Z]{3,9}://[^\s\"]{1,2000}")
 _GROUPS_WITHOUT_TEXT = frozenset(
     b"fonttbl colortbl stylesheet pict objdata themedata colorschememapping datastore generator"
     b" listtable listoverridetable rsidtbl latentstyles xmlnstbl info filetbl revtbl sp".split()

@@ -258,6 +258,8 @@ FORMULA = 'HYPERLINK("http://a.example/","x")'
             "<w:t>a<wp:posOffset>12</wp:posOffset>b<w:instrText>PAGE",
             ["ab", "PAGE"],
         ),
+        ("word/document2", "<w:t>a", ["a"]),  # as Word writes it in a browser
+        ("xl/worksheets/Sheet", "<v>text", ["text"]),
         ("ppt/slides/slide1", "<a:p>a<a:tableStyleId>{5}</a:tableStyleId></a:p>b", ["a", "b"]),
         ("content", f"a<text:tab/>b<text:line-break/>c{NOTE}", ["a", "b", "c", "1", "foot"]),
         ("content", "a<text:span>b<office:annotation><dc:creator>Ann", ["ab", "Ann"]),
@@ -274,9 +276,9 @@ def test_the_text_of_office_documents(name, xml, lines):
 
 
 def test_links_behind_the_text_of_office_documents():
-    link = b'<Relationship Target="http://a.example/?a=1&amp;b" TargetMode="External"/>'
+    link = b'<Relationship Target="HTTP://a.example/?a=1&amp;b" TargetMode="External"/>'
     found = read_document("docx", zipped("word/_rels/document.xml.rels", data=link))
-    assert found.links == ["http://a.example/?a=1&b"]
+    assert found.links == ["HTTP://a.example/?a=1&b"]
 
 
 def test_entities_of_a_document_are_not_expanded():
@@ -601,7 +603,7 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
             rb"{\rtf1 fi\-nance\~a\_b\emspace c\nestcell d\ldblquote e\rdblquote}",
             'finance a-b c\nd"e"',
         ),
-        (rb'{\rtf1{\*\fldinst HYPERLINK "http://a.example"}b}', " http://a.example b"),
+        (rb'{\rtf1{\*\fldinst HYPERLINK "Http://a.example"}b}', " Http://a.example b"),
         (rb"{\rtf1 a\bin4 {}xxb}", "ab"),
         (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "abc"),
         (rb"{\rtf1{\fonttbl{\f1\fnil\fcharset134 SimSun;}}{\f1 \'c4\'e3} \'e9t\'e9}", "你 été"),
@@ -671,12 +673,13 @@ def test_an_invitation_is_read_as_it_is_shown():
         b"BEGIN:VCALENDAR\r\nUID:123\r\nSUMMARY;LANGUAGE=en:cheap pi\r\n lls\r\n"
         b"DESCRIPTION:without\\nprescription\\, now\r\n"
         b'ORGANIZER;CN="Dr. Who":mailto:a@b.example\r\nDTSTART:20260101T000000\r\n'
-        b"ATTACH;ENCODING=BASE64;VALUE=BINARY:AAAA\r\n"
+        b"ATTACH;ENCODING=BASE64;VALUE=BINARY:AAAA\r\nATTACH:data:text/plain,AAAA\r\n"
+        b"COMMENT;X=ENCODING=B:data: are words\r\n"
         b'X-ALT-DESC;FMTTYPE=text/html:<p>buy\\n <a href="http://a.example/x">here</a>\r\n'
     )
     text, html = card_texts(data)
     lines = [b"cheap pills", b"without", b"prescription, now", b"mailto:a@b.example"]
-    assert text.split(b"\n")[:5] == [*lines, b' CN="Dr. Who"']
+    assert text.split(b"\n") == [*lines, b' CN="Dr. Who"', b"data: are words", b""]
     assert b"123" not in text
     assert b"AAAA" not in text
     assert html == b'<p>buy\n <a href="http://a.example/x">here</a>'
