@@ -105,7 +105,8 @@ def save_csv(stream: BinaryIO, X: Any, tokens: Sequence[str], labels: Sequence[s
     import csv
     from codecs import getwriter
 
-    table = csv.writer(getwriter("utf-8")(stream), lineterminator="\n")
+    # The name of a folder, and so of a class, need not be UTF-8.
+    table = csv.writer(getwriter("utf-8")(stream, "backslashreplace"), lineterminator="\n")
     table.writerow([*tokens, "(label)" if "label" in tokens else "label"])
     for row, label in enumerate(labels):
         table.writerow([*X[[row]].toarray()[0].astype(int).tolist(), label])

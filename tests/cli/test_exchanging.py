@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +113,17 @@ def test_tokens_that_look_alike_have_one_column():
     X, tokens = library.vectorize(texts, characters=True)
     assert len(tokens) == len(set(tokens)) == X.shape[1]
     assert X[:, [tokens.index("char:\ufffd")]].toarray().ravel().tolist() == [1, 1, 0]
+
+
+def test_a_class_whose_name_is_not_utf_8_is_written_as_it_is_printed(nbspam, tmp_path):
+    for name, text in ((b"caf\xe9", "apple"), (b"tea", "pear")):
+        folder = Path(os.fsdecode(bytes(tmp_path) + b"/mails/" + name))
+        folder.mkdir(parents=True)
+        (folder / "1.eml").write_text(f"Subject: {text}\n\n{text}\n")
+    status, _, err = nbspam("vectorize", tmp_path / "mails", "-o", tmp_path / "mails.csv")
+    assert (status, err) == (0, "")
+    labels = [row.rpartition(",")[2] for row in (tmp_path / "mails.csv").read_text().split()]
+    assert labels == ["label", r"caf\udce9", "tea"]
 
 
 def test_the_probabilities_of_tokens_are_exported(nbspam, six, tmp_path):
