@@ -162,6 +162,9 @@ class Parts:
             _, declared = headers.content_value(telling.get(b"content-type", b""))
             charset = declared.get("charset", b"").decode("latin-1")
             self.encoded.append((len(self.fields), charset))
+        if block.find(b"*=") >= 0:
+            for raw in filter(None, map(telling.get, headers.ON_CONTENT)):
+                block = block.replace(raw, headers.without_pieces(raw))
         self.fields.append(Field(part.head, block))
         if part.head == headers.HEAD and (subject := telling.get(b"subject")) is not None:
             # Words of the subject count as words of the body, too (E-038).
@@ -232,10 +235,6 @@ class Parts:
         disposition, more = headers.content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or parameters.get("name") or b""
         if filename:
-            origin, head = self.fields[-1]
-            for raw in filter(None, map(content.get, headers.ON_CONTENT)):
-                head = head.replace(raw, headers.without_pieces(raw))
-            self.fields[-1] = Field(origin, head)
             if not headers.is_plain(filename):
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
