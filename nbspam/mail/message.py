@@ -331,9 +331,7 @@ def with_beginning(message: Message) -> Message:
     fields = message.fields
     places = [place for place, (origin, _) in enumerate(fields) if origin == "body"]
     if places[:1] == [1]:
-        head = fields[0].text
-        if head.find(b"\nSubject:") >= 0 or head.lower().find(b"\nsubject:") >= 0:
-            del places[0]  # the subject, which follows its head and may be folded
+        del places[0]  # the subject, which follows the head
     n_own = len(places)
     if n_own > 1:
         heads = (place for place, field in enumerate(fields) if field.origin == NESTED_HEAD)

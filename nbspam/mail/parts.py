@@ -166,8 +166,9 @@ class Parts:
             for raw in filter(None, map(telling.get, headers.ON_CONTENT)):
                 block = block.replace(raw, headers.without_pieces(raw))
         self.fields.append(Field(part.head, block))
-        if part.head == headers.HEAD and (subject := telling.get(b"subject")) is not None:
-            # Words of the subject count as words of the body, too (E-038).
+        if part.head == headers.HEAD:
+            # Words of the subject, empty if there is none, are words of the body, too (E-038).
+            subject = telling.get(b"subject", b"")
             if (is_coded or block is not whole) and not headers.is_plain(subject):
                 subject = b" " + headers.unfold(subject)
             if is_coded:

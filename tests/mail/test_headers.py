@@ -184,8 +184,8 @@ def test_of_telling_headers_of_one_name_the_first_counts():
 @pytest.mark.parametrize("name", [b"=?utf-8?q?Subject?=", b"=?utf-8?q?S?=ubject"])
 def test_an_encoded_word_in_the_place_of_a_name_makes_no_subject(name):
     head = name + b": win\nContent-Disposition: attachment; filename=a.b\n\nbody"
-    origins = [field.origin for field in parse_message(head).fields]
-    assert origins == ["head", "filename", "file", "body"]
+    subjects = [field.text for field in parse_message(head).fields if field.origin == "body"]
+    assert subjects == [b"", b"body"]
     assert parse_message(b"Subject: hello\n" + head).fields[1] == ("body", b" hello")
     assert parse_message(head).fields[0].text.startswith(b"\n" + name + b": win")
 

@@ -508,10 +508,11 @@ def test_a_beginning_has_two_thousand_bytes_of_all_texts():
     assert apart == Message((head, subject, text, links, rest), whole.defects)
 
 
+@pytest.mark.parametrize("name", ["SUBJECT", "Subject \t", "X: y\n" * 20_000 + "subject"])
 @pytest.mark.parametrize("subject", ["x " * 1500, "x\n -----Lunch-----", "=?utf-8?q?a=0A>b?="])
-def test_a_subject_stays_in_one_piece_and_takes_no_room_of_the_beginning(subject):
+def test_a_subject_stays_in_one_piece_and_takes_no_room_of_the_beginning(name, subject):
     quoted = b"> Lunch on Monday?\n"
-    head = f"SUBJECT: {subject}\n {subject}\n\n".encode()
+    head = f"{name}: {subject}\n {subject}\nA: {'b' * 40_000}\n\n".encode()
     whole = parse_message(head + OFFER + quoted)
     fields = with_beginning(whole).fields
     assert fields[:2] == whole.fields[:2]
