@@ -222,7 +222,7 @@ def files_in(
             if kind_by_name(name) in PACKED:
                 member = member._replace(problem=_NESTED)
             kind = "unsure" if found == "mail" else found
-            yield member._replace(name=place.below + name), place.label, kind
+            yield member._replace(name=place.below + name), place.label_of(name), kind
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -238,6 +238,7 @@ class _ArchiveTree(mailboxes.FolderTree):
 
     def __init__(self, found: Iterable[Member]) -> None:
         self._folders: dict[str, mailboxes.Folder] = {"": mailboxes.Folder([], [], False)}
+        seen: set[tuple[str, bool, str | None]] = set()
         for member in found:
             path, name = _split(member.name)
             if member.is_folder:
@@ -246,10 +247,11 @@ class _ArchiveTree(mailboxes.FolderTree):
                 folder = self._folders[path]
                 if name == mailboxes.SEQUENCES:
                     self._folders[path] = folder._replace(has_sequences=True)
-                elif not mailboxes.is_hidden(name) and (
-                    not folder.files or (mailboxes.is_number(name) and not folder.numbered())
-                ):
-                    folder.files.append(name)
+                elif not mailboxes.is_hidden(name):
+                    alike = path, mailboxes.is_number(name), mailboxes.class_prefix(name)
+                    if alike not in seen:
+                        seen.add(alike)
+                        folder.files.append(name)
 
     def _add_folder(self, path: str) -> bool:
         """Add a folder and its parents; return whether it can hold messages."""
@@ -283,13 +285,15 @@ class _ArchiveTree(mailboxes.FolderTree):
             below = self.below(path) + name
             inner = self._folders[below]
             is_mailbox = inner.kind(True) in ("maildir", "mh")
-            if name.lower() in mailboxes.CLASS_FOLDERS or is_mailbox or not inner.folders:
+            is_tree = inner.folders or mailboxes.name_classes(inner.files)
+            if name.lower() in mailboxes.CLASS_FOLDERS or is_mailbox or not is_tree:
                 return path
             path = below
 
     def scan(self, path: str) -> mailboxes.Folder:
         """Return the folder at a path."""
-        return self._folders[path]
+        folder = self._folders[path]
+        return folder._replace(folders=mailboxes.without_attachments(folder.folders))
 
     def identity(self, path: str) -> object:
         """Return the path: there are no links."""

@@ -431,15 +431,15 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         tree = UrlTree(options.listener_to(path))
     with files.Blaming(path):
         for place in places(path, label, options.format, tree):
-            for name, kind in place.files():
+            for name, own, kind in place.files():
                 if options.keeps_missing and files.leads_nowhere(name):
                     continue  # it is no message, so `predict` has no line for it
                 if kind == "eml":
-                    yield Item(name, place.label)
+                    yield Item(name, own)
                 elif kind in files.PACKED:
-                    yield from _file_items(name, place.label, options)
+                    yield from _file_items(name, own, options)
                 else:
-                    yield from _whatever_readable(name, place.label, SourceOptions(kind))
+                    yield from _whatever_readable(name, own, SourceOptions(kind))
 
 
 def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

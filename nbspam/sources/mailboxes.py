@@ -139,6 +139,7 @@ class Place(NamedTuple):
     label: str | None
     kind: str  # "mh", "tree", or the kind of every file
     folder: Folder
+    names_tell: bool = False  # the names of the files tell their classes
 
     def kind_of(self, name: str) -> str | None:
         """Return the kind of a file: eml, mbox or one of PACKED; None: no message.
@@ -153,12 +154,21 @@ class Place(NamedTuple):
         is_cheap = len(self.folder.files) <= _FEW and not files.is_url(self.below)
         return "mail" if is_cheap and kind == "eml" != files.kind_by_name(name) else kind
 
-    def files(self) -> Iterator[tuple[str, str]]:
-        """Yield path and kind of every file that holds messages."""
-        for name in self.folder.files:
+    def label_of(self, name: str) -> str | None:
+        """Return the class of a file."""
+        if not self.names_tell:
+            return self.label
+        return "spam" if name.lower().startswith(_SPAM_FILES) else "ham"
+
+    def files(self) -> Iterator[tuple[str, str | None, str]]:
+        """Yield path, class and kind of every file that holds messages, class by class."""
+        names = self.folder.files
+        if self.names_tell:
+            names = sorted(names, key=lambda name: str(self.label_of(name)))
+        for name in names:
             kind = self.kind_of(name)
             if kind is not None:
-                yield self.below + name, kind
+                yield self.below + name, self.label_of(name), kind
 
 
 def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> Iterator[Place]:
@@ -193,10 +203,9 @@ def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> 
         if found == "maildir":
             yield from _maildir_places(below, label, folder, tree)
             continue
-        if found == "tree" and label is None:
-            yield from _places_by_name(below, folder)
-        elif found != "classes":
-            yield Place(below, label, found, folder)
+        if found != "classes":
+            names_tell = found == "tree" and label is None and name_classes(folder.files)
+            yield Place(below, label, found, folder, names_tell)
         if found == "mh":
             continue
         is_class = found == "classes" and label is None and not parts
@@ -210,17 +219,20 @@ def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> 
             waiting.append((below + name, own, kind, name in parts))
 
 
-def _places_by_name(below: str, folder: Folder) -> Iterator[Place]:
-    """Yield a folder without a class: once, or for each class that all its files name."""
-    spam = [name for name in folder.files if name.lower().startswith(_SPAM_FILES)]
-    others = [name for name in folder.files if not name.lower().startswith(_SPAM_FILES)]
-    is_ling_spam = any(name.lower().startswith("spmsg") for name in spam)
-    names_ham = all(name.lower().startswith(_HAM_FILES) for name in others)
-    if spam and others and (is_ling_spam or names_ham):
-        yield Place(below, "ham", "tree", folder._replace(files=others))
-        yield Place(below, "spam", "tree", folder._replace(files=spam))
-    else:
-        yield Place(below, None, "tree", folder)
+def class_prefix(name: str) -> str | None:
+    """Return the beginning of a file's name that tells its class; None if it has none."""
+    begins = name.lower().startswith
+    return next(filter(begins, (*_SPAM_FILES, *_HAM_FILES)), None)
+
+
+def name_classes(names: Sequence[str]) -> bool:
+    """Return whether the names of a folder's files tell their classes, ham and spam."""
+    lower = [name.lower() for name in names]
+    spam = [name for name in lower if name.startswith(_SPAM_FILES)]
+    others = [name for name in lower if not name.startswith(_SPAM_FILES)]
+    is_ling_spam = any(name.startswith("spmsg") for name in spam)
+    are_ham = all(name.startswith(_HAM_FILES) for name in others)
+    return bool(spam and others) and (is_ling_spam or are_ham)
 
 
 def _parts(below: str, names: Sequence[str], tree: FolderTree) -> set[str]:
@@ -317,11 +329,17 @@ def _visible(entries: Iterable[tuple[str, bool | None]]) -> Folder:
             has_sequences |= name == SEQUENCES
         elif is_folder is not None:
             (folders if is_folder else kept).append(name)
-    if "Messages" in folders:
-        folders = [name for name in folders if name != "Attachments"]
+    folders = without_attachments(folders)
     if any(name.endswith(".parquet") for name in kept):
         kept = [name for name in kept if not name.startswith("_")]
     return Folder(_natural_order(kept), _natural_order(folders), has_sequences)
+
+
+def without_attachments(folders: list[str]) -> list[str]:
+    """Return the folders in a folder without the one of files that were attached to mail."""
+    if "Messages" not in folders:
+        return folders
+    return [name for name in folders if name != "Attachments"]
 
 
 def _is_folder(entry: "os.DirEntry[str]", follows_links: bool) -> bool | None:

@@ -207,8 +207,7 @@ def fill(folder, *names):
 def walk(path, label=None, kind=None):
     """Yield path, label and kind of each file of mail below a folder."""
     for place in mailboxes.places(str(path), label, kind, mailboxes.FolderTree()):
-        for name, found in place.files():
-            yield name, place.label, found
+        yield from place.files()
 
 
 def walked(folder, label=None, kind=None):

@@ -36,6 +36,8 @@ LAYOUTS = {
     "hidden": ("ham/.x", "ham/1~", "ham/#1#", "ham/1", "spam/1", ".git/1"),
     "deep": ("spam/a/b/c/1", "ham/a/1", "ham/a/2"),
     "mailboxes": ("ham/old.mbox", "spam/Inbox", "spam/new.mbox.gz"),
+    "names of classes": ("1/legit2", "1/Spam1", "1/ham3", "2/4", "2/spmsg5", "3/spam6", "3/7"),
+    "Apple Mail": ("x.mbox/Messages/1.eml", "x.mbox/Attachments/1/2.txt", "y/3"),
     "compressed": ("ham/1.eml.gz", "spam/2.eml.gz"),
     "as Dovecot and Apple Mail keep them": ("ham/1.dovecot", "spam/2.emlx"),
 }
@@ -78,6 +80,7 @@ def test_an_archive_is_read_as_the_folder_that_is_packed_in_it(names, tmp_path):
         (("news/sea/1", "news/sky/1"), ["sea", "sky"]),
         (("spam/2001/1", "spam/2002/1"), ["spam", "spam"]),
         (("junk/1", "junk/2"), ["junk", "junk"]),
+        (("mails/1", "mails/spam2", "mails/spmsg3"), ["ham", "spam", "spam"]),
         (("Takeout/browser.html", "Takeout/Mail/All.mbox"), [None, None, None]),
         (("Takeout/Mail/All.mbox",), [None, None]),
         (("sea/cur/1", "sea/new/2"), ["sea", "sea"]),
