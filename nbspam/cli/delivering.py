@@ -125,14 +125,14 @@ def filter_command(
     "--spam-folder",
     metavar="NAME",
     help="Folder for spam.  [default: found by its use or usual name]  In a Maildir, .Spam, or"
-    " else .Junk or .Junk E-mail if it exists, in small letters too; in an account, the folder"
-    " that its server or its name calls junk.",
+    " else .Junk or .Junk E-mail if it exists, in small letters too, or ../Junk beside a Maildir"
+    " INBOX; in an account, the folder that its server or its name calls junk.",
 )
 @click.option(
     "--unsure-folder",
     metavar="NAME",
-    help="Folder for mail that the model is unsure of.  [default: .Unsure in a Maildir]  In an"
-    " account such mail stays where it is by default.",
+    help="Folder for mail that the model is unsure of.  [default: .Unsure in a Maildir, or"
+    " ../Unsure]  In an account such mail stays where it is by default.",
 )
 @click.option(
     "--flag",

@@ -53,7 +53,7 @@ _MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)
 class MaildirEntry(NamedTuple):
     """The place of a message's file in a Maildir."""
 
-    folder: str  # MAILDIR_INBOX, or for example .Spam
+    folder: str  # MAILDIR_INBOX, or for example .Spam or ../Junk
     part: str  # new or cur
     file: str
 
@@ -119,9 +119,9 @@ def maildir_folder_name(name: str) -> str:
     """Return the name on disk of a Maildir++ folder, ".Spam" of "Spam"; raises UsageError.
 
     Other letters than ASCII are written in IMAP's UTF-7 (RFC 3501, 5.1.3), as mail servers do.  A
-    name that begins with a dot is one on disk.
+    name that begins with a dot is one on disk, ../Junk that of a folder beside the Maildir.
     """
-    bare = name.removeprefix(".")
+    bare = name.removeprefix("../").removeprefix(".")
     if not bare.strip(".") or "/" in bare or not bare.isprintable():
         raise UsageError(f"folder {name!r}: not the name of a Maildir folder; write it as .Spam")
     if name != bare:
@@ -133,13 +133,24 @@ def maildir_folder_name(name: str) -> str:
     return "." + "".join(parts)
 
 
-def spam_folder(root: str) -> str:
-    """Return the folder for spam: the first usual name that exists in any case, or else .Spam."""
-    there = {}
-    with suppress(OSError), os.scandir(root) as found:
-        names = sorted((each.name for each in found if each.is_dir()), reverse=True)
-        there = {name.lower(): name for name in names}  # .Spam before .spam
+def spam_folder(root: str, is_beside: bool = False) -> str:
+    """Return the folder for spam: the first usual name that exists in any case, or else .Spam.
+
+    is_beside: whether it may be ../Junk, a Maildir beside one called INBOX.  Of a folder with a
+    Maildir for each user, that could be another user's.
+    """
+    there = {name.lower(): name for name in _folders(root)}  # .Spam before .spam
+    if is_beside and os.path.basename(os.path.realpath(root)).lower() == "inbox":
+        parent = os.path.join(root, "..")
+        beside = [name for name in _folders(parent) if is_maildir(os.path.join(parent, name))]
+        there = {f".{name.lower()}": f"../{name}" for name in beside} | there
     return next((there[name] for name in _SPAM_FOLDERS if name in there), ".Spam")
+
+
+def _folders(path: str) -> list[str]:
+    with suppress(OSError), os.scandir(path) as found:
+        return sorted((each.name for each in found if each.is_dir()), reverse=True)
+    return []
 
 
 def entry_digest(data: bytes) -> str:
@@ -252,7 +263,7 @@ class SortingChoices:
     """How to sort a Maildir or an account."""
 
     spam_folder: str | None = None  # None: the one with a usual name, or of this use
-    unsure_folder: str | None = None  # None: .Unsure; in an account such mail stays
+    unsure_folder: str | None = None  # None: .Unsure, or ../Unsure; in an account such mail stays
     flag: str | None = None  # in a Maildir, spam is not moved but gets this flag
     tags: bool = False  # in an account, spam is not moved but gets the keyword $Junk
     learns: bool = True
@@ -342,8 +353,10 @@ class _Sorter:
     ) -> None:
         self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
         unsure, spam = choices.unsure_folder, choices.spam_folder
-        self.unsure = UNSURE_FOLDER if unsure is None else maildir_folder_name(unsure)
-        self.spam = spam_folder(root) if spam is None else maildir_folder_name(spam)
+        self.spam = spam_folder(root, True) if spam is None else maildir_folder_name(spam)
+        if unsure is None:
+            unsure = "../Unsure" if self.spam.startswith("../") else UNSURE_FOLDER
+        self.unsure = maildir_folder_name(unsure)
         self.report = SortingReport()
         self.before = read_note(root)
         self.left: dict[str, MaildirNote] = {}

@@ -246,7 +246,7 @@ eval $FOLDER --model aode --online | --online: not for
 compare $FOLDER --online --against '--model tan' | --online: not for --model tan
 table compare $LIHANG --target Y --against '--target y' | give it outside the quotes
 table compare $LIHANG --target Y --against --pairs | give options of `nbspam table train`
-sort $BOX -m $MODEL --spam-folder ../x | not the name of a Maildir folder
+sort $BOX -m $MODEL --spam-folder ../x/y | not the name of a Maildir folder
 """
 # What is given cannot be read: status 1.
 UNREADABLE = r"""

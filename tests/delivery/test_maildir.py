@@ -138,6 +138,7 @@ def test_folders_may_be_named_with_or_without_their_dot():
     assert maildir_folder_name("Müll & Spam") == ".M&APw-ll &- Spam"
     assert maildir_folder_name("~peter.mail.台北.日本語") == ".~peter.mail.&U,BTFw-.&ZeVnLIqe-"
     assert maildir_folder_name(".M&APw-ll") == ".M&APw-ll"  # as it is on disk
+    assert maildir_folder_name("../Bulk") == "../Bulk"
 
 
 def test_another_folder_is_told_from_one_that_may_not_be_entered(tmp_path, monkeypatch):
@@ -152,7 +153,7 @@ def test_another_folder_is_told_from_one_that_may_not_be_entered(tmp_path, monke
         check_maildir(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../x", "a\nb"])
+@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../..", "../a/b", "a\nb"])
 def test_other_names_are_usage_errors(name):
     with pytest.raises(UsageError, match="not the name of a Maildir folder"):
         maildir_folder_name(name)

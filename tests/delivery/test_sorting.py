@@ -20,7 +20,7 @@ from nbspam.mail.digest import digest_of
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from stored import full_disk
-from support import raising
+from support import make_maildir, raising
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -52,6 +52,31 @@ def test_new_spam_goes_to_its_folder_and_ham_and_mail_that_was_read_stay(maildir
     assert (report.judged, report.learned, maildir.files) == ([], [], files)
     assert (maildir.root / "nbspam-sorted").stat().st_mtime_ns == note.st_mtime_ns
     assert maildir.n_learned() == 4
+
+
+@pytest.mark.parametrize(
+    ("inbox", "spam_at", "unsure_at"),
+    [
+        ("INBOX", "../Junk", "../Unsure"),
+        ("inbox", "../Junk", "../Unsure"),
+        ("mail", ".Spam", ".Unsure"),
+    ],
+)
+def test_an_inbox_has_its_spam_in_the_junk_folder_beside_it(
+    tmp_path, trained, inbox, spam_at, unsure_at
+):
+    """As mbsync (`SubFolders Verbatim`) and OfflineIMAP, which know no folders inside it."""
+    maildir = Maildir(tmp_path / inbox, trained)
+    make_maildir(tmp_path / "Junk")
+    (tmp_path / "Spam").mkdir()  # no Maildir
+    maildir.put("new/1.h,U=7:2,", spam(1))
+    assert [one.moved_to for one in maildir.sort().judged] == [f"{spam_at}/new/1.h:2,"]
+    maildir.rename(f"{spam_at}/new/1.h:2,", "cur/1.h:2,S")
+    assert [one.label for one in maildir.sort().learned] == ["ham"]
+    maildir.put("new/2.h", spam(2))
+    rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731
+    report = sort_maildir(str(maildir.root), str(trained), SortingChoices(), DAY, rule)
+    assert [one.moved_to for one in report.judged] == [f"{unsure_at}/new/2.h"]
 
 
 def test_a_message_leaves_its_uid_in_its_folder_and_its_copies_are_the_same(maildir):
