@@ -95,6 +95,8 @@ def decode_lesson(record: bytes) -> SharedLesson:
         texts = (version, origin, host, user, settings)
         if type(number) is not int or not all(isinstance(text, str) for text in texts):
             raise ValueError("values of another kind")
+        if number >= 1 << 63 or not origin.isascii():
+            raise ValueError("an origin or a number that no host has")
         if version != __version__:
             raise SharedLogError(
                 f"host {host[:100]!r} shares lessons of nbspam {version[:20]}, and this is"

@@ -182,6 +182,19 @@ def test_a_record_that_no_host_writes_is_refused(host):
             decoded(change._replace(**wrong))
 
 
+def test_a_record_that_the_outbox_could_not_note_keeps_no_host_from_reading_on(host):
+    host.teach(message(1), "ham")
+    host.sharer.exchange()
+    head = decode_lesson(host.log.records[0])[:5]
+    body = host.log.records[0].partition(b"\n")[2][:-4]
+    for n, (origin, number) in enumerate((("strange", 1 << 63), ("\ud800", 9))):
+        host.log.append([encode_lesson((origin, number, *head[2:]), body)])
+        host.teach(message(2 + n), "ham")
+        host.sharer.exchange()
+        place = host.sharer.outbox.place()
+        assert (place.skipped, place.n_read) == (n + 1, 2 * n + 3)
+
+
 def test_a_class_whose_name_no_host_takes_is_refused_before_it_is_learned(tmp_path):
     names = ["x" * 255, "x" * 256]
     known = [Item("-", name, message(n)) for n, name in enumerate(names)]
