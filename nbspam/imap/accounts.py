@@ -107,8 +107,11 @@ def imap_url(path: str) -> ImapUrl:
         int(inside["validity"]) if inside["validity"] else None,
         int(inside["uid"]) if inside["uid"] else None,
     )
-    words = url.user + url.folder
-    if not 0 < port < 1 << 16 or "\0" in words or "\r" in words or "\n" in words:
+    try:
+        sent = (url.user + url.folder).encode() + url.host.encode("idna")
+    except UnicodeError:  # bytes that are no UTF-8, or a host with an empty label
+        sent = b"\0"
+    if not 0 < port < 1 << 16 or re.search(rb"[\0\r\n]", sent):
         raise UsageError(f"{path}: no URL of a mail account; {_HOW}")
     return url
 

@@ -465,6 +465,8 @@ def test_a_url_says_account_folder_and_message(text, url, again):
         ("imaps://ann@", "no URL of a mail account"),
         ("imaps://ann@mail.example.org:99999/", "no URL of a mail account"),
         ("imaps://ann@mail.example.org/a%0d%0aDELETE", "no URL of a mail account"),
+        ("imaps://ann@mail.example.org/Entw\udcfcrfe", "no URL of a mail account"),
+        ("imaps://ann@mail..example.org/", "no URL of a mail account"),
     ],
 )
 def test_other_urls_are_usage_errors(text, words):
