@@ -82,7 +82,7 @@ class Folder(NamedTuple):
         """
         if "cur" in self.folders and "new" in self.folders:
             return "maildir"
-        if self.has_sequences and self.numbered():
+        if self.has_sequences and any(map(is_number, self.files)):
             return "mh"
         names = {name.lower() for name in self.folders}
         if names == {"takeout"}:
@@ -90,10 +90,6 @@ class Folder(NamedTuple):
         if may_be_classes and names and (not self.files or names >= CLASS_FOLDERS):
             return "classes"
         return "tree"
-
-    def numbered(self) -> list[str]:
-        """Return the files whose names are numbers."""
-        return [name for name in self.files if is_number(name)]
 
 
 def is_number(name: str) -> bool:
