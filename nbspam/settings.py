@@ -97,14 +97,12 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file, where `sent_mail` has a place of its own."""
         columns = {"text": list(self.columns.text), "label": self.columns.label}
-        plain = asdict(replace(self, sent_mail=None))
-        values = {**plain, "tokens": self.tokens._asdict(), "columns": columns}
-        del values["sent_mail"]
-        for name in ("authserv_id", "parameters", "attachments"):
+        values = asdict(replace(self, sent_mail=None))
+        values["tokens"] = self.tokens._asdict()
+        values["columns"] = None if self.columns == NO_COLUMNS else columns
+        for name in ("authserv_id", "parameters", "columns", "sent_mail", "attachments"):
             if not values[name]:
                 del values[name]
-        if self.columns == NO_COLUMNS:
-            del values["columns"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @property
