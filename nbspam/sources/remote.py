@@ -48,17 +48,14 @@ def is_folder_at(url: str) -> bool:
     def ask() -> bool:
         system, path = file_system(url)
         system.invalidate_cache()  # the cached listing may be old
-        if url.endswith("/"):
-            return True
-        return bool(system.info(path)["type"] == "directory")
+        return url.endswith("/") or bool(system.info(path)["type"] == "directory")
 
     return asked_again(url, ask)
 
 
 def open_url(url: str) -> BinaryIO:
     """Open the file at a URL for reading; raises NbspamError."""
-    stream = _Stream(url)
-    return cast("BinaryIO", io.BufferedReader(stream, 1 << 18))
+    return cast("BinaryIO", io.BufferedReader(_Stream(url), 1 << 18))
 
 
 class _Stream(io.RawIOBase):

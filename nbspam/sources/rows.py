@@ -53,18 +53,6 @@ class ColumnPlaces(NamedTuple):
         return (*self.text, *others)
 
 
-def column_places(
-    first: list[str], sample: list[list[str]], wanted: files.NamedColumns
-) -> ColumnPlaces | None:
-    """Return where a table's columns are; None if its first row holds no names.
-
-    sample: the first rows of the table, which show whether values recur.  Raises ValueError.
-    """
-    if wanted.is_named or _has_all(first, wanted.learned.text) or not _is_data(first, sample):
-        return named_places(first, wanted)
-    return None
-
-
 def named_places(names: list[str], wanted: files.NamedColumns) -> ColumnPlaces | None:
     """Return the positions of columns in a row of names; None if it has no names.
 
@@ -229,7 +217,9 @@ def _pick_cells(
     first = next(rows, None)
     if first is None:
         return
-    places = column_places(first, sample, wanted)
+    places = None
+    if wanted.is_named or _has_all(first, wanted.learned.text) or not _is_data(first, sample):
+        places = named_places(first, wanted)
     if places is None and wanted.is_named:
         raise no_text_column(first)
     if places is None:
