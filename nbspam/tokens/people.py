@@ -6,6 +6,7 @@ arrived: an address counts as known only from the time of the first message to i
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 
@@ -147,17 +148,12 @@ def learned_sent_mail(items: Iterable[Item]) -> SentMail | None:
 
     Items that cannot be read, and texts, tell nothing.
     """
-    return sent_mail_of(_sent_messages(items)) or None
-
-
-def _sent_messages(items: Iterable[Item]) -> Iterator[SentMessage]:
+    messages = []
     for item in items:
-        try:
-            data = item.read()
-        except InputError:
-            continue
         if not item.is_text:
-            yield _sent_message(data)
+            with suppress(InputError):
+                messages.append(_sent_message(item.read()))
+    return sent_mail_of(messages) or None
 
 
 def _sent_message(data: bytes) -> SentMessage:
