@@ -64,7 +64,7 @@ def named_places(names: list[str], wanted: files.NamedColumns) -> ColumnPlaces |
     text = [position(names, name) for name in wanted.text]
     if not text and not set(map(_fold, learned.text)).isdisjoint(folded):
         text = [position(names, name, _LEARNED) for name in learned.text]
-    label = _label_of(names, wanted)
+    label = _label_of(names, folded, wanted)
     if not text:
         text = [folded.index(name) for name in TEXT_NAMES if name in folded][:1]
     if not text and label is not None and len(names) == 2:
@@ -75,9 +75,8 @@ def named_places(names: list[str], wanted: files.NamedColumns) -> ColumnPlaces |
     return ColumnPlaces(tuple(text), None if label in text else label, row_id)
 
 
-def _label_of(names: list[str], wanted: files.NamedColumns) -> int | None:
+def _label_of(names: list[str], folded: list[str], wanted: files.NamedColumns) -> int | None:
     """Return the position of the column of classes, None if no column is known for it."""
-    folded = [_fold(name) for name in names]
     if wanted.label is not None:
         return position(names, wanted.label)
     known = [_fold(wanted.learned.label or ""), *LABEL_NAMES]
