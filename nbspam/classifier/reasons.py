@@ -34,7 +34,7 @@ def by_words(
     if not shares:
         return evidence
     lines = [
-        (field.origin, definition.folded_line(field.text).decode("utf-8", "replace"))
+        (field.origin, definition.folded_line(field.text).decode())
         for field in by_header(definition.normalized_fields(message, settings))
         if definition.has_characters(field.origin)
     ]

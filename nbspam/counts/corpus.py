@@ -243,17 +243,14 @@ def vectors_of(
     X = corpus.X.astype(np.float64).tocoo()
     if vocabulary is None:
         often = np.bincount(X.col, minlength=len(tokens)) >= min_df
-        # Different tokens look alike if a long text is cut within a character.
-        vocabulary = sorted(set(compress(tokens, often.tolist())))
+        vocabulary = sorted(compress(tokens, often.tolist()))
     place = {token: j for j, token in enumerate(vocabulary)}
     if len(place) < len(vocabulary):
         raise UsageError("vectorize: a token stands twice in the vocabulary; name each once")
     column = np.array([place.get(token, -1) for token in tokens], np.int64)[X.col]
     kept = column >= 0
-    places = X.row[kept], column[kept]
-    X = type(X)((X.data[kept], places), shape=(X.shape[0], len(place))).tocsr()
-    if binary:
-        X.data = np.minimum(X.data, 1.0)
+    counts = np.minimum(X.data[kept], 1.0) if binary else X.data[kept]
+    X = type(X)((counts, (X.row[kept], column[kept])), shape=(X.shape[0], len(place))).tocsr()
     labels = np.array(corpus.classes)[corpus.y].tolist()
     return Vectors(X, list(vocabulary), labels, skipped)
 

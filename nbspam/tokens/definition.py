@@ -34,8 +34,10 @@ MAX_RUN_BYTES = 1000  # at the beginning of a field
 
 def folded_line(text: bytes) -> bytes:
     """Return the part of a field that is cut into runs: its beginning, as one lower-case line."""
+    # Half a character at the end would be a run that looks like those of other characters.
+    whole = text[:MAX_RUN_BYTES].decode("utf-8", "ignore").encode()
     # Zero bytes become white space, because a hash ignores them at the end of a run.
-    return b" ".join(text[:MAX_RUN_BYTES].lower().replace(b"\0", b" ").split())
+    return b" ".join(whole.lower().replace(b"\0", b" ").split())
 
 
 def reference_runs(text: bytes) -> Iterator[bytes]:

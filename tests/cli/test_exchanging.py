@@ -107,12 +107,11 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     assert (tmp_path / "six.csv").read_text().startswith("label,plum,(label)\n0,0,ham\n0,1,ham\n")
 
 
-def test_tokens_that_look_alike_have_one_column():
+def test_the_tokens_of_long_texts_differ_in_print():
     # Runs end at the 1,000th byte of a text, here within a character.
-    texts = ["x" * 999 + "д", "x" * 999 + "я", "x"]
-    X, tokens = library.vectorize(texts, characters=True)
+    X, tokens = library.vectorize(["x" * 999 + "д", "x" * 999 + "я"], characters=True)
     assert len(tokens) == len(set(tokens)) == X.shape[1]
-    assert X[:, [tokens.index("char:\ufffd")]].toarray().ravel().tolist() == [1, 1, 0]
+    assert not any("\ufffd" in token for token in tokens)
 
 
 def test_a_class_whose_name_is_not_utf_8_is_written_as_it_is_printed(nbspam, tmp_path):
