@@ -54,7 +54,7 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
-_LINKS = frozenset(b"href xlink:href src srcset action formaction background".split())
+_LINKS = frozenset(b"href xlink:href src srcset action formaction background data poster".split())
 # A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}

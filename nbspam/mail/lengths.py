@@ -24,13 +24,12 @@ _PIXELS = {
     b"mm": 3.78,
     b"q": 0.945,
     b"rem": MEDIUM,
-    b"vw": VIEW / 100,
-    b"vh": 7.0,
-    b"vmin": 7.0,
-    b"vmax": 10.0,
+    **dict.fromkeys(b"vw vi vmax svw lvw dvw".split(), VIEW / 100),
+    **dict.fromkeys(b"vh vb vmin svh lvh dvh".split(), 7.0),
 }
 _DEGREES = {b"deg": 1.0, b"turn": 360.0, b"grad": 0.9, b"rad": 57.29578}
-_EMS = {b"em": 1.0, b"%": 0.01, b"ex": 0.5, b"ch": 0.5}  # parts of the size of text
+# Parts of the size of text.
+_EMS = {b"em": 1.0, b"%": 0.01, b"ex": 0.5, b"ch": 0.5, b"cap": 0.7, b"ic": 1.0, b"lh": 1.2}
 
 
 def within(number: float, most: float) -> float:

@@ -115,6 +115,7 @@ def test_titles_and_options_are_hidden_without_being_told():
         ),
         ("<script>open(atob('aHR0cDovL2EuZXhhbXBsZS8='))</script>", [b"http://a.example/"]),
         ("<img src=x srcset='y 2x'>", [b"x", b"y 2x"]),
+        ("<object data=x></object><video poster=y></video>", [b"x", b"y"]),
         ("<p style='background:URL( \"Y\" ) top, url(z)'>", [b' "y" \nz']),
         ("<svg><a xlink:href=x><text>1</text></a></svg><button formaction=y>", [b"x", b"y"]),
     ],

@@ -653,6 +653,8 @@ READ = {
         "12pt": (16, False),
         "80%": (0.8, True),
         "2rem": (32, False),
+        "1.5lh": (1.8, True),
+        "3dvh": (21, False),
         "-1e999em": (-1e6, True),
         **dict.fromkeys(("", "px", "12furlongs", "auto", "nan", "inf")),
     },
