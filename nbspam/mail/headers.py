@@ -424,8 +424,6 @@ def parameters(value: bytes) -> dict[str, bytes]:
 
 def without_pieces(value: bytes) -> bytes:
     """Return a header on content with the parameters of RFC 2231 written as UTF-8."""
-    if value.find(b"*=") < 0:
-        return value
     word, found = content_value(value)
     pieces = [b"%b=%b" % (name.encode(), text) for name, text in found.items()]
     return b" " + b"; ".join([word, *pieces])

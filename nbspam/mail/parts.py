@@ -162,8 +162,8 @@ class Parts:
             _, declared = headers.content_value(telling.get(b"content-type", b""))
             charset = declared.get("charset", b"").decode("latin-1")
             self.encoded.append((len(self.fields), charset))
-        if block.find(b"*=") >= 0:
-            for raw in filter(None, map(telling.get, headers.ON_CONTENT)):
+        for name, raw in telling.items():
+            if name in headers.ON_CONTENT and raw.find(b"*=") >= 0:
                 block = block.replace(raw, headers.without_pieces(raw))
         self.fields.append(Field(part.head, block))
         if part.head == headers.HEAD:
