@@ -32,7 +32,7 @@ SETUP_FOLDS = 10
 
 
 class SurveyedFolder(NamedTuple):
-    """A folder that matters, and how many messages it has."""
+    """A folder that matters, and how many messages it has that are not marked as deleted."""
 
     name: str
     n_messages: int
@@ -71,9 +71,9 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
     found: dict[str, SurveyedFolder] = {}
     for use in ("inbox", "junk", "archive", "sent"):
         if (name := uses.get(use)) and name not in (each.name for each in found.values()):
-            n_messages = session.open(name).n_messages
+            session.open(name)
             n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
-            found[use] = SurveyedFolder(name, n_messages, n_unread)
+            found[use] = SurveyedFolder(name, len(session.uids()), n_unread)
     where, junk, inbox = session.url.account, found.get("junk"), found["inbox"]
     if junk is None:
         raise InputError(f"{where}: no junk folder; name one by --spam-folder")

@@ -837,6 +837,11 @@ def test_an_account_without_enough_mail_is_one_line(filled, nbspam, tmp_path):
         return nbspam("setup", "-m", tmp_path / "m", filled.url(folder=folder))
 
     assert complains(said("Junk"), 1, "no junk folder; name one by --spam-folder")
+    for message in filled.folders["INBOX"].messages[3:]:
+        message.flags.add("\\Deleted")
+    assert complains(said(), 1, "INBOX has 3 messages, too few to learn from; begin with: nbspam")
+    for message in filled.folders["INBOX"].messages:
+        message.flags.clear()
     del filled.folders["INBOX"].messages[10:]
     assert complains(said(), 1, "INBOX has 10 messages, too few to learn from; begin with: nbspam")
     del filled.folders["Junk"].messages[5:]
