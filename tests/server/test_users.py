@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from maildirs import news
 from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
+from nbspam.delivery.maildir import maildir_entries
 from nbspam.errors import InputError, UsageError
 from nbspam.server.judge import (
     Judge,
@@ -31,6 +32,7 @@ from nbspam.server.judge import (
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.server.milter import MilterConnection
+from nbspam.server.page import mailbox
 from nbspam.server.page.mailbox import Mailboxes
 from nbspam.server.rspamd import RspamdConnection
 from nbspam.server.spamd import SpamdConnection
@@ -339,6 +341,20 @@ def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
     found = {user: len(list(mailboxes.newly_sent(user))) for user in ("ann", "eve", "mal", "dan")}
     assert found == {"ann": 1, "eve": 0, "mal": 0, "dan": 0}
     assert list(mailboxes.newly_sent("nobody")) == []
+
+
+def test_sent_mail_that_is_moved_during_a_look_hides_no_other(tmp_path, monkeypatch):
+    sent = maildir_of("ann", tmp_path / "boxes", "one", "two")
+
+    def entries(*place):
+        found = list(maildir_entries(*place))
+        (sent / "cur" / "one").rename(sent / "cur" / "one:2,S")
+        return found
+
+    monkeypatch.setattr(mailbox, "SENT_FOLDERS", [".Sent"])
+    monkeypatch.setattr(mailbox, "maildir_entries", entries)
+    mailboxes = Mailboxes(str(tmp_path / "boxes"), str(tmp_path / "m"), str(tmp_path / "users"))
+    assert [item.name for item in mailboxes.newly_sent("ann")] == [".Sent/cur/two"]
 
 
 async def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):

@@ -463,10 +463,11 @@ class Mailboxes:
                 box = ReviewMailbox(maildir, model, user)
                 entries = () if box.is_linked(folder) else maildir_entries(maildir, folder)
                 for entry in entries:
-                    changed = os.lstat(os.path.join(maildir, entry.path)).st_ctime
-                    # The clock of a file system may be some milliseconds late.
-                    if changed >= since - 1:
-                        found.append((changed, entry.path))
+                    with suppress(FileNotFoundError):  # a mail program has just moved it
+                        changed = os.lstat(os.path.join(maildir, entry.path)).st_ctime
+                        # The clock of a file system may be some milliseconds late.
+                        if changed >= since - 1:
+                            found.append((changed, entry.path))
             for _, path in heapq.nlargest(MOST_SHOWN, found):
                 with suppress(InputError, OSError), files.open_inside(maildir, path) as stream:
                     yield Item(path, None, unpacked_message(files.read_raw_message(stream)))
