@@ -198,18 +198,18 @@ def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) ->
 # --- exact inference -------------------------------------------------------------------------
 
 # Factors are multiplied and summed over one variable at a time, so that the joint table of all
-# variables is never built (Zhang & Poole 1994); they are scaled against underflow.
+# variables is never built (Zhang & Poole 1994); as logarithms, because products of hundreds of
+# factors would underflow.
 
 _MAX_CELLS = 1 << 25  # of the largest table during elimination; 8 bytes each
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A table times exp(log_scale), with one axis for each of some variables."""
+    """The logarithms of a table with one axis for each of some variables, nats."""
 
     nodes: tuple[int, ...]
-    table: Floats
-    log_scale: float = 0.0
+    log: Floats
 
 
 def infer(
@@ -223,11 +223,13 @@ def infer(
     if set(targets) & evidence.keys():
         name = network.names[min(set(targets) & evidence.keys())]
         raise UsageError(f"target {name!r}: it is among the evidence; give another target")
-    left = _eliminated(network, targets, evidence)
-    total = float(left.table.sum())
-    if total <= 0:
+    log = log_marginals(network, targets, evidence)
+    top = float(log.max())
+    if top == -np.inf:
         raise UsageError("evidence: impossible in this network; change a value")
-    return left.table / total, left.log_scale + float(np.log(total))
+    share = np.exp(log - top)
+    total = float(share.sum())
+    return share / total, top + float(np.log(total))
 
 
 def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Floats:
@@ -235,13 +237,6 @@ def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[in
 
     Arguments: see `infer`.  Raises UsageError if a table would exceed _MAX_CELLS.
     """
-    left = _eliminated(network, targets, evidence)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(left.table) + left.log_scale)
-
-
-def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Factor:
-    """Return P(targets, evidence) as a factor with one axis per target, in their order."""
     # A variable without targets and evidence among itself and its descendants sums to 1.
     relevant = graphs.ancestors(network.parents, {*targets, *evidence})
     factors = [_reduced(network, node, evidence) for node in sorted(relevant)]
@@ -254,26 +249,18 @@ def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int,
         met = _product(network, touched)
         axis = met.nodes.index(node)
         nodes = met.nodes[:axis] + met.nodes[axis + 1 :]
-        factors.append(_scaled(nodes, met.table.sum(axis=axis), met.log_scale))
+        factors.append(Factor(nodes, np.asarray(np.logaddexp.reduce(met.log, axis=axis))))
     left = _product(network, factors)
-    table = left.table.transpose([left.nodes.index(target) for target in targets])
-    return Factor(tuple(targets), table, left.log_scale)
+    return left.log.transpose([left.nodes.index(target) for target in targets])
 
 
 def _reduced(network: Network, node: int, evidence: Mapping[int, int]) -> Factor:
     """Return a node's factor with the evidence substituted."""
     nodes = (*network.parents[node], node)
     known = tuple(evidence.get(n, slice(None)) for n in nodes)
-    return _scaled(
-        tuple(n for n in nodes if n not in evidence), np.asarray(network.factor(node)[known]), 0.0
-    )
-
-
-def _scaled(nodes: tuple[int, ...], table: Floats, log_scale: float) -> Factor:
-    top = float(table.max())
-    if top <= 0:
-        return Factor(nodes, table, log_scale)
-    return Factor(nodes, table / top, log_scale + float(np.log(top)))
+    with np.errstate(divide="ignore"):
+        log = np.asarray(np.log(network.factor(node)[known]))
+    return Factor(tuple(n for n in nodes if n not in evidence), log)
 
 
 def _cheapest(network: Network, factors: Iterable[Factor], hidden: Iterable[int]) -> int:
@@ -295,13 +282,12 @@ def _product(network: Network, factors: Sequence[Factor]) -> Factor:
             f"query: exact inference would need a table of {prod(shape) * 8 / 2**30:.3g} GiB;"
             " sample instead, with --gibbs N"
         )
-    table, log_scale = np.ones(shape), 0.0
+    log = np.zeros(shape)
     for factor in factors:
         order = sorted(range(len(factor.nodes)), key=lambda k: factor.nodes[k])
         axes = [len(network.states[n]) if n in factor.nodes else 1 for n in nodes]
-        table = table * factor.table.transpose(order).reshape(axes)
-        log_scale += factor.log_scale
-    return _scaled(nodes, table, log_scale)
+        log += factor.log.transpose(order).reshape(axes)
+    return Factor(nodes, log)
 
 
 # --- a network as a classifier: the class is one of its variables ---------------------------
