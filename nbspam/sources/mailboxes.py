@@ -558,9 +558,8 @@ def is_index(index: str, head: bytes) -> bool:
 
 def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:
     """Yield (label, path) for each line of a TREC index, skipping blank lines."""
-    number = 0
-    while line := stream.readline(_INDEX_LINE_BYTES):
-        number += 1
+    lines = iter(partial(stream.readline, _INDEX_LINE_BYTES), b"")
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         entry = parse_index_line(line)
