@@ -151,14 +151,14 @@ class SourceOptions(NamedTuple):
         return files.Naming(name, self.listener)
 
 
-_NO_OPTIONS = SourceOptions()
+NO_OPTIONS = SourceOptions()
 
 
 def read_items(
     paths: Iterable[str],
     *,
     label: str | None = None,
-    options: SourceOptions = _NO_OPTIONS,
+    options: SourceOptions = NO_OPTIONS,
 ) -> Iterator[Item]:
     """Return an iterator over the items of all paths; raises InputError and UsageError.
 
@@ -548,7 +548,7 @@ def path_of(given: "os.PathLike[Any]") -> str:
     return path if os.path.exists(path) else _JOINED.sub(r"\1://", path, count=1)
 
 
-def items_given(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]:
+def items_given(given: Any, options: SourceOptions = NO_OPTIONS) -> Iterator[Item]:
     """Yield the items that are given; raises InputError, UsageError.
 
     given: a path, or an iterable of paths, `Item`s, data, or (data, label) pairs.  Data is a

@@ -11,7 +11,7 @@ from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sources import files
-from nbspam.sources.items import RECORD_FORMATS, SourceOptions
+from nbspam.sources.items import NO_OPTIONS, RECORD_FORMATS, SourceOptions
 from nbspam.sources.rows import (
     as_cell,
     check_distinct,
@@ -22,7 +22,6 @@ from nbspam.sources.rows import (
     split_rows,
 )
 
-_NO_OPTIONS = SourceOptions()
 _FORMS = "CSV, TSV, JSON lines or parquet"
 
 Cells = dict[str, str]  # by column name
@@ -38,7 +37,7 @@ class Record(NamedTuple):
 
 def read_records(
     paths: Iterable[str],
-    options: SourceOptions = _NO_OPTIONS,
+    options: SourceOptions = NO_OPTIONS,
     names: Sequence[str] = (),
 ) -> Iterator[Record]:
     """Yield the rows of all tables, lazily; raises InputError and UsageError.
