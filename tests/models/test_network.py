@@ -436,6 +436,8 @@ def test_evidence_that_contradicts_itself_does_not_underflow():
     probability, log_evidence = infer(network, [0], evidence)
     assert probability == pytest.approx([0.75, 0.25])
     assert log_evidence == pytest.approx(1000 * math.log(0.09))
+    sampled = gibbs(network, [0], evidence, 400, np.random.default_rng(0))
+    assert sampled.probability == pytest.approx(probability, abs=0.1)
 
 
 def test_queries_without_an_answer_are_refused():

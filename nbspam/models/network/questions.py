@@ -140,11 +140,14 @@ class _Chains:
     def step(self, rng: np.random.Generator) -> None:
         """Draw every free variable once, given all others."""
         for node in self.free:
-            weight = self._given_parents(node)
-            for child in self.children[node]:
-                if child in self.relevant:
-                    weight = weight * self._of_child(node, child)
-            self.values[:, node] = _draw(weight, rng)
+            # Logarithms, because the product over hundreds of children would underflow.
+            with np.errstate(divide="ignore"):
+                log = np.log(self._given_parents(node))
+                for child in self.children[node]:
+                    if child in self.relevant:
+                        log = log + np.log(self._of_child(node, child))
+            top = np.maximum(log.max(axis=1, keepdims=True), np.finfo(float).min)
+            self.values[:, node] = _draw(np.exp(log - top), rng)
 
     def are_possible(self) -> bool:
         """Return whether every chain is in a state of a probability above 0."""
