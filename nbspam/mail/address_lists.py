@@ -36,7 +36,7 @@ _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#<>]*@?[^\s@:#<>]+\Z")  # "#" begins a comment
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _SERVER = re.compile(r"[^\s#;]+\Z")
-_MAX_LINES, _MAX_HOST = 100_000, 253
+_MAX_HOST = 253
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
 _LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|(?<![^<>\s])([^<>\s]++)\s*+\Z")
 
@@ -178,7 +178,7 @@ def read_lists(model: str) -> AddressLists | None:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; make it readable") from error
     verbs, trusted = {}, None
-    for number, line in enumerate(text.split("\n")[:_MAX_LINES], start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         verb, _, key = line.partition("#")[0].strip().partition(" ")
         key = listed_form(key.strip())
         if verb == "trust" and key:

@@ -259,6 +259,14 @@ def test_the_sender_of_a_message_is_one_that_a_line_holds(tmp_path, head, sender
         assert change_lists(model, [sender], None).match(data) is None
 
 
+def test_long_lists_are_read_and_written_whole(tmp_path):
+    model = str(tmp_path / "m")
+    lines = [f"deny x{number}.example\n" for number in range(100_001)]
+    (tmp_path / "m.lists").write_text("".join(lines))
+    assert len(change_lists(model, ["a@b.example"], "allow").verbs) == 100_002
+    assert len(read_lists(model).verbs) == 100_002
+
+
 def test_lists_in_use_are_read_again_when_they_change(tmp_path):
     in_use, site, own = ListsInUse(), str(tmp_path / "site"), str(tmp_path / "own")
 
