@@ -323,9 +323,11 @@ def _numbers(records: Sequence[Record], column: Column, cells: list[str]) -> Flo
     """Return a column of numbers, NaN where missing; raises InputError."""
     with suppress(ValueError):
         all_numbers = np.array(list(map(float, cells)))
-        if not (np.isinf(all_numbers).any() or (column.is_count and (all_numbers < 0).any())):
+        lowest = 0.0 if column.is_count else -np.inf
+        are_right = np.isfinite(all_numbers) & (all_numbers >= lowest)
+        if are_right.all() and not any("_" in cell for cell in cells):
             return all_numbers
-    # Some cells are missing or are not numbers.
+    # Some cells are missing or are not numbers: 1_000 is one in Python only.
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
         if is_missing(cell):

@@ -81,6 +81,14 @@ def test_a_cell_that_says_so_is_missing(cell):
     np.testing.assert_array_equal(coded(rows, detect(rows, "y")[0]).X, [[1.5], [np.nan]])
 
 
+@pytest.mark.parametrize("cell", ["1_000", "-nan"])
+def test_a_cell_that_only_python_takes_for_a_number_is_refused_beside_any_others(cell):
+    schema, _ = detect(records("x,y\n1.5,a\n2.5,b\n"), "y")
+    for other in ("1.5", ""):
+        with pytest.raises(InputError, match=f"x is '{cell}', not a number; correct the cell"):
+            coded(records(f"x,y\n{cell},a\n{other},b\n"), schema)
+
+
 def test_categories_that_training_has_not_seen_are_missing():
     schema, _ = detect(records(TEXT), "good")
     (row,) = records("id,colour,size,weight\n1,blue,3,0.5\n")
