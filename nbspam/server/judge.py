@@ -314,7 +314,7 @@ class Judge:
         self._loop = asyncio.get_running_loop()
         self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix="judge")
         self._thread.submit(int)  # begins it now, while there is memory
-        self._idle = self._return_memory_later()
+        self._trim: asyncio.TimerHandle | None = None  # returns freed memory, once nothing comes
 
     @property
     def model_time(self) -> float:
@@ -351,8 +351,9 @@ class Judge:
 
     def end(self) -> None:
         """End the thread once it has judged the batch under way."""
-        self._idle.cancel()
         self._waiting.clear()  # a turn of the event loop may still follow
+        if self._trim is not None:
+            self._trim.cancel()
         self._thread.shutdown()
 
     def _gather(self, n_before: int, turns: int) -> None:
@@ -379,7 +380,8 @@ class Judge:
         if not cases:
             self._is_busy = False
             return
-        self._idle.cancel()
+        if self._trim is not None:
+            self._trim.cancel()
         self._began = monotonic()
         batch = self._thread.submit(self._judgements, cases)
         try:
@@ -397,18 +399,11 @@ class Judge:
         self._tally.add("batched", len(cases))
         error = batch.exception()  # of telling a trouble: there is no memory, say
         settle_all(cases, batch.result() if error is None else [error] * len(cases))
+        # 3 to 18 MB, the larger the messages were; the next batch then takes a tenth longer.
+        self._trim = self._loop.call_later(IDLE, self._thread.submit, return_freed_memory)
         self._is_busy = bool(self._waiting)
         if self._is_busy:
             self._loop.call_soon(self._gather, len(self._waiting), TURNS)
-        else:
-            self._idle = self._return_memory_later()
-
-    def _return_memory_later(self) -> asyncio.TimerHandle:
-        """Return freed memory if no message comes: 3 to 18 MB, the larger the last ones were.
-
-        The next batch takes a tenth longer.
-        """
-        return self._loop.call_later(IDLE, self._thread.submit, return_freed_memory)
 
     # ---- in the thread ----
 
@@ -419,7 +414,7 @@ class Judge:
             self._classifier = self._model.classifier()
             if before is not None and self._model.stamp is None:
                 raise ModelFileError(f"{self._model.path}: the model has gone; put it back")
-        except Exception as error:  # even if memory ran out: the thread must not end
+        except Exception as error:  # even if memory ran out: the model as it was goes on
             self._on_trouble(error)
         if self._model.stamp != before:
             return_freed_memory()
