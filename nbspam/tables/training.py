@@ -318,7 +318,7 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
     if columns.bins is not None and columns.discretise not in ("width", "frequency"):
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
     if columns.bins is not None:
-        check_number("--bins", columns.bins, 2, whole=True)
+        check_number("--bins", columns.bins, 2, MOST_VALUES, whole=True)
     parameters = decisions_made(choices)
     for name in ("model", "dirichlet"):
         parameters.pop(name, None)

@@ -186,6 +186,7 @@ REFUSED = [  # a table, options, the status, and what is said
     (NUMBERS, "--target y --model spode --parent q", 2, ["no such column"]),
     (NUMBERS, "--target y --alpha auto", 2, ["--alpha auto"]),
     (NUMBERS, "--target y --model tan --bins 3", 2, ["--bins", "mdl"]),
+    (NUMBERS, "--target y --discretise frequency --bins 900001", 2, ["from 2 to 900,000"]),
     (RB, "--target y --estimate map --alpha .5", 2, ["mode", "alpha"]),
     (NUMBERS, "--target y --preset mail", 2, ["--preset: for mail and text; use: nbspam train"]),
     (NUMBERS, "--target y --label-column y", 2, ["--label-column"]),
