@@ -53,21 +53,31 @@ def writers(path: str) -> dict[str, list[str]]:
 def allowed(path: str, right: int) -> dict[str, list[str]]:
     """Return the groups that have a right to files of a model, each with the names of these."""
     found: dict[str, list[str]] = {}
-    for file in _files(path):
-        who = _others_with(right, os.lstat(file))
+    for file, status in _files(path):
+        who = _others_with(right, status)
         if who and _can_enter(parent_folder(os.path.abspath(file)), who):
             found.setdefault(who, []).append(file)
     return found
 
 
-def _files(path: str) -> Iterator[str]:
+def _files(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the model, its journal, kept copies of both, and its lessons for other hosts."""
     folder, name = os.path.split(path)
-    for found in sorted(os.listdir(folder or os.curdir)):
+    try:
+        names = sorted(os.listdir(folder or os.curdir))
+    except PermissionError:  # a folder that one may enter but not list
+        names = [name, journals.journal_path(name)]
+    for found in names:
         file = os.path.join(folder, found)
         is_own = found == name or found.startswith(tuple(f"{name}{end}" for end in _WORDS))
-        if is_own and not found.endswith(".lock") and stat.S_ISREG(os.lstat(file).st_mode):
-            yield file
+        if not is_own or found.endswith(".lock"):
+            continue
+        try:
+            status = os.lstat(file)
+        except FileNotFoundError:  # such as a journal that another process has just taken in
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield file, status
 
 
 def _others_with(right: int, status: os.stat_result) -> str:

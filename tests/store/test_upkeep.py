@@ -144,6 +144,19 @@ def test_only_those_who_can_enter_the_folder_can_read_a_model(place):
         assert allowed(path, stat.S_IROTH) == {}
 
 
+def test_a_file_that_vanishes_and_a_folder_that_is_not_listed_are_no_obstacle(place, monkeypatch):
+    path, listed = made(place, mode=0o644), os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: [*listed(folder), "m.journal"])
+    assert allowed(path, stat.S_IROTH) == {EVERYONE: [path]}
+
+    def refuse(folder):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    journal = made(place, "m.journal", 0o644)
+    assert allowed(path, stat.S_IROTH) == {EVERYONE: [path, journal]}
+
+
 def test_doctor_says_who_can_read_or_change_a_model(trained, place):
     trained.parent.chmod(0o755)
     for mode, state, words in (
