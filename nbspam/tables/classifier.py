@@ -20,7 +20,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.models import model_state, restored
 from nbspam.models.columns import count_cells
 from nbspam.sources.records import Record
-from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
+from nbspam.tables.schema import Schema, Table, coded, is_missing, schema_from_dict, schema_to_dict
 from nbspam.workers import Workers
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ class TableClassifier(verdicts.AnyClassifier):
         return verdicts.JudgedChunk(self.model.joint_log_proba_or_prior(X), failures)
 
     def truth(self, given: Record) -> str | None:
-        """Return the cell of the target column, None if it is empty."""
-        return given.cells.get(self.schema.target, "") or None
+        """Return the cell of the target column, None if it has no value."""
+        cell = given.cells.get(self.schema.target, "")
+        return None if is_missing(cell) and cell not in self.classes else cell
 
     def explain(self, given: Record, rule: Rule | None = None) -> verdicts.Explanation:
         """Return why a row gets its verdict; raises InputError for a cell that is no number.

@@ -201,6 +201,13 @@ def test_training_options_that_contradict_the_table_are_refused(table, model):
         assert not model.exists()
 
 
+def test_rows_whose_class_is_missing_have_no_label(table):
+    table.out("train", "--target", "y", stdin=NUMBERS.encode())
+    for cell in ("", "?", "NA"):
+        unlabelled = f"x,z,y\n1.5,2,{cell}\n"
+        assert complains(table("eval", stdin=unlabelled.encode()), 1, "none has a label")
+
+
 def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model):
     text = "x,z,same,y\n1.5,1.5,7.5,a\n1.5,2.5,7.5,a\n2.5,2,7.5,b\n3.5,2,7.5,b\n"
     train = ("train", "--target", "y")
