@@ -198,7 +198,11 @@ class _Handler(socketserver.StreamRequestHandler):
         return b"* BYE bye\r\n"
 
     def do_login(self, words):
-        return b"", self.entered(words.endswith(f'"{PASSWORD}"'))
+        _, _, size = words.partition(" ")
+        self.send(b"+ \r\n")
+        password = self.rfile.read(int(size[1:-1])).decode()
+        self.rfile.readline()
+        return b"", self.entered(password == PASSWORD)
 
     def do_authenticate(self, words):
         import base64

@@ -71,6 +71,15 @@ class Wire(imaplib.IMAP4):
                 made.setsockopt(socket.IPPROTO_TCP, option, number)
         return made
 
+    def login(self, user: str, password: str) -> Any:
+        """Log in; the password is a literal, as quoted ones are ASCII (RFC 3501)."""
+        self.literal = password.encode()  # type: ignore[assignment]  # its types say str
+        said, data = self._simple_command("LOGIN", user)
+        if said != "OK":
+            raise self.error(data[-1])
+        self.state = "AUTH"
+        return said, data
+
     def send(self, data: Any) -> None:
         """Send a command, or a part of one."""
         self.begin_answer()

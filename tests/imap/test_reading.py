@@ -252,6 +252,14 @@ def test_a_token_logs_in(before, nbspam, trained):
         assert complains(asked_with(nbspam, server, "--token-command", "echo x"), 1, "expired")
 
 
+def test_a_password_in_any_alphabet_logs_in_where_there_is_only_the_oldest_way(nbspam, trained):
+    with fake_server(before="IMAP4rev1") as server:
+        server.put("INBOX", ham(1))
+        assert asked_with(nbspam, server)[0] == 0
+        said = asked_with(nbspam, server, "--password-command", "echo wröng")
+        assert complains(said, 1, "user or password is refused")
+
+
 BUSY = b"TAG BAD User is authenticated but not connected\r\n"
 LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
 
