@@ -443,7 +443,9 @@ def mdl_cuts(values: Floats, y: Integers) -> list[float]:
         start, end = parts.pop()
         middle = _best_cut(places, before, start, end)
         if middle is not None:
-            cuts.append(float(values[middle - 1] / 2 + values[middle] / 2))
+            # Between neighbouring floats the mean may be the upper one, which is beyond the cut.
+            below = np.nextafter(values[middle], -np.inf)
+            cuts.append(float(min(values[middle - 1] / 2 + values[middle] / 2, below)))
             parts += [(start, middle), (middle, end)]
     return sorted(cuts)
 

@@ -255,3 +255,10 @@ def test_huge_numbers_are_cut_like_others():
     assert cut_points("width", X, y, 2) == (0,)
     assert cut_points("frequency", X, y, 3) == (-1.5e308, 1e308)
     assert mdl_cuts(np.repeat([1e308, 1.5e308], 9), np.repeat([0, 1], 9)) == [1.25e308]
+
+
+def test_neighbouring_floats_are_cut_apart():
+    floats = [0.3]
+    for _ in range(3):
+        floats.append(float(np.nextafter(floats[-1], 1)))
+    assert mdl_cuts(np.repeat(floats, 9), np.repeat(range(4), 9)) == floats[:-1]
