@@ -97,6 +97,13 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
     return labels
 
 
+def union_of_labels(*labels: Labels) -> Labels:
+    """Return the different labels, sorted; raises DataError if some are text and some are not."""
+    if len({isinstance(each[0], str) for each in labels}) > 1:
+        raise DataError("y: some labels are numbers and some are text; use one kind")
+    return np.unique(np.concatenate(labels))
+
+
 def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
     """Return the weights as float64 (n_docs,), or None if none are given; raises DataError."""
     if sample_weight is None:
@@ -223,11 +230,9 @@ class Statistics:
     def plus(self, other: Statistics, sign: int = 1) -> Self:
         """Return the sum (sign 1) or difference (sign -1) over the union of the classes.
 
-        Raises DataError if the classes of one are numbers, and of the other text.
+        Raises DataError, see `union_of_labels`.
         """
-        if (self.classes.dtype.kind in "biuf") != (other.classes.dtype.kind in "biuf"):
-            raise DataError("y: some labels are numbers and some are text; use one kind")
-        classes = np.union1d(self.classes, other.classes)
+        classes = union_of_labels(self.classes, other.classes)
         return type(self)(classes, self._added(self._over(classes), other._over(classes), sign))
 
     def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
@@ -435,7 +440,7 @@ class Estimator(Scored):
         named = [labels for labels in (y, np.asarray(classes)) if len(labels)]
         if not named:
             raise DataError(f"{self._at(verb)}: no documents and no classes; give one of them")
-        known = np.unique(np.concatenate(named))
+        known = union_of_labels(*named)
         code = np.searchsorted(known, y)
         class_count = np.bincount(code, weight, len(known)).astype(np.float64)
         counts = self._count(X, code, weight, len(known))

@@ -389,6 +389,7 @@ MISUSE = [
     ("merge: MultinomialNB", lambda: fitted().merge(MultinomialNB().fit([[1]], [0]))),
     ("of another kind", lambda: fitted().merge(BernoulliNB().fit(GOOD, [0, 1]))),
     ("numbers and some are text", lambda: fitted().partial_fit(GOOD, ["a", "b"])),
+    ("are text; use", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=["a", "b"])),
     ("no classes", lambda: MultinomialNB().partial_fit(np.zeros((0, 2)), [])),
     ("no label; give one of", lambda: MultinomialNB().fit(THREE, [0, 1, 2]).contributions(THREE)),
     ("9 is unknown; give one of", lambda: fitted().contributions(GOOD, label=9)),
