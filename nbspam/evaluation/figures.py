@@ -124,7 +124,9 @@ def _histogram(trial: Trial) -> Histogram:
         low, high = 0.0, 1.0
         what, values = "probability of the answer", trial.probability.max(axis=1)
         is_second = trial.probability.argmax(axis=1) != trial.y
-    edges = np.linspace(low, high if high > low else low + 1, N_SCORE_BINS + 1)
+    if high <= low:
+        high = low + max(1.0, 1e-9 * abs(low))  # to a huge number, 1 adds nothing
+    edges = np.linspace(low, high, N_SCORE_BINS + 1)
     inside = np.clip(values, edges[0], edges[-1])
     counts = [np.histogram(inside[of], edges)[0] for of in (~is_second, is_second)]
     return Histogram(what, (first, second), edges, np.stack(counts))
@@ -401,10 +403,9 @@ def round_values(low: float, high: float) -> Iterator[float]:
         if (high - low) / (step * factor) >= 3:
             step *= factor
             break
-    value = np.ceil(low / step) * step
-    while value <= high + step * 1e-9:
-        yield round(float(value), 10)
-        value += step
+    first, last = np.ceil(low / step), np.floor(high / step + 1e-9)
+    for number in range(int(first), int(last) + 1):  # adding steps could be lost in rounding
+        yield round(float(number * step), 10)
 
 
 def number_text(value: float) -> str:

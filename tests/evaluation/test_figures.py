@@ -86,8 +86,10 @@ def test_the_histogram_counts_every_document_once(many):
     assert views.calibration.n_docs.sum() == len(many.y)
 
 
-def test_the_histogram_of_one_score_has_bars_of_a_width():
-    histogram = views_of(trial_of([0, 1, 1], [2.0, 2.0, 2.0])).histogram
+@pytest.mark.parametrize("score", [2.0, -5e15, 5e15, 1e300])  # steps of 5e15 are of 1
+def test_the_histogram_of_one_score_has_bars_of_a_width(score):
+    histogram = views_of(trial_of([0, 1, 1], [score] * 3)).histogram
+    assert figures.histogram_figure(histogram)
     assert (np.diff(histogram.edges) > 0).all()
     assert histogram.counts[:, 0].tolist() == [1, 2]
 
