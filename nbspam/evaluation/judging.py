@@ -20,7 +20,7 @@ from nbspam.classifier.sum import assumed_prior
 from nbspam.classifier.training import learn_items, train_classifier
 from nbspam.counts.corpus import Corpus, read_corpus, remembered, stratified_folds
 from nbspam.decision import default_rule
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, UsageError, check_number
 from nbspam.evaluation.evaluation import SmallerModelResult, Trial
 from nbspam.evaluation.witness import Witness
 from nbspam.mail.digest import digest_of
@@ -129,9 +129,11 @@ def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int, noun: st
         )
     if k in (LEAVE_ONE_OUT, n_docs):
         return np.arange(n_docs)
-    if not isinstance(k, int) or k > n_docs:
+    check_number("--cv", k, 2, whole=True)
+    k = int(k)
+    if k > n_docs:
         raise UsageError(f"--cv {k}: more folds than {noun} ({n_docs}); give up to that, or loo")
-    if not 2 <= k <= smallest:
+    if k > smallest:
         raise UsageError(
             f"--cv {k}: the smallest class, {name}, has {smallest} {noun}; give a number of folds"
             " from 2 to that, or loo to leave out one at a time"

@@ -88,7 +88,8 @@ def test_leaving_one_out_holds_every_document_out_once(table, mails):
 @pytest.mark.parametrize(
     ("y", "k", "words"),
     [
-        (Y, 1, "the smallest class, b, has 20 rows; give"),
+        (Y, 1, "--cv: 1 is not a whole number from 2 up; give one"),
+        (Y, "5", "--cv: '5' is not a whole number from 2 up; give one"),
         (Y, 21, "the smallest class, b, has 20 rows; give"),
         (Y, 61, r"--cv 61: more folds than rows \(60\); give up to that, or loo"),
         ([0, 0, 1], "loo", "--cv loo: class b has fewer than two rows, and without them"),
@@ -98,6 +99,11 @@ def test_leaving_one_out_holds_every_document_out_once(table, mails):
 def test_folds_that_cannot_be_are_refused(y, k, words):
     with pytest.raises(UsageError, match=words):
         folds(np.array(y), ("a", "b", "c"), k, 0, "rows")
+
+
+def test_the_number_of_folds_may_come_from_numpy():
+    own, theirs = (folds(Y, ("a", "b"), k, 0, "rows").tolist() for k in (5, np.int64(5)))
+    assert own == theirs
 
 
 def test_a_declared_class_that_never_occurs_needs_no_folds():
