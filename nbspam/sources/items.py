@@ -569,10 +569,10 @@ def items_given(given: Any, options: SourceOptions = NO_OPTIONS) -> Iterator[Ite
         )
     for number, each in enumerate(given):
         if isinstance(each, Item):
-            yield each if each.label is None else each._replace(label=str(each.label))
+            yield each if each.label is None else each._replace(label=str(each.label) or None)
             continue
         data, label = each if isinstance(each, tuple) and len(each) == 2 else (each, None)
-        label = str(label) if isinstance(label, str) else files.cell_text(label) or None
+        label = (str(label) if isinstance(label, str) else files.cell_text(label)) or None
         # One of many paths that is not there is an item that cannot be read.
         if isinstance(data, os.PathLike) and (os.path.exists(data) or files.is_url(path_of(data))):
             yield from read_items([path_of(data)], label=label, options=options)

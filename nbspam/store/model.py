@@ -265,6 +265,8 @@ class StoredModel:
 
         From now on, their class counts as a person's word.
         """
+        if to == NOWHERE:
+            raise UsageError("relabel: an empty class; name one, or use unlearn")
         assembly.check_ledger(self.base, self.name)
         items = (item._replace(label=to, told=True) for item in items)
         return self.learn(items, day=day, jobs=jobs, classes=[to], new_class=new_class)

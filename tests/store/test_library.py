@@ -169,6 +169,15 @@ def test_texts_come_as_pairs_and_classes_are_whatever_their_labels_are():
     assert (numbered.classes, numbered.update([("a bill", 1)]).learned) == (("0", "1"), 1)
 
 
+def test_an_empty_label_is_none_and_unlearns_nothing():
+    model = nbspam.train([*PAIRS, ("nobody knows", ""), nbspam.Item("#", "", b"nor this", True)])
+    assert (model.classes, len(model.skipped)) == (("help", "sales"), 2)
+    outcome = model.update([(PAIRS[0][0], "")], new_class=True)
+    assert (outcome.unlearned, len(outcome.skipped)) == (0, 1)
+    with pytest.raises(UsageError, match="relabel: an empty class; name one, or use unlearn"):
+        model.relabel([PAIRS[0][0]], to="", new_class=True)
+
+
 def test_a_table_is_trained_by_its_target_and_judges_rows(tmp_path):
     melons = nbspam.train(MELONS, target="好瓜")
     (first, *_) = melons.classify_many(MELONS)
