@@ -321,7 +321,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(ROWS, target="play", em={"restarts": -1}), "restarts: -1 is not a"),
         (
             lambda: nbspam.train(ROWS, target="play", discretise="width", bins=1),
-            "--bins: 1 is not a whole number from 2 up",
+            "--bins: 1 is not a whole number from 2 to",
         ),
     ],
 )
