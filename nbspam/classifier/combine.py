@@ -243,7 +243,7 @@ def beginnings(weighed: WeighedEvidence, score: Floats) -> Beginnings | None:
     if documents.in_rest is None or limits is None:
         return None
     offsets = documents.offsets
-    has_rest = differences(offsets_of(documents.in_rest).take(offsets)) > 0
+    has_rest = documents.number_of(documents.in_rest) > 0
     rows = positions_of(has_rest & (score > SURELY_HAM))
     if not len(rows):
         return None
@@ -467,7 +467,7 @@ def mean_leaning(documents: Documents, leaning: Floats) -> Floats:
 
     leaning: (nnz,) of each entry's token.
     """
-    number = differences(offsets_of(leaning != 0).take(documents.offsets))
+    number = documents.number_of(leaning != 0)
     total = np.bincount(documents.rows(), leaning, len(number))
     return np.asarray(total / (number + DAMPING))
 

@@ -9,7 +9,7 @@ all other messages contradict is doubted (see `trust`): such a message corrects 
 A label that a person gave to a single message is never doubted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import tanh
 from typing import Any, NamedTuple
 
@@ -177,13 +177,8 @@ def usual_share(table: CountTable, documents: Documents) -> float:
         return 1.0
     is_structure = IS_STRUCTURE.take(table.vocabulary.groups.take(documents.tokens))
     is_own = is_structure & (table.document_frequency.take(documents.tokens) < 2)
-    shares = np.concatenate(
-        [
-            combine.share_unknown(part.lengths(is_own), part.lengths(is_structure))
-            for part in _parts(documents)
-        ]
-    )
-    shares.sort()
+    own, whole = documents.lengths(is_own), documents.lengths(is_structure)
+    shares = np.sort(combine.share_unknown(own, whole))
     return float(shares[int(USUAL * (len(shares) - 1))])
 
 
@@ -199,17 +194,11 @@ def usual_leaning(table: CountTable, documents: Documents, y: Integers) -> float
     columns = documents.tokens
     count, groups = table.feature_count[columns], table.vocabulary.groups[columns]
     leaning = combine.leanings(count, table.class_count, groups, left_out=0)
-    means = np.concatenate(
-        [combine.mean_leaning(part, leaning.take(part.columns)) for part in _parts(documents)]
-    )
-    of_ham = np.sort(means[is_ham])
+    starts = range(0, documents.n_docs, DOCS_AT_ONCE)
+    parts = (documents.part(start, start + DOCS_AT_ONCE) for start in starts)
+    means = [combine.mean_leaning(part, leaning.take(part.columns)) for part in parts]
+    of_ham = np.sort(np.concatenate(means)[is_ham])
     return max(float(of_ham[int(USUAL_LEANING * (len(of_ham) - 1))]), 0.0)
-
-
-def _parts(documents: Documents) -> Iterator[Documents]:
-    """Yield documents in parts that fit into the processor's caches."""
-    for start in range(0, documents.n_docs, DOCS_AT_ONCE):
-        yield documents.part(start, min(start + DOCS_AT_ONCE, documents.n_docs))
 
 
 def _shows_usual(table: CountTable, n_docs: int) -> bool:

@@ -72,9 +72,16 @@ class Documents(NamedTuple):
 
     def lengths(self, wanted: Booleans) -> Integers:
         """Return how many of some tokens each document has, (n_docs,); wanted: (n_tokens,)."""
+        return self.number_of(wanted.take(self.columns))
+
+    def number_of(self, entries: Booleans) -> Integers:
+        """Return how many of some entries each document has, (n_docs,); entries: mask (nnz,)."""
         if self.n_docs == 1:
-            return np.array([np.count_nonzero(wanted.take(self.columns))])
-        return np.asarray(differences(offsets_of(wanted.take(self.columns)).take(self.offsets)))
+            return np.array([np.count_nonzero(entries)])
+        number = np.zeros(self.n_docs, np.int64)
+        filled = positions_of(differences(self.offsets) > 0)
+        number[filled] = np.add.reduceat(entries, self.offsets.take(filled), dtype=np.int64)
+        return number
 
     def times(self) -> Indices:
         """Return how often each entry's token occurs in its document, shape (nnz,)."""
