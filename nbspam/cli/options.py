@@ -139,7 +139,10 @@ def _declared(text: str) -> tuple[str, tuple[str, ...]]:
     import csv
 
     name, _, listed = text.partition("=")
-    values = tuple(value.strip() for value in next(csv.reader([listed]), []))
+    try:
+        values = tuple(value.strip() for value in next(csv.reader([listed]), []))
+    except csv.Error as error:  # an end of line outside quotation marks
+        raise ValueError from error
     _require(bool(name) and bool(values) and all(values) and len(set(values)) == len(values))
     return name, values
 

@@ -19,6 +19,7 @@ from nbspam.cli.main import COMMAND_GROUPS, COMMANDS, TABLE_COMMANDS, TABLE_GROU
 from nbspam.cli.options import (
     CLASS_PRIOR,
     COST,
+    DECLARED,
     FROM_ZERO_OR_AUTO,
     LETTER,
     NAMED_PATH,
@@ -60,6 +61,7 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
         (COST, ["0", "-1", "inf", "nan", "dear"]),
         (NAMED_PATH, ["work", "=path", "work="]),
         (SHARE, ["spam", "spam=x", "estimated"]),
+        (DECLARED, ["x", "=a", "x=a,a", "x=a\nb", "x=a\rb"]),
         (LETTER, ["", "FF", "7", "ä", "T"]),
         (SHARD, ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"]),
     ]:
