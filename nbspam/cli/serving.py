@@ -336,11 +336,22 @@ def listeners_of(
 # --- mail that Postfix holds -----------------------------------------------------------------
 
 
+def taught_label(ham: bool, spam: bool) -> str | None:
+    """Return the class that --ham or --spam teaches, None without both; raises UsageError."""
+    if ham and spam:
+        raise UsageError("--ham and --spam: messages are delivered or deleted; leave out one")
+    return "ham" if ham else "spam" if spam else None
+
+
 @subcommand("held", "--ham", "--spam", "--model-file", "--users")
 @click.argument("identifiers", nargs=-1, metavar="[ID]...")
 @options.model_option
-@click.option("--ham", "label", flag_value="ham", help="Teach these as ham, and deliver them.")
-@click.option("--spam", "label", flag_value="spam", help="Teach these as spam, and delete them.")
+@options.filling(
+    taught_label,
+    "label",
+    click.option("--ham", is_flag=True, help="Teach these as ham, and deliver them."),
+    click.option("--spam", is_flag=True, help="Teach these as spam, and delete them."),
+)
 @click.option(
     "--users",
     metavar="DIR",

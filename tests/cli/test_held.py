@@ -112,6 +112,23 @@ def test_what_is_wrong_is_said_and_nothing_is_delivered(nbspam, trained, hold, t
     assert done == []
 
 
+@pytest.mark.parametrize("option", ["ham", "spam"])
+def test_an_option_that_is_set_elsewhere_is_read_as_true_or_false(
+    nbspam, trained, hold, config, monkeypatch, option
+):
+    words, done = ("held", "-m", trained, 0), hold(("ann@example.org",))
+    config.write_text(f"[held]\n{option} = false\n")
+    assert nbspam(*words)[0] == 0
+    monkeypatch.setenv(f"NBSPAM_HELD_{option.upper()}", "0")
+    assert (nbspam(*words)[0], done) == (0, [])
+    monkeypatch.delenv(f"NBSPAM_HELD_{option.upper()}")
+    config.write_text(f"[held]\n{option} = true\n")
+    both = nbspam(*words, "--ham", "--spam")
+    assert complains(both, 2, "--ham and --spam: messages are delivered or deleted")
+    assert (nbspam(*words)[0], len(done)) == (0, 1)
+    assert StoredModel(str(trained)).classifier().classes == ("ham", "spam")
+
+
 def test_without_postfix_or_an_id_held_says_so(nbspam, monkeypatch, trained):
     words = "held", "-m", trained
     assert complains(nbspam(*words, "--ham"), 2, "--ham: no ID; name messages as nbspam held")
