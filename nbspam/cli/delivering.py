@@ -43,7 +43,8 @@ class PassThrough(Command):
                 raise click.UsageError("--sure: for --learn confident; give it, too")
             return context
         except click.ClickException:
-            copy_message(*_streams(), lambda data, whole: [data])
+            if not output.at_terminal():  # a person who must type again is to know at once
+                copy_message(*_streams(), lambda data, whole: [data])
             raise
 
 

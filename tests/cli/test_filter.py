@@ -16,7 +16,7 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
 from nbspam.mail.verdict_headers import HeaderChoices, with_headers
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM, blocks_of, make_maildir, raising
+from support import HAM, ROOT, SPAM, blocks_of, complains, make_maildir, raising
 
 FAILURES = [
     (["-m", "/nonexistent/m.nbspam"], 1),
@@ -112,6 +112,13 @@ def test_on_any_failure_the_message_passes_unchanged(nbspam, trained):
         "nbspam: message.eml: the message comes by standard input; write: nbspam filter <"
         " message.eml\n"
     )
+
+
+def test_at_a_terminal_wrong_options_are_told_before_a_message_is_typed(nbspam, monkeypatch):
+    monkeypatch.setattr("nbspam.cli.output.at_terminal", lambda: True)
+    done = nbspam("filter", "message.eml", stdin=SPAM)
+    assert complains(done, 2, "the message comes by standard input")
+    assert done[1] == ""
 
 
 def test_a_broken_installation_or_a_damaged_model_lets_mail_pass(trained):
