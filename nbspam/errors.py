@@ -73,7 +73,7 @@ def check_number(
     if not is_number:
         from numbers import Integral, Real
 
-        is_number = isinstance(value, Integral if whole else Real)
+        is_number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
     if is_number and least <= value <= most and value < inf and not (above and value == least):
         return
     kind = "a whole number" if whole else "a number"

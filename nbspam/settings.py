@@ -270,6 +270,9 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     name = given.pop("preset", "text" if is_text or "strip" in given else "mail")
     if name not in PRESETS:
         raise UsageError(f"--preset {name}: unknown; choose from {', '.join(PRESETS)}")
+    for flag in ("pairs", "characters", "attachments"):
+        if not isinstance(given.get(flag, False), bool):
+            raise UsageError(f"{flag}: {given[flag]!r} is neither True nor False; give one")
     settings = MANY.get(name, PRESETS[name]) if many else PRESETS[name]
     if given.keys() & _PLAIN:
         settings = PLAIN.get(name, settings)
