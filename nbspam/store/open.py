@@ -1,7 +1,6 @@
 """Opening, saving and replacing models of all kinds, and opening them from text."""
 
 import os
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -271,7 +270,7 @@ def read_text_model(path: str) -> Classifier:
 
     try:
         with (
-            nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as source,
+            nullcontext(files.standard_input()) if path == "-" else open(path, "rb") as source,
             files.Blaming(path),
         ):
             lines = iter(partial(files.expanded(path, source).readline, _MAX_LINE), b"")

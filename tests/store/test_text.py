@@ -395,6 +395,12 @@ def test_an_import_says_why_it_cannot_be_and_makes_no_model(nbspam, model, text,
     assert not model.exists()
 
 
+def test_an_import_says_that_standard_input_is_closed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="-: standard input is closed; give a path"):
+        load_file("-")
+
+
 @pytest.mark.parametrize(
     ("program", "learn", "write"),
     [
