@@ -215,6 +215,9 @@ def print_trial(
 
 def _check_places(form: TrialForm) -> None:
     """Raise UsageError, before any work is done, for files that cannot be written."""
+    places = [path for path in (form.errors, form.plot, form.report) if path not in (None, "-")]
+    if len(set(places)) < len(places):
+        raise UsageError("--errors, --plot, --report: the same file twice; give each its own")
     for option, path in (("--plot", form.plot), ("--errors", form.errors)):
         if path == "-" and form.as_json:
             raise UsageError(f"{option} -: not beside --json; give a file's name")
