@@ -95,7 +95,7 @@ eval $FOLDER --errors folder | --errors folder: a folder; give a file
 eval $FOLDER --plot folder.png | --plot folder.png: a folder; give a file
 eval $FOLDER --cv 2 --errors - --json | --errors -: not beside --json
 eval $FOLDER --plot - --json | --plot -: not beside --json; give a file's name
-eval $FOLDER --errors a.svg --plot a.svg | --errors, --plot, --report: the same file twice
+eval $FOLDER --errors ./a.svg --plot a.svg | --errors, --plot, --report: the same file twice
 eval gone --cv 2 --plot a.pdf | --plot a.pdf: neither .png nor .svg; give such a name, or -
 eval gone --cv 2 --plot png | --plot png: neither .png nor .svg; give such a name, or -
 eval gone --cv 2 --per-week 9 | --per-week: for the report
