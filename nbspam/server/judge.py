@@ -1,8 +1,8 @@
 """The judge, the thread between connections and the model; and users' models.
 
 The judge judges all messages that wait, many at a time.  A batch is all that arrived while the
-batch before it was judged, and with it, so an idle server answers at once.  Before each batch the
-judge takes in the lessons of all processes; one model judges all messages of a batch.
+batch before it was judged, and just behind it, so an idle server answers at once.  Before each
+batch the judge takes in the lessons of all processes; one model judges all messages of a batch.
 
 A user may have a model that counts on top of the site's: a model file like any other,
 DIR/NAME/model, begun by the user's first lesson.  The counts that judging needs are held in memory
@@ -247,11 +247,11 @@ class UserCounts:
 
 BATCH = 128  # messages that are judged together at most
 BATCH_BYTES = 1 << 19  # after which a batch takes no more: its arrays stay with the process
-TURNS = 3  # of the event loop, in which a connection is accepted, opened and read
+_TURNS = 3  # of the event loop, in which a connection is accepted, opened and read
 # Seconds that the event loop sleeps at most while a batch is judged.  Otherwise its thread and the
 # judge's would take the interpreter from each other, with 37 system calls a message: E-352.  Most
 # batches take less; during a longer one, clients are heard, refused, and told that it is late.
-ASLEEP = 0.05
+_MOST_SLEEP = 0.05
 
 
 class Judgement(NamedTuple):
@@ -335,8 +335,7 @@ class Judge:
     @property
     def seconds_busy(self) -> float:
         """How long the batch under way has taken; 0 if none is."""
-        began = self._began
-        return 0.0 if began is None else monotonic() - began
+        return 0.0 if self._began is None else monotonic() - self._began
 
     def judge(
         self, data: bytes, explain: bool = False, user: str = ""
@@ -346,7 +345,7 @@ class Judge:
         self._waiting.append(case)
         if not self._is_busy:
             self._is_busy = True
-            self._loop.call_soon(self._gather, 1, TURNS)
+            self._loop.call_soon(self._gather, 1, _TURNS)
         return case.done
 
     def end(self) -> None:
@@ -362,14 +361,14 @@ class Judge:
         n_before: how many waited at the turn before.  turns: how many may still pass.
         """
         n = len(self._waiting)
-        turns = TURNS if n > n_before else turns - 1
+        turns = _TURNS if n > n_before else turns - 1
         if turns and n < BATCH:
             self._loop.call_soon(self._gather, n, turns)
         else:
             self._begin()
 
     def _begin(self) -> None:
-        """Have a batch judged.  The event loop sleeps for that time, unless it is long."""
+        """Have a batch judged; the event loop sleeps until its end, or for _MOST_SLEEP."""
         cases: list[WaitingMessage] = []
         n_bytes = 0
         while self._waiting and len(cases) < BATCH and n_bytes < BATCH_BYTES:
@@ -385,7 +384,7 @@ class Judge:
         self._began = monotonic()
         batch = self._thread.submit(self._judgements, cases)
         try:
-            batch.exception(ASLEEP)
+            batch.exception(_MOST_SLEEP)
         except TimeoutError:
             tell = self._loop.call_soon_threadsafe
             batch.add_done_callback(lambda batch: tell(self._settle, cases, batch))
@@ -397,13 +396,13 @@ class Judge:
         self._began = None
         self._tally.add("batches")
         self._tally.add("batched", len(cases))
-        error = batch.exception()  # of telling a trouble: there is no memory, say
+        error = batch.exception()  # `on_trouble` may itself run out of memory
         settle_all(cases, batch.result() if error is None else [error] * len(cases))
         # 3 to 18 MB, the larger the messages were; the next batch then takes a tenth longer.
         self._trim = self._loop.call_later(IDLE, self._thread.submit, return_freed_memory)
         self._is_busy = bool(self._waiting)
         if self._is_busy:
-            self._loop.call_soon(self._gather, len(self._waiting), TURNS)
+            self._loop.call_soon(self._gather, len(self._waiting), _TURNS)
 
     # ---- in the thread ----
 

@@ -238,10 +238,10 @@ class _EventLoopWorker:
             listener.close()
         if self.accepting:
             await asyncio.wait(self.accepting)
-        start = loop.time()
-        while desk.connections and loop.time() < start + self.service.limits.drain_seconds:
+        start = time.monotonic()
+        while desk.connections and time.monotonic() < start + self.service.limits.drain_seconds:
             # A client that has just connected has not asked yet, and may.
-            if loop.time() > start + _GRACE:
+            if time.monotonic() > start + _GRACE:
                 desk.end()
             desk.sweep(time.monotonic())
             await asyncio.sleep(0.05)
