@@ -202,7 +202,7 @@ def usual_leaning(table: CountTable, documents: Documents, y: Integers) -> float
 
 
 def _shows_usual(table: CountTable, n_docs: int) -> bool:
-    """Return whether so many learned messages show what is usual, so that others are unlike."""
+    """Return whether so many learned messages are enough to show what is usual in mail."""
     is_whole = table.classes == HAM_AND_SPAM and table.loss is None
     return is_whole and n_docs >= FEWEST_USUAL
 

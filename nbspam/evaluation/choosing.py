@@ -170,7 +170,7 @@ def sign_test(n: int, m: int) -> float:
     tail, ways = 0, 1
     for k in range(min(n, m) + 1):
         tail += ways
-        ways = ways * (n + m - k) // (k + 1)  # of k + 1 heads; `comb` begins from 1 each time
+        ways = ways * (n + m - k) // (k + 1)  # comb(n + m, k + 1), in one step from the last
     return min(1.0, 2 * tail / (1 << n + m))
 
 

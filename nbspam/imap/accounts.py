@@ -110,8 +110,8 @@ def imap_url(path: str) -> ImapUrl:
     try:
         sent = (url.user + url.folder).encode() + url.host.encode("idna")
     except UnicodeError:  # bytes that are no UTF-8, or a host with an empty label
-        sent = b"\0"
-    if not 0 < port < 1 << 16 or re.search(rb"[\0\r\n]", sent):
+        sent = None
+    if sent is None or re.search(rb"[\0\r\n]", sent) or not 0 < port < 1 << 16:
         raise UsageError(f"{path}: no URL of a mail account; {_HOW}")
     return url
 

@@ -79,6 +79,7 @@ class Documents(NamedTuple):
         if self.n_docs == 1:
             return np.array([np.count_nonzero(entries)])
         number = np.zeros(self.n_docs, np.int64)
+        # To an empty document reduceat would give the first entry of the next.
         filled = positions_of(differences(self.offsets) > 0)
         number[filled] = np.add.reduceat(entries, self.offsets.take(filled), dtype=np.int64)
         return number
