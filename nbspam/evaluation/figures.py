@@ -405,7 +405,7 @@ def round_values(low: float, high: float) -> Iterator[float]:
             break
     first, last = np.ceil(low / step), np.floor(high / step + 1e-9)
     for number in range(int(first), int(last) + 1):  # adding steps could be lost in rounding
-        yield round(float(number * step), 10)
+        yield float(number * step)
 
 
 def number_text(value: float) -> str:

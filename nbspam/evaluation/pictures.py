@@ -304,7 +304,7 @@ def _letters(path: str) -> frozenset[int]:
 
 _LAYER, _NODE = 74.0, 26.0  # units from layer to layer, and of a node's height
 _LETTER, _ROUND = 7.2, 18.0  # units of a letter, and beside the letters of a node
-_LETTERS = 20  # of a name, for which a picture becomes wider ...
+_NAME = 20  # letters of a name, for which a picture becomes wider ...
 _WIDEST = 8_000.0  # ... up to so many units
 _WIDTHS = 3.5  # standard deviations of a curve that are drawn
 _POINTS = 81  # of a curve
@@ -439,7 +439,7 @@ def layers_of(names: Sequence[str], edges: Sequence[tuple[str, str, str]]) -> li
 
 def _layer_width(layer: Sequence[str]) -> float:
     """Return the units that a layer takes if its names are shown."""
-    longest = max(min(display_width(printable(name)), _LETTERS) for name in layer)
+    longest = max(min(display_width(printable(name)), _NAME) for name in layer)
     return len(layer) * (longest * _LETTER + _ROUND + _GAP / 2)
 
 

@@ -285,6 +285,13 @@ def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
     assert {f"{n:,}" for n in confusion[confusion > 0].tolist()} <= set(texts)
 
 
+def test_a_matrix_of_fifteen_classes_has_every_number():
+    names = tuple(f"class {k}" for k in range(15))
+    trial = trial_of_classes(names, np.arange(15), np.where(np.eye(15) > 0, 0.0, -9.0))
+    texts = [element.text for element in pictures.sheet(views_of(trial), "x").findall("text")]
+    assert {str(k + 1) for k in range(15)} <= set(texts)
+
+
 def test_a_matrix_of_a_thousand_classes_has_an_end():
     names = tuple(f"class {k}" for k in range(1000))
     trial = trial_of_classes(names, np.arange(1000), np.where(np.eye(1000) > 0, 0.0, -9.0))
@@ -468,6 +475,13 @@ def test_a_curve_is_a_density_times_the_share_of_its_class():
     height_b = 0.5 / (sqrt(8 / 9) * sqrt(2 * pi))
     heights = [height_a, height_b]
     assert tops == pytest.approx([192 - 182 * h / max(heights) for h in heights], abs=0.06)
+
+
+def test_the_ticks_of_a_curve_differ_also_where_numbers_are_huge():
+    curves = [pictures.Curve(name, 0.5, mean, 1e12) for name, mean in (("a", 0), ("b", 4e12))]
+    panel = ElementTree.fromstring(pictures.curves_figure("bytes", curves))
+    ticks = [text.text for text in panel.iter("text") if text.get("text-anchor") == "end"]
+    assert ticks == ["0", "5e−14", "1e−13", "1.5e−13"]
 
 
 def test_pictures_are_refused_where_there_is_nothing_to_draw(nbspam, tmp_path):
