@@ -117,7 +117,9 @@ def _histogram(trial: Trial) -> Histogram:
     """
     if trial.score is not None:
         first, second = trial.classes
-        low, high = np.quantile(trial.score, [_TAIL, 1 - _TAIL])
+        # Under maximum likelihood, what a class has never shown has infinite odds against it.
+        finite = trial.score[np.isfinite(trial.score)]
+        low, high = np.quantile(finite if len(finite) else [0.0], [_TAIL, 1 - _TAIL])
         what, values, is_second = "log-odds (nats)", trial.score, trial.y == 1
     else:
         first, second = "right", "wrong"

@@ -90,7 +90,8 @@ class Witness:
         n_classes = joint.shape[1]
         if n_classes < 2:
             return
-        others, places = joint.copy(), np.arange(len(y))
+        # An impossible class, -inf, still comes before the true one.
+        others, places = np.maximum(joint, np.finfo(joint.dtype).min), np.arange(len(y))
         others[places, y] = -np.inf
         answer = others.argmax(axis=1)
         probability = posterior(joint)[places, answer]

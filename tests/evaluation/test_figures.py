@@ -94,6 +94,13 @@ def test_the_histogram_of_one_score_has_bars_of_a_width(score):
     assert histogram.counts[:, 0].tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("score", [(2.0, -np.inf, np.inf), (np.inf, -np.inf, np.inf)])
+def test_infinite_scores_are_in_the_outermost_bars(score):
+    histogram = views_of(trial_of([1, 0, 1], score)).histogram
+    assert figures.histogram_figure(histogram)
+    assert histogram.counts[:, [0, -1]].sum(axis=1).tolist() == [1, 2]
+
+
 def test_the_learning_curve_of_folds_follows_the_decision_and_ends_at_the_trial_itself(learned):
     learning = views_of(learned).learning
     assert learning.n_learned.tolist() == [4, 8, 18, 36, 73, 147]

@@ -78,6 +78,15 @@ def test_single_answers_and_messages_that_are_gone_have_no_reasons():
     assert witness.reasons.keys() == {1, 2, 3}
 
 
+def test_answers_that_are_right_beyond_doubt_take_no_place_of_wrong_ones():
+    joint = np.tile([0.0, -np.inf, -np.inf], (N_KEPT + 1, 1))  # of maximum likelihood
+    joint[-1] = np.log([0.4, 0.5, 0.1])
+    witness = Witness()
+    witness.hear(np.arange(N_KEPT + 1), np.zeros(N_KEPT + 1, np.int64), joint, said(1.0))
+    assert witness.reasons[N_KEPT][:2] == (1, 0)
+    assert {reason[1] for reason in witness.reasons.values()} == {0}
+
+
 def adds_up(witness, trial):
     """Assert that evidence and a constant that is the same for a model add up to the scores."""
     assert witness.reasons

@@ -129,9 +129,11 @@ def _passage(
 ) -> Passage:
     """Return a text with its words marked."""
     levels = np.zeros(len(text), np.int64)
-    sums = _weights(origin, text, settings, nats)
+    with np.errstate(invalid="ignore"):
+        # Infinite evidence for both classes, NaN, speaks for neither.
+        sums = np.nan_to_num(_weights(origin, text, settings, nats), posinf=np.inf, neginf=-np.inf)
     for level in _LEVELS:
-        levels += np.abs(sums) / strongest >= level
+        levels += np.abs(sums) >= level * strongest
     levels *= np.sign(sums).astype(np.int64)
     pieces = []
     start, met = 0, set()

@@ -240,6 +240,14 @@ def test_strong_words_have_their_number_once():
     assert [piece.nats for piece in pieces] == [1.25, None, None]
 
 
+def test_infinite_words_are_the_strongest_and_those_for_both_classes_are_unmarked():
+    infinite = evidence(cheap=np.inf, lunch=-np.inf, good=np.inf, buy=5.0)
+    against = Evidence("2g:good pills", -np.inf, "pairs", (1.0, 1.0))
+    mail = Item("m", None, b"buy cheap pills, lunch, good pills", is_text=True)
+    found = cases.marked(mail, TEXT, (*infinite, against))
+    assert levels(found) == [("cheap", 3), ("lunch", -3), (" pills", -3)]
+
+
 @pytest.mark.parametrize(
     ("data", "token", "piece"),
     [
