@@ -98,6 +98,7 @@ class AccountSorter:
         self._look = AccountLook(session, memory)
         self._found: list[PlacedMessage] = []  # new in their folders, or with another keyword
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
+        self._gone: set[int] = set()  # digests of messages that left a folder since the last look
         self._needs: dict[Need, list[PlacedMessage]] = defaultdict(list)
         self._lessons: list[tuple[PlacedMessage, str]] = []  # which the user has stated
 
@@ -167,7 +168,8 @@ class AccountSorter:
             ]
         self._found = look.found()
         left = self.memory.left({each.digest for each in self._found})
-        self._places_of = look.places({*left, *(digest for *_, digest in look.gone)})
+        self._gone = {digest for *_, digest in look.gone}
+        self._places_of = look.places({*left, *self._gone})
         for each in self._found:
             need = self._need(each, left.get(each.digest))
             if need in (Need.HAM, Need.SPAM):
@@ -182,7 +184,8 @@ class AccountSorter:
 
     def _need(self, each: PlacedMessage, left: LeftMessage | None) -> Need:
         """Return the need of a message, also by its bytes and the way the account is sorted."""
-        need = need_of(each, left, self._places_of.get(each.digest, ()))
+        has_gone = each.digest in self._gone
+        need = need_of(each, left, self._places_of.get(each.digest, ()), has_gone)
         if need is Need.REMOVAL and self.choices.tags:
             return Need.VERDICT
         if need is Need.COMPARISON and each.place == "ham" and self._came_again(each):

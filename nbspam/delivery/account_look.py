@@ -40,6 +40,7 @@ class PlacedMessage(NamedTuple):
     is_read: bool  # or has a keyword: somebody has seen it
     is_known: bool = False  # it was there at the last look
     is_lesson: bool = False  # a look that ended early found that it must be learned as spam
+    is_delivered: bool = False  # or moved here since the last look: its folder has its old UIDs
 
 
 class Need(Enum):
@@ -53,18 +54,23 @@ class Need(Enum):
     COMPARISON = "also where it was left: it is being moved, or was delivered again"
 
 
-def need_of(each: PlacedMessage, left: LeftMessage | None, places: Collection[str]) -> Need:
+def need_of(
+    each: PlacedMessage, left: LeftMessage | None, places: Collection[str], has_gone: bool
+) -> Need:
     """Return the need of a message.
 
     left: how it was left; None: no look has seen it.  places: all that hold a copy of it now.
+    has_gone: whether a copy has gone since the last look.  Another message may have the headers
+    by which it is known: anybody can write them above another text.
     """
     here, says = each.place, each.keyword
+    need_of_mail = Need.VERDICT if here == "ham" and not each.is_read else Need.NOTHING
     if left is None:
         if says:
             return Need(says)
         if here == "spam":
             return Need.SPAM if each.is_lesson else Need.CHECK
-        return Need.VERDICT if here == "ham" and not each.is_read else Need.NOTHING
+        return need_of_mail
     if left.place == MOVING:
         if here != "ham" or says == "spam":
             return Need.NOTHING  # it was moved, or marked, before this could be noted
@@ -73,12 +79,12 @@ def need_of(each: PlacedMessage, left: LeftMessage | None, places: Collection[st
         return Need(says)
     if left.keyword == "spam" and not says and each.is_known:
         return Need.HAM
-    if left.keyword == "spam" and left.place == here == "ham" and not each.is_read:
-        return Need.VERDICT  # the one with the keyword is another delivery
     if left.place == here:
-        return Need.NOTHING
+        return need_of_mail if each.is_delivered else Need.NOTHING
     if left.place in places:
         return Need.COMPARISON
+    if here == "ham" and not has_gone:
+        return need_of_mail
     return Need.NOTHING if here == "unsure" else Need(here)
 
 
@@ -104,6 +110,7 @@ class AccountLook:
         opened = self.session.open(folder, writes)
         self.following[folder] = opened.following
         known = self.memory.known(folder, opened.validity)
+        is_delivered = len(known) > 0 and bool(known[:, 0].all())
         present = np.array(self.session.uids(), np.int64)
         is_there = np.isin(known[:, 0], present)
         self.gone += [(folder, opened.validity, *row) for row in known[~is_there].tolist()]
@@ -117,10 +124,11 @@ class AccountLook:
             left = self.memory.left({each.digest for each in some})
             settled = []
             for each in some:
-                if _is_settled(each, left.get(each.digest)):
-                    settled.append((each.uid, each.digest))
+                one = each._replace(is_delivered=is_delivered)
+                if _is_settled(one, left.get(one.digest)):
+                    settled.append((one.uid, one.digest))
                 else:
-                    found.append(each)
+                    found.append(one)
             rows = np.array(settled, np.int64).reshape(-1, 2)
             self._settled.append((folder, opened.validity, rows))
             digests.append(rows[:, 1])
@@ -225,7 +233,8 @@ def _is_settled(each: PlacedMessage, left: LeftMessage | None) -> bool:
     """Return whether a message needs nothing, wherever its copies are."""
     if left is None:
         return each.place == "ham" and each.is_read and not each.keyword
-    return (left.place, left.keyword) == (each.place, each.keyword)
+    is_left = (left.place, left.keyword) == (each.place, each.keyword)
+    return is_left and need_of(each, left, (), True) is Need.NOTHING
 
 
 def keyword_of(flags: frozenset[str]) -> str:

@@ -31,8 +31,14 @@ def placed(place, keyword="", is_read=False, is_known=False):
         (placed("ham", "spam"), LeftMessage("ham"), {"ham"}, Need.SPAM),
         (placed("ham", "spam"), LeftMessage("ham", "spam"), {"ham"}, Need.NOTHING),
         (placed("ham", is_known=True), LeftMessage("ham", "spam"), {"ham"}, Need.HAM),
-        (placed("ham"), LeftMessage("ham", "spam"), {"ham"}, Need.VERDICT),
-        (placed("ham", is_read=True), LeftMessage("ham", "spam"), {"ham"}, Need.NOTHING),
+        # it came with the headers of a known one
+        (placed("ham")._replace(is_delivered=True), LeftMessage("ham"), {"ham"}, Need.VERDICT),
+        (
+            placed("ham", is_read=True)._replace(is_delivered=True),
+            LeftMessage("ham"),
+            {"ham"},
+            Need.NOTHING,
+        ),
         # its user moved it, or copied it
         (placed("ham"), LeftMessage("ham"), {"ham"}, Need.NOTHING),
         (placed("spam"), LeftMessage("ham"), {"spam"}, Need.SPAM),
@@ -42,4 +48,4 @@ def placed(place, keyword="", is_read=False, is_known=False):
     ],
 )
 def test_each_message_of_an_account_has_one_need(message, before, places, need):
-    assert need_of(message, before, places) is need
+    assert need_of(message, before, places, has_gone=True) is need

@@ -160,8 +160,7 @@ def test_spam_with_a_tag_that_is_delivered_again_is_judged(flags, tagged, is_fir
 
     box.put("INBOX", b"".join(S[0].partition(b"\n\n")[:2]) + 9 * H[1].partition(b"\n\n")[2])
     looks = [box.sort(tags=True) for _ in range(3)]
-    first = [("ham", None)] if tagged or is_first_kept else []
-    assert [each.judged for each in looks] == [first, [], []]
+    assert [each.judged for each in looks] == [[("ham", None)], [], []]
     assert all(each.learned == [] for each in looks)
 
 
@@ -190,6 +189,29 @@ def test_spam_that_is_delivered_again_is_judged_and_no_lesson(flags, cut, box):
         assert [box.where()[name].count(again) for name in (place, "Junk")] == [1, not flags]
         box.server.delete(first, "Junk")  # which is no move to the inbox
         assert (box.sort().learned, box.sort().judged) == ([], [])
+
+
+@pytest.mark.parametrize("flags", ["", "\\Seen"])
+def test_spam_with_the_headers_of_known_ham_is_judged(flags, box):
+    names = b"message-id", b"date", b"from", b"subject"
+    head = [line for line in H[0].split(b"\n\n")[0].split(b"\n") if line.lower().startswith(names)]
+    forged = b"\n".join([*head, b"", S[0].partition(b"\n\n")[2]])
+    box.put("INBOX", H[0], H[1])
+    assert box.sort().judged == [("ham", None), ("ham", None)]
+    box.put("INBOX", forged, flags=flags)
+    assert box.sort().judged == ([] if flags else [("spam", "Junk")])
+    assert (box.sort().judged, box.sort().learned) == ([], [])
+
+
+@pytest.mark.parametrize("flags", ["", "\\Seen"])
+def test_spam_with_the_headers_of_spam_that_was_removed_is_no_lesson(flags, box):
+    box.put("INBOX", S[0])
+    box.sort()
+    box.server.delete(S[0], "Junk")
+    box.sort()
+    box.put("INBOX", S[0] + b"by another way\n", flags=flags)
+    report = box.sort()
+    assert (report.learned, report.judged) == ([], [] if flags else [("spam", "Junk")])
 
 
 def able_to(abilities):
