@@ -57,7 +57,7 @@ class ScriptedJudge:
 
     def _settle(self, done, data, explain):
         if b"failure" in data:
-            done.set_exception(InputError("-: cannot be read; give another"))
+            done.set_exception(InputError("m\udce9: cannot be read; give another"))
         elif b"our bug" in data:
             done.set_exception(ZeroDivisionError("words of mail"))
         elif b"no memory" in data:

@@ -464,21 +464,20 @@ class Connection(asyncio.BufferedProtocol):
     def teach(
         self,
         data: bytes,
-        whole: bool,
         label: str | None,
         answer: Callable[[Outcome], None],
         user: str | None,
     ) -> None:
         """Call `answer` with the outcome of learning a message; None un-learns it.
 
-        whole: whether `data` is the whole message; its beginning alone is refused, as it would be
-        another message.  user: the teacher, as the client writes the name.
+        The beginning of a message is refused, as it would be another message.  user: the teacher,
+        as the client writes the name.
         """
         teacher, user = self.desk.teacher, self.peer or user
         assert teacher is not None
         facts = {"id": message_id(data), "bytes": len(data)}
         self.facts = lambda: {"user": user, **facts}
-        if not whole:
+        if not self.is_whole:
             self.trouble("large")
             return
         if self.crowded or teacher.n_waiting >= self.desk.limits.waiting:

@@ -326,7 +326,7 @@ class RspamdConnection(HttpConnection):
         def answer(outcome: Outcome) -> None:
             self.say(HTTPStatus.OK, {"success": True, "outcome": outcome_word(outcome)})
 
-        self.teach(self.message(), self.is_whole, label, answer, self.user)
+        self.teach(self.message(), label, answer, self.user)
 
     def forbid(self, status: HTTPStatus, why: str) -> None:
         """Refuse a lesson of a client that may not teach."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from nbspam.counts.counting import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
+from nbspam.printing import printable
 from nbspam.server import connection
 from nbspam.server.judge import Judgement
 from nbspam.server.metrics import outcome_word
@@ -112,7 +113,7 @@ def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] |
     return (None, "DidRemove: local\r\n") if "local" in removed else None
 
 
-_END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
+_END_OF_HEAD = re.compile(rb"\n\r?\n")  # of a request, or of a message
 _STATUS = {
     "busy": Status.TEMPFAIL,
     "late": Status.TIMEOUT,
@@ -217,18 +218,18 @@ class SpamdConnection(connection.Connection):
         elif request.command == "TELL":
             self._teach(request)
         else:
-            data, whole = self._data(request)
+            data = self._data(request)
 
             def answer(judgement: Judgement) -> None:
-                self._safely(self._reply, request, judgement, data, whole)
+                self._safely(self._reply, request, judgement, data)
 
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
             explains = request.command in _EXPLAINED
             self.ask(data, explains, answer, user, queue=queue, asked=request.command)
 
-    def _reply(self, request: Request, judgement: Judgement, data: bytes, whole: bool) -> None:
+    def _reply(self, request: Request, judgement: Judgement, data: bytes) -> None:
         """Answer with a verdict; data: the message, or its beginning if it is not whole."""
-        body = _body(request, judgement, data, whole, self.desk.choices.headers)
+        body = _body(request, judgement, data, self.is_whole, self.desk.choices.headers)
         self._write(scored_answer(request, judgement, body))
 
     def _teach(self, request: Request) -> None:
@@ -245,20 +246,20 @@ class SpamdConnection(connection.Connection):
         def answer(outcome: Outcome) -> None:
             self._write_done(done if outcome_word(outcome) != "known" else "")
 
-        data, whole = self._data(request)
+        data = self._data(request)
         if not data:
             raise RequestError(Status.DATAERR, "no message; send it behind the head")
-        self.teach(data, whole, label, answer, request.headers.get("user"))
+        self.teach(data, label, answer, request.headers.get("user"))
 
     def _write_done(self, done: str) -> None:
         # spamd's own body is an empty line, which aiospamc does not count.
         self._write([f"SPAMD/1.1 0 EX_OK\r\n{done}Content-length: 0\r\n\r\n".encode()])
 
-    def _data(self, request: Request) -> tuple[bytes, bool]:
-        """Return the message, or its beginning, and whether it is whole."""
+    def _data(self, request: Request) -> bytes:
+        """Return the message, or its beginning; from then on, `size` is that of the message."""
         data = self.message()
         if not request.is_compressed:
-            return data, self.is_whole
+            return data
         inflating = zlib.decompressobj()
         try:
             data = inflating.decompress(data, self.desk.limits.message_bytes)
@@ -266,13 +267,15 @@ class SpamdConnection(connection.Connection):
             raise RequestError(
                 Status.DATAERR, f"the body is not compressed by zlib: {error}"
             ) from error
-        whole = inflating.eof
-        if not (whole or inflating.unconsumed_tail) and self.is_whole:
-            raise RequestError(Status.DATAERR, "the body that zlib compressed ends too early")
-        if not whole and self.is_whole:
+        if inflating.eof:
+            self.size = len(data)
+        elif self.is_whole:
+            if not inflating.unconsumed_tail:
+                raise RequestError(Status.DATAERR, "the body that zlib compressed ends too early")
+            self.size = self.desk.limits.message_bytes + 1  # or more
             self.desk.tally.add("oversized")
         self.desk.charge(self, len(data))
-        return data, whole
+        return data
 
     def _write(self, pieces: list[bytes]) -> None:
         self.transport.writelines(pieces)
@@ -284,7 +287,8 @@ class SpamdConnection(connection.Connection):
         self._fail(wrong.status, str(wrong))
 
     def _fail(self, status: Status, why: str) -> None:
-        self._write([f"SPAMD/1.0 {status.value} EX_{status.name}: {why}\r\n".encode()])
+        line = f"SPAMD/1.0 {status.value} EX_{status.name}: {printable(why)}\r\n"
+        self._write([line.encode()])
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status of sysexits.h, or let the message pass."""
@@ -336,8 +340,8 @@ def _body(
         if request.command == "PROCESS":
             return pieces
         text = b"".join(pieces)
-        end_of_head = re.search(rb"\n\r?\n", text)
-        return [text[: end_of_head.end()] if end_of_head else text]
+        head = _END_OF_HEAD.search(text)
+        return [text[: head.end()] if head else text]
     if request.command == "REPORT_IFSPAM" and not connection.is_spam(judgement):
         return []
     return [connection.report(judgement).encode()]

@@ -162,7 +162,7 @@ def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypa
 
 def test_a_request_that_fails_or_is_wrong_is_told_why():
     for request, status, error in (
-        (post("/checkv2", b"failure"), 503, "-: cannot be read; give another"),
+        (post("/checkv2", b"failure"), 503, "m\udce9: cannot be read; give another"),
         (post("/checkv2", b"our bug"), 503, "internal error"),
         (lesson("/relabel", SPAM, "Class: eggs"), 400, "header Class: neither ham nor spam"),
         (lesson("/learnspam", b"failure"), 503, "[Errno 28] No space left on device"),
