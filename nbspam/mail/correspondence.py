@@ -25,11 +25,12 @@ _PIECE = re.compile(
 # Within Authentication-Results: a quoted string, an escaped character, a parenthesis, other text.
 _RESULT_PIECE = re.compile(rb'"((?:[^"\\]|\\.)*+)"|\\.|([()])|([^"()\\]++)', re.DOTALL)
 _RESULT = re.compile(rb"\s*+([\w-]++)\s*+(?:/\s*+\d++\s*+)?=\s*+([\w-]++)")
-# The domain that signed, or that the envelope named.
-_CHECKED = re.compile(rb"\s(?:header\.d|smtp\.mailfrom)\s*+=\s*+(?:[^\s@]*+@)?([\w.-]++)")
+# The domain that signed, or that the envelope named: behind the last @, because a stranger writes
+# what stands before it.
+_CHECKED = re.compile(rb"\s(?:header\.d|smtp\.mailfrom)\s*+=\s*+(?:[^\s@]*+@)*+([\w.-]++)")
 _METHODS = frozenset((b"spf", b"dkim", b"dmarc", b"arc"))
 _RESULTS = frozenset(b"none pass fail softfail policy neutral temperror permerror".split())
-_IN_QUOTES = bytes.maketrans(b";=", b"__")
+_IN_QUOTES = bytes.maketrans(b";= \t\r\n\v\f", b"________")
 
 
 class Mailbox(NamedTuple):
