@@ -323,6 +323,17 @@ def check_ledger(classifier: Classifier, name: str) -> None:
         )
 
 
+def check_prior(classifier: Classifier, name: str, classes: tuple[str, ...]) -> None:
+    """Raise UsageError if a model whose prior was given would have other classes."""
+    settings = classifier.settings
+    own = settings.parameters.get("class_dirichlet")
+    if classes != classifier.classes and (own or not isinstance(settings.class_prior, str)):
+        raise UsageError(
+            f"{name}: a prior was given for {', '.join(classifier.classes)}, not for"
+            f" {', '.join(classes)}; train a new model instead"
+        )
+
+
 def check_known(classes: Iterable[str], known: Collection[str]) -> None:
     """Raise UsageError for classes that are not known; ham and spam may join each other."""
     of_mail = set(HAM_AND_SPAM)

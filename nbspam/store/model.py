@@ -393,7 +393,7 @@ class StoredModel:
             self._keep_shared(*changes_of(self.filing))
 
     def _check_classes(self, changes: Sequence[LabelChange]) -> Outcome:
-        """Report new classes; raise NotTrainedError if fewer than two classes would be left.
+        """Report new classes; raise NbspamError if the model cannot have the classes left.
 
         A model of ham and spam may lose all messages of a class, and then has a `lack`.
         """
@@ -408,6 +408,7 @@ class StoredModel:
                 f"{self.name}: only the class {', '.join(left) or 'none'} would be left, and a"
                 " classifier needs two; train a new model instead"
             )
+        assembly.check_prior(self.base, self.name, left)
         new = [name for name in left if name not in before]
         had = f"a new class; the model had {', '.join(before) or 'none'}"
         return Outcome(notes=tuple(f"{name}: {had}" for name in new))

@@ -14,7 +14,7 @@ from nbspam.classifier.blend import Blend
 from nbspam.counts.counting import Outcome
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
 from nbspam.decision import cutoffs
-from nbspam.errors import ModelFileError, NotTrainedError
+from nbspam.errors import ModelFileError, NotTrainedError, UsageError
 from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
@@ -127,6 +127,24 @@ def test_two_classes_must_be_left_if_they_are_not_those_of_mail(path):
         StoredModel(str(path)).unlearn([i for i in start if i.label == "spam"], day=DAY)
 
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        {"class_prior": (0.3, 0.7)},
+        {"class_prior": "smoothed", "parameters": {"class_dirichlet": [3.0, 7.0]}},
+    ],
+)
+def test_a_prior_that_was_given_allows_no_other_classes(path, prior):
+    """Such a lesson would be in the journal, and no command could read the model any more."""
+    before = stored.train_on(START, path, replace(PLAIN["mail"], **prior))
+    with pytest.raises(
+        UsageError, match="a prior was given for ham, spam, not for ham, spam, zoo"
+    ):
+        StoredModel(str(path)).learn([letter(1, "zoo")], day=DAY, new_class=True)
+
+    assert whole_bytes(path) == before
 
 
 @pytest.mark.parametrize("preset", ["mail", "text", "plain", "many, mail"])
