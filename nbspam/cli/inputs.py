@@ -383,6 +383,7 @@ def warned_of_unseen(records: "Iterator[Record]", schema: "Schema") -> "Iterator
     known = {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
     n_unseen = 0
     absent = {column.name for column in schema.columns}
+    record: Record | None = None  # stays if nothing is read
     for record in records:
         absent -= record.cells.keys()
         for column, levels in known.items():
@@ -398,7 +399,7 @@ def warned_of_unseen(records: "Iterator[Record]", schema: "Schema") -> "Iterator
         yield record
     if n_unseen > _MAX_UNSEEN:
         output.warn(f"{n_unseen - _MAX_UNSEEN:,} more like these")
-    if absent:
+    if record is not None and absent:
         names = listed([name for name in schema.names if name in absent])
         output.warn(f"no column {names}, which training has seen; taken for missing in every row")
 

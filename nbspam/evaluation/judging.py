@@ -467,6 +467,8 @@ def nothing_judged(
             f"labels: the classes are {', '.join(sorted(heard))}, and the model knows"
             f" {', '.join(classes)}; give {noun} of these, or a model of those"
         )
+    if not skipped:
+        return InputError(f"sources: no {noun} to judge; give some")
     name, reason = skipped[0]
     if reason != "no label":
         return InputError(f"{name}: {reason.removeprefix(f'{name}: ')}; nothing can be judged")

@@ -150,12 +150,12 @@ def cluster_rows(
     drop: columns that take no part.  hard: give each row to one cluster.
     """
     rows = list(records)
-    schema, _ = detect(rows, None, categorical, numeric, drop=drop)
-    table = coded(rows, schema)
     if not 2 <= k <= len(rows):
         raise UsageError(
             f"-k {k}: not from 2 to the number of rows, {len(rows)}; give another k, or more rows"
         )
+    schema, _ = detect(rows, None, categorical, numeric, drop=drop)
+    table = coded(rows, schema)
     like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
     nowhere, classes, weight = np.full(len(rows), -1), np.arange(k), np.ones(len(rows))
     data = em.completions(like, table.X, nowhere, classes, weight, hard=hard)

@@ -242,6 +242,7 @@ table train $MELONS --target 好瓜 --em --model a2de -m $OTHER | a2de: not poss
 table train $MELONS --target 好瓜 --em --model spode -m $OTHER | spode: not possible with EM
 table cluster $MELONS -k 2 --alpha auto | --alpha auto: not a number from 0 up
 table cluster $MELONS -k 18 | -k 18: not from 2 to the number of rows, 17; give
+table cluster -k 2 --files0-from nothing | -k 2: not from 2 to the number of rows, 0; give
 classify $FOLDER --prior eggs=0.3 | nbspam: --prior
 eval $FOLDER --model aode --online | --online: not for
 compare $FOLDER --online --against '--model tan' | --online: not for --model tan
@@ -255,6 +256,9 @@ table query -m no.json | no.json: No such file
 table query -m $MELONS | not a model
 table query -m broken.json | not JSON
 doubts $FOLDER/ham | none has a label
+eval --files0-from nothing | sources: no messages to judge; give some
+tune --files0-from nothing | sources: no messages to judge; give some
+table eval -m $TABLE --files0-from nothing | sources: no rows to judge; give some
 doubts -m nowhere $FOLDER | nowhere: no such model; train one with: nbspam train SOURCE -m nowhere
 table classify -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
 table unlearn -m no | no: no such model; train one with: nbspam table train SOURCE --target NAME
@@ -304,6 +308,7 @@ FILES = {
     "deep": b"[" * 100_000,
     "large": b" " * (1 << 20) + b"1",
     "list": b"[]",
+    "nothing": b"",
     "broken.json": b'{"variables": [',
     "other.json": b"[1, 2]",
     "truncated": modelfile._header(4096, 0) + b"x",
