@@ -1,7 +1,6 @@
 """nbspam compare, of mail and of tables: several ways of training, judged on the same folds."""
 
 import shlex
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,23 +131,23 @@ def table_compare_command(
     \b
     nbspam table compare iris.csv --target species --against '--model aode'
     """
-    from nbspam.cli.table_training import labelled_table
     from nbspam.evaluation.choosing import compare_tables
     from nbspam.tables.training import read_table, table_settings
 
     _check_against(form, decisions_made(training), "aode", "tan")
     output.check_page(form.report, form.per_week)
-    several = [(training, columns), *(_parsed(_table_training, text) for text in form.others)]
-    tables = []
-    for number, (each_training, each_columns) in enumerate(several):
-        if number and each_columns.target is not None:
-            raise UsageError("--against: --target is for all alike; give it outside the quotes")
-        settings = table_settings(each_training, each_columns._replace(target=columns.target))
-        if number:  # the same rows are read again; warn of them only once
-            data = read_table(inputs.records_of(*rows), settings)
-        else:
-            data = labelled_table(rows, settings, form.strict)
-        tables.append((data.table, settings))
+    others = [_parsed(_table_training, text) for text in form.others]
+    if any(given.target is not None for _, given in others):
+        raise UsageError("--against: --target is for all alike; give it outside the quotes")
+    several = [
+        table_settings(each, given._replace(target=columns.target))
+        for each, given in [(training, columns), *others]
+    ]
+    records = list(inputs.records_of(*rows))
+    read = [read_table(records, settings) for settings in several]
+    output.warn_of(read[0].notes)
+    output.report_skipped(read[0].skipped, form.strict)
+    tables = [(each.table, settings) for each, settings in zip(read, several, strict=True)]
     compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
     _show(
         compared,
@@ -228,23 +227,28 @@ def _parsed(command: click.Command, text: str) -> Any:
 def _spelt(command: click.Command, given: dict[str, Any]) -> str:
     """Return options that are given, as on the command line of a command."""
     words: list[str] = []
-    for parameter in command.params:
-        if parameter.name in given:
-            words += _words(parameter, given[parameter.name])
+    for option in command.params:
+        value = given.get(str(option.name))
+        if isinstance(value, bool):
+            words += option.opts[:1] if value else option.secondary_opts
+        elif value is not None:
+            values = value if option.multiple else [value]
+            words += [f"{option.opts[0]} {_word(each)}" for each in values]
     return " ".join(words)
 
 
-def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
-    if isinstance(value, bool):
-        yield parameter.opts[0] if value else parameter.secondary_opts[0]
-        return
-    values: Sequence[object] = (
-        value if parameter.multiple and isinstance(value, tuple) else [value]
-    )
-    for each in values:
-        parts = each if isinstance(each, tuple) else (each,)
-        text = ",".join(f"{p:g}" if isinstance(p, float) else str(p) for p in parts)
-        yield f"{parameter.opts[0]} {text}"
+def _word(value: object) -> str:
+    """Return a value of an option as it is written there."""
+    match value:
+        case float():
+            return repr(value).removesuffix(".0")
+        case (None, tuple(values)):
+            return _word(values)
+        case (name, tuple(values)):
+            return f"{name}={_word(values)}"
+        case tuple(values):
+            return ",".join(map(_word, values))
+    return str(value)
 
 
 def _comparison_text(head: list[str], comparison: "Comparison", judged: "Trial") -> str:

@@ -270,9 +270,17 @@ def test_compare_writes_a_page(nbspam, mails, page):
     assert rows[""] == ["", "A", "B"]
     assert "of 100 messages a week: ham lost" in rows
     assert "only A right" in out
-    options = ["--target", "好瓜", "--cv", 3, "--against", "--model aode", "--report", page]
-    assert nbspam("table", "compare", MELONS, *options)[0] == 0
+    options = ["--target", "好瓜", "--cv", 3, "--against", "--model aode"]
+    out = nbspam.out("table", "compare", MELONS, *options, "--report", page)
     assert "--model aode" in text_of(page)
+    assert nbspam.out("table", "compare", *options, stdin=MELONS.read_bytes()) == out
+
+
+def test_compare_spells_options_as_they_are_given(nbspam, monkeypatch):
+    monkeypatch.setenv("NBSPAM_TABLE_COMPARE_CLASS_PARENTS", "0")  # like a flag that is not given
+    ways = "--target 好瓜 --values 好瓜=否,是 --model network --dirichlet 2,3 --dirichlet 触感=1,2"
+    words = ["table", "compare", MELONS, "--cv", 2, *ways.split(), "--against", "--model tan"]
+    assert nbspam.out(*words).splitlines()[0] == f"A  {ways}"
 
 
 def test_explain_writes_a_page(nbspam, trained, folder, page):
