@@ -97,11 +97,12 @@ async def refusal(request: Request) -> Response | None:
 
     The fields of a form are in the request's state from now on.
     """
-    path, session, posts = request.url.path, request.session, request.method == "POST"
+    # Before the URL is taken apart: Starlette 1.0 fails on a Host that is no host.
     why = stranger(request.method, request.headers, Address(*request.scope["server"]))
     if why is not None:
         desk_of(request).tally.add("trouble forbidden")
         return line(HTTPStatus.FORBIDDEN, why)
+    path, session, posts = request.url.path, request.session, request.method == "POST"
     if request.method not in ("GET", "POST"):
         return line(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.method[:20]}: GET or POST it")
     form = request.state.form = fields_of(await request.body()) if posts else {}

@@ -126,7 +126,7 @@ def other_names(it):
         f"{it.host}.evil.example", f"evil.example#{it.host}", f"localhost.:{port}",
         f"user@{it.host}", f"2130706433:{port}", f"0x7f.1:{port}", f"127.1:{port}",
         f"0.0.0.0:{port}", f"[::1]:{port}", f"[::ffff:127.0.0.1]:{port}", f"{it.host} ,x",
-        f"{it.host}/", f"{it.host}, {it.host}", "", None,
+        f"{it.host}/", f"{it.host}, {it.host}", "[", "[evil]", "", None,
     ):  # fmt: skip
         head = {"Host": host, "Origin": f"http://{host}"}
         login = urlencode({"token": it.token})
