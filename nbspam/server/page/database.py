@@ -267,12 +267,9 @@ class Database:
 
     def told(self, number: int) -> PersonLabel | None:
         """Return a label; None if it is undone, or its message got another one later."""
-        return self._told(
-            "SELECT max(id) FROM told WHERE undone IS NULL"
-            " AND key = (SELECT key FROM told WHERE id = ?) HAVING max(id) = ?",
-            number,
-            number,
-        )
+        of_key = "undone IS NULL AND key = (SELECT key FROM told WHERE id = ?)"
+        last = self._told(f"SELECT max(id) FROM told WHERE {of_key}", number)
+        return last if last is not None and last.number == number else None
 
     def _told(self, which: str, *values: int | str | None) -> PersonLabel | None:
         rows = self.run(
