@@ -73,6 +73,11 @@ def test_another_look_asks_for_new_messages_only_and_a_message_is_read_once(acco
     assert len(asked(account.server, "UID FETCH")) == 1
     assert asked(account.server, "UID FETCH 3 ")
     account.server.asked.clear()
+    account.server.cut_before = {0}  # as after half an hour without a request
+    mailbox.newest()
+    assert account.server.n_logins == 2
+    assert not asked(account.server, "UID FETCH")
+    account.server.asked.clear()
     assert mailbox.message(found[H[0]]).replace(b"\r\n", b"\n") == H[0]
     assert account.server.asked == []
 

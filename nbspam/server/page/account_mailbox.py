@@ -54,7 +54,7 @@ class AccountMailbox(ReviewMailbox):
         self._inbox = self._url.folder or INBOX
         self._junk: str | None = None  # None: there is none, or nobody has looked
         self._session: AccountSession | None = None
-        self._numbered: dict[tuple[str, int], dict[int, tuple[str, _Found]]] = {}
+        self._numbered: dict[str, dict[int, tuple[str, _Found]]] = {}  # by folder and UID
         self._at: dict[str, list[_Found]] = {}  # by key
         self._kept: dict[tuple[str, int, int], bytes] = {}  # those read last at the end
 
@@ -134,18 +134,20 @@ class AccountMailbox(ReviewMailbox):
 
     def _find_all(self, session: AccountSession) -> None:
         """Find where the newest messages are; only messages new in a folder are fetched."""
-        known, self._at = self._numbered, {}
-        self._numbered = {}
+        at: dict[str, list[_Found]] = {}
         for folder in self._places():
             validity = session.open(folder).validity
             uids = session.uids()[-_MOST_IN_FOLDER:]
-            before = known.get((folder, validity), {}) if validity else {}
+            before = self._numbered.get(folder, {}) if validity else {}
+            before = {uid: known for uid, known in before.items() if known[1].validity == validity}
             found = {uid: before[uid] for uid in uids if uid in before}
-            new = [uid for uid in uids if uid not in before]
-            found |= {each.uid: (key, each) for key, each in _new_in(session, new)}
-            self._numbered[folder, validity] = found
+            # Kept at once: the connection may be lost before all are found.
+            self._numbered[folder] = found
+            for key, each in _new_in(session, [uid for uid in uids if uid not in before]):
+                found[each.uid] = key, each
             for key, each in found.values():
-                self._at.setdefault(key, []).append(each)
+                at.setdefault(key, []).append(each)
+        self._at = at
 
     def _read_batch(self, session: AccountSession, batch: dict[str, _Found]) -> dict[str, bytes]:
         """Return a few messages by their keys, as far as they are where they were."""
