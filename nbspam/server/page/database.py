@@ -278,7 +278,9 @@ class Database:
         return next(map(PersonLabel._make, rows), None)
 
     def undo(self, number: int, at: float) -> None:
-        """Note that a label is undone."""
+        """Note that a label is undone; a label that it settled may be doubted again."""
+        of_label = "SELECT at FROM told WHERE id = ? AND key = settled.key"
+        self.run(f"DELETE FROM settled WHERE at >= ({of_label})", number)
         self.run("UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", at, number)
 
     def run(self, statement: str, *values: Any) -> list[Any]:

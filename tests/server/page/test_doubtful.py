@@ -395,6 +395,9 @@ def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, 
     assert page.desk.teacher.known == {written(1): label}
     assert database.run("SELECT key, label FROM settled") == [(key_of(1), label)]
     assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2"]
+    page.tell(undo=str(database.last_told().number))
+    assert len(page.rows("/doubtful")) == 2
+    assert database.run("SELECT * FROM settled") == []
 
 
 def test_nothing_doubtful_is_no_empty_page_and_trouble_is_told(page, found, database):
