@@ -59,9 +59,10 @@ class MilterConnection(Connection):
         self.buffer = bytearray()
         self.actions = 0
         self.unanswered = 0  # flags of commands to which no answer is expected
-        # Headers that only filters write, by names in lower case, and how often it has each.
         self.filters = {each.lower().encode() for each in desk.choices.headers.names}
-        self.ours: Counter[bytes] = Counter()
+        # The names of its headers that only filters write, in lower case, each with NUL behind it:
+        # a sender may write a million, and objects would take seven times the memory.
+        self.ours = bytearray()
         self.subject = b""
         self.queue = ""
         self.is_refused = False  # there was no room for the message; the answer at its end says so
@@ -194,7 +195,7 @@ class MilterConnection(Connection):
             self.add(name + b":" + space + value + b"\n")
             name = name.lower()
             if name in self.filters or name.startswith(_FORGED):
-                self.ours[name] += 1
+                self.ours += name + b"\0"
             if name == b"subject" and not self.subject:
                 self.subject = value.strip()
         elif command == _END_OF_HEAD:
@@ -218,7 +219,7 @@ class MilterConnection(Connection):
     def forget(self) -> None:
         """Forget the message: it was answered, or will not be sent to its end."""
         self.let_go()
-        self.ours, self.queue, self.subject = Counter(), "", b""
+        self.ours, self.queue, self.subject = bytearray(), "", b""
         self.recipients.clear()
         self.rests, self.is_refused = True, False
 
@@ -262,7 +263,8 @@ class MilterConnection(Connection):
     def removals(self) -> Iterator[bytes]:
         """Yield the packets that remove headers which the sender has forged."""
         if self.actions & _CHANGE_HEADERS:
-            for name, times in sorted(self.ours.items()):
+            names = Counter(bytes(self.ours).split(b"\0")[:-1])
+            for name, times in sorted(names.items()):
                 # From the last one on, because the numbers of those behind it change.
                 for number in range(times, 0, -1):
                     yield packet(_CHANGE, _LENGTH.pack(number) + name.title() + b"\0\0")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import struct
 import time
+import tracemalloc
 
 import pytest
 
@@ -83,6 +84,17 @@ def test_removing_thousands_of_forged_headers_takes_no_time():
     start = time.process_time()
     assert commands(answered(milter_mail(LUNCH, *forged))).count(b"m") == 20_000
     assert time.process_time() - start < 2
+
+
+async def test_forged_headers_take_little_more_memory_than_their_bytes():
+    client = await Client(MilterConnection, desk()).send(OFFER)
+    forged = [packet(b"L", b"X-Spam-%d\0\0" % number) for number in range(20_000)]
+    tracemalloc.start()
+    for header in forged:
+        client.put(header)
+    n_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n_bytes < 1_000_000
 
 
 def test_spam_above_a_probability_is_rejected_or_held():
