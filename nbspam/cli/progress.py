@@ -7,6 +7,8 @@ the way of worker processes, which are forked.
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from math import inf
 from typing import Any
 
 from nbspam.printing import Extent
@@ -67,18 +69,19 @@ class _ProgressBar:
         now = time.monotonic()
         if now < self._next:
             return
-        is_first = self._drawn is None
-        if is_first:
+        if self._drawn is None:
             self._begin()
         total = self._total if self._total is None or self._done <= self._total else None
         part = self._done / total if total else None
         n_all = self._total if self._extent.weight is None else None  # steps that count alike
         text = progress_text(self._n_steps, part, now - self._start, n_all)
         self._drawn.update(self._task, completed=self._done, total=total, text=text)
-        if is_first:
-            self._drawn.start()
-        self._drawn.refresh()
         self._next = now + _PAUSE
+        try:
+            self._drawn.start()
+            self._drawn.refresh()
+        except OSError:  # the terminal has gone; the work goes on
+            self._next = inf
 
     def _begin(self) -> None:
         from rich.console import Console
@@ -93,7 +96,8 @@ class _ProgressBar:
     def end(self) -> None:
         """Clear the bar."""
         if self._drawn is not None:
-            self._drawn.stop()
+            with suppress(OSError):
+                self._drawn.stop()
 
 
 def progress_text(n_steps: int, part: float | None, seconds: float, total: int | None) -> str:

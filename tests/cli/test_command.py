@@ -1,6 +1,7 @@
 """What all commands share: -q, -v, the model option, the environment, progress bars."""
 
 import ast
+import errno
 import io
 import os
 import re
@@ -23,7 +24,7 @@ from nbspam.cli.progress import Watcher, progress_text
 from nbspam.printing import Extent, tracked
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
-from support import COMMAND_WORDS, SPAM, complains
+from support import COMMAND_WORDS, SPAM, complains, raising
 
 # What they print says what they did; of the others it is what they were asked for.
 DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "shard", "merge"}
@@ -329,6 +330,19 @@ def test_a_bar_is_cleared_before_the_line_that_says_why_a_command_ends(monkeypat
         letters = tracked("ab", "letters")
         assert next(iter(letters)) == "a"
     assert CLEARED in terminal.text[-10:]
+
+
+def test_the_work_goes_on_if_the_terminal_of_its_bar_vanishes(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "_PAUSE", 0)
+    letters = Watcher(0)("abc", "letters", Extent(lambda: 3))
+
+    assert next(letters) == "a"
+    monkeypatch.setattr(terminal, "write", raising(OSError(errno.EIO, "Input/output error")))
+    assert list(letters) == ["b", "c"]
+    assert sys.stderr is terminal  # and not rich's, which would write there
 
 
 def test_the_text_has_number_rate_and_time_left():
