@@ -344,15 +344,15 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
 def _check_columns(choices: SettingsChoices, columns: TableChoices) -> None:
     """Raise UsageError for choices that contradict each other about columns."""
     values = dict(columns.values)
-    used = {columns.target, *columns.categorical, *columns.numeric, *values}
+    categories = {columns.target, *columns.categorical, *values}
     for name in columns.drop:
-        if name in used:
+        if name in {*categories, *columns.numeric}:
             raise UsageError(f"--drop {name}: another option names it too; leave out one")
-    both = sorted(values.keys() & set(columns.numeric))
-    if both:
-        raise UsageError(
-            f"--values {both[0]}: --numeric says that it holds numbers; leave out one"
-        )
+    for name in columns.numeric:
+        if name in categories:
+            raise UsageError(
+                f"--numeric {name}: another option says that it holds categories; leave out one"
+            )
     if choices.model in COUNTED:
         said = {*columns.categorical, *columns.numeric, *values} - {columns.target}
         if said:
