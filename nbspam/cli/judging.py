@@ -355,7 +355,7 @@ def explanation_json(explanation: "Explanation", number: int) -> dict[str, objec
         "towards": explanation.towards,
         "against": explanation.against,
         "score": finite(explanation.score),
-        "constant": explanation.constant,
+        "constant": finite(explanation.constant),
         "kept": explanation.kept,
         "by_beginning": explanation.by_beginning,
         "tokens": tokens,

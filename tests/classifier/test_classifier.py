@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import fsum
 
 import pytest
@@ -133,8 +133,14 @@ def test_json_has_no_infinities(nbspam, tmp_path):
     table.write_text("label,text\na,x y\nb,x z\n")
     assert nbspam("train", "-m", model, "--alpha", "0", table)[0] == 0
     _, out, _ = nbspam("explain", "-m", model, "--json", stdin=b"x y\n")
-    values = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    strict = partial(json.loads, parse_constant=lambda name: pytest.fail(name))
+    values = strict(out)
     assert (values["label"], values["score"]) == ("a", None)
+    table.write_text("x,y\nu,a\nv,b\n")
+    options = ("--target", "y", "--alpha", 0, "--values", "y=A,a,b", "-m", model)
+    assert nbspam("table", "train", *options, table)[0] == 0
+    values = strict(nbspam.out("table", "explain", "-m", model, "--json", stdin=b"x\nu\n"))
+    assert (values["label"], values["against"], values["constant"]) == ("a", "A", None)
 
 
 def test_brief_has_as_many_tokens_as_a_header_has_room_for():
