@@ -114,8 +114,8 @@ def table_explain_command(
     """Show how much each value adds to the score of a row, strongest first.
 
     The columns are the nats it adds (above 0 for the class that the score is for), the number
-    of rows of each class that have the value, its column, and the value.  All of them and the
-    constant add up to the score, which is the log-odds of that class.
+    of rows of each class that have the value, its kind, and the value with its column.  All of
+    them and the constant add up to the score, which is the log-odds of that class.
 
     \b
     nbspam table explain rows.csv
