@@ -276,7 +276,8 @@ def share_command(
 
         assert folder is not None
         place = join_log(folder, model_path, users)
-        output.echo_summary(f"joined at record {place.n_read:,}; model in {model_path}")
+        said = f"joined at record {place.n_read:,}; model in {model_path}"
+        output.echo_result(as_json, {"model": model_path, "records": place.n_read}, said)
         return
     choices = share_choices(share, share_password_command)
     if choices is None:
@@ -294,7 +295,8 @@ def share_command(
     with closing(sharer_for(choices, model_path)) as sharer:
         users = sharer.outbox.users_folder()
         place = snapshot(sharer, str(folder), users_in(users) if users else [])
-        output.echo_summary(f"{folder}: the models as of record {place.n_read:,} of the log")
+    said = f"{folder}: the models as of record {place.n_read:,} of the log"
+    output.echo_result(as_json, {"folder": folder, "records": place.n_read}, said)
 
 
 def _print_status(log: "SharedLog", as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """Servers that share lessons: taught by clients, killed, and without their log."""
 
+import json
 import os
 import signal
 import socket
@@ -74,7 +75,7 @@ def test_what_one_server_is_taught_all_know(tmp_path, server, run):
 
 
 def test_a_new_host_starts_from_a_snapshot(tmp_path, server, run):
-    _, models = folders(tmp_path, 2)
+    _, models = folders(tmp_path, 3)
     share = ["--share", server.url]
     for n, label in ((1, "--ham"), (2, "--spam")):
         (tmp_path / f"{n}.eml").write_bytes(message(n))
@@ -83,13 +84,15 @@ def test_a_new_host_starts_from_a_snapshot(tmp_path, server, run):
 
     said = run("share", "snapshot", snapshot, "-m", models[0], *share)
     joined = run("share", "join", snapshot, "-m", models[1])
+    again = run("share", "join", snapshot, "-m", models[2], "--json")
     run("unlearn", "-m", models[0], str(tmp_path / "1.eml"), *share)
     run("relabel", "-m", models[1], "--to", "ham", str(tmp_path / "2.eml"), *share)
     run("update", "-m", models[0], "--ham", str(tmp_path / "2.eml"), *share)
-    exports = [run("export", "-m", model) for model in models]
+    exports = [run("export", "-m", model) for model in models[:2]]
 
     assert said.startswith(f"{snapshot}: the models as of record 2 of the log"), said
     assert joined.startswith("joined at record 2; model in "), joined
+    assert json.loads(again) == {"version": 1, "model": models[2], "records": 2}
     assert exports[0] == exports[1]
     assert exports[0].count('"message"') == 1
     assert "exists already; " in run("share", "join", snapshot, "-m", models[1])
