@@ -114,6 +114,7 @@ def trial_form_options(what: str) -> Decorator:
         options.seed_option(what),
         click.option(
             "--errors",
+            type=options.FILE,
             metavar="FILE",
             help="Write the wrong answers to FILE, or with - below the report.  A line"
             " has answer, true class, probability of the answer, and name; the surest mistakes"
