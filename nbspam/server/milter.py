@@ -8,7 +8,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from nbspam.mail.verdict_headers import checked_tag, headers_of
+from nbspam.mail.verdict_headers import headers_of
 from nbspam.server.connection import Connection, Desk, TroubleError, is_spam
 from nbspam.server.judge import Judgement, known_as, user_of
 
@@ -63,6 +63,7 @@ class MilterConnection(Connection):
         # The names of its headers that only filters write, in lower case, each with NUL behind it:
         # a sender may write a million, and objects would take seven times the memory.
         self.ours = bytearray()
+        self.tag = (desk.choices.headers.subject_tag or "").encode()
         self.subject = b""
         self.queue = ""
         self.is_refused = False  # there was no room for the message; the answer at its end says so
@@ -237,7 +238,7 @@ class MilterConnection(Connection):
         above = choices.quarantine_above
         if above is not None and spam > above and self.actions & _QUARANTINE:
             return "held"
-        changes = choices.headers.subject_tag and self.actions & _CHANGE_HEADERS
+        changes = self.actions & _CHANGE_HEADERS and not self.subject.startswith(self.tag)
         return "tagged" if changes and is_spam(judgement) else None
 
     def orders(self, judgement: Judgement) -> Iterator[bytes]:
@@ -247,11 +248,10 @@ class MilterConnection(Connection):
             yield packet(_REPLY, _REJECTED)
             return
         yield from self.removals()
-        wanted = self.desk.choices.headers
         if fate == "tagged":
-            text = checked_tag(wanted.subject_tag or "") + self.subject
-            yield self.written(_CHANGE, 1, b"Subject", text)
+            yield self.written(_CHANGE, 1, b"Subject", self.tag + self.subject)
         if self.actions & _ADD_HEADERS:
+            wanted = self.desk.choices.headers
             headers = headers_of(judgement.verdict, judgement.rule, wanted)
             for place, (name, value) in enumerate(headers):
                 yield self.written(_INSERT, place, name.encode(), value.encode())
