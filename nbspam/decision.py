@@ -193,15 +193,15 @@ def _is_cost(value: Any) -> bool:
     return type(value) in (int, float) and -1e100 <= value <= 1e100
 
 
-def is_worth_learning(policy: str, probability: Floats, truth: int) -> bool:
+def is_worth_learning(policy: str, is_right: bool, probability: float) -> bool:
     """Return whether a policy learns a message.
 
-    policy: one of POLICIES: every message; errors; errors and near misses.
-    probability: (n_classes,) the model's answer to the message.  truth: its class.
+    policy: one of POLICIES: every message; errors; errors and near misses.  is_right: whether
+    the verdict on it is its class.  probability: of that class.
     """
-    if policy == "everything" or probability.argmax() != truth:
+    if policy == "everything" or not is_right:
         return True
-    return policy == "near" and bool(probability[truth] < _NEAR_MISS)
+    return policy == "near" and probability < _NEAR_MISS
 
 
 # --- class priors that differ from those of training ---------------------------------------

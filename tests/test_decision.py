@@ -298,18 +298,17 @@ def test_eval_follows_the_prior_and_reports_the_shares(nbspam, trained, folder):
 
 
 @pytest.mark.parametrize(
-    ("policy", "truth_has", "is_learned"),
+    ("policy", "is_right", "probability", "is_learned"),
     [
-        ("everything", 1.0, True),
-        ("error", 0.4, True),
-        ("error", 0.6, False),
-        ("near", 0.4, True),
-        ("near", 0.985, True),
-        ("near", 0.995, False),
+        ("everything", True, 1.0, True),
+        ("error", False, 0.6, True),
+        ("error", True, 0.4, False),
+        ("near", False, 0.995, True),
+        ("near", True, 0.985, True),
+        ("near", True, 0.995, False),
     ],
 )
-def test_a_policy_learns_everything_or_errors_or_near_misses_too(policy, truth_has, is_learned):
-    probability = np.array([1 - truth_has, truth_has])
-
-    assert is_worth_learning(policy, probability, 1) == is_learned
-    assert is_worth_learning(policy, probability[::-1], 0) == is_learned
+def test_a_policy_learns_everything_or_errors_or_near_misses_too(
+    policy, is_right, probability, is_learned
+):
+    assert is_worth_learning(policy, is_right, probability) == is_learned

@@ -17,7 +17,7 @@ from nbspam.classifier.training import Learner, ModelGrowth, fitted_evidence
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.ledger import Messages, Sampling
 from nbspam.counts.table import CountTable, token_counts_of
-from nbspam.decision import is_worth_learning
+from nbspam.decision import default_rule, is_worth_learning
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import labelled_corpus, unanswered
@@ -79,7 +79,7 @@ def progress(
     equally likely, and every message is learned.  Raises UsageError.
     """
     _check(data, settings)
-    n_docs = len(data.y)
+    n_docs, rule = len(data.y), default_rule(data.classes, settings.is_mail_combined)
     joint, learned = np.zeros((n_docs, len(data.classes))), np.zeros(n_docs, np.bool_)
     model = _StreamModel(data, settings)
     copies = Copies()
@@ -89,7 +89,9 @@ def progress(
             joint[row] = model.answer(row)
             if witness is not None:
                 witness.hear_one(row, truth, joint[row], partial(model.reasons, row))
-            if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
+            probability = posterior(joint[row : row + 1])
+            is_right = rule.labels(probability) == [data.classes[truth]]
+            if not is_worth_learning(policy, is_right, probability[0, truth]):
                 continue
         learned[row] = True
         model.learn(row, copies.numbered(digest), truth)

@@ -45,7 +45,7 @@ from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of
 from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.tokens.sparse import Documents
-from nbspam.verdicts import Skipped, posterior
+from nbspam.verdicts import Skipped
 
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
 _MAX_ENTRIES = 4_000_000
@@ -254,7 +254,7 @@ class StoredModel:
         if order != GIVEN:
             outcome = Outcome(notes=(f"policy {policy}: judged {ORDERS[order]}",))
         for item in stream:
-            needed = item.label is None or self._needs(item, policy)
+            needed = self._needs(item, policy)
             outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
         return outcome
 
@@ -323,15 +323,12 @@ class StoredModel:
     # ---- deciding ----
 
     def _needs(self, item: Item, policy: str) -> bool:
-        """Return whether the policy requires a message to be learned, by the model's answer."""
-        classifier = self.classifier()
-        (answer,) = classifier.answers([item])
-        if isinstance(answer, Skipped):
-            return True  # learning will report why it is unreadable
-        if item.label not in classifier.classes:
-            return True
-        truth = classifier.classes.index(item.label)
-        return is_worth_learning(policy, posterior(answer.joint[None])[0], truth)
+        """Return whether the policy requires a message to be learned, by the model's verdict."""
+        (verdict,) = self.classifier().classify([item])
+        if isinstance(verdict, Skipped) or item.label is None:
+            return True  # learning will report what is wrong with it
+        is_right = verdict.label == item.label
+        return is_worth_learning(policy, is_right, verdict.posterior.get(item.label, 0.0))
 
     def _change(self, items: Iterable[Item], day: int, jobs: int, copies: Copies) -> Outcome:
         outcome, settings = Outcome(), self.settings

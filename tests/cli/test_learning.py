@@ -32,6 +32,14 @@ def test_commands_say_what_happened(nbspam, trained, folder):
     assert load(str(trained)).classes == ("spam", "work")
 
 
+def test_a_policy_asks_whether_the_verdict_is_right(nbspam, trained):
+    spam = b"Subject: cheap lunch\n\ncheap pills for lunch\n"
+    assert nbspam("classify", stdin=spam)[1] == "ham\t0.425817\t-\n"  # the cutoff is 2/3
+    ham = "update", "--policy", "error", "--ham", "-"
+    assert nbspam(*ham, stdin=spam)[1] == "right already 1\n"
+    assert nbspam(*ham[:3], "--spam", "-", stdin=spam)[1] == "learned 1\n"
+
+
 def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, trained, folder):
     (folder / "ham" / "9.eml.gz").write_bytes(b"not gzip")
     (folder / "spam" / "9.eml").write_bytes(SPAM)

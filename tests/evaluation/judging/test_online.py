@@ -127,8 +127,7 @@ def test_policies_learn_errors_then_near_misses_then_everything_and_answers_beco
     _, everything = judged(stream(300))
 
     known = errors.joint.any(axis=1)
-    right = (errors.score > 0) == (data.y == 1)
-    assert (errors.learned == (~right | ~known)).all()
+    assert (errors.learned == (errors.is_wrong | ~known)).all()
     assert errors.learned.sum() < near.learned.sum() < everything.learned.sum() == len(data.y)
     for learned in (errors, near, everything):
         right = (learned.score > 0) == (data.y == 1)
