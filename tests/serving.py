@@ -286,7 +286,8 @@ def serving(
 
 
 _START = """
-import sys
+import signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some daemons hand on
 if not {uvloop}:
     sys.modules["uvloop"] = None  # as if it were not installed
 from nbspam.server import choices, supervisor

@@ -79,6 +79,8 @@ class Supervisor:
 
     def run(self) -> None:
         """Work until a signal ends it."""
+        # Ignored, as some daemons hand it on, it would tell of no worker's end.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
         for _ in range(self.service.n_workers):
