@@ -146,7 +146,7 @@ class Supervisor:
             self.start()
         self.announce()
         stuck = []
-        for worker in self.workers.values():
+        for worker in (*self.workers.values(), *self.leaving.values()):
             beat = self.service.tally.row(worker.row, "beat")
             if now - max(beat, worker.born) > _STUCK:
                 worker.is_hung = True

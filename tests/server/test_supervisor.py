@@ -56,11 +56,12 @@ def test_a_worker_without_a_sign_of_life_is_ended(lives):
     now = time.monotonic()
     found.workers[first] = SupervisedWorker(first, 1, now - 500)
     found.workers[second] = SupervisedWorker(second, 2, now - 500)
+    found.leaving[7] = SupervisedWorker(7, 3, now - 500)
     found.service.tally.take_row(2)
     found.service.tally.set_gauge("beat", now - 60)
     found.tick()
 
-    assert sent == [(first, "SIGKILL")]
+    assert sent == [(first, "SIGKILL"), (7, "SIGKILL")]
 
 
 def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, ended, monkeypatch):
@@ -197,7 +198,7 @@ def test_options_that_change_twice_wait_for_those_who_leave(lives, ended):
     assert sorted(found.leaving) == new
     assert len(found.workers) == 2
 
-    found.leaving, found.renews, found.reread = {}, True, raising(MemoryError)
+    found.leaving, found.renews, found.reread = {}, True, raising(ValueError)
     last = list(found.workers)
     found.tick()
     assert (list(found.workers), found.leaving) == (last, {})
