@@ -159,7 +159,7 @@ def connected_user(client: socket.socket) -> str | None:
     if client.family != socket.AF_UNIX:
         return None
     # Process, user and group.
-    _, uid, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    _, uid, _ = struct.unpack("3I", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if uid == 0:
         return None
     try:
@@ -169,7 +169,7 @@ def connected_user(client: socket.socket) -> str | None:
 
 
 class Listeners(NamedTuple):
-    """Listening sockets, by protocol and by the text that names the address."""
+    """Listening sockets, by protocol and by the address as `Address` writes it."""
 
     opened: dict[tuple[str, str], socket.socket]
 
@@ -200,7 +200,7 @@ def listen(
     """Listen on the addresses of each protocol; raises UsageError and InputError.
 
     texts: by protocol.  Sockets that systemd hands over by a protocol's name are taken instead.
-    rights: of sockets at paths.  before: sockets of the same texts stay open.
+    rights: of sockets at paths.  before: sockets of the same addresses stay open.
     """
     old = before.opened if before is not None else {}
     passed = {
@@ -218,11 +218,9 @@ def listen(
                 )
         taken = {name for name, _ in passed}
         for name in (name for name in texts if name not in taken):
-            for text in dict.fromkeys(texts[name]):
-                address = address_of(f"--{name}", text)
-                found.opened[name, text] = old.get((name, text)) or listening(
-                    f"--{name}", address, rights
-                )
+            for address in dict.fromkeys(address_of(f"--{name}", text) for text in texts[name]):
+                key = name, str(address)
+                found.opened[key] = old.get(key) or listening(f"--{name}", address, rights)
     except NbspamError:
         found.close(before)
         raise

@@ -97,10 +97,11 @@ def test_addresses_that_others_reach_are_known():
 
 def test_addresses_that_stay_keep_their_socket_and_others_are_closed(tmp_path):
     stays, goes, comes = (str(tmp_path / name) for name in ("stays", "goes", "comes"))
-    before = listen({"spamd": [stays, goes], "http": []})
-    after = listen({"spamd": [stays, comes], "http": []}, before=before)
+    before = listen({"spamd": [stays, goes], "http": ["0", "127.0.0.1:0"]})
+    after = listen({"spamd": [stays, comes], "http": ["127.0.0.1:0"]}, before=before)
     before.close(after)
-    assert after.opened["spamd", stays] is before.opened["spamd", stays]
+    for key in (("spamd", stays), ("http", "127.0.0.1:0")):
+        assert after.opened[key] is before.opened[key]
     for path, is_there in ((stays, True), (comes, True), (goes, False)):
         with socket.socket(socket.AF_UNIX) as client:
             assert (client.connect_ex(path) == 0) == is_there
@@ -155,8 +156,8 @@ def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(mo
         told = struct.pack("3i", 1, 65_534, 65_534)
         client = SimpleNamespace(family=socket.AF_UNIX, getsockopt=lambda *_: told)
         assert connected_user(client) == pwd.getpwuid(65_534).pw_name
-        client.getsockopt = lambda *_: struct.pack("3i", 1, 3_999_999, 1)
-        assert connected_user(client) == "3999999"
+        client.getsockopt = lambda *_: struct.pack("3I", 1, 3_999_999_999, 1)
+        assert connected_user(client) == "3999999999"
     with socket.socket() as tcp:
         assert connected_user(tcp) is None
 
