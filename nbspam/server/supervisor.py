@@ -12,13 +12,12 @@ import os
 import resource
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import (
     SERVER_LIMITS,
     ServerChoices,
@@ -215,7 +214,7 @@ class Supervisor:
         notify("RELOADING=1")
         try:
             self.service = self.reread()
-        except (NbspamError, OSError, MemoryError) as error:
+        except Exception as error:  # whatever it is, mail goes on
             self.service.log.failed("the options as they were stay", error)
             notify("READY=1")
         else:
@@ -245,7 +244,6 @@ def _child(log: Log, fails: str, work: Callable[[], int]) -> int | None:
         return pid
     status = 1
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
@@ -253,7 +251,6 @@ def _child(log: Log, fails: str, work: Callable[[], int]) -> int | None:
     except BaseException as error:
         log.failed(fails, error)
     finally:
-        sys.stderr.flush()
         os._exit(status)
 
 
