@@ -38,7 +38,7 @@ _Check = Callable[[Any], bool]
 class ArrayRule(NamedTuple):
     """The rule that an array must keep.  Bounds are numbers, or sizes such as "T-1"."""
 
-    kinds: str  # of numpy's types; a number behind them is the only size in bytes
+    kinds: str  # of numbers (`_TYPES`), or one of numpy's types
     shape: str  # sizes such as "T C" or "T+1"; a letter that is not known yet may be any number
     most: float | str = MOST_COUNTED
     least: float = 0
@@ -109,6 +109,14 @@ def _list_of(check: _Check) -> _Check:
 
 # ---- checks of arrays ----
 
+_TYPES = {  # by kinds of numbers
+    "i": "i1 i2 i4 i8",
+    "u": "u1 u2 u4 u8",
+    "iu": "i1 i2 i4 i8 u1 u2 u4",  # u8 and signed numbers would make floats
+    "f": "f4 f8",
+    "uf": "u1 u2 u4 u8 f4 f8",
+}
+
 
 @cache
 def _parsed(size: str) -> tuple[int, str, int]:
@@ -150,10 +158,8 @@ def check_fields(
 
 
 def _check_shape(value: Any, what: str, rule: ArrayRule, sizes: Sizes) -> None:
-    kinds, itemsize = rule.kinds.rstrip("0123456789"), rule.kinds[-1]
-    require(type(value) is np.ndarray and value.dtype.kind in kinds, what)
-    require(not itemsize.isdigit() or value.dtype.itemsize == int(itemsize), what)
-    require(value.dtype.kind != "f" or value.dtype.itemsize > 2, what)
+    types = _TYPES.get(rule.kinds, rule.kinds)
+    require(type(value) is np.ndarray and value.dtype.str[1:] in types, what)
     axes = rule.shape.split()
     fits = len(value.shape) == len(axes)
     for axis, n in zip(axes, value.shape, strict=False):
@@ -401,7 +407,8 @@ def check_part(state: State) -> None:
     check_fields(state, PART_FIELDS, sizes | {"I": state["items"]})
     number, of = state["number"], state["of"]
     require(number <= of, "number")
-    require(bool((state["position"] % of == number - 1).all()), "position: not of this part")
+    position = state["position"].astype(np.int64)
+    require(bool((position % of == number - 1).all()), "position: not of this part")
     held = np.bincount(state["column"], minlength=sizes["T"])
     require(bool((held == state["document_frequency"]).all()), "document_frequency")
 

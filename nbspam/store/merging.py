@@ -433,13 +433,14 @@ def _document(
         (place,) = find(sampled.digests, np.array([digest], np.uint64)).tolist()
         if place >= 0:
             return sampled.documents.one(place)
-    knowing = [model for model in models if np.uint64(digest) in model.part.digests]
-    known = [model.part.digests for model in models[: models.index(knowing[1])]]
-    n_shared = int(np.isin(knowing[1].part.digests, np.concatenate(known)).sum())
+    knowing = [k for k, model in enumerate(models) if np.uint64(digest) in model.part.digests]
+    path, digests = models[knowing[1]].path, models[knowing[1]].part.digests
+    known = [model.part.digests for model in models[: knowing[1]]]
+    n_shared = int(np.isin(digests, np.concatenate(known)).sum())
     raise UsageError(
-        f"{knowing[1].path}: {n_shared:,} of its messages are in the models before it too, and"
+        f"{path}: {n_shared:,} of its messages are in the models before it too, and"
         " not all of them are stored in a sample; first run: nbspam unlearn"
-        f" -m {knowing[1].path} SOURCE with the mail that both have learned"
+        f" -m {path} SOURCE with the mail that both have learned"
     )
 
 
@@ -547,13 +548,15 @@ def _complete(parts: Sequence[TrainingPart]) -> list[TrainingPart]:
                 f"{part.path}: differs from {same.path}, and both are part {shard}; name only"
                 " the right one"
             )
-    missing = [str(n) for n in range(1, first.counted.shard.of + 1) if n not in found]
+    n_parts = first.counted.shard.of
+    looked_at = range(1, min(n_parts, len(found) + _NAMED) + 1)
+    missing = [str(n) for n in looked_at if n not in found][:_NAMED]
     if missing:
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        n_more = n_parts - len(found) - len(missing)
+        more = f" and {n_more:,} more" if n_more else ""
         raise UsageError(
-            f"merge: part {', '.join(missing[:_NAMED])}{more} of {first.counted.shard.of} is"
-            f" missing; make it with: nbspam shard {missing[0]}/{first.counted.shard.of}, and name"
-            " it too"
+            f"merge: part {', '.join(missing)}{more} of {n_parts} is missing;"
+            f" make it with: nbspam shard {missing[0]}/{n_parts}, and name it too"
         )
     return [found[number] for number in sorted(found)]
 

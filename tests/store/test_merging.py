@@ -239,6 +239,7 @@ def others(tmp_path_factory):
     write("alpha", settings=replace(mails, alpha=2.0))
     write("many", n=9)
     write("ham", "ham")
+    save_part(str(folder / "huge1"), count_shard(items, mails, Shard(1, 1 << 40))[0], mails)
     return folder
 
 
@@ -253,6 +254,7 @@ def others(tmp_path_factory):
         ("A1 A3", "part 2 of 3 is missing; make it with: nbspam shard 2/3"),
         ("A2 A3", "part 1 of 3 is missing"),
         ("many1", "part 2, 3, 4, 5, 6 and 3 more of 9 is missing"),
+        ("huge1", "part 2, 3, 4, 5, 6 and 1,099,511,627,770 more of 1099511627776 is missing"),
         ("A1 A2 A3 once", "once: a model, named with parts of a training; merge"),
         ("once A1", r"A1: a part of a training, .* model yet.*: nbspam merge PART\.\.\. -o FILE"),
         ("ham1 ham2 ham3", "only one class"),
@@ -297,6 +299,7 @@ DAMAGE = {
     "column": np.zeros(1, np.int8),
     "times": np.zeros(2, np.uint8),
     "document_frequency": lambda counted: counted + 1,
+    "text_offsets": lambda offsets: offsets.astype(np.uint64),
 }
 
 
