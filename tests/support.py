@@ -71,7 +71,7 @@ COMMAND_WORDS = {
     "export": "",
     "import": "TEXT",
     "shard": "1/2 FOLDER -o OTHER",
-    "vectorize": "FOLDER -o OTHER",
+    "vectorize": "FOLDER -o VECTORS",
     "merge": "MODEL MODEL -o OTHER",
     "query": "-m NETWORK",
     "lazy": "FOLDER NEW",

@@ -334,6 +334,8 @@ def vectorize_command(
     from nbspam.counts.corpus import vectors_of, write_vectors
 
     output.check_place("--output", output_path)
+    if not output_path.endswith((".npz", ".csv")):
+        raise UsageError(f"--output {output_path}: neither .npz nor .csv; give such a name")
     items = inputs.items_of_sources(*corpus)
     found = vectors_of(items, choices, binary, vocabulary, min_df or 1, jobs)
     output.report_skipped(found.skipped, strict)

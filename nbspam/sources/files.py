@@ -314,7 +314,7 @@ def read_json(path: str) -> Any:
 
 def read_tokens(path: str) -> list[str]:
     """Return the lines of a file of tokens that are not empty; raises InputError."""
-    lines = _whole(path, "tokens", _TOKEN_BYTES).decode("utf-8", "surrogateescape").split("\n")
+    lines = _whole(path, "tokens", _TOKEN_BYTES).decode("utf-8-sig", "surrogateescape").split("\n")
     return [line for line in (line.removesuffix("\r") for line in lines) if line]
 
 

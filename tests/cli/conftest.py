@@ -26,6 +26,7 @@ def places(nbspam, trained, folder, tmp_path):
         "ONE": folder / "ham" / "1.eml",
         "MODEL": trained,
         "OTHER": tmp_path / "other",
+        "VECTORS": tmp_path / "vectors.npz",
         "PART": tmp_path / "part",
         "TABLE": tmp_path / "table",
         "LIHANG": LIHANG,

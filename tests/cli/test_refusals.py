@@ -120,8 +120,8 @@ table export --format jsonl | 'jsonl' is not one of 'json', 'csv'
 update --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
 train --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
 eval --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
-vectorize $TEXTS -o $OTHER --vocabulary given --min-df 2 | --min-df
-vectorize $TEXTS -o $OTHER --vocabulary twice | a token stands twice in the vocabulary; name each
+vectorize $TEXTS -o x.npz --vocabulary given --min-df 2 | --min-df
+vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocabulary; name each
 vectorize $TEXTS -o no/x | there is no folder no; create it
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
