@@ -194,9 +194,10 @@ def read_lists(model: str) -> AddressLists | None:
 def checked_address(text: str) -> str:
     """Return an address as lists have it; raises InputError."""
     key = re.sub(r"^(list:|to:|)<(.*)>$", r"\1\2", text.strip())  # as headers have it
-    key = listed_form(key.removeprefix("@"))
-    is_word = not any(sign in key for sign in ".@:")  # no domain: nobody's mail would fit
-    if is_word or not _ADDRESS.match(key) or not key.isprintable():
+    key = listed_form(re.sub(r"^\*?[@.](?=[^@]+$)", "", key))  # *@example.org, of other filters
+    # Nobody's mail would fit a word without a domain, or a domain with a wildcard.
+    is_vain = not any(sign in key for sign in ".@:") or "*" in key.rpartition("@")[2]
+    if is_vain or not _ADDRESS.match(key) or not key.isprintable():
         raise InputError(
             f"{text}: no address; write ann@example.org, example.org, list:ID or to:ADDRESS"
         )

@@ -213,13 +213,17 @@ def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
         "com#x.example",
         "list:<x.example",
         "\udcff@b.example",
+        "ann@*",
+        "*example.org",
     ],
 )
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(InputError, match=r"no address; write ann@example\.org"):
         checked_address(text)
     assert checked_address(" @Shop.Example ") == "shop.example"
-    assert checked_address("<Ann@Shop.Example>") == "ann@shop.example"
+    for domain in ("*@shop.example", "*.shop.example", ".shop.example"):
+        assert checked_address(domain) == "shop.example"
+    assert checked_address("<.Ann@Shop.Example>") == ".ann@shop.example"
     assert checked_address("list:<X.Example>") == "list:x.example"
     assert checked_address("x@Ü.example") == "x@xn--tda.example"
     assert checked_address("to:Ü.example") == "to:xn--tda.example"
