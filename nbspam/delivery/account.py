@@ -28,10 +28,11 @@ from nbspam.delivery.maildir import (
     SortedMessage,
     SortingChoices,
     SortingReport,
+    check_apart,
     sorting_classifier,
     sorting_model,
 )
-from nbspam.errors import InputError, LostError, UsageError
+from nbspam.errors import InputError, LostError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
@@ -138,12 +139,8 @@ class AccountSorter:
                 f"{self.account.url.account}: no junk folder; name one by --spam-folder, or give"
                 " --tag"
             )
-        own = [each.lower() for each in (self.inbox, self.spam, self.unsure) if each]
-        if len(set(own)) < len(own):
-            raise UsageError(
-                f"{self.account.url.account}: one folder for two kinds of mail ({', '.join(own)});"
-                " name others by --spam-folder and --unsure-folder"
-            )
+        own = [each for each in (self.inbox, self.spam, self.unsure) if each]
+        check_apart(self.account.url.account, own)
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:
                 self._places[folder] = place

@@ -133,6 +133,16 @@ def maildir_folder_name(name: str) -> str:
     return "." + "".join(parts)
 
 
+def check_apart(mailbox: str, folders: Iterable[str]) -> None:
+    """Raise UsageError if two kinds of a mailbox's mail have one folder."""
+    own = [each.lower() for each in folders]
+    if len(set(own)) < len(own):
+        raise UsageError(
+            f"{mailbox}: one folder for two kinds of mail ({', '.join(own)});"
+            " name others by --spam-folder and --unsure-folder"
+        )
+
+
 def spam_folder(root: str, is_beside: bool = False) -> str:
     """Return the folder for spam: the first usual name that exists in any case, or else .Spam.
 
@@ -247,9 +257,8 @@ def write_note(root: str, left: Mapping[str, MaildirNote]) -> None:
 def unsorted(root: str, error: OSError) -> InputError:
     """Return the error to raise for a Maildir that the system does not let us change."""
     advice = "free some space, then try again" if is_full(error) else "try again"
-    return InputError(
-        f"{error.filename or root}: {error.strerror or error}; nothing is lost, {advice}"
-    )
+    place = error.filename2 or error.filename or root  # of a move, where it was to go
+    return InputError(f"{place}: {error.strerror or error}; nothing is lost, {advice}")
 
 
 # ---- sorting: new mail is moved by its verdict, and mail that the user moved is learned ----
@@ -357,6 +366,7 @@ class _Sorter:
         if unsure is None:
             unsure = "../Unsure" if self.spam.startswith("../") else UNSURE_FOLDER
         self.unsure = maildir_folder_name(unsure)
+        check_apart(root, [self.spam, self.unsure])
         self.report = SortingReport()
         self.before = read_note(root)
         self.left: dict[str, MaildirNote] = {}

@@ -250,6 +250,7 @@ compare $FOLDER --online --against '--model tan' | --online: not for --model tan
 table compare $LIHANG --target Y --against '--target y' | give it outside the quotes
 table compare $LIHANG --target Y --against --pairs | give options of `nbspam table train`
 sort $BOX -m $MODEL --spam-folder ../x/y | not the name of a Maildir folder
+sort $BOX -m $MODEL --spam-folder .Unsure | $BOX: one folder for two kinds of mail (.unsure,
 """
 # What is given cannot be read: status 1.
 UNREADABLE = r"""

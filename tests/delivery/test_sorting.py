@@ -333,6 +333,12 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
             maildir.sort()
     assert list(maildir.files) == [".Spam/new/1.h"]
 
+    maildir.put("new/2.h", spam(2))
+    denied = OSError(errno.EACCES, "Permission denied", "new/2.h", None, ".Spam/new/2.h")
+    monkeypatch.setattr(os, "rename", raising(denied))
+    with pytest.raises(InputError, match=r"^\.Spam/new/2\.h: Permission denied; noth"):
+        maildir.sort()
+
 
 def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, trained):
     with pytest.raises(InputError, match="not a Maildir"):
