@@ -223,6 +223,8 @@ def _refuse_idle(are_accounts: bool, values: dict[str, Any]) -> None:
         raise UsageError("--watch: for accounts; leave it out, and repeat it by cron")
     if values["watch"] and values["dry_run"]:
         raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
+    if values["watch"] and output.is_named("as_json"):
+        raise UsageError("--json: for the report of one run; --watch has --log json")
     for option in ("log", "metrics"):
         if output.is_named(option) and not values["watch"]:
             raise UsageError(f"--{option}: for --watch; give it, too")

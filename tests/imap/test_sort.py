@@ -596,6 +596,7 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path, monkeypatch):
     url = box.server.url()
     for words, status, *said in [
         (("--watch", "--dry-run", url), 2, "--watch: stays connected and sorts; leave --dry-run"),
+        (("--watch", "--json", url), 2, "--json: for the report of one run; --watch has --log"),
         (("--flag", "F", url), 2, "--flag: for Maildirs; an account has --tag"),
         (("--tag", tmp_path), 2, "--tag: for accounts; a Maildir has --flag"),
         (("--watch", tmp_path), 2, "--watch: for accounts; leave it out, and repeat it by cron"),
