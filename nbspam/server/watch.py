@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from nbspam.arrays import today
 from nbspam.delivery.account import AccountToSort
@@ -179,6 +179,10 @@ def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iter
     class Handler(BaseHTTPRequestHandler):
         timeout = 10.0
 
+        def handle(self) -> None:
+            with suppress(OSError):  # the client has gone
+                super().handle()
+
         def do_GET(self) -> None:
             text = open_metrics(tally, {})
             self.send_response(200)
@@ -190,7 +194,7 @@ def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iter
         def log_message(self, *_: object) -> None:
             pass
 
-    server = HTTPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
+    server = ThreadingHTTPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
     server.socket.close()
     server.socket = listener
     thread = threading.Thread(target=server.serve_forever, daemon=True)

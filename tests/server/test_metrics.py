@@ -5,6 +5,8 @@ import json
 import os
 import re
 import socket
+import struct
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -24,8 +26,10 @@ from nbspam.server.metrics import (
     milliseconds,
     open_metrics,
 )
+from nbspam.server.watch import AccountTally, _metrics_served
 from nbspam.server.worker import _EventLoopWorker
 from nbspam.workers import fork
+from serving import ask, connected
 from support import SPAM
 
 
@@ -246,3 +250,16 @@ def test_answering_times_are_a_histogram():
         assert up_to[bound] == number  # bounds are included
     assert len(up_to) == len(BOUNDS) + 1
     assert list(up_to.values()) == sorted(up_to.values())
+
+
+def test_clients_that_are_silent_or_go_hold_up_no_other_and_are_not_logged(capfd):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port, start = listener.getsockname()[1], time.monotonic()
+        served = _metrics_served(listener, AccountTally())
+        with connected(port), served, connected(port) as gone:
+            gone.send(b"GET ")
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("2i", 1, 0))
+            gone.close()  # resets the other side
+            assert b"nbspam_messages_total" in ask(port, b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert time.monotonic() < start + 5
+    assert capfd.readouterr().err == ""
