@@ -536,7 +536,7 @@ def show_clusters(
     from nbspam.cli.training import rounds_json, show_rounds
 
     items, what = nouns
-    if form.trace:
+    if form.trace and not form.as_json:  # which has the rounds in a key
         show_rounds(steps, is_asked_for=True)
     if form.assignments:
         best = [clusters[c] for c in share.argmax(axis=1).tolist()]

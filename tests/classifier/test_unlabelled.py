@@ -219,6 +219,7 @@ def test_two_coins_worked_by_hand_in_lecture_notes(nbspam, tmp_path):
     either = [0.00512 + 0.03087, 0.02048 + 0.01323] * 2 + [0.08192 + 0.00567]
     at_start = np.log(np.divide(either, 2)).sum()  # -19.32977
     assert nbspam(*how, "--trace")[1].split("\n")[1].startswith(f"0\t{at_start:.5f}\t")
+    assert nbspam(*how, "--trace", "--json") == nbspam(*how, "--json")
 
 
 @pytest.mark.parametrize(
