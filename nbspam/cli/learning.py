@@ -333,12 +333,12 @@ def print_changed_lists(
             for name in ("allow", "deny")
         }
         echo_json({"lists": path, "trust": lists.trusted, **by_verb})
-        return
-    for key, each in sorted(lists.verbs.items()):
-        if each == verb or not keys:
-            click.echo(f"{each}\t{key}")
-    if lists.trusted is not None and not keys:
-        click.echo(f"trust\t{lists.trusted}")
+    else:
+        for key, each in sorted(lists.verbs.items()):
+            if each == verb or not keys:
+                click.echo(f"{each}\t{key}")
+        if lists.trusted is not None and not keys:
+            click.echo(f"trust\t{lists.trusted}")
     for key in unknown:
         warn(f"--forget {key}: not on the lists")
     if verb == "allow" and keys and not forgets and lists.trusted is None:
