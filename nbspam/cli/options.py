@@ -115,7 +115,7 @@ def _share(text: str) -> tuple[str, float]:
 
 def _shard(text: str) -> tuple[int, int]:
     number, _, of = text.partition("/")
-    _require(number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of))
+    _require(number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 1 << 31)
     return int(number), int(of)
 
 
