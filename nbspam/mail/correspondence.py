@@ -84,7 +84,7 @@ class Correspondence(NamedTuple):
         for value in self.values.get(b"authentication-results", ()):
             server, _, results = _without_comments(value).partition(b";")
             words = server.split()
-            if words and words[0].lower() == authserv_id.lower().encode():
+            if words and words[0].lower() == authserv_id.lower().encode("utf-8", "replace"):
                 return list(dict.fromkeys(_known_checks(results)))
         return None
 

@@ -146,6 +146,7 @@ def test_a_message_is_judged_as_it_arrived():
 def test_results_of_the_own_server_alone_count(head, results):
     """RFC 8601; its section 5 has servers remove results in their name."""
     assert words(head, "auth") == set(results.split())
+    assert read_correspondence(open_message(head)).checks("not UTF-8: \udcff") is None
 
 
 @given(
