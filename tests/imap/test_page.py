@@ -130,6 +130,18 @@ def test_a_connection_that_was_lost_is_made_again(account, mailbox):
     assert keys(mailbox) == found
 
 
+def test_the_junk_folder_is_looked_for_again_if_the_server_refused_to_list_folders(
+    account, mailbox
+):
+    account.put("Junk", S[0])
+    account.server.after = "IMAP4rev1 MOVE UIDPLUS"
+    account.server.answers["LIST"] = b"TAG NO not now\r\n"
+    with pytest.raises(InputError, match="not now"):
+        mailbox.newest()
+    account.server.answers.clear()
+    assert keys(mailbox).keys() == {S[0]}
+
+
 def test_a_silent_server_keeps_visitors_for_seconds_only(account, mailbox, monkeypatch):
     monkeypatch.setattr(module, "_SILENCE", 0.1)
     account.server.answers["EXAMINE"] = b"* OK wait\r\n"

@@ -16,7 +16,7 @@ from nbspam.arrays import today
 from nbspam.delivery.account_look import keyword_of
 from nbspam.delivery.account_memory import AccountMemory, LeftMessage, with_digests
 from nbspam.delivery.maildir import MOVING
-from nbspam.errors import LostError, UsageError
+from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
@@ -123,9 +123,9 @@ class AccountMailbox(ReviewMailbox):
                     named = self.book.access_to(self._url).spam_folder
                     self._junk = self._session.junk_folder(self._session.folders(), named)
                 return question(self._session)
-            except LostError:
+            except NbspamError as error:  # then, too, the junk folder may be unknown yet
                 self.close()
-                if not is_old:
+                if not (is_old and isinstance(error, LostError)):
                     raise
 
     def _places(self) -> dict[str, str]:
