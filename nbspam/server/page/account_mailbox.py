@@ -77,10 +77,6 @@ class AccountMailbox(ReviewMailbox):
         if session is not None:
             session.close()
 
-    def can_move(self) -> bool:
-        """Return True; a move that the server cannot do says so."""
-        return True
-
     def newest(self) -> list[MailboxLetter]:
         """Return the newest messages of both folders, newest first."""
         self._asked(self._find_all)

@@ -251,14 +251,12 @@ class Database:
 
     def tell(
         self, key: str, label: str, before: str | None, at: float, folder: str | None = None
-    ) -> int:
-        """Note a person's label for a message, and return its number; see `PersonLabel`."""
-        with self._opened() as connection:
-            cursor = connection.execute(
-                "INSERT INTO told (at, key, label, before, folder) VALUES (?, ?, ?, ?, ?)",
-                (at, key, label, before, folder),
-            )
-            return int(cursor.lastrowid or 0)
+    ) -> None:
+        """Note a person's label for a message; see `PersonLabel`."""
+        columns = "at, key, label, before, folder"
+        self.run(
+            f"INSERT INTO told ({columns}) VALUES (?, ?, ?, ?, ?)", at, key, label, before, folder
+        )
 
     def last_told(self, key: str | None = None) -> PersonLabel | None:
         """Return the last label that is not undone, of one message or of all."""

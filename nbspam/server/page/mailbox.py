@@ -107,10 +107,6 @@ class ReviewMailbox:
     def close(self) -> None:
         """Do nothing: files are closed when they have been read."""
 
-    def can_move(self) -> bool:
-        """Return whether messages can be moved now: in a Maildir."""
-        return is_maildir(self.path)
-
     @property
     def folders(self) -> list[str]:
         """The folders of a Maildir whose messages are looked at."""
@@ -323,7 +319,9 @@ class ReviewMailbox:
         return next((folder for folder, name in self._places().items() if name == label), None)
 
     def _places(self) -> dict[str, str]:
-        """Return the folders, and the names of `sort` for them."""
+        """Return the folders, and the names of `sort` for them; none if it is no Maildir."""
+        if not is_maildir(self.path):
+            return {}
         return {MAILDIR_INBOX: "ham", spam_folder(self.path): "spam", UNSURE_FOLDER: "unsure"}
 
     def _move(self, key: str, folder: str) -> str | None:

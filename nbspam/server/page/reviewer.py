@@ -255,14 +255,13 @@ class Reviewer:
         data = await self.run(box.message, key)
         if data is None:
             return None
-        moves = self._moves and await self.run(box.can_move)
         async with self._turn(box):
             outcome = await self._teacher.teach(data, label, box.user)
-            await self.run(_note_told, box, moves, key, label, outcome)
+            await self.run(_note_told, box, self._moves, key, label, outcome)
         if settles:
             await self.run(note_settled, box.database, key, label, time())
         unmoved = None
-        if moves:
+        if self._moves:
             try:
                 await self.run(box.file, key, label)
             except NbspamError as error:
@@ -296,7 +295,7 @@ class Reviewer:
             data = None if told is None else await self.run(box.message, told.key)
             if told is None or data is None:
                 return None
-            if self._moves and told.folder is not None and await self.run(box.can_move):
+            if self._moves and told.folder is not None:
                 await self.run(box.put_back, told.key, told.folder)
             outcome = Outcome(already_known=1)
             if told.before != told.label:

@@ -179,12 +179,12 @@ def test_messages_of_which_a_person_has_spoken_since_or_that_are_gone_are_not_sh
     database = Database(path)
     told, settled, gone, left, *rest = keys_of(state(box, path).found)
     database.tell(left, "ham", "spam", NOW - 1)
-    number = database.tell(told, "ham", "spam", NOW + 1)
+    database.tell(told, "ham", "spam", NOW + 1)
     doubtful.note_settled(database, settled, "ham", NOW + 2)
     (box / gone).unlink()
 
     assert keys_of(state(box, path).found) == [left, *rest]
-    database.undo(number, NOW + 3)
+    database.undo(2, NOW + 3)
     assert keys_of(state(box, path).found) == [told, left, *rest]
 
 
