@@ -159,7 +159,10 @@ def _panels(panels: Sequence[tuple[str, Markup]], top: float) -> tuple[list[Mark
     elements = []
     for number, (title, picture) in enumerate(panels):
         x, y = _GAP + number % 2 * (WIDTH + _GAP), top + number // 2 * (_HEAD + HEIGHT + _GAP)
-        place = f'<svg x="{x:g}" y="{y + _HEAD:g}" width="{WIDTH}" height="{HEIGHT}"'
+        place = (
+            f'<svg x="{x:g}" y="{y + _HEAD:g}" width="{WIDTH}" height="{HEIGHT}"'
+            ' overflow="visible"'  # the name of the highest curve reaches above its panel
+        )
         elements += [
             text_at(x, y + 16, title, kind="title"),
             Markup(picture.replace("<svg", Markup(place), 1)),

@@ -474,6 +474,7 @@ def test_a_curve_is_a_density_times_the_share_of_its_class():
     rows += [{"x": 10.0, "y": "b"}] * 2
     model = nbspam.train(rows, target="y", model="gaussian", estimate="mle").classifier
     panel = pictures.model_picture(model).find("svg")
+    assert panel.get("overflow") == "visible"  # else the name of the highest curve is cut off
     curves = [e.get("d") for e in panel.iter("path") if e.get("stroke-width") == "2"]
     tops = [min(float(p.split()[1]) for p in d[1:].split("L")) for d in curves]
     # The highest curve fills the panel, whose base is at 192 and whose top at 10.
