@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
-from nbspam.errors import UsageError
+from nbspam.errors import UsageError, check_number
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.witness import Witness
@@ -22,8 +22,10 @@ class Result(Evaluation):
     def report(self, per_week: int | None = None) -> str:
         """Return a page of HTML that tells how good the models are; it needs nothing else.
 
-        per_week: how many messages come in a week, for the figures of a week.
+        per_week: how many messages come in a week, for the figures of a week.  Raises UsageError.
         """
+        if per_week is not None:
+            check_number("per_week", per_week, 1, whole=True)
         from nbspam.evaluation.pages.quality import quality_page
 
         return quality_page(self.trial, self.witness, per_week=per_week)

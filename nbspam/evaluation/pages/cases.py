@@ -19,6 +19,7 @@ from nbspam.errors import InputError
 from nbspam.evaluation.witness import KEPT_BYTES
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
+from nbspam.printing import amount_text
 from nbspam.settings import FEATURES, Settings, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import BODY, Token, pair_origin, reference_tokens
@@ -264,7 +265,7 @@ def _of_text(found: Answered) -> Iterator[str]:
         return
     unknown = text.n_tokens - text.n_known
     if found.is_mail and text.n_tokens < _FEW_WORDS:
-        yield f"Too short: it has only {text.n_tokens} different words."
+        yield f"Too short: it has only {amount_text(text.n_tokens, 'different words')}."
     elif unknown > _UNKNOWN * text.n_tokens and not text.is_cut:
         yield f"Words never seen before: {unknown:,} of its {text.n_tokens:,} different words."
 

@@ -114,7 +114,7 @@ CUTOFF = "The cutoff decided: spam was likelier than ham, but not by as much as 
         ("Filed wrongly? All the others contradict its label (51 % sure).", {"misfiled": 0.51}),
         (CONFUSED, {"confused": (7, 90)}),
         (CUTOFF, {"label": "ham", "probability": 0.4}),
-        ("Too short: it has only 2 different words.", {"text": words(2, 2)}),
+        ("Too short: it has only 1 different word.", {"text": words(1, 1)}),
         ("Words never seen before: 39 of its 40 different words.", {"text": words(40, 1)}),
         ("A close call: the answer had a probability of only 0.68.", {"probability": 0.68}),
         (NOTHING, {}),
@@ -333,6 +333,8 @@ def test_a_page_has_so_many_and_counts_the_rest(mail_classifier):
     assert len(found) == N_SHOWN + 5
     assert html.count("<details") == N_SHOWN
     assert "and 5 more" in Page(html).text
+    assert "<title>Why? 105 messages explained</title>" in html
+    assert "<title>Why? 1 message explained</title>" in explained(mail_classifier, items[:1])[0]
     assert "could be read" in Page(explained(mail_classifier, [])[0]).text
 
 

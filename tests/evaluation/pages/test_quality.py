@@ -11,6 +11,7 @@ import pytest
 import nbspam
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
+from nbspam.errors import UsageError
 from nbspam.evaluation.choosing import compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
@@ -281,6 +282,8 @@ def test_it_has_all_measures_of_the_trial_and_makes_a_page(mails):
     assert "Of 70 messages a week" in page.text
     assert f"{result.errors} of {result.n_docs}, the most confident first" in page.text
     assert "In a thousand messages" in result.report()
+    with pytest.raises(UsageError, match="per_week: 0 is not a whole number from 1 up"):
+        result.report(per_week=0)
     assert "which cross_validate(…, curve=True) does" in page.text
 
     curve = nbspam.cross_validate(few, cv=2, curve=True)
