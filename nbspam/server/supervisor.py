@@ -69,7 +69,6 @@ class Supervisor:
         self.workers: dict[int, SupervisedWorker] = {}  # by process
         self.leaving: dict[int, SupervisedWorker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
-        self.rows = service.tally.n_workers  # new workers begin before old ones end
         self.fitter: int | None = None  # the process that fits the model
         self.fits_at = 0.0  # the next one may begin
         self.stops_by: float | None = None
@@ -96,7 +95,7 @@ class Supervisor:
     def start(self) -> None:
         """Start a worker, later if the system allows no process now."""
         taken = {each.row for each in (*self.workers.values(), *self.leaving.values())}
-        row = next(r for r in range(1, self.rows + 1) if r not in taken | self.waiting.keys())
+        row = min({*range(1, self.service.tally.n_workers + 1)} - taken - self.waiting.keys())
         work = partial(run_worker, self.service, row, self.pid)
         pid, now = _child(self.service.log, "a worker fails", work), time.monotonic()
         if pid is None:

@@ -197,11 +197,8 @@ def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iter
     server = ThreadingHTTPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
     server.socket.close()
     server.socket = listener
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield
     finally:
         server.shutdown()
-        server.server_close()
-        thread.join()
