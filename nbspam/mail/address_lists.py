@@ -266,11 +266,8 @@ class ListsInUse:
     def __init__(self) -> None:
         self._held: dict[str, tuple[disk.Stamp | None, AddressLists | None]] = {}
 
-    def beside(self, models: Iterable[str]) -> list[AddressLists]:
-        """Return the lists beside models, in order, as they are now; raises InputError."""
-        return [lists for model in models if (lists := self._beside(model)) is not None]
-
-    def _beside(self, model: str) -> AddressLists | None:
+    def beside(self, model: str) -> AddressLists | None:
+        """Return the lists beside a model as they are now, if there are any; raises InputError."""
         stamp = disk.stamp_of(lists_path(model))
         if model not in self._held or self._held[model][0] != stamp:
             if len(self._held) > 1000:

@@ -457,18 +457,21 @@ class Judge:
         self, cases: Sequence[WaitingMessage]
     ) -> dict[str, list[address_lists.AddressLists]]:
         """Return the lists of each user who has mail in a batch, before the site's."""
-        found: dict[str, list[address_lists.AddressLists]] = {}
+        found = {}
         for user in {case.user for case in cases}:
             models = [self._model.path]
             if self._users is not None:
                 with contextlib.suppress(UserError):
                     models.insert(0, model_in(self._users.folder, user))
-            try:
-                found[user] = self._lists.beside(models)
-            except InputError as error:
-                self._on_trouble(error)
-                found[user] = []
+            found[user] = [lists for lists in map(self._lists_beside, models) if lists is not None]
         return found
+
+    def _lists_beside(self, model: str) -> address_lists.AddressLists | None:
+        try:
+            return self._lists.beside(model)
+        except InputError as error:
+            self._on_trouble(error)
+            return None
 
     def _own_counts(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
         """Return the counts of each message's user, None for the site's model."""

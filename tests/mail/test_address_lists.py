@@ -275,13 +275,13 @@ def test_lists_in_use_are_read_again_when_they_change(tmp_path):
     in_use, site, own = ListsInUse(), str(tmp_path / "site"), str(tmp_path / "own")
 
     def line():
-        found = [each.match(mail()) for each in in_use.beside([own, site])]
+        found = [each.match(mail()) for each in map(in_use.beside, (own, site)) if each]
         return found[0] and found[0].line if found else None
 
     assert line() is None
     write_lists(site, AddressLists({"shop.example": "deny"}))
     assert line() == "deny shop.example"
-    assert in_use.beside([site])[0] is in_use.beside([site])[0]
+    assert in_use.beside(site) is in_use.beside(site)
     write_lists(own, AddressLists({"shop.example": "allow"}))  # a user's come first
     assert line() == "allow shop.example"
     (tmp_path / "own.lists").unlink()

@@ -305,6 +305,8 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
     assert await label("bob") == ("spam", None)
     write(f"deny {sender}\n", tmp_path / "users" / "ann@example.org" / "model")
     assert await label("ann@example.org") == ("spam", f"deny {sender}")
+    write("nonsense\n", tmp_path / "users" / "ann@example.org" / "model")
+    assert await label("ann@example.org") == ("ham", "allow to:ann@example.org")  # the site's
     write("nonsense\n")
     assert await label("bob") == ("spam", None)
     assert "neither allow nor deny ADDRESS" in str(troubles[0])
