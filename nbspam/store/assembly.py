@@ -343,6 +343,6 @@ def check_known(classes: Iterable[str], known: Collection[str]) -> None:
         near = get_close_matches(wrong[0], sorted(allowed), 1)
         asks = f"did you mean {near[0]}? --new-class" if near else "--new-class"
         raise UsageError(
-            f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
+            f"{', '.join(wrong):.300}: not among the model's classes ({', '.join(sorted(known))});"
             f" {asks} makes a new class"
         )

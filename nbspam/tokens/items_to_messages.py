@@ -24,6 +24,8 @@ _LOOK_AT = 8  # one in so many messages tells whether mail has HTML
 _NOT_WORD = re.compile(r"[^\w]")
 # A line that is quoted, or introduces a quotation.
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
+# Characters.  An array of labels gives each the room of the longest, and drops a NUL at its end.
+_LONGEST_LABEL = 1_000
 Result = TypeVar("Result")
 OpenedItem = OpenedMessage | bytes  # mail, or a text
 
@@ -140,7 +142,7 @@ def read_to_judge(items: Iterable[Item], settings: Settings) -> MessagesToJudge:
 def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     """Return the messages and digests of labelled items.
 
-    Items without a label, and those that are neither mail nor text, are failures.
+    Items without a label that can name a class, or neither mail nor text, are failures.
     """
     from nbspam.mail.digest import digest_of, mail_digest
 
@@ -149,6 +151,8 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     for place, item in enumerate(items):
         if item.label is None:
             found.failures[place] = Skipped(item.name, "no label")
+        elif len(item.label) > _LONGEST_LABEL or item.label.endswith("\0"):
+            found.failures[place] = Skipped(item.name, "its label is no name of a class")
         else:
             labelled.append((place, item))
     for place, item, data, opened in _readable(labelled, settings, found.failures):

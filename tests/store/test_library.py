@@ -178,6 +178,18 @@ def test_an_empty_label_is_none_and_unlearns_nothing():
         model.relabel([PAIRS[0][0]], to="", new_class=True)
 
 
+@pytest.mark.parametrize("label", ["help\0", "\0", "text of a cell that has no end " * 100])
+def test_a_label_that_is_no_name_is_skipped(label):
+    """An array of labels drops a NUL at the end, and gives each the room of the longest."""
+    model = nbspam.train([*PAIRS, ("nobody knows", label)])
+    assert (model.classes, len(model.skipped)) == (("help", "sales"), 1)
+    outcome = model.update([("nor this", label)], new_class=True)
+    assert [each.reason for each in outcome.skipped] == ["its label is no name of a class"]
+    assert model.classes == ("help", "sales")
+    with pytest.raises(UsageError, match=r"^[^:]{1,300}: not among the model's classes"):
+        model.update([("nor this", label)])
+
+
 def test_a_table_is_trained_by_its_target_and_judges_rows(tmp_path):
     melons = nbspam.train(MELONS, target="好瓜")
     (first, *_) = melons.classify_many(MELONS)
