@@ -1,7 +1,8 @@
 """The default pipeline as a scikit-learn estimator: texts or messages in, classes out.
 
 Strings are read as text and bytes as mail.  A classifier names its classes by strings, so labels
-of any type are replaced by numbered names in training, and put back in answers.
+of any type but ham and spam, for which it has its own fit, are replaced by numbered names in
+training, and put back in answers.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn_items
+from nbspam.decision import HAM_AND_SPAM
 from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels, logsumexp
 from nbspam.settings import SettingsChoices, settings_for
 from nbspam.sources.items import Item, item_of
@@ -53,7 +55,8 @@ class TextClassifier(Scored):
         if len(classes) < 2:
             raise DataError("TextClassifier.fit: fewer than two classes; give two or more")
         # Names in the order of the labels, so that columns of probabilities are, too.
-        names = [f"{k:06}" for k in range(len(classes))]
+        is_filter = classes.tolist() == list(HAM_AND_SPAM)
+        names = HAM_AND_SPAM if is_filter else [f"{k:06}" for k in range(len(classes))]
         items = [
             item_of(data, str(number), names[k])
             for number, (data, k) in enumerate(zip(documents, index.tolist(), strict=True))
