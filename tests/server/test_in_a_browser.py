@@ -23,6 +23,8 @@ N_MESSAGES = 250
 N_OF_CLASS, N_NEW = 40, 10
 SCRIPT = "<script>document.title = 'run'</script>"
 HOSTILE = f'">{SCRIPT}<img src=x onerror=alert(1)>\u202eexe'
+PRESSES = """keys => keys.forEach(key => document.activeElement.dispatchEvent(
+    new KeyboardEvent("keydown", {bubbles: true, ...key})))"""
 HOSTILE_NAME = f'">{SCRIPT} \u202e{"x" * 60}'
 
 
@@ -238,8 +240,7 @@ def test_keys_move_teach_and_undo(browser, mailbox):
         page.keyboard.press("ArrowUp")
         assert focused(page) == f"number {newest - 1}"
         with page.expect_navigation():  # the key u of a Russian keyboard
-            press = "which => document.activeElement.dispatchEvent(new KeyboardEvent(...which))"
-            page.evaluate(press, ["keydown", {"key": "г", "code": "KeyU", "bubbles": True}])
+            page.evaluate(PRESSES, [{"key": "г", "code": "KeyU"}])
         pressed(page, "u")
         assert StoredModel(model).told() == {}
         assert page.get_by_role("status").inner_text() == f"Taken back: number {newest}"
@@ -250,6 +251,13 @@ def test_keys_move_teach_and_undo(browser, mailbox):
         page.get_by_role("form", name="you said ham").and_(page.locator(":focus")).wait_for()
         pressed(page, "u")
         assert StoredModel(model).told() == {}
+        # A key that is held, or comes before the answer to the one before, teaches nothing.
+        page.goto(url)
+        page.keyboard.press("ArrowDown")
+        with page.expect_navigation():
+            page.evaluate(PRESSES, [{"key": "h", "repeat": True}, {"key": "s"}, {"key": "h"}])
+        assert list(StoredModel(model).told().values()) == ["spam"]
+        pressed(page, "u")
         # Where one writes they are letters, and with Control they are the browser's.
         page.goto(url)
         page.keyboard.press("Control+s")

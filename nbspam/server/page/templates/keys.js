@@ -19,13 +19,16 @@
     // Of a keyboard of another alphabet, the key at the same place.
     const key = event.key > "~" ? event.code.slice("Key".length).toLowerCase() : event.key;
     const isOwn = event.target === row || key !== "Enter";
-    if (!row || !isOwn || event.ctrlKey || event.altKey || event.metaKey) return;
+    const isHeld = event.repeat && !steps[key]; // it would teach the next message, too
+    if (!row || !isOwn || isHeld || event.ctrlKey || event.altKey || event.metaKey) return;
     const neighbour = rows[rows.indexOf(row) + steps[key]];
     const act = neighbour ? () => neighbour.focus() : keys[key];
     if (!act) return; // the browser's key: arrows scroll above the first row and below the last
     event.preventDefault();
     act(row);
   });
+  // A key that comes before the answer does is meant for the next message, not for this one.
+  document.addEventListener("submit", () => document.activeElement.blur());
   (rows.find(row => "#" + row.id === location.hash) || rows[0])?.focus();
   // Back and a reload return to the row that had the focus, as they restore how far one scrolled.
   document.addEventListener("focusin", event => {
