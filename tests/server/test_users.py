@@ -450,10 +450,11 @@ async def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, t
 # ---- lessons of nobody, and other models ----
 
 
-async def test_a_lesson_of_nobody_is_refused(living, tmp_path):
-    at = desk()
+async def test_a_lesson_of_nobody_is_refused_and_one_of_a_list_is_none(living, tmp_path, capfd):
+    at = desk(autolearns=True)
     async with living() as house:
         at.teacher = house.teacher
+        at.autolearn(SPAM, "spam", None)
         spamd = await Client(SpamdConnection, at).send(tell("spam"))
         http = await Client(RspamdConnection, at).send(post("/learnspam", SPAM, PASSED))
         await until(lambda: spamd.answer and http.answer)
@@ -462,6 +463,7 @@ async def test_a_lesson_of_nobody_is_refused(living, tmp_path):
     assert http.answer.startswith(b"HTTP/1.1 400 ")
     assert b"no user is named" in http.answer
     assert at.tally.total("trouble user") == 2
+    assert capfd.readouterr().err == ""
     assert list(tmp_path.iterdir()) == []
 
 
