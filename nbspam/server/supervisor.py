@@ -90,7 +90,6 @@ class Supervisor:
             elif received == signal.SIGHUP:
                 self.renews = True
             self.tick()
-        notify("STOPPING=1")
 
     def start(self) -> None:
         """Start a worker, later if the system allows no process now."""
@@ -193,9 +192,11 @@ class Supervisor:
 
         Once they have closed their sockets, new connections are refused.
         """
+        notify("STOPPING=1")
         for _, listener in self.service.listeners:
             listener.close()
-        self.stops_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
+        ends_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
+        self.stops_by = self.stops_by or ends_by  # a second signal gives no more time
         self.leave()
         if self.fitter is not None:  # the journal has all that it would take in
             self.kill([self.fitter])

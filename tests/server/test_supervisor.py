@@ -204,13 +204,16 @@ def test_options_that_change_twice_wait_for_those_who_leave(lives, ended):
     assert (list(found.workers), found.leaving) == (last, {})
 
 
-def test_who_does_not_end_in_time_is_killed(lives):
+def test_who_does_not_end_in_time_is_killed_and_systemd_knows_from_the_start(lives, monkeypatch):
     found, sent = lives
-    pids = list(found.workers)
+    pids, notices = list(found.workers), []
+    monkeypatch.setattr(supervisor, "notify", notices.append)
     found.stop()
     found.tick()
+    assert notices == ["STOPPING=1"]
     assert sorted(sent) == [(pid, "SIGTERM") for pid in pids]
     found.stops_by = time.monotonic() - 1
+    found.stop()  # a second signal gives no more time
     found.tick()
     assert sorted(sent[2:]) == [(pid, "SIGKILL") for pid in pids]
 
