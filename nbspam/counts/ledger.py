@@ -252,6 +252,7 @@ class LogProgress(NamedTuple):
 
 
 NO_BITS = 255
+POSSIBLE_BITS = (NO_BITS, *range(64))
 NOT_SHARED = LogProgress()
 
 

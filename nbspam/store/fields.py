@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Integers
-from nbspam.counts.ledger import LogProgress
+from nbspam.counts.ledger import POSSIBLE_BITS, LogProgress
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.models import COLUMN_MODELS, ESTIMATORS
+from nbspam.models import COLUMN_MODELS, ESTIMATORS, TOKEN_MODELS
 from nbspam.settings import MODELS, READINGS, STRIPPABLE, WEIGHTINGS
 from nbspam.store.modelfile import State
 from nbspam.tokens.definition import GROUPS
@@ -316,11 +316,13 @@ def check_state(state: State) -> None:
         levels = np.full(len(state["keys"]), 2)
         _check_model(state["settings"]["model"], state, levels, len(classes))
         return
+    require(state["settings"]["model"] in TOKEN_MODELS, "settings: model")
     _check_fit(state, sizes)
     if memory := state["memory"]:
         check_fields(memory, MEMORY, sizes, "memory: ", SHAPES)
         if memory["owed"] is not None:
             _check_all(memory["owed"], OWED, {"C": sizes["C"]}, "memory: owed")
+        require(memory["shared"][-1] in POSSIBLE_BITS, "memory: shared")
         for name in "label", "told", "sample_offsets":
             _check_range(memory[name], f"memory: {name}", MEMORY[name], sizes)
     if state["cutoffs"] is not None:

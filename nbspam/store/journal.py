@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam import __version__, disk
 from nbspam.arrays import differences
-from nbspam.counts.ledger import NOT_SHARED, LabelChange, LogProgress
+from nbspam.counts.ledger import NOT_SHARED, POSSIBLE_BITS, LabelChange, LogProgress
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.printing import amount_text
 from nbspam.store.modelfile import (
@@ -225,7 +225,8 @@ def _end_at(data: bytes, at: int, owner: Identity) -> tuple[int, Identity, LogPr
         return None
     _, count, length, checksum, *values, _ = _END.unpack_from(data, at)
     mark = count, Identity(length, checksum), LogProgress(*values)
-    return mark if data[at : at + END_SIZE] == end_mark(owner, *mark) else None
+    is_ours = mark[2].bits in POSSIBLE_BITS and data[at : at + END_SIZE] == end_mark(owner, *mark)
+    return mark if is_ours else None
 
 
 # ---- reading ----

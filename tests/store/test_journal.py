@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.counts.ledger import LabelChange
+from nbspam.counts.ledger import LabelChange, LogProgress
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
@@ -566,6 +566,15 @@ def test_a_record_of_right_checksum_and_wrong_contents_is_damage(changed, journa
     with told() as texts:
         assert known(changed) == [0, 1, 2, 3]
     assert "4 changes used, 1 lost" in texts[0]
+
+
+def test_an_end_mark_of_more_bits_than_a_digest_has_is_damage(changed, journal):
+    identity = StoredModel(changed)._identity
+    mark = end_mark(identity, 4, progress=LogProgress(bits=64))
+    journal.write_bytes(journal.read_bytes()[:-END_SIZE] + mark)
+    with told() as texts:
+        assert known(changed) == [0, 1, 2, 3]
+    assert "damaged; 4 changes used" in texts[0]
 
 
 # ---- repair ----
