@@ -1,6 +1,6 @@
 """The result of a cross-validation, as the library's face gives it."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from nbspam.errors import UsageError, check_number
@@ -59,6 +59,4 @@ def cross_validate(
     settings, items = settings_for(witness.watched(items_given(given)), SettingsChoices(**choices))
     with workers_of(engine, jobs) as workers:
         trial = judge_folds(items, settings, cv, seed, workers, curve, witness)
-    measures = evaluation_of(trial)
-    values = {field.name: getattr(measures, field.name) for field in fields(measures)}
-    return Result(**values, trial=trial, witness=witness)
+    return Result(**vars(evaluation_of(trial)), trial=trial, witness=witness)

@@ -130,7 +130,7 @@ def quality_page(
         **drawn(views),
         by_class=_by_class(views) if len(trial.classes) != 2 else [],
         matrix=_matrix(views) if 2 < len(trial.classes) <= N_MATRIX else [],
-        confused=_confused(views) if len(trial.classes) > 2 else [],
+        confused=confusions(confusion)[:_N_CONFUSIONS] if len(trial.classes) > 2 else [],
         words=witness.words,
         n_wrong=len(wrong),
         cases=list(_cases(trial, witness, wrong[:N_CASES], confusion)),
@@ -231,14 +231,6 @@ def _matrix(views: Views) -> list[tuple[str, list[tuple[int, int]]]]:
     """Return the rows of the confusion matrix: counts, and how dark each cell is, 0 to 4."""
     rows = zip(views.classes, views.confusion.tolist(), views.shades.tolist(), strict=True)
     return [(name, list(zip(counts, shades, strict=True))) for name, counts, shades in rows]
-
-
-def _confused(views: Views) -> list[tuple[int, str, str]]:
-    """Return the most frequent confusions: how often, the class and the answer."""
-    return [
-        (count, views.classes[truth], views.answers[answer])
-        for count, truth, answer in confusions(views.confusion)[:_N_CONFUSIONS]
-    ]
 
 
 def _cases(
