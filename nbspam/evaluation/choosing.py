@@ -58,7 +58,10 @@ def compare(first: Trial, second: Trial) -> Comparison:
     """Return how two trials of the same documents and folds differ; raises UsageError."""
     same = np.array_equal(first.y, second.y) and np.array_equal(first.fold, second.fold)
     if first.classes != second.classes or not same:
-        raise UsageError("compare: not the same documents; compare trials of one corpus")
+        raise UsageError(
+            "compare: not the same documents; compare trials of one corpus, and if it has copies"
+            " of mail, which as texts are none, with one --preset"
+        )
     folds = [np.flatnonzero(first.fold == number) for number in np.unique(first.fold)]
     first_right, second_right = (trial.answers()[0] == trial.y for trial in (first, second))
     only_first = int(np.count_nonzero(first_right & ~second_right))

@@ -88,6 +88,13 @@ def test_trials_of_other_documents_are_refused():
             compare(trial, other)
 
 
+def test_copies_of_mail_are_other_texts_and_an_error_says_so(nbspam, folder):
+    copy = (folder / "spam" / "1.eml").read_bytes()
+    (folder / "spam" / "copy.eml").write_bytes(b"Received: from b by c\n" + copy)
+    result = nbspam("compare", folder, "--cv", "2", "--against", "--preset text")
+    assert complains(result, 2, "if it has copies of mail, which as texts are none")
+
+
 def test_several_settings_are_judged_as_each_alone(mails):
     items = list(read_items([str(mails)]))[::4]
     several = [PRESETS["mail"], PRESETS["tutorial"]]
