@@ -299,7 +299,7 @@ def listeners_of(
     Prints the address of the page first, and warns of addresses where other machines may teach.
     before: sockets that are used already.
     """
-    from nbspam.server.choices import SocketRights, listen, page_of
+    from nbspam.server.choices import SocketRights, listen, listened, page_of
     from nbspam.server.worker import PROTOCOLS, protocol
 
     web, log = values["web"], values["log"]
@@ -326,8 +326,9 @@ def listeners_of(
         listeners.close(before)
         raise
     teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}
-    for name, address in listeners.open_to_others:
-        if teaching.get(name):
+    for name, each in listeners.sockets:
+        address = listened(each)
+        if teaching.get(name) and not address.is_local:
             why = "whoever reaches it from other machines can teach the model"
             _note(log, f"--{name} {address}: {why}")
     return listeners

@@ -178,12 +178,6 @@ class Listeners(NamedTuple):
         """All sockets with their protocols."""
         return [(name, each) for (name, _), each in self.opened.items()]
 
-    @property
-    def open_to_others(self) -> list[tuple[str, Address]]:
-        """The protocols and addresses that other machines reach."""
-        found = [(name, listened(each)) for name, each in self.sockets]
-        return [(name, address) for name, address in found if not address.is_local]
-
     def close(self, besides: "Listeners | None" = None) -> None:
         """Close all sockets except those that `besides` has, too."""
         kept = besides.opened.values() if besides is not None else ()

@@ -567,10 +567,11 @@ def test_without_a_terminal_a_model_that_is_not_there_is_told(nbspam, tmp_path, 
 
 def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):
     monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
-    status, _, err = nbspam("serve", "-m", trained, "--spamd", "0.0.0.0:0", "--allow-tell")
+    addresses = "--spamd", "0.0.0.0:0", "--spamd", "0", "--http", "0.0.0.0:0"
+    status, _, err = nbspam("serve", "-m", trained, *addresses, "--allow-tell")
 
     assert status == 0
     told = r"nbspam: --spamd 0\.0\.0\.0:\d+: whoever reaches it from other machines can teach the "
-    assert re.match(told, err)
+    assert re.fullmatch(f"{told}model\n", err)
     assert nbspam("serve", "-m", trained, "--spamd", "0.0.0.0:0")[2] == ""
     assert nbspam("serve", "-m", trained, "--spamd", "0", "--allow-tell")[2] == ""

@@ -87,14 +87,6 @@ def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
     assert diary.read_text() == "of mine"
 
 
-def test_addresses_that_others_reach_are_known():
-    found = listen({"spamd": ["0.0.0.0:0", "127.0.0.1:0"], "http": ["127.0.0.1:0"], "milter": []})
-
-    assert [name for name, _ in found.sockets] == ["spamd", "spamd", "http"]
-    assert [name for name, _ in found.open_to_others] == ["spamd"]
-    found.close()
-
-
 def test_addresses_that_stay_keep_their_socket_and_others_are_closed(tmp_path):
     stays, goes, comes = (str(tmp_path / name) for name in ("stays", "goes", "comes"))
     before = listen({"spamd": [stays, goes], "http": ["0", "127.0.0.1:0"]})
