@@ -256,7 +256,7 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch, ca
 
 # ---- processes that run ----
 
-TELL = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
+TELL = tell("spam")
 
 
 @pytest.mark.slow
@@ -400,8 +400,7 @@ def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path
         assert (answer["user"], answer["asked"], answer["verdict"]) == ("ann", "CHECK", "unsure")
         assert b"no mail yet" in served.ask(check(SPAM, "REPORT"))
         assert b"DidSet: local" in served.ask(TELL)
-        ham = check(HAM, "TELL", "1.5", "Message-class: ham", "Set: local")
-        assert b"DidSet: local" in served.ask(ham)
+        assert b"DidSet: local" in served.ask(tell("ham", HAM))
         for _ in range(4):  # whichever worker answers
             assert b"Spam: True" in served.ask(check(SPAM))
 

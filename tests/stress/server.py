@@ -25,14 +25,13 @@ from nbspam.mail.verdict_headers import HeaderChoices, headers_of, score_of
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save_classifier
-from protocols import OFFER, check, milter_mail, milter_parts, packet, post
+from protocols import OFFER, check, milter_mail, milter_parts, packet, post, tell
 from serving import WITH_UVLOOP, serving, until
 from stress.hostile import Inputs, garbled
 
 FULL = 60_000  # bytes of a file, after which the disk is full
 QUIET = "--jobs", "2", "--log", "none"
 PIECES = b"\r\n", b"\n\n", b"\0", b"99999999999", b": ", b"-1"
-LESSON = "TELL", "1.5", "Message-class: spam", "Set: local"
 
 
 @pytest.fixture(scope="module")
@@ -488,7 +487,7 @@ def full_disk(trial, number):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (FULL, resource.RLIM_INFINITY))
         while refused.total() < number:
             data = trial.lesson()
-            answer = asyncio.run(ask(served.spamd, check(data, *LESSON)))
+            answer = asyncio.run(ask(served.spamd, tell("spam", data)))
             if b"DidSet: local" in answer:
                 learned.append(data)
             else:
@@ -508,7 +507,7 @@ def killed_servers(trial, number):
     async def teach(served):
         while True:
             data = trial.lesson()
-            answer = await ask(served.spamd, check(data, *LESSON))
+            answer = await ask(served.spamd, tell("spam", data))
             if not answer:
                 return
             if b"DidSet: local" in answer:
