@@ -174,14 +174,12 @@ class Model:
         processes' lessons; saved elsewhere, it is copied.
         """
         target, stored = os.fsdecode(path), self._stored
-        if (
-            isinstance(stored, StoredModel)
-            and stored.is_on_disk
-            and os.path.realpath(stored.path) == os.path.realpath(target)
-        ):
+        if stored is None:
+            save_classifier(target, self._classifier)
+        elif stored.path and os.path.realpath(stored.path) == os.path.realpath(target):
             stored.compact()
         else:
-            save_classifier(target, self._classifier if stored is None else stored.whole())
+            save_classifier(target, stored.whole())
 
     def _of_table(self) -> TableClassifier:
         classifier = self.classifier

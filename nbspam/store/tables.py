@@ -53,6 +53,10 @@ class StoredTable:
         """Return the classifier that a model file written now would hold."""
         return self.classifier()
 
+    def compact(self) -> None:
+        """Read the file, which has everything that was learned; raises ModelFileError."""
+        self.classifier()
+
     def learn(self, records: Iterable[Record], new_class: bool = False) -> Outcome:
         """Learn rows with their classes; each counts.  Raises NbspamError.
 

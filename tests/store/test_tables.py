@@ -4,15 +4,19 @@ import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from threading import Thread
 
 import numpy as np
 import pytest
 
 import nbspam as library
+from nbspam.disk import locked
 from nbspam.errors import UsageError
-from nbspam.store.journal import journal_path
+from nbspam.sources.records import rows_given
+from nbspam.store.journal import journal_path, write_model
 from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier, save_classifier
+from nbspam.tables.training import learn_rows
 from stored import save_state
 from support import MELONS, SPAM, complains, json_lines, raising, write_mails
 
@@ -28,6 +32,21 @@ def halves(tmp_path):
     for path, part in zip(paths, (rows[::2], rows[1::2]), strict=True):
         path.write_text("\n".join([header, *part, ""]), "utf-8")
     return paths
+
+
+def test_saving_to_its_own_path_loses_no_row_that_others_learn(halves, tmp_path):
+    path = str(tmp_path / "m")
+    library.train(halves[0], target="好瓜").save(path)
+    model = library.load(path)
+    with locked(path):
+        saving = Thread(target=model.save, args=(path,))
+        saving.start()
+        saving.join(0.5)
+        more = learn_rows(load_classifier(path), list(rows_given(halves[1]))).classifier
+        write_model(path, more.to_state())
+    saving.join()
+
+    assert model.classifier.model.class_count_.sum() == 17
 
 
 @pytest.mark.parametrize("name", ["mixed", "network"])
