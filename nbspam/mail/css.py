@@ -273,7 +273,7 @@ def _has_strings(text: bytes) -> bool:
 
 
 def _without_braces(match: re.Match[bytes]) -> bytes:
-    return b"" if match[0].startswith(b"/*") else match[0].translate(None, b"{}")
+    return b" " if match[0].startswith(b"/*") else match[0].translate(None, b"{}")
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:

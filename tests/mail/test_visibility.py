@@ -39,7 +39,7 @@ def coded(text: str) -> str:
         'STYLE="color:red; DISPLAY : None ;"',
         "style=display:none!important",
         r"style='d\69splay:none'",
-        "style='dis/* */play:none'",
+        "style='/* */display/* */:/* */none'",
         "style='dis&#112;lay:none'",
         "class=x style='display:block;display:none;display:nonsense'",
         "style='visibility:collapse'",
@@ -127,6 +127,7 @@ def test_a_block_can_be_hidden(attributes):
     "attributes",
     [
         "style='display:none;display:block'",
+        "style='dis/* */play:none;display:no/* */ne'",  # a comment ends a word
         "style='display:inline!important;display:none'",
         "style='font-size:6pt'",
         "style='font-size:1e999px'",
