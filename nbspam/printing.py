@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from itertools import pairwise
 from math import isfinite
-from typing import Any, BinaryIO, NamedTuple, TextIO, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -119,20 +119,6 @@ def clipped(text: str, width: int) -> str:
     while display_width(text) >= width:
         text = text[:-1]
     return text + "…"
-
-
-def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:
-    r"""Write lines; characters that the encoding lacks become \x, \u or \U escapes.
-
-    So file names that are not valid text (lone surrogates) never raise.  A binary stream
-    gets UTF-8.  Control characters are written as they are; see `printable`.
-    """
-    write: Callable[[Any], object] = stream.write
-    binary = not hasattr(stream, "encoding")
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    for line in lines:
-        data = f"{line}\n".encode(encoding, "backslashreplace")
-        write(data if binary else data.decode(encoding))
 
 
 # --- progress --------------------------------------------------------------------------------

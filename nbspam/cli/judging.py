@@ -21,7 +21,6 @@ from nbspam.printing import (
     printable,
     readable_number,
     right,
-    write_lines,
 )
 from nbspam.sources.files import TextColumns, listed
 
@@ -107,7 +106,7 @@ def print_verdicts(question: inputs.Question, jobs: int, form: VerdictForm) -> i
         asked = inputs.asked_model(question._replace(reading=reading), jobs, rows.checked)
         results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
         successes = output.Successes(strict)
-        write_lines(rows.lines(successes.all_of(results)), sys.stdout)
+        output.echo_lines(rows.lines(successes.all_of(results)))
         return successes.status
     asked = inputs.asked_model(question, jobs)
     if exit_code:
@@ -251,10 +250,10 @@ def print_explanations(
         explained = page.passing(explained)
     lines = _shown(explained, asked, form)
     if page is None or form.report is None:
-        write_lines(lines, sys.stdout)
+        output.echo_lines(lines)
     else:
         with suppress(BrokenPipeError):
-            write_lines(lines, sys.stdout)
+            output.echo_lines(lines)
         deque(lines, maxlen=0)  # the page shows them all, even if nobody reads on
         output.write_page(form.report, page.page())
     return successes.status

@@ -225,6 +225,8 @@ _OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at on
 def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
     call = frame.Call()
+    # As standard error has it: a locale's encoding lacks letters of names, and of help.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         # Not cli.main, which turns a broken pipe into an error.
         with (

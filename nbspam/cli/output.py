@@ -13,7 +13,7 @@ import click
 
 from nbspam.cli.frame import diagnose, is_quiet
 from nbspam.errors import InputError, UsageError
-from nbspam.printing import amount_text, printable, raw_name, readable_json, write_lines
+from nbspam.printing import amount_text, printable, raw_name, readable_json
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree
@@ -34,16 +34,21 @@ T = TypeVar("T")
 # --- lines -----------------------------------------------------------------------------------
 
 
+def echo_lines(lines: Iterable[str]) -> None:
+    """Print lines; see `main.exit_status` for characters that the encoding lacks."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:
     """Print rows of fields, separated by tabs, with control characters escaped."""
-    write_lines(_lines(rows), sys.stdout)
+    echo_lines(_lines(rows))
 
 
 def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
     """Write rows, as `echo_rows` prints them, to the file of an option; raises InputError."""
     try:
-        with open(path, "wb") as stream:
-            write_lines(_lines(rows), stream)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.writelines(f"{line}\n" for line in _lines(rows))
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror}; give another name") from error
 
@@ -71,7 +76,7 @@ def echo_json(values: Mapping[str, object]) -> None:
 
 def echo_each_as_json(results: Iterable[Mapping[str, object]]) -> None:
     """Print each result as a line of JSON."""
-    write_lines(map(json_line, results), sys.stdout)
+    echo_lines(map(json_line, results))
 
 
 def json_line(values: Mapping[str, object]) -> str:

@@ -136,9 +136,9 @@ def _print_factors(asked: inputs.AskedModel, form: judging.ExplanationForm) -> i
     records = cast("Iterator[Record]", asked.inputs)
     rows = successes.of(factors(classifier, records, asked.rule))
     if form.as_json:
-        printing.write_lines(judging.explained_as_json(rows, asked, _factors_json), sys.stdout)
+        output.echo_lines(judging.explained_as_json(rows, asked, _factors_json))
     else:
-        printing.write_lines(judging.explained_as_text(rows, asked, _factor_lines), sys.stdout)
+        output.echo_lines(judging.explained_as_text(rows, asked, _factor_lines))
     return successes.status
 
 
@@ -298,7 +298,7 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
         sys.stdout.writelines(_json_pieces(classifier, whole=False, first=first))
     else:
         file = f"{model_path} ({n_bytes:,} bytes, verified)"
-        printing.write_lines(_info_lines(classifier, file), sys.stdout)
+        output.echo_lines(_info_lines(classifier, file))
 
 
 @subcommand(
@@ -343,7 +343,7 @@ def table_export_command(model_path: str, form: str) -> None:
     """
     classifier = cast("TableClassifier", inputs.loaded_model(model_path))
     if form == "csv":
-        printing.write_lines(_csv_lines(classifier), sys.stdout)
+        output.echo_lines(_csv_lines(classifier))
     else:
         sys.stdout.writelines(_json_pieces(classifier, whole=True, first={}))
 

@@ -9,9 +9,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import nbspam.cli
 from nbspam.cli import frame, progress
@@ -20,11 +23,12 @@ from nbspam.cli.inputs import _bytes_of as bytes_of
 from nbspam.cli.inputs import _size_of as size_of
 from nbspam.cli.main import _MODULES, _TABLE_MODULES, cli, exit_status
 from nbspam.cli.options import default_model_path
+from nbspam.cli.output import echo_lines
 from nbspam.cli.progress import Watcher, progress_text
 from nbspam.printing import Extent, tracked
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
-from support import COMMAND_WORDS, SPAM, complains, raising
+from support import COMMAND_WORDS, SPAM, complains, raising, run_nbspam
 
 # What they print says what they did; of the others it is what they were asked for.
 DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "shard", "merge"}
@@ -237,6 +241,30 @@ def test_the_command_line_computes_nothing():
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [getattr(node, "module", None) or "", *(each.name for each in node.names)]
                 assert not [name for name in names if name.split(".")[0] == "numpy"], path
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n")), max_size=5))
+@example(["caf\udce9", "好\ud800", "é"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "cp1252", "gb18030"])
+def test_any_line_can_be_printed_in_any_locale(encoding, lines):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="")
+    with patch.object(sys, "stdout", stream):
+        assert exit_status(["--version"]) == 0
+        echo_lines(lines)
+    stream.flush()
+    _, written = stream.buffer.getvalue().split(b"\n", 1)
+
+    assert written.count(b"\n") == len(lines)
+    if encoding == "utf-8":
+        assert written == "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+
+
+def test_help_is_shown_in_a_locale_that_lacks_its_letters():
+    status, out, err = run_nbspam(
+        "help", "train", env={**os.environ, "PYTHONIOENCODING": "latin1"}
+    )
+    assert (status, err) == (0, "")
+    assert r"--class-prior NAME|P,P,\u2026" in out
 
 
 # ---- progress bars: when they appear, what they show, and that they are cleared ----

@@ -294,11 +294,11 @@ def test_explain_writes_a_page(nbspam, trained, folder, page):
 def test_a_page_is_whole_although_nobody_reads_the_explanations(
     trained, folder, page, monkeypatch
 ):
-    class Closed(io.StringIO):
+    class Closed(io.TextIOWrapper):
         def write(self, text):
             raise BrokenPipeError
 
-    monkeypatch.setattr(sys, "stdout", Closed())
+    monkeypatch.setattr(sys, "stdout", Closed(io.BytesIO()))
     assert exit_status(["explain", str(folder), "--report", str(page)]) == 0
     assert page.read_text("utf-8").count("<details") == 4
 
