@@ -431,7 +431,7 @@ class Connection(asyncio.BufferedProtocol):
         log.
         """
         user = self.peer or user
-        is_whole, size = self.is_whole, self.size or len(data)
+        is_whole, size = self.is_whole, self.size
         self.facts = lambda: {"user": user, **facts, "bytes": size, "id": message_id(data)}
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
