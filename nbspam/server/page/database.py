@@ -198,7 +198,8 @@ class Database:
     def judged_since(self, moment: float, learned: float, keys: Collection[str]) -> set[str]:
         """Return the messages whose verdict still holds; the others need a new one.
 
-        A verdict holds if it is not older than `moment`, and the model has not grown much since.
+        A verdict holds if it is not older than `moment`, nor of a time to come (the clock was set
+        back), and the model has not grown much since.
         A verdict on a message that a person has marked always stays.  learned: messages that the
         model has learned now.  keys: of all messages in the mailbox; only these are listed from
         now on.
@@ -213,7 +214,8 @@ class Database:
                 f" AND judged < (SELECT max(judged) FROM seen) - {_KEPT}"
             )
             found = connection.execute(
-                "SELECT key FROM seen WHERE is_here AND (judged >= :moment"
+                "SELECT key FROM seen WHERE is_here"
+                " AND (judged BETWEEN :moment AND strftime('%s', 'now') + 1"
                 f" AND :now BETWEEN learned / {_GROWN} AND learned * {_GROWN} OR {_LAST})",
                 {"moment": moment, "now": learned},
             )

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -80,6 +81,12 @@ def test_a_model_that_has_learned_much_more_judges_again(database):
 
     found = [database.judged_since(0.0, now, {"few", "many"}) for now in (11.0, 12.0, 1050.0)]
     assert found == [{"few"}, set(), {"many"}]
+
+
+def test_a_verdict_of_a_time_to_come_does_not_hold_after_the_clock_was_set_back(database):
+    database.note([seen("now", judged=time.time()), seen("a", judged=time.time() + 3600)])
+
+    assert database.judged_since(100.0, 0.0, {"now", "a"}) == {"now"}
 
 
 def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(database):
