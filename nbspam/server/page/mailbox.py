@@ -162,8 +162,8 @@ class ReviewMailbox:
         """Return the folder where a message was at the last look, "" if it was in none."""
         if key not in self._paths or not is_maildir(self.path):
             return ""
-        *folder, _, _ = self._paths[key].removeprefix(self._below).split(os.sep)
-        return folder[0] if folder else "INBOX"
+        part = os.path.dirname(self._paths[key].removeprefix(self._below))
+        return os.path.dirname(part) or "INBOX"
 
     def read(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the messages that are still there and can be read; raises InputError.

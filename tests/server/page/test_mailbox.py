@@ -106,6 +106,13 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     assert numbers_of(box_of(root)) == [6, 4, 2, 1]
 
 
+def test_a_folder_may_become_a_maildir(tmp_path):
+    box = box_of(folder(tmp_path / "box", [1]))
+    (letter,) = box.newest()
+    make_maildir(tmp_path / "box")
+    assert box.folder_of(letter.key) == "INBOX"  # until the next look, which finds none
+
+
 @pytest.mark.parametrize("make", [maildir, mbox])
 def test_a_mailbox_is_looked_through_again_once_it_has_changed(make, tmp_path, monkeypatch):
     root = make(tmp_path / "box", [1, 2, 3])
