@@ -47,17 +47,6 @@ class Rate(NamedTuple):
     high: float
 
 
-class Cutoff(NamedTuple):
-    """The errors and costs of a cutoff on the documents of the trial."""
-
-    spam: float
-    lost: Rate  # documents of the first class called the second
-    missed: Rate
-    unsure: int
-    cost: float
-    is_now: bool
-
-
 class Week(NamedTuple):
     """The messages and errors to expect in a week."""
 
@@ -109,7 +98,7 @@ def quality_page(
     thousand, as an example.  seed: of bootstrap intervals of all measures; None leaves them out.
     """
     views = views_of(trial)
-    confusion = views.confusion
+    confusion, rule = views.confusion, _rule_as_cutoffs(trial)
     wrong = trial.wrong_rows()
     return render(
         "quality.html",
@@ -124,8 +113,8 @@ def quality_page(
         **{name: _of_few(rate) for name, rate in headline(confusion).items()},
         week=week_of(confusion, per_week or PER_WEEK),
         is_stated=per_week is not None,
-        cutoffs=_cutoffs(trial, views) if len(trial.classes) == 2 else [],
-        rule=trial.rule,
+        cutoffs=_cutoffs(trial, rule, confusion) if rule else [],
+        rule=rule,
         views=views,
         **drawn(views),
         by_class=_by_class(views) if len(trial.classes) != 2 else [],
@@ -187,32 +176,23 @@ def week_of(confusion: Integers, n_docs: int) -> Week:
     return Week(n_docs, first, n_docs - first, lost, missed, undecided, wrong)
 
 
-def _cutoffs(trial: Trial, views: Views) -> list[Cutoff]:
-    """Return the costs of the trial's rule and of other cutoffs; empty for other rules."""
+def _rule_as_cutoffs(trial: Trial) -> Cutoffs | None:
+    """Return the trial's rule for two classes as cutoffs; None if it is another rule."""
     rule = trial.rule
-    if not isinstance(rule, Cutoffs):
-        if rule.actions != trial.classes or not np.array_equal(rule.loss, zero_one_loss(2)):
-            return []
-        rule = Cutoffs(0.5, 0.5, 1.0)
-    n_first, n_second = views.confusion.sum(axis=1).tolist()
+    if isinstance(rule, Cutoffs):
+        return rule
+    is_likeliest = rule.actions == trial.classes and np.array_equal(rule.loss, zero_one_loss(2))
+    return Cutoffs(0.5, 0.5, 1.0) if is_likeliest else None
 
-    def cutoff(each: TradeOff, is_now: bool) -> Cutoff | None:
-        lost = rate_of(each.false_positives, n_first, _FINE)
-        missed = rate_of(each.false_negatives, n_second, 100)
-        if lost is None or missed is None:
-            return None
-        return Cutoff(each.cutoffs.spam, lost, missed, each.unsure, each.cost, is_now)
 
-    now = TradeOff(
-        rule,
-        int(views.confusion[0, 1]),
-        int(views.confusion[1, 0]),
-        int(views.confusion[:, 2:].sum()),
-        float(trial.cost.sum()),
-    )
+def _cutoffs(trial: Trial, rule: Cutoffs, confusion: Integers) -> list[TradeOff]:
+    """Return the errors and costs of the rule and of other cutoffs; empty without a class."""
+    if not confusion.sum(axis=1).all():
+        return []
+    (_, lost), (missed, _) = confusion[:, :2].tolist()
+    now = TradeOff(rule, lost, missed, int(confusion[:, 2:].sum()), float(trial.cost.sum()))
     others = [each for each in trade_offs(trial, rule, rule.ham) if each.cutoffs.spam != rule.spam]
-    rows = [cutoff(now, True), *(cutoff(each, False) for each in others)]
-    return sorted((row for row in rows if row is not None), key=lambda row: row.spam)
+    return sorted([now, *others], key=lambda each: each.cutoffs.spam)
 
 
 def _by_class(views: Views) -> list[ClassScore]:
