@@ -156,15 +156,19 @@ def open_served(path: str, is_server: bool = True) -> StoredModel:
     """
     new = chosen_settings(SettingsChoices(), is_text=False)
     model = StoredModel(path, new=new, served=served_copy(path) if is_server else None)
-    classifier = model.classifier()
-    if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
+    check_served(path, model.classifier())
+    if model.settings.attachments:
+        limits_with_documents()
+    return model
+
+
+def check_served(path: str, classifier: Classifier) -> None:
+    """Raise UsageError unless a model is of mail, of ham and spam."""
+    if classifier.classes != HAM_AND_SPAM or classifier.settings.reading != "mail":
         raise UsageError(
             f"{path}: a model of {classifier.noun}, of the classes"
             f" {', '.join(classifier.classes)}; serve a model of mail, of ham and spam"
         )
-    if model.settings.attachments:
-        limits_with_documents()
-    return model
 
 
 class _Held(NamedTuple):
@@ -426,6 +430,7 @@ class Judge:
 
     def _of_batch(self, cases: Sequence[WaitingMessage]) -> "list[Judgement | Exception]":
         classifier = self._classifier
+        check_served(self._model.path, classifier)  # others may have put another in its place
         rule = self._rule_of(classifier)
         items = [Item("-", None, case.data) for case in cases]
         owners = self._own_counts(cases)

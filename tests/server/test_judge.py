@@ -13,7 +13,7 @@ import pytest
 import nbspam
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import NOT_FILED
-from nbspam.errors import ModelFileError, ModelWarning, NbspamError
+from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.mail import address_lists
 from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.judge import BATCH, Judge, UserCounts, open_served
@@ -25,6 +25,7 @@ from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped
 from scripted import RULE, outcome_word, until
 from serving import PATIENCE
+from stored import train_on
 from support import HAM, SPAM
 
 
@@ -54,6 +55,7 @@ class Gated:
     def __init__(self, classifier, is_open=True):
         self.classifier = classifier
         self.table, self.settings = classifier.table, classifier.settings
+        self.classes = classifier.classes
         self.gate = Event()
         self.has_begun = Event()
         self.sizes = []
@@ -360,6 +362,13 @@ async def test_lists_begin_no_model_of_a_user(own_model, tmp_path):
 def label_of(model):
     (verdict,) = model.classifier().classify([Item("-", None, SPAM)])
     return verdict.label
+
+
+async def test_a_model_of_other_classes_that_takes_the_place_of_one_judges_no_mail(own_model):
+    async with Living(open_served(str(own_model))) as judge:
+        train_on([Item("-", "a", HAM), Item("-", "b", SPAM)], own_model)
+        with pytest.raises(UsageError, match="of the classes a, b; serve a model of mail, of ham"):
+            await judge.judge(SPAM)
 
 
 def test_a_model_that_is_overwritten_in_its_place_is_noticed_and_breaks_nothing(own_model):
