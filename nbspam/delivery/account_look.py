@@ -110,7 +110,7 @@ class AccountLook:
         opened = self.session.open(folder, writes)
         self.following[folder] = opened.following
         known = self.memory.known(folder, opened.validity)
-        is_delivered = len(known) > 0 and bool(known[:, 0].all())
+        is_delivered = opened.validity > 0 and bool(known[:, 0].all())
         present = np.array(self.session.uids(), np.int64)
         is_there = np.isin(known[:, 0], present)
         self.gone += [(folder, opened.validity, *row) for row in known[~is_there].tolist()]

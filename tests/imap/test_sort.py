@@ -191,13 +191,17 @@ def test_spam_that_is_delivered_again_is_judged_and_no_lesson(flags, cut, box):
         assert (box.sort().learned, box.sort().judged) == ([], [])
 
 
-@pytest.mark.parametrize("flags", ["", "\\Seen"])
-def test_spam_with_the_headers_of_known_ham_is_judged(flags, box):
+@pytest.mark.parametrize(("flags", "is_kept"), [("", True), ("", False), ("\\Seen", True)])
+def test_spam_with_the_headers_of_known_ham_is_judged(flags, is_kept, box):
     names = b"message-id", b"date", b"from", b"subject"
     head = [line for line in H[0].split(b"\n\n")[0].split(b"\n") if line.lower().startswith(names)]
     forged = b"\n".join([*head, b"", S[0].partition(b"\n\n")[2]])
     box.put("INBOX", H[0], H[1])
     assert box.sort().judged == [("ham", None), ("ham", None)]
+    if not is_kept:
+        box.move(H[0], "INBOX", "Archive")
+        box.server.delete(H[1], "INBOX")
+        assert (box.sort().judged, box.sort().learned) == ([], [])
     box.put("INBOX", forged, flags=flags)
     assert box.sort().judged == ([] if flags else [("spam", "Junk")])
     assert (box.sort().judged, box.sort().learned) == ([], [])
