@@ -6,6 +6,7 @@ them, and models are trained and give answers by the same functions as in `nbspa
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -339,7 +340,13 @@ class _JudgedInput(NamedTuple):
 def knowing(has: Callable[[int], bool], settings: Settings) -> Callable[[Item], bool]:
     """Return a function that tells whether an item was learned; has: tells it of a digest."""
     is_text = settings.reading != "mail"
-    return lambda item: has(digest_of(item.read(), item.is_text or is_text))
+
+    def knows(item: Item) -> bool:
+        with suppress(InputError):  # it may have gone since it was judged
+            return has(digest_of(item.read(), item.is_text or is_text))
+        return False
+
+    return knows
 
 
 def judge_classifier(

@@ -1,5 +1,6 @@
 """Ways of judging: folds, labelled inputs, and smaller models that parts of the training make."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from nbspam.evaluation.judging import (
     judge_folds,
     judge_split,
     judge_table_split,
+    knowing,
     smaller_models,
     some_of,
     table_trial,
@@ -122,6 +124,20 @@ def test_inputs_a_model_cannot_be_judged_by_are_named(table):
     assert "class maybe is not one of the model's" in trial.skipped[1].reason
     with pytest.raises(InputError, match="classes are maybe, and the model knows 否, 是"):
         judge_classifier(classifier, [unlabelled, strange])
+
+
+def test_a_message_that_has_gone_since_it_was_judged_counts_as_not_learned(
+    mail_classifier, folder
+):
+    items = list(read_items([str(folder)]))
+
+    def has(digest):
+        shutil.rmtree(folder, ignore_errors=True)  # as a mail program moves what was read
+        return True
+
+    knows = knowing(has, mail_classifier.settings)
+    trial = judge_classifier(mail_classifier, items, knows=knows)
+    assert (len(trial.y), trial.n_known) == (4, 1)
 
 
 # --- inputs without labels -------------------------------------------------------------------
