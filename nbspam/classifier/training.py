@@ -27,6 +27,7 @@ from nbspam.counts.table import (
     no_counts,
     pruned_table,
     token_counts_of,
+    without_empty,
 )
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models import TOKEN_MODELS
@@ -332,7 +333,8 @@ def overlay(classifier: Classifier, changes: Sequence[ledger.LabelChange]) -> Cl
     if settings.combine:
         table = ledger.overlaid(base, signed)
     else:  # sums depend on the number of tokens, so tokens without messages are dropped
-        table = add_tables([ledger.added(base, signed), no_counts(base.classes)])
+        total = ledger.possible_counts(add_tables([base, signed]), settings.weighting)
+        table = add_tables([without_empty(total), no_counts(base.classes)])
     fit = classifier.fit.recounted(table, settings)
     return replace(classifier, table=table, fit=fit, memory=None)
 

@@ -12,8 +12,8 @@ number of processes, and learning on gives the same model as learning everything
 
 A change adds a message to one class, subtracts it from another, or both.  Counts are the sum of
 all changes, in any order.  A message whose tokens are forgotten is moved by the tokens of the copy
-at hand, which may subtract tokens that were never added.  Counts stop at 0; the deficit is kept as
-owed, and later changes settle it.
+at hand, which may subtract tokens that were never added, or not all that were.  Counts stop at 0,
+and of presence at the messages of the class; the rest is owed, and later changes settle it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from nbspam.arrays import (
     find,
     together,
 )
-from nbspam.counts.table import CountTable, add_tables, counted, without_empty
+from nbspam.counts.table import CountTable, counted
 from nbspam.settings import PRESENCE
 from nbspam.tokens.sparse import (
     ChangedRows,
@@ -230,7 +230,7 @@ def ledger_of(
 
 
 class Owed(NamedTuple):
-    """The part of the sum of all changes that counts, which are never below 0, cannot hold."""
+    """The part of the sum of all changes that counts cannot hold; see `possible_counts`."""
 
     keys: Keys  # (n_owed,) of tokens, ascending
     feature_count: Floats  # (n_owed, n_classes) in the model's classes
@@ -345,8 +345,8 @@ def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
 
 # A table of changes can have negative numbers.  If a person confirms the class of a message, it
 # stays in its class.  A reader of a model overlays this table on the model's counts, which needs
-# no sort and keeps all columns (`overlaid`), except for plain sums (`added`).  A writer of a new
-# file also keeps what the counts cannot hold (`store.assembly.compacted`).
+# no sort and keeps all columns (`overlaid`), except for plain sums.  A writer of a new file also
+# keeps what the counts cannot hold (`store.assembly.compacted`).
 
 
 class LabelChange(NamedTuple):
@@ -430,11 +430,12 @@ def _vocabulary(changes: Sequence[LabelChange], keys: Keys, known: Vocabulary) -
     return Vocabulary(keys, new.blob, offsets_of(length), groups)
 
 
-def added(table: CountTable, change: CountTable) -> CountTable:
-    """Return the sum of a table and its changes, without tokens that no message has any more."""
-    total = add_tables([table, change])
-    class_count, counts = _not_negative(total.class_count), _not_negative(total.feature_count)
-    return without_empty(total._replace(class_count=class_count, feature_count=counts))
+def possible_counts(total: CountTable, weighting: str) -> CountTable:
+    """Return a sum of changes with counts from 0 to, of presence, the messages of their class."""
+    class_count = _not_negative(total.class_count)
+    most = class_count if weighting == PRESENCE else None
+    counts = np.clip(total.feature_count, 0, most)
+    return total._replace(class_count=class_count, feature_count=counts)
 
 
 def overlaid(table: CountTable, change: CountTable) -> CountTable:

@@ -29,6 +29,7 @@ from nbspam.counts.ledger import (
     messages_of_changes,
     no_messages,
     overlaid,
+    possible_counts,
     respelt,
     signed_table,
 )
@@ -216,14 +217,15 @@ def owed_table(classifier: Classifier) -> CountTable:
 def balanced(
     total: CountTable, remembered: Sequence[Messages], weighting: str
 ) -> tuple[CountTable, CountTable]:
-    """Return a sum of changes as counts that are never below 0, and the rest, which is owed.
+    """Return a sum of changes as counts that messages can have, and the rest, which is owed.
 
     remembered: the messages whose tokens a model keeps; the counts have all of these tokens.
     """
-    shown, frequency = np.maximum(total.feature_count, 0), total.document_frequency.copy()
-    below = np.flatnonzero((total.feature_count < 0).any(axis=1) | (frequency <= 0))
+    table = possible_counts(total, weighting)
+    shown, frequency = table.feature_count, total.document_frequency.copy()
+    differ = np.flatnonzero((shown != total.feature_count).any(axis=1) | (frequency <= 0))
     # Tokens that no document has any more keep only the counts of remembered messages.
-    gone = below[frequency[below] <= 0]
+    gone = differ[frequency[differ] <= 0]
     shown[gone], frequency[gone] = 0, 0
     for part in remembered:
         place = find(part.documents.tokens, total.vocabulary.keys[gone])
@@ -235,19 +237,15 @@ def balanced(
             of_class = np.array([total.classes.index(name) for name in held.classes])
             shown[np.ix_(rows, of_class)] += held.feature_count[own]
             frequency[rows] += held.document_frequency[own]
-    table = total._replace(
-        class_count=np.maximum(total.class_count, 0),
-        feature_count=shown,
-        document_frequency=frequency,
-    )
+    table = table._replace(document_frequency=frequency)
     if set(table.classes) <= set(HAM_AND_SPAM):  # a class without messages may have counts
         table = table.take(np.flatnonzero(frequency > 0))
     else:
         table = without_empty(table)
-    rest = total.take(below)._replace(loss=None)
+    rest = total.take(differ)._replace(loss=None)
     rest = rest._replace(
-        feature_count=rest.feature_count - shown[below],
-        document_frequency=rest.document_frequency - frequency[below],
+        feature_count=rest.feature_count - shown[differ],
+        document_frequency=rest.document_frequency - frequency[differ],
     )
     is_owed = rest.feature_count.any(axis=1) | (rest.document_frequency != 0)
     return table, rest.take(np.flatnonzero(is_owed))

@@ -512,7 +512,7 @@ def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
     ]
     if gathered.table.classes:  # corrections
         runs.append(run_of(gathered.table, NO_TEXT))
-    total, _ = merged_runs(runs)
+    total, _ = merged_runs(runs, (), settings.weighting)
     whole = without_empty(total.table)
     check_classes(whole)
     columns = worth_keeping(whole, settings.min_df, settings.max_features)

@@ -101,7 +101,7 @@ def test_a_merged_model_owes_what_its_models_owe(owing, tmp_path):
     assert [-1, 1] in both.memory.owed.feature_count.tolist()
 
 
-def test_a_merged_model_keeps_counts_of_a_class_without_messages(tmp_path, monkeypatch):
+def test_a_merged_model_owes_counts_of_a_class_without_messages(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
     host, other = (Host(tmp_path / name, "model", MemoryLog()) for name in ("host", "other"))
     for n in range(20):
@@ -116,7 +116,7 @@ def test_a_merged_model_keeps_counts_of_a_class_without_messages(tmp_path, monke
     merged = merge([host.path, other.path], DAY).classifier
     host.teach(message(60), "ham")
 
-    assert any(b'"copy1"' in line and b'{"spam": 1}' in line for line in model_lines(merged))
+    assert [0, 1] in merged.memory.owed.feature_count.tolist()
     assert list(model_lines(merged)) == list(model_lines(host.opened("").whole()))
 
 
