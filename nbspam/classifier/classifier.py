@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union
 
 import numpy as np
 
+from nbspam import verdicts
 from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.combine import Combination
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
@@ -23,6 +24,7 @@ from nbspam.decision import (
     default_rule,
     two_likeliest,
 )
+from nbspam.errors import InputError
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
@@ -296,12 +298,17 @@ def judge_and_mark(
 # --- looking inside --------------------------------------------------------------------------
 
 
-def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[str, int]]:
+def token_counts(
+    items: Iterable[Item], settings: Settings
+) -> Iterator[tuple[str, int] | verdicts.Skipped]:
     """Yield each token of each item as a string, and how often it occurs there."""
     for item in items:
-        message = whole_message(item, settings)
-        counts = Counter(map(str, reference_tokens(message, settings.tokens)))
-        yield from counts.items()
+        try:
+            message = whole_message(item, settings)
+        except InputError as error:
+            yield verdicts.Skipped(item.name, str(error))
+        else:
+            yield from Counter(map(str, reference_tokens(message, settings.tokens))).items()
 
 
 class StrongToken(NamedTuple):

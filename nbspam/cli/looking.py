@@ -166,7 +166,7 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
 @options.json_option
 def tokens_command(
     sources: tuple[str, ...], reading: SourceOptions, choices: SettingsChoices, as_json: bool
-) -> None:
+) -> int:
     """Print the tokens of messages, and how often each occurs in its message.
 
     A token has its origin before it, as in subject:free or url:example.org, unless it is a
@@ -179,11 +179,13 @@ def tokens_command(
     from nbspam.classifier.classifier import token_counts
 
     is_text, items = first_is_text(inputs.items_of_sources(sources, reading))
-    counts = token_counts(items, chosen_settings(choices, is_text))
+    successes = output.Successes()
+    counts = successes.of(token_counts(items, chosen_settings(choices, is_text)))
     if as_json:
         output.echo_each_as_json({"token": token, "count": count} for token, count in counts)
     else:
         output.echo_rows((str(count), token) for token, count in counts)
+    return successes.status
 
 
 @subcommand("doctor", "--repair", "--model-file", "--json")

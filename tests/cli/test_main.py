@@ -90,6 +90,8 @@ def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
     assert err.count("\n") == 1
     answers = map(json.loads, nbspam("predict", "--json", folder)[1].splitlines())
     assert [answer["label"] for answer in answers] == ["ham", None, "ham", "spam", "spam"]
+    status, out, told = nbspam("tokens", folder)
+    assert (status, out.count("\tsubject:cheap\n"), told) == (1, 2, err)
     message = folder / "spam" / "1.eml"
     status, out, err = nbspam("predict", message, folder / "gone.eml", message)
     assert (status, out) == (1, "spam\n\nspam\n")
