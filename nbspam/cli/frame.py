@@ -262,11 +262,8 @@ def most_similar(name: str, known: Iterable[str]) -> str | None:
 # --- commands --------------------------------------------------------------------------------
 
 
-def _noting(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    def told(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        setattr(ctx.ensure_object(Call), name, value)
-
-    return told
+def _note(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    setattr(ctx.ensure_object(Call), str(option.name), value)
 
 
 def _configure(ctx: click.Context, _: click.Parameter, is_refused: bool) -> None:
@@ -281,8 +278,8 @@ def _common_options() -> list[click.Parameter]:
     verbose = "Say on standard error which model is used, how much was read, and how long it took;"
     flag = partial(click.Option, is_flag=True, expose_value=False)
     made: list[click.Parameter] = [
-        flag(["-q", "--quiet"], callback=_noting("quiet"), help=quiet),
-        flag(["-v", "--verbose"], callback=_noting("verbose"), help=f"{verbose} -q wins."),
+        flag(["-q", "--quiet"], callback=_note, help=quiet),
+        flag(["-v", "--verbose"], callback=_note, help=f"{verbose} -q wins."),
         # Eager, because it decides about the defaults of other options.
         flag(
             ["--no-config"],

@@ -96,8 +96,7 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order of help."""
-        listed = list(chain.from_iterable(self.groups.values()))
-        return [*listed, *(name for name in self._module_of if name not in listed)]
+        return [*dict.fromkeys(chain(*self.groups.values(), self._module_of))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, importing its module."""

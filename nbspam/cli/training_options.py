@@ -27,8 +27,6 @@ class UnlabelledSources(NamedTuple):
 # Titles under which help lists options.
 _MODEL = "Which model is trained"
 _TOKENS = "What counts as a token, and how much"
-DEPENDENT = "For spode, tan, aode, a2de and network"
-UNLABELLED = "Documents without labels"
 _COLUMNS = "What the columns hold"
 
 # --- which model -----------------------------------------------------------------------------
@@ -166,7 +164,7 @@ training_options = options.filling(
         " the topmost header Authentication-Results that begins with NAME, and must remove those"
         " that others wrote in its name.",
     ),
-    DEPENDENT,
+    "For spode, tan, aode, a2de and network",
     *_dependent_options,
 )
 
@@ -344,7 +342,7 @@ def columns_options(is_required: bool) -> Decorator:
 table_unlabelled_options = options.filling(
     UnlabelledSources,
     "unlabelled",
-    UNLABELLED,
+    "Documents without labels",
     click.option(
         "--em",
         is_flag=True,
