@@ -133,6 +133,17 @@ def maildir_folder_name(name: str) -> str:
     return "." + "".join(parts)
 
 
+def check_shown(root: str, folder: str) -> None:
+    """Raise UsageError if no mail program shows a folder, because its Maildir is one itself."""
+    path = os.path.realpath(root)
+    is_folder = os.path.basename(path).startswith(".") and is_maildir(os.path.dirname(path))
+    if is_folder and not folder.startswith("../"):
+        raise UsageError(
+            f"{root}: a folder of a Maildir, and mail programs show none in it; give the Maildir,"
+            " or to nbspam sort --spam-folder ../.Spam"
+        )
+
+
 def check_apart(mailbox: str, folders: Iterable[str]) -> None:
     """Raise UsageError if two kinds of a mailbox's mail have one folder."""
     own = [each.lower() for each in folders]
@@ -363,10 +374,12 @@ class _Sorter:
         self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
         unsure, spam = choices.unsure_folder, choices.spam_folder
         self.spam = spam_folder(root, True) if spam is None else maildir_folder_name(spam)
-        if unsure is None:
-            unsure = "../Unsure" if self.spam.startswith("../") else UNSURE_FOLDER
+        if unsure is None:  # beside that for spam: .Unsure, ../Unsure or ../.Unsure
+            unsure = self.spam[: -len(self.spam.lstrip("./"))] + "Unsure"
         self.unsure = maildir_folder_name(unsure)
         check_apart(root, [self.spam, self.unsure])
+        if choices.flag is None:
+            check_shown(root, self.spam)
         self.report = SortingReport()
         self.before = read_note(root)
         self.left: dict[str, MaildirNote] = {}

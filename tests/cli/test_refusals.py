@@ -21,7 +21,7 @@ from nbspam.cli import main, serving
 from nbspam.errors import InputError
 from nbspam.server import supervisor, worker
 from nbspam.store import modelfile
-from support import MELONS, SPAM, complains, raising, run_nbspam, write_files
+from support import MELONS, SPAM, complains, make_maildir, raising, run_nbspam, write_files
 
 # Wrong usage: status 2.
 USAGE = r"""
@@ -400,6 +400,8 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
     no_users = "--review none: No such file or directory; with --users, give the folder of mail"
     no_maildir = "--move: --review . is no Maildir, and only in one can messages be moved; give"
     no_password = f"{password}: its first line is empty; write a password"
+    make_maildir(tmp_path / "box")
+    lists = make_maildir(tmp_path / "box" / ".Lists")
     for options, status, words in [
         ("", 2, "no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"),
         ("--spamd here", 2, "--spamd here: not an address; write HOST:PORT, or a path"),
@@ -420,6 +422,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--web 0 --users u --review none", 1, no_users),
         ("--web 0 --move", 2, "--move: moves the mail that --review shows; give --review"),
         ("--web 0 --review . --move", 2, no_maildir),
+        (f"--web 0 --review {lists} --move", 2, f"{lists}: a folder of a Maildir, and mail"),
         ("--web 0.0.0.0:0", 2, "other machines can reach it"),
     ]:
         assert complains(nbspam("serve", *options.split()), status, words)

@@ -79,6 +79,21 @@ def test_an_inbox_has_its_spam_in_the_junk_folder_beside_it(
     assert [one.moved_to for one in report.judged] == [f"{unsure_at}/new/2.h"]
 
 
+def test_a_folder_of_a_maildir_has_its_spam_beside_it(maildir, trained):
+    """In it no mail program would show any."""
+    lists = Maildir(maildir.root / ".Lists", trained)
+    lists.put("new/1.h", spam(1))
+    with pytest.raises(UsageError, match=r"\.Lists: a folder of a Maildir, and mail program"):
+        lists.sort()
+    rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731
+    choices = SortingChoices(spam_folder="../.Spam")
+    report = sort_maildir(str(lists.root), str(trained), choices, DAY, rule)
+    assert [one.moved_to for one in report.judged] == ["../.Unsure/new/1.h"]
+    lists.put("new/2.h", spam(2))
+    report = lists.sort(spam_folder="../.Spam")
+    assert [one.moved_to for one in report.judged] == ["../.Spam/new/2.h"]
+
+
 def test_a_message_leaves_its_uid_in_its_folder_and_its_copies_are_the_same(maildir):
     """As mbsync and OfflineIMAP require, which write UIDs into names and mark what they copy."""
     maildir.put("new/1.h,U=7:2,", spam(1))

@@ -24,6 +24,7 @@ from nbspam.delivery.maildir import (
     UNSURE_FOLDER,
     MaildirEntry,
     MaildirNote,
+    check_shown,
     entry_digest,
     maildir_entries,
     move,
@@ -103,6 +104,8 @@ class ReviewMailbox:
                 f"--move: --review {self.path} is no Maildir, and only in one can messages be"
                 " moved; give a Maildir, or leave --move out"
             )
+        if moves:
+            check_shown(self.path, spam_folder(self.path))
 
     def close(self) -> None:
         """Do nothing: files are closed when they have been read."""
