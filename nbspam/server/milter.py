@@ -251,8 +251,7 @@ class MilterConnection(Connection):
         if fate == "tagged":
             yield self.written(_CHANGE, 1, b"Subject", self.tag + self.subject)
         if self.actions & _ADD_HEADERS:
-            wanted = self.desk.choices.headers
-            headers = headers_of(judgement.verdict, judgement.rule, wanted)
+            headers = headers_of(judgement.verdict, judgement.rule, self.desk.choices.headers)
             for place, (name, value) in enumerate(headers):
                 yield self.written(_INSERT, place, name.encode(), value.encode())
         if fate == "held":

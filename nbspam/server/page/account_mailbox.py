@@ -125,7 +125,6 @@ class AccountMailbox(ReviewMailbox):
                     raise
 
     def _places(self) -> dict[str, str]:
-        """Return the folders, and the names of `sort` for them."""
         return {self._inbox: "ham"} | ({} if self._junk is None else {self._junk: "spam"})
 
     def _find_all(self, session: AccountSession) -> None:

@@ -97,8 +97,7 @@ class ReviewMailbox:
             )
 
     def check(self, moves: bool) -> None:
-        """Raise InputError if nothing is there, UsageError if messages are to move and cannot."""
-        self._check()
+        """Raise UsageError if messages are to move and cannot."""
         if moves and not is_maildir(self.path):
             raise UsageError(
                 f"--move: --review {self.path} is no Maildir, and only in one can messages be"
