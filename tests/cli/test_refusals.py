@@ -397,6 +397,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
     monkeypatch.delattr(socket, "SO_PEERCRED", raising=False)  # as on macOS
     password = tmp_path / "password"
     password.write_text("\nsecret\n")
+    write_files(tmp_path, {"loss": b'{"actions": ["ask"], "loss": {"ham": [0], "spam": [0]}}'})
     no_users = "--review none: No such file or directory; with --users, give the folder of mail"
     no_maildir = "--move: --review . is no Maildir, and only in one can messages be moved; give"
     no_password = f"{password}: its first line is empty; write a password"
@@ -414,6 +415,11 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
         (f"-m {trained} --spamd 0 --jobs 1000", 2, "--jobs 1000: more than 64 workers; give"),
+        (
+            f"-m {trained} --spamd 0 --loss {tmp_path}/loss",
+            2,
+            "--loss: it is for ham, spam and unsure, but the labels are ask; leave it out",
+        ),
         ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
         ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
         ("--spamd 0 --peer-users", 2, "--peer-users: this system does not say who connects; l"),
