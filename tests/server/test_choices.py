@@ -63,12 +63,12 @@ def test_an_address_that_cannot_be_had_is_told(tmp_path):
 
 
 def test_a_vanished_peer_is_noticed():
-    with listening("--http", Address("127.0.0.1", 0)) as found:
-        client = socket.create_connection(found.getsockname())
-        accepted, _ = found.accept()
+    with (
+        listening("--http", Address("127.0.0.1", 0)) as found,
+        socket.create_connection(found.getsockname()),
+        found.accept()[0] as accepted,
+    ):
         assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        client.close()
-        accepted.close()
 
 
 def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):

@@ -140,10 +140,8 @@ async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
     judge = Judge(model, lambda _: RULE, out_of_memory, ServerTally(1))
     model.error = ModelFileError("m: cannot be read; train it again")
     waiting = judge.judge(HAM), judge.judge(SPAM)
-    assert list(map(type, await asyncio.gather(*waiting, return_exceptions=True))) == [
-        MemoryError,
-        MemoryError,
-    ]
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert list(map(type, found)) == [MemoryError] * 2
     model.error = None
     assert (await judge.judge(SPAM)).verdict.label == "spam"
     judge.end()

@@ -114,12 +114,12 @@ class Trial:
                 assert ("uvloop" in mapped) == self.uvloop
                 yield served
 
-    async def load(self, served, until, answers=None, at_once=8):
+    async def load(self, served, until=lambda: False, times=1 << 60, answers=None, at_once=8):
         """Ask about all messages again and again; return how many answers were of each kind.
 
-        answers: the right ones of every model that there may be.
+        times: at most.  answers: the right ones of every model that there may be.
         """
-        found, numbers = Counter(), iter(range(1 << 60))
+        found, numbers = Counter(), iter(range(times))
 
         async def client():
             for number in numbers:
@@ -329,11 +329,10 @@ def mixed_requests(trial, number):
 def large_messages(trial, number):
     """Send messages of 30 MB at once beside 300 small ones: the small are all answered rightly."""
     large = check(b"Subject: large\n\n" + b"line of words\n" * 2_140_000)
-    numbers = iter(range(300))
 
     async def work(served):
         large_ones = asyncio.gather(*(ask(served.spamd, large) for _ in range(number)))
-        small = await trial.load(served, lambda: next(numbers, None) is None)
+        small = await trial.load(served, times=300)
         return small, Counter(answer.partition(b"\r\n")[0][:14] for answer in await large_ones)
 
     with trial.server() as served:
@@ -347,11 +346,10 @@ def large_messages(trial, number):
 
 def idle_clients(trial, number):
     """Let clients be silent: while a worker has room, all others are answered rightly."""
-    numbers = iter(range(1000))
 
     async def work(served):
         idle = [await opened(served.spamd) for _ in range(number)]
-        done = await trial.load(served, lambda: next(numbers, None) is None)
+        done = await trial.load(served, times=1000)
         for _, writer in idle:
             writer.close()
         return done
@@ -364,7 +362,6 @@ def idle_clients(trial, number):
 def short_memory(trial, number):
     """Let large messages find no memory: they are to be sent again, and small ones go on."""
     large = b"Subject: large\n\n" + b"".join(b"w%d " % n for n in range(1_000_000))
-    numbers = iter(range(300))
 
     async def work(served):
         asked = (
@@ -373,7 +370,7 @@ def short_memory(trial, number):
             (served.milter, OFFER + milter_mail(large)),
         )
         found = asyncio.gather(*(ask(*each) for _ in range(number) for each in asked))
-        small = await trial.load(served, lambda: next(numbers, None) is None)
+        small = await trial.load(served, times=300)
         return small, await found
 
     with trial.server() as served:
@@ -447,7 +444,7 @@ def replaced_models(trial, number):
 
         async def work(served):
             left = [None] * number
-            load = trial.load(served, lambda: not left, answers)
+            load = trial.load(served, lambda: not left, answers=answers)
             return (await asyncio.gather(load, swap(served.errors.parent, left)))[0]
 
         with trial.server() as served:
@@ -457,7 +454,7 @@ def replaced_models(trial, number):
 
 def copied_models(trial, number):
     """Copy a model into the one that is used while messages are judged: all answers are right."""
-    numbers, copies = iter(range(number)), []
+    copies = []
 
     async def copy(model, load):
         while not load.done():
@@ -466,7 +463,7 @@ def copied_models(trial, number):
             await asyncio.sleep(0.02)
 
     async def work(served):
-        load = asyncio.create_task(trial.load(served, lambda: next(numbers, None) is None))
+        load = asyncio.create_task(trial.load(served, times=number))
         await copy(served.errors.parent / "m.nbspam", load)
         return load.result()
 
