@@ -338,7 +338,6 @@ def password_in(path: str) -> bytes:
 
 
 def _allow_files(number: int) -> None:
-    """Let each process have so many open files, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < number:
         most = number if hard == resource.RLIM_INFINITY else min(number, hard)

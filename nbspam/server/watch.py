@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -144,7 +144,7 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
     watchers: list[AccountWatcher] = []
     before = {s: signal.signal(s, lambda *_: asked.set()) for s in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with _metrics_served(metrics, tally):
+        with nullcontext() if metrics is None else _metrics_served(metrics, tally):
             for one in accounts:
                 watcher = AccountWatcher(one, log, tally, asked.set, len(accounts) == 1)
                 watcher.start()
@@ -164,11 +164,8 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
 
 
 @contextmanager
-def _metrics_served(listener: socket.socket | None, tally: AccountTally) -> Iterator[None]:
+def _metrics_served(listener: socket.socket, tally: AccountTally) -> Iterator[None]:
     """Answer every connection to a listener with the counts, until the block ends."""
-    if listener is None:
-        yield
-        return
     try:
         open_metrics(tally, {})
     except ImportError as error:

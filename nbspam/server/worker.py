@@ -69,7 +69,6 @@ def protocol(name: str) -> type[Connection]:
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return the maker of event loops: uvloop's, if it is installed, or else asyncio's."""
     try:
         return import_module("uvloop").new_event_loop  # type: ignore[no-any-return]
     except ImportError:
