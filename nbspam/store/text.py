@@ -296,7 +296,11 @@ class _Loader:
             raise ValueError(
                 f"group: {line['group']!r:.40} is none of {', '.join(definition.GROUPS)}"
             )
-        self.counts.append([as_number(line["count"].get(name, 0)) for name in self.classes])
+        counts = [as_number(line["count"].get(name, 0)) for name in self.classes]
+        are_possible = all(n <= most for n, most in zip(counts, self.class_count, strict=True))
+        if self.settings.weighting == PRESENCE and not are_possible:
+            raise ValueError("a token in more messages than there are")
+        self.counts.append(counts)
         self.documents.append(as_whole(line["documents"], int(MAX_COUNT)))
         self.seen.append(as_day(line["seen"]))
         self.lacks.append(as_whole(line.get("lacks", 0), self.others_had or 0))

@@ -150,6 +150,7 @@ def with_settings(**changes):
         ([HEADER, {**TOKEN, "group": "x"}], "line 2: group: 'x' is none of text, route"),
         ([HEADER, {**TOKEN, "count": {"work": 1}}], "'work', which the first line does not have"),
         ([HEADER, {**TOKEN, "count": 1}], "line 2: "),
+        ([HEADER, {**TOKEN, "count": {"ham": 2}}], "line 2: a token in more messages than there"),
         ([HEADER, {**TOKEN, "documents": 1.5}], "1.5 is not a whole number"),
         ([HEADER, {**TOKEN, "seen": "yesterday"}], "line 2: Invalid isoformat"),
         ([HEADER, {**TOKEN, "seen": "1066-10-14"}], "is not a whole number from 0"),
