@@ -178,9 +178,8 @@ def _show(
         from nbspam.evaluation.pages.quality import compared_page
 
         names = [first, *form.others]
-        output.write_page(
-            form.report, compared_page(compared, names, " ".join(sources), form.per_week)
-        )
+        page = compared_page(compared, names, " ".join(sources), form.per_week)
+        output.write_text([page], "--report", form.report)
     if form.as_json:
         for pair in zip(form.others, compared.comparisons, strict=True):
             output.echo_json({**_comparison_json(*pair), "order": judged.order})

@@ -255,7 +255,7 @@ def print_explanations(
         with suppress(BrokenPipeError):
             output.echo_lines(lines)
         deque(lines, maxlen=0)  # the page shows them all, even if nobody reads on
-        output.write_page(form.report, page.page())
+        output.write_text([page.page()], "--report", form.report)
     return successes.status
 
 

@@ -211,7 +211,7 @@ def print_trial(
         from nbspam.evaluation.pages.quality import quality_page
 
         page = quality_page(trial, witness, what, form.per_week, interval_seed)
-        output.write_page(form.report, page)
+        output.write_text([page], "--report", form.report)
 
 
 def _check_places(form: TrialForm) -> None:

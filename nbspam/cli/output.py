@@ -46,9 +46,14 @@ def echo_rows(rows: Iterable[Iterable[str]]) -> None:
 
 def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
     """Write rows, as `echo_rows` prints them, to the file of an option; raises InputError."""
+    write_text((f"{line}\n" for line in _lines(rows)), option, path)
+
+
+def write_text(pieces: Iterable[str], option: str, path: str) -> None:
+    """Write text in pieces to the file of an option; raises InputError."""
     try:
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.writelines(f"{line}\n" for line in _lines(rows))
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.writelines(pieces)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror}; give another name") from error
 
@@ -362,12 +367,3 @@ def write_picture(picture: "ElementTree.Element", path: str) -> None:
 
     if note := write(picture, path):
         warn(note)
-
-
-def write_page(path: str, page: str) -> None:
-    """Write a report into a file; raises InputError."""
-    try:
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(page)
-    except OSError as error:
-        raise InputError(f"--report {path}: {error.strerror}; give another name") from error

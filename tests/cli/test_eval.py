@@ -10,7 +10,7 @@ import pytest
 
 from markup import Page, rows_of
 from nbspam.cli.main import exit_status
-from nbspam.cli.output import check_page, write_page
+from nbspam.cli.output import check_page, write_text
 from nbspam.evaluation.report import MEASURES
 from support import FROM, MELONS, complains, write_files
 
@@ -311,5 +311,5 @@ def test_a_page_that_cannot_be_written_is_an_error(nbspam, trained, folder, page
 
 def test_names_of_pages_and_their_bytes(tmp_path):
     check_page(str(tmp_path / "Page.HTML"))
-    write_page(str(tmp_path / "page.html"), "lone \udcff")
+    write_text(["lone \udcff"], "--report", str(tmp_path / "page.html"))
     assert (tmp_path / "page.html").read_text() == "lone \\udcff"
