@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from io import TextIOWrapper
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -206,8 +205,6 @@ def main() -> NoReturn:
         os.open(os.devnull, os.O_RDONLY)
     sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
-    assert isinstance(sys.stdout, TextIOWrapper)
-    sys.stdout.reconfigure(errors="backslashreplace")  # the locale may lack "…"
     status = exit_status(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # full, which is reported

@@ -5,7 +5,6 @@ A row is a command line, and what is said of it; `$NAME` stands for a path (see 
 
 import errno
 import json
-import os
 import re
 import resource
 import shlex
@@ -21,7 +20,7 @@ from nbspam.cli import main, serving
 from nbspam.errors import InputError
 from nbspam.server import supervisor, worker
 from nbspam.store import modelfile
-from support import MELONS, SPAM, complains, make_maildir, raising, run_nbspam, write_files
+from support import SPAM, complains, make_maildir, raising, run_nbspam, write_files
 
 # Wrong usage: status 2.
 USAGE = r"""
@@ -468,16 +467,6 @@ def test_a_word_that_the_encoding_of_the_locale_lacks_is_refused(nbspam, folder)
     assert complains(nbspam("train", folder, "-m", "m\ud897"), 2, said)
     status, out, err = nbspam("filter", "-m", "m\ud897", stdin=SPAM)
     assert (status, out, said in err) == (2, SPAM.decode(), True)
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [("help train", r" P,P,\u2026"), (f"table eval {MELONS} --target 好瓜 --cv 2", r" \u5426 ")],
-)
-def test_what_the_encoding_of_the_output_lacks_is_escaped(command, said):
-    latin = os.environ | {"PYTHONIOENCODING": "latin-1"}
-    status, out, err = run_nbspam(*command.split(), env=latin)
-    assert (status, err, said in out) == (0, "", True)
 
 
 @pytest.mark.parametrize("megabytes", [70, 80, 90])
