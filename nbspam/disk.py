@@ -10,6 +10,7 @@ the new one, whole, whenever the process or the machine stops.
 import contextlib
 import errno
 import os
+import re
 import stat
 import sys
 import time
@@ -30,6 +31,7 @@ _NO_LINK = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
 _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
+_TEMPORARY = re.compile(rf"{re.escape(_PREFIX)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
 _ELSEWHERE = "give another place with -m"
 _REMEDIES = {
     errno.EROFS: "mount its file system to be written",
@@ -316,7 +318,7 @@ def remove_leftovers(folder: str, beside: str) -> None:
 
     names = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        names = [entry.path for entry in entries if _is_temporary(entry.name)]
+        names = [entry.path for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     for name in names:
         with contextlib.suppress(OSError, ModelFileError):
             descriptor = open_own(name, beside)
@@ -327,12 +329,6 @@ def remove_leftovers(folder: str, beside: str) -> None:
                     os.unlink(name)
             finally:
                 os.close(descriptor)
-
-
-def _is_temporary(name: str) -> bool:
-    random = name.removeprefix(_PREFIX)
-    is_hex = set(random) <= set("0123456789abcdef")
-    return random != name and len(random) == 2 * _RANDOM_BYTES and is_hex
 
 
 @contextlib.contextmanager

@@ -26,16 +26,8 @@ if TYPE_CHECKING:
     from nbspam.imap.accounts import AccessBook
     from nbspam.verdicts import AnyClassifier
 
-# The keys of a table [account.NAME].
-_KEYS = (
-    "url",
-    "model-file",
-    "password-command",
-    "token-command",
-    "tls-ca",
-    "spam-folder",
-    "unsure-folder",
-)
+_ACCESS_KEYS = ("password-command", "token-command", "tls-ca", "spam-folder")
+_KEYS = ("url", "model-file", *_ACCESS_KEYS, "unsure-folder")  # of a table [account.NAME]
 
 
 def configured_accounts() -> dict[str, dict[str, str]]:
@@ -74,9 +66,8 @@ def access_book(
     """
     from nbspam.imap.accounts import AccessBook, AccountAccess, imap_url
 
-    keys = ("password-command", "token-command", "tls-ca", "spam-folder")
     own = {
-        imap_url(each["url"]).account: AccountAccess(*map(each.get, keys))
+        imap_url(each["url"]).account: AccountAccess(*map(each.get, _ACCESS_KEYS))
         for each in configured_accounts().values()
     }
     return AccessBook(AccountAccess(password_command, token_command, tls_ca), own, before)

@@ -139,8 +139,7 @@ class AccountSorter:
                 f"{self.account.url.account}: no junk folder; name one by --spam-folder, or give"
                 " --tag"
             )
-        own = [each for each in (self.inbox, self.spam, self.unsure) if each]
-        check_apart(self.account.url.account, own)
+        check_apart(self.account.url.account, filter(None, (self.inbox, self.spam, self.unsure)))
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:
                 self._places[folder] = place

@@ -21,7 +21,7 @@ from nbspam.delivery.account import AccountToSort
 from nbspam.delivery.maildir import SortingReport
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.session import AccountSession
-from nbspam.server.metrics import VERDICTS, Log, ServerTally, milliseconds, open_metrics
+from nbspam.server.metrics import Log, ServerTally, milliseconds, open_metrics
 from nbspam.server.supervisor import notify
 
 _IDLE_SECONDS = 600.0
@@ -124,7 +124,7 @@ class AccountWatcher(threading.Thread):
             self._log.answered(
                 account=name, verdict=one.label, probability=p, moved=one.moved_to, ms=ms
             )
-            self._tally.add(one.label if one.label in VERDICTS else "unsure")
+            self._tally.add(one.label)
         for one in report.learned:
             self._log.answered(account=name, taught=one.label, ms=ms)
             self._tally.add("lesson learned")
