@@ -171,6 +171,7 @@ table query -m $NETWORK --moral --json | --json and --moral: two forms of answer
 table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few
 table query -m $NETWORK --independent 好瓜 好瓜 | not two variables without evidence; name
 table query -m other.json | not a network
+table query -m round.json | round.json: its arrows lead round in a circle; remove one
 table train $MELONS --target 好瓜 --model tan --criterion aic -m $OTHER | --criterion
 table train $LIHANG --target Y --model aode --order 2 -m $OTHER | --order: --model aode has no such
 table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --model aode has no such
@@ -313,6 +314,7 @@ FILES = {
     "nothing": b"",
     "broken.json": b'{"variables": [',
     "other.json": b"[1, 2]",
+    "round.json": b'{"variables": [{"name": "a", "values": [], "parents": ["a"], "table": []}]}',
     "truncated": modelfile._header(4096, 0) + b"x",
     "empty.csv": b"a,b\n?,\n,?\n",
     "strange.csv": b"X1,X2,Y\n9,S,1\n",

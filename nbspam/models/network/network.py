@@ -114,7 +114,7 @@ def from_json(data: Any, where: str = "network") -> Network:
     _check_names(where, names, states, named)
     given = [[names.index(parent) for parent in parents] for parents in named]
     parents = tuple(tuple(sorted(nodes)) for nodes in given)
-    graphs.topological_order(parents)
+    graphs.topological_order(parents, where)
     cardinality = [len(values) for values in states]
     tables = []
     for i, name in enumerate(names):
@@ -157,10 +157,7 @@ def structure_from_json(data: Any, names: Sequence[str], where: str) -> list[lis
     for parent, child in arrows:
         parents[names.index(child)].add(names.index(parent))
     ascending = [sorted(nodes) for nodes in parents]
-    try:
-        graphs.topological_order(tuple(map(tuple, ascending)))
-    except UsageError:
-        raise UsageError(f"{where}: its arrows lead round in a circle; remove one") from None
+    graphs.topological_order(tuple(map(tuple, ascending)), where)
     return ascending
 
 

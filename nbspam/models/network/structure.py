@@ -33,15 +33,18 @@ def parents_of(arrows: Booleans) -> Parents:
     return tuple(tuple(np.flatnonzero(column).tolist()) for column in arrows.T)
 
 
-def topological_order(parents: Parents) -> list[int]:
-    """Return the nodes, parents before their children; raises UsageError on a cycle."""
+def topological_order(parents: Parents, where: str = "network") -> list[int]:
+    """Return the nodes, parents before their children; raises UsageError on a cycle.
+
+    where: what the error calls the graph.
+    """
     order: list[int] = []
     placed: set[int] = set()
     waiting = list(range(len(parents)))
     while waiting:
         ready = [i for i in waiting if placed.issuperset(parents[i])]
         if not ready:
-            raise UsageError(f"network: nodes {waiting} are in a cycle; remove an arrow")
+            raise UsageError(f"{where}: its arrows lead round in a circle; remove one")
         order += ready
         placed.update(ready)
         waiting = [i for i in waiting if i not in placed]
