@@ -72,7 +72,8 @@ class TaughtModels:
             return False
         is_current = stamp_of(site.path) == site.stamp
         if not is_current:
-            in_thread(partial(_catch_up, site))
+            with suppress(RuntimeError):  # no thread can begin: a lesson reads it, or a later call
+                in_thread(partial(_catch_up, site))
         return is_current and site.is_due
 
     def __call__(self, user: str) -> StoredModel:

@@ -199,6 +199,7 @@ async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monk
     choices = SimpleNamespace(model_path=str(own_model))
     assert in_child(lambda: fit_model(SimpleNamespace(listeners=(), choices=choices))) == 0
     assert own_model.read_bytes() != before
+    assert not models.is_fit_due(raising(RuntimeError("can't start new thread")))
     assert not models.is_fit_due(taken_in.append)
     assert model.is_due  # as far as it knows
     (take_in,) = taken_in
