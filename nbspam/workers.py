@@ -72,13 +72,17 @@ def ordered_map(
         if last is not None:
             yield last()
         return
-    with _forked(workers, function, last) as processes:
-        yield from _map_chunks(processes, stream)
+    processes: list[_ForkedWorker] = []
+    try:
+        yield from _map_chunks(stream, processes, workers, partial(_ForkedWorker, function, last))
         if last is not None:
             for worker in processes:
                 worker.send(None)
             for worker in processes:
                 yield worker.receive()
+    finally:
+        for worker in processes:
+            worker.end()
 
 
 _M_ARENA_MAX = -8  # of malloc.h
@@ -181,21 +185,6 @@ class _ForkedWorker:
             self._to.close()
 
 
-@contextmanager
-def _forked(
-    jobs: int, function: Callable[[Any], Any], last: Callable[[], Any] | None
-) -> Iterator[list[_ForkedWorker]]:
-    """Yield forked workers, which end with the block."""
-    workers: list[_ForkedWorker] = []
-    try:
-        for _ in range(jobs):
-            workers.append(_ForkedWorker(function, last))  # noqa: PERF401 - ended if the next one fails
-        yield workers
-    finally:
-        for worker in workers:
-            worker.end()
-
-
 def fork() -> int:
     """Fork this process, as `os.fork` does, without its warning."""
     with warnings.catch_warnings():
@@ -205,13 +194,19 @@ def fork() -> int:
         return os.fork()
 
 
-def _map_chunks(workers: list[_ForkedWorker], chunks: Iterator[Any]) -> Iterator[Any]:
+def _map_chunks(
+    chunks: Iterator[Any],
+    workers: list[_ForkedWorker],
+    jobs: int,
+    start: Callable[[], _ForkedWorker],
+) -> Iterator[Any]:
     """Yield the workers' results for all chunks, in order.
 
-    A worker has at most one chunk, so that neither side ever waits to write while the
-    other does.  Every idle worker gets a chunk before a result is yielded.
+    workers: they are started here, one for each chunk up to `jobs`.  A worker has at most one
+    chunk, so that neither side ever waits to write while the other does.  Every idle worker gets a
+    chunk before a result is yielded.
     """
-    idle = list(workers)
+    idle: list[_ForkedWorker] = []
     busy: dict[int, _ForkedWorker] = {}  # by descriptor
     answers = select.poll()  # takes any descriptor; select.select takes only those below 1,024
     done: dict[int, Any] = {}  # results by number of the chunk
@@ -231,6 +226,9 @@ def _map_chunks(workers: list[_ForkedWorker], chunks: Iterator[Any]) -> Iterator
             n_yielded += 1
 
     for number, chunk in enumerate(chunks):
+        if not idle and len(workers) < jobs:
+            workers.append(start())
+            idle.append(workers[-1])
         while not idle:
             receive()
         worker = idle.pop()

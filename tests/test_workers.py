@@ -149,6 +149,12 @@ def test_every_process_calls_last_once_after_its_chunks(jobs):
     assert sum(results[20:]) == sum(range(20))
 
 
+def test_no_more_processes_are_forked_than_there_are_chunks():
+    counter = Sum()
+    results = list(ordered_map(counter.add, range(3), 50, counter.last))
+    assert results == [None, None, None, 0, 1, 2]
+
+
 @pytest.mark.parametrize("workers", ["threads"], indirect=True)
 def test_every_chunk_of_an_engine_begins_with_a_fresh_copy_even_in_threads(workers):
     counter = Sum()
