@@ -261,9 +261,8 @@ async def log_in(request: Request) -> Response:
         return asked_to_log_in(request, _WRONG)
     request.session.clear()
     request.session.update(user=user, form=secrets.token_urlsafe(16))
-    return RedirectResponse(
-        wanted if _AFTER_LOGIN.fullmatch(wanted) else "/", HTTPStatus.SEE_OTHER
-    )
+    place = wanted if _AFTER_LOGIN.fullmatch(wanted) else "/"
+    return RedirectResponse(place, HTTPStatus.SEE_OTHER)
 
 
 async def log_out(request: Request) -> Response:
