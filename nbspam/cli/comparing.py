@@ -95,12 +95,8 @@ def compare_command(
     items = inputs.items_of_sources(*corpus)
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
-    _show(
-        compared,
-        _spelt(_training, decisions_made(training)) or "the defaults",
-        corpus.sources,
-        form,
-    )
+    first = _spelt(_training, decisions_made(training)) or "the defaults"
+    _show(compared, first, corpus.sources, form)
 
 
 @subcommand("table compare", "--target", "--against", "--cv", "--report")
@@ -149,12 +145,8 @@ def table_compare_command(
     output.report_skipped(read[0].skipped, form.strict)
     tables = [(each.table, settings) for each, settings in zip(read, several, strict=True)]
     compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
-    _show(
-        compared,
-        _spelt(_table_training, decisions_made(training) | decisions_made(columns)),
-        rows.sources,
-        form,
-    )
+    first = _spelt(_table_training, decisions_made(training) | decisions_made(columns))
+    _show(compared, first, rows.sources, form)
 
 
 def _check_against(form: ComparisonForm, given: dict[str, Any], *models: str) -> None:

@@ -331,8 +331,7 @@ def settings_and_items(
     """
     from nbspam.tokens.people import knowing_sent_mail
 
-    listener = corpus.reading.listener
-    settings, items = settings_for(items_of_sources(*corpus), choices, listener)
+    settings, items = settings_for(items_of_sources(*corpus), choices, corpus.reading.listener)
     return knowing_sent_mail(settings, sent, paths_of(corpus.sources, corpus.labels)), items
 
 
