@@ -90,7 +90,7 @@ def compare_command(
     if online and output.is_named("cv"):
         raise UsageError("--cv and --online: two ways to judge; give one of them")
     _check_against(form, decisions_made(training), "multinomial", "bernoulli")
-    output.check_page(form.report, form.per_week)
+    output.check_page(form.report)
     several = [training, *(_parsed(_training, text) for text in form.others)]
     items = inputs.items_of_sources(*corpus)
     rule = partial(options.rule_of, decision)
@@ -131,7 +131,7 @@ def table_compare_command(
     from nbspam.tables.training import read_table, table_settings
 
     _check_against(form, decisions_made(training), "aode", "tan")
-    output.check_page(form.report, form.per_week)
+    output.check_page(form.report)
     others = [_parsed(_table_training, text) for text in form.others]
     if any(given.target is not None for _, given in others):
         raise UsageError("--against: --target is for all alike; give it outside the quotes")

@@ -227,7 +227,7 @@ def _check_places(form: TrialForm) -> None:
         output.check_place("--errors", form.errors)
     if form.plot not in (None, "-"):
         output.check_picture(form.plot)
-    output.check_page(form.report, form.per_week)
+    output.check_page(form.report)
 
 
 def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
@@ -249,8 +249,9 @@ def is_new(way: TrainingWay) -> bool:
     """Return whether a new model is judged, in one of three ways; raises UsageError."""
     if len(way.stated) > 1:
         raise UsageError(f"{' and '.join(way.stated)}: two ways to judge; give one of them")
-    if not way.online and (way.policy or way.order):
-        raise UsageError(f"{'--policy' if way.policy else '--order'}: only online; add --online")
+    for name in ("policy", "order"):
+        if output.is_named(name) and not way.online:
+            raise UsageError(f"--{name}: only online; add --online")
     return bool(way.stated)
 
 

@@ -342,10 +342,10 @@ def loss_json(loss: "Loss | None") -> dict[str, int] | None:
 # --- reports ---------------------------------------------------------------------------------
 
 
-def check_page(path: str | None, per_week: int | None = None) -> None:
+def check_page(path: str | None) -> None:
     """Raise UsageError, before any work is done, if no report can be written there."""
     if path is None:
-        if per_week is not None:
+        if is_named("per_week"):
             raise UsageError("--per-week: for the report; add --report FILE.html")
         return
     if not path.lower().endswith((".html", ".htm")):

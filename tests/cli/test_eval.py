@@ -276,6 +276,11 @@ def test_compare_writes_a_page(nbspam, mails, page):
     assert nbspam.out("table", "compare", *options, stdin=MELONS.read_bytes()) == out
 
 
+def test_the_file_may_set_options_for_a_page_or_a_stream(nbspam, some, config):
+    config.write_text('[eval]\nper-week = 9\npolicy = "error"\norder = "name"\n')
+    assert nbspam("eval", some, "--cv", 3)[0] == 0
+
+
 def test_compare_spells_options_as_they_are_given(nbspam, monkeypatch):
     monkeypatch.setenv("NBSPAM_TABLE_COMPARE_CLASS_PARENTS", "0")  # like a flag that is not given
     ways = "--target 好瓜 --values 好瓜=否,是 --model network --dirichlet 2,3 --dirichlet 触感=1,2"
