@@ -193,7 +193,7 @@ class AccountSorter:
         found: set[bytes] = set()
         for folder, validity, uid in [*self.memory.noted(each.digest), each[:3]]:
             self._open(folder)
-            if self.session.folder is not None and self.session.folder.validity == validity:
+            if self.session.folder.validity == validity:
                 for batch in self.session.messages([uid], MAX_MESSAGE):
                     found.update(batch.data.values())
         return len(found) > 1
@@ -368,7 +368,6 @@ class AccountSorter:
                 f"{self.account.url.account}: the server cannot move a message alone, so spam gets"
                 f" the keyword {JUNK}"
             )
-        assert self.session.folder is not None
         if not self.session.folder.takes_keywords:
             raise AccountRefusedError(
                 f"{self.account.url.account}: {self.inbox} takes no keywords; sort without --tag"
@@ -468,7 +467,7 @@ class AccountSorter:
         self.report.skipped += [Skipped(self._name(each), str(error)) for each in messages]
 
     def _open(self, folder: str) -> None:
-        if self.session.folder is None or self.session.folder.name != folder:
+        if self.session.folder.name != folder:
             self.session.open(folder, self._writes(folder))
 
     def _writes(self, folder: str) -> bool:

@@ -168,7 +168,6 @@ class AccountLook:
         uids: in order.  Each head is read once, however many connections a look takes.
         """
         opened = self.session.folder
-        assert opened is not None
         folder, validity = opened.name, opened.validity
         stated: dict[int, str] = {}
         unread: set[int] = set()
@@ -196,7 +195,6 @@ class AccountLook:
     def _keywords(self, *criteria: str) -> dict[int, str]:
         """Return the class that keywords state, by UID in the open folder; "": both classes."""
         opened = self.session.folder
-        assert opened is not None
         stated: dict[int, str] = {}
         for name, (first, *others) in _KEYWORDS.items():
             if _FLAGS[name] & opened.keywords:
@@ -211,7 +209,6 @@ class AccountLook:
         known: UIDs and digests of messages that are still there, (n_messages, 2).
         """
         opened = self.session.folder
-        assert opened is not None
         before, now = self.memory.with_keyword(), self._keywords()
         uids, digests = (np.fromiter(each, np.int64, len(each)) for each in (now, before))
         for uid, digest in known[

@@ -113,7 +113,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         except BaseException:
             self.close()
             raise
-        self.folder: OpenFolder | None = None
+        self.folder = OpenFolder("", 0, 0, 0, frozenset(), False)  # none is open yet
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
         self._at_once = _FIRST_BYTES  # of several messages that are fetched together
         # Folders, UIDVALIDITY and UIDs of messages that the server does not show, and why.
@@ -295,7 +295,6 @@ class AccountSession(AbstractContextManager["AccountSession"]):
 
         Messages that are marked as deleted count as gone; with `deleted`, only they are found.
         """
-        assert self.folder is not None
         if not criteria and not deleted:
             self._listed = self.folder
         found = array("L")
@@ -382,7 +381,6 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 raise
             if half := len(uids) // 2:
                 return self._fetch(uids[:half], wanted) + self._fetch(uids[half:], wanted)
-            assert self.folder is not None
             self.refused[self.folder.name, self.folder.validity, uids[0]] = str(error)
             return []
 
@@ -533,7 +531,7 @@ class _PatientSession:
         if self._session is None:
             self._session = AccountSession(self.url, self._book)
         folder = self._session.folder
-        if folder is None or folder.name != url.folder:
+        if folder.name != url.folder:
             folder = self._session.open(url.folder)
         if url.validity not in (None, folder.validity):
             raise InputError(

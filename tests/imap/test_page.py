@@ -105,7 +105,7 @@ def test_a_message_is_found_where_others_have_put_it(account, mailbox):
     mailbox._kept.clear()
     account.move(H[0], "INBOX", "Junk")
     account.server.renumber("INBOX")
-    mailbox._session.folder = None
+    mailbox._session.folder = mailbox._session.folder._replace(name="")
 
     assert mailbox.message(found[H[0]]) is not None
     assert mailbox.message(found[H[1]]) is not None

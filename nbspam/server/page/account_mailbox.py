@@ -150,10 +150,9 @@ class AccountMailbox(ReviewMailbox):
         read = {e[:3]: self._kept.pop(e[:3]) for e in batch.values() if e[:3] in self._kept}
         places = [each[:3] for each in batch.values() if each[:3] not in read]
         for folder, validity in dict.fromkeys(place[:2] for place in places):
-            opened = session.folder
-            if opened is None or opened.name != folder:
-                opened = session.open(folder)
-            if opened.validity == validity:
+            if session.folder.name != folder:
+                session.open(folder)
+            if session.folder.validity == validity:
                 uids = [uid for *where, uid in places if where == [folder, validity]]
                 for fetched in session.messages(uids, MAX_MESSAGE):
                     read |= {(folder, validity, uid): d for uid, d in fetched.data.items()}
@@ -233,7 +232,6 @@ class AccountMailbox(ReviewMailbox):
 
 def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:
     """Yield messages of the open folder with their keys."""
-    assert session.folder is not None
     name, validity = session.folder.name, session.folder.validity
     for head, digest in chain.from_iterable(with_digests(session, uids)):
         yield f"{digest:016x}", _Found(name, validity, head.uid, head.size, head.arrived)
