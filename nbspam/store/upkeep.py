@@ -128,7 +128,7 @@ def findings(path: str) -> Iterator[Finding]:
         yield Finding(BAD, "file", str(error))
         return
     yield Finding(GOOD, "file", f"{snapshot.identity.length:,} bytes, checksum correct")
-    yield _rights(path)
+    yield from _rights(path)
     if part is not None:
         shard = part.counted.shard
         yield Finding(NOTE, "model", f"none, but part {shard} of a training; nbspam merge adds it")
@@ -154,17 +154,16 @@ def findings(path: str) -> Iterator[Finding]:
     yield _journal(path, snapshot.identity, journal, classifier)
 
 
-def _rights(path: str) -> Finding:
-    if changed_by := writers(path):
-        who, what = next(iter(changed_by.items()))
-        state = BAD if who == EVERYONE else NOTE
+def _rights(path: str) -> Iterator[Finding]:
+    changed_by, read_by = writers(path), allowed(path, stat.S_IROTH)
+    for who, what in changed_by.items():
         text = f"{who} can change {', '.join(what)}; take the right to write away"
-        return Finding(state, "rights", text)
-    if read_by := allowed(path, stat.S_IROTH):
-        who, what = next(iter(read_by.items()))
+        yield Finding(BAD if who == EVERYONE else NOTE, "rights", text)
+    for who, what in read_by.items() if not changed_by else ():
         text = f"{who} can read the words of your mail in {', '.join(what)}"
-        return Finding(NOTE, "rights", f"{text}; to stop it: chmod 600")
-    return Finding(GOOD, "rights", "only its owner can read the words in it")
+        yield Finding(NOTE, "rights", f"{text}; to stop it: chmod 600")
+    if not (changed_by or read_by):
+        yield Finding(GOOD, "rights", "only its owner can read the words in it")
 
 
 def _counts(classifier: Classifier) -> Finding:

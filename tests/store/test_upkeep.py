@@ -157,6 +157,15 @@ def test_a_file_that_vanishes_and_a_folder_that_is_not_listed_are_no_obstacle(pl
     assert allowed(path, stat.S_IROTH) == {EVERYONE: [path, journal]}
 
 
+def test_doctor_names_everyone_who_can_change_a_model_beside_a_group(trained, place):
+    path = made(place, mode=0o660)
+    Path(path).write_bytes(Path(trained).read_bytes())
+    place.chmod(0o777)
+    rights = [found for found in findings(path) if found.what == "rights"]
+    assert [found.state for found in rights] == [NOTE, BAD]
+    assert rights[1].text.startswith(f"{EVERYONE} can change {place};")
+
+
 def test_doctor_says_who_can_read_or_change_a_model(trained, place):
     trained.parent.chmod(0o755)
     for mode, state, words in (
