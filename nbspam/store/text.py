@@ -207,9 +207,10 @@ def _sent_lines(settings: Settings) -> Iterator[Line]:
 def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
     """Return the model that lines hold; raises InputError.  name: the file, for errors."""
     loader: _Loader | None = None
-    number = 0
-    for number, line in enumerate(lines, 1):
-        try:
+    where = name
+    try:
+        for number, line in enumerate(lines, 1):
+            where = f"{name}: line {number}"
             values = json.loads(line)
             if loader is None:
                 loader = _Loader(values)
@@ -221,17 +222,13 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
                 loader.add_owed(values)
             else:
                 loader.add_message(values)
-        except (*_WRONG, UsageError) as error:
-            raise InputError(
-                f"{name}: line {number}: {_reason(error)}; give a file that nbspam export wrote"
-            ) from error
-    if loader is None:
-        raise InputError(f"{name}: empty; give a file that nbspam export wrote")
-    try:
+        where = name
+        if loader is None:
+            raise ValueError("empty")
         return loader.classifier()
     except (*_WRONG, UsageError) as error:
         raise InputError(
-            f"{name}: {_reason(error)}; give a file that nbspam export wrote"
+            f"{where}: {_reason(error)}; give a file that nbspam export wrote"
         ) from error
 
 
