@@ -259,6 +259,7 @@ def table_cluster_command(
         *(columns.drop, form.restarts, form.hard, form.seed),
         stopping(form.rounds, form.epsilon),
     )
+    output.warn_of(found.notes)
     if plot is not None:
         from nbspam.evaluation.pictures import clusters_picture
 

@@ -205,38 +205,37 @@ def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None
             )
 
 
-def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
-    """Yield the columns that number the rows: from such a column no class can be learned.
+def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
+    """Yield a warning for each column that numbers the rows, or seems to hold numbers.
 
-    These hold a different whole number in every row, in ascending order or under a name like
-    id.  said: columns that the user said what to take for.
+    A column from which nothing can be learned, because it numbers the rows, has a different whole
+    number in every row, in ascending order or under a name like id.  Categories that seem to be
+    numbers are written as people do, or are many numbers and few other cells.  said: columns that
+    the user said what to take for.
     """
-    if len(records) < _FEWEST_NUMBERED:
-        return
-    for column in schema.columns:
+    columns = [column for column in schema.columns if column.name not in said]
+    for column in columns if len(records) >= _FEWEST_NUMBERED else ():
         cells = (record.cells.get(column.name, "") for record in records)
-        if column.name in said or not all(map(_WHOLE.fullmatch, cells)):
+        if not all(map(_WHOLE.fullmatch, cells)):
             continue
         numbers = [int(record.cells[column.name]) for record in records]
         are_ascending = all(a < b for a, b in pairwise(numbers))
         if are_ascending or (len(set(numbers)) == len(numbers) and _ID.search(column.name)):
-            yield column.name
-
-
-def kept_from_numbers(schema: Schema, said: Container[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of categories that seem to hold numbers, and a cell that is none.
-
-    These are numbers as people write them, or many numbers and few other cells.  said: columns
-    that the user said to take for categories.
-    """
-    for column in schema.columns:
+            shell = quote(column.name)
+            yield (
+                f"column {column.name!r} numbers the rows: --drop {shell} leaves it out, and"
+                f" --id-column {shell} names the rows by it"
+            )
+    for column in columns:
         levels = column.levels or ()
         others = [level for level in levels if not is_number_cell(level)]
         n_numbers = len(levels) - len(others)
-        if not others or column.name in said:
-            continue
-        if n_numbers > FEW_WHOLE * len(others) or all(map(_WRITTEN.fullmatch, levels)):
-            yield column.name, others[0]
+        are_written = all(map(_WRITTEN.fullmatch, levels))
+        if others and (n_numbers > FEW_WHOLE * len(others) or are_written):
+            yield (
+                f"column {column.name!r} is taken for categories because of {others[0][:40]!r}:"
+                " write numbers as in 1234.5, and leave unknown ones empty"
+            )
 
 
 def constant_numbers(table: Table) -> Iterator[str]:

@@ -36,9 +36,8 @@ from nbspam.tables.schema import (
     cut_points,
     detect,
     in_intervals,
-    kept_from_numbers,
     known_cells,
-    numbering,
+    odd_columns,
     sorted_cells,
 )
 from nbspam.verdicts import HeldOut, Skipped, Weighed
@@ -104,16 +103,8 @@ def read_table(
             f"the target {schema.target!r} is {schema.classes[0]!r} in every row:"
             " one class, which every row will get"
         )
-    notes += [
-        f"column {name!r} numbers the rows: --drop {quote(name)} leaves it out, and --id-column"
-        f" {quote(name)} names the rows by it"
-        for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
-    ]
-    notes += [
-        f"column {name!r} is taken for categories because of {cell[:40]!r}: write numbers as in"
-        " 1234.5, and leave unknown ones empty"
-        for name, cell in kept_from_numbers(schema, {*settings.categorical, *settings.values})
-    ]
+    said = {*settings.categorical, *settings.numeric, *settings.values}
+    notes += odd_columns(rows, schema, said)
     table, skipped = (
         (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
     )

@@ -20,7 +20,7 @@ from nbspam.models.describing import distributions
 from nbspam.models.gaussian import MixedNB
 from nbspam.printing import readable_number
 from nbspam.sources.records import Record
-from nbspam.tables.schema import Column, Table, coded, detect, in_intervals
+from nbspam.tables.schema import Column, Table, coded, detect, in_intervals, odd_columns
 from nbspam.tables.training import TableSettings, chosen_model, table_rows, train_table
 
 _RESTARTS = 5
@@ -124,6 +124,7 @@ class TableClusters:
     share: Floats  # (n_rows, k) P(cluster given row)
     fit: em.Fit
     features: tuple[tuple[Feature, ...], ...]  # of each cluster, the most typical first
+    notes: tuple[str, ...]  # warnings about columns
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -155,6 +156,7 @@ def cluster_rows(
             f"-k {k}: not from 2 to the number of rows, {len(rows)}; give another k, or more rows"
         )
     schema, _ = detect(rows, None, categorical, numeric, drop=drop)
+    notes = tuple(odd_columns(rows, schema, {*categorical, *numeric}))
     table = coded(rows, schema)
     like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
     nowhere, classes, weight = np.full(len(rows), -1), np.arange(k), np.ones(len(rows))
@@ -162,7 +164,8 @@ def cluster_rows(
     fit = em.mixture(data, k, np.random.default_rng(checked_seed(seed)), restarts, stopping)
     order = np.argsort(-fit.responsibility.sum(axis=0), kind="stable")
     features = tuple(_features(fit.model, schema.columns, place) for place in order.tolist())
-    return TableClusters(schema.columns, table.names, fit.responsibility[:, order], fit, features)
+    share = fit.responsibility[:, order]
+    return TableClusters(schema.columns, table.names, share, fit, features, notes)
 
 
 def _features(model: MixedNB, columns: Sequence[Column], cluster: int) -> tuple[Feature, ...]:

@@ -205,6 +205,15 @@ def test_the_command_prints_clusters_and_the_cluster_of_each_row(table):
     assert table(*how, "--rounds", "1", "--seed", "3", "--restarts", "1", "--hard")[0] == 0
 
 
+def test_columns_that_number_the_rows_or_are_no_numbers_are_named_before_clusters(table):
+    rows = "".join(f'{n},"{n},5",{n % 2}\n' for n in range(1, 13)).encode()
+    status, out, err = table("cluster", "-k", "2", stdin=b"id,x,y\n" + rows)
+    assert (status, out.count("\n")) == (0, 3)
+    numbered, written = err.splitlines()
+    assert "column 'id' numbers the rows: --drop id leaves it out" in numbered
+    assert "column 'x' is taken for categories because of '1,5'" in written
+
+
 def test_a_column_that_is_never_known_starts_at_random(table, tmp_path):
     # x and z are noisy copies of h, which no row shows: from equal shares EM cannot move.
     rng = np.random.default_rng(0)
