@@ -10,7 +10,6 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -238,9 +237,11 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
 
     values: of the options, by parameter.
     """
-    from nbspam.mail.verdict_headers import HeaderChoices, checked_tag
+    from nbspam.mail.verdict_headers import HeaderChoices, check_labels, checked_tag
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
+    from nbspam.settings import PRESETS
+    from nbspam.store.assembly import empty_model
 
     _check_page(values, book)
     if values["report_teaches"] and not values["allow_tell"]:
@@ -250,9 +251,13 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
     tag, password_file = values["subject_tag"], values["password_file"]
     if tag is not None:
         checked_tag(tag)
+    decision, stated = values["decision"], None
+    if decision.loss is not None:  # read now: the file may be gone when mail comes
+        stated = options.rule_of(decision, empty_model(PRESETS["mail"]))
+        check_labels("--loss", stated.actions)
     return ServerChoices(
         values["model_path"],
-        partial(options.rule_of, values["decision"]),
+        lambda classifier: stated or options.rule_of(decision, classifier),
         values["log"],
         values["peer_users"],
         values["users"],

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from nbspam.errors import InputError, UsageError
-from nbspam.mail.verdict_headers import check_labels
 from nbspam.server.choices import (
     SERVER_LIMITS,
     ServerChoices,
@@ -373,7 +372,6 @@ def serve(
             check_folder(choices.users)
             check_site(model)
         rule = choices.rule_of(model.classifier())
-        check_labels("--loss", rule.actions)
         list(model.classifier().classify([_FIRST], rule=rule))
         sockets = listening()  # the last that can fail: no socket is left without workers
         for name, _ in sockets:

@@ -565,6 +565,19 @@ def test_without_a_terminal_a_model_that_is_not_there_is_told(nbspam, tmp_path, 
     assert nbspam(*serve) == nbspam(*serve, "--log", "json") == (0, "", "")
 
 
+def test_a_file_of_costs_is_read_when_the_server_begins(nbspam, trained, tmp_path, monkeypatch):
+    loss, actions = tmp_path / "loss", []
+    loss.write_text('{"actions": ["spam", "ham"], "loss": {"ham": [1, 0], "spam": [0, 1]}}')
+
+    def run(self):
+        loss.unlink()
+        actions.extend(self.service.choices.rule_of(self.service.model.classifier()).actions)
+
+    monkeypatch.setattr(supervisor.Supervisor, "run", run)
+    assert nbspam("serve", "-m", trained, "--spamd", "0", "--loss", loss)[0] == 0
+    assert actions == ["spam", "ham"]
+
+
 def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):
     monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
     addresses = "--spamd", "0.0.0.0:0", "--spamd", "0", "--http", "0.0.0.0:0"
