@@ -18,7 +18,7 @@ from nbspam.evaluation import metrics
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.pages.rendering import shown
 from nbspam.evaluation.report import printable_class
-from nbspam.printing import right
+from nbspam.printing import clipped, right
 
 N_SCORE_BINS = 30  # of the histogram
 N_PIECES = 20  # points of a stream's learning curve
@@ -156,6 +156,7 @@ def _learning(trial: Trial) -> Learning | None:
 WIDTH, HEIGHT = 340, 232
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 18, 10, 40
 _MAX_LABELS = 6  # along an axis
+SHORT = 8  # columns of a class name in a title that has several
 _MARGIN = 24  # by which the first and last label may reach beyond their ticks
 
 
@@ -242,6 +243,7 @@ def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
     percents = [p for p in _TICKS if p / 100 >= least]
     places = [(float(_logit(p / 100, least)), f"{p:g} %") for p in percents]
     canvas.ticks_left(places)
+    first, second = (clipped(shown(name), SHORT) for name in views.classes)
     canvas.ticks_below(places, f"{first} called {second} (up: {second} called {first})")
     for number, run in enumerate(runs):
         path = _steps(canvas, _logit(run.hm_rate, least), _logit(run.sm_rate, least))
@@ -272,8 +274,8 @@ def _steps(canvas: Canvas, x: Floats, y: Floats) -> str:
 
 def calibration_figure(views: Views) -> Markup:
     """Return the calibration of a trial: of its second class, or of the answer among many."""
-    many = len(views.classes) > 2
-    return reliability_figure(views.calibration, "the answer" if many else views.classes[1])
+    what = "the answer" if len(views.classes) > 2 else printable_class(views.classes[1])
+    return reliability_figure(views.calibration, what)
 
 
 def reliability_figure(bins: metrics.ReliabilityBins, what: str) -> Markup:

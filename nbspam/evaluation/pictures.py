@@ -104,7 +104,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
     what: the judged sources, for the title.
     """
     n_right, n_docs = int(np.trace(views.confusion)), views.n_docs
-    first, second = (clipped(printable(name), _NAMES) for name in views.histogram.names)
+    first, second = (clipped(printable(name), figures.SHORT) for name in views.histogram.names)
     panels = [
         ("Calibration (lines: 95 % interval)", figures.calibration_figure(views)),
         (

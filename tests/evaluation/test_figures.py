@@ -221,6 +221,14 @@ def test_names_of_classes_are_escaped_and_a_single_score_is_drawn():
         assert "\u202e" not in picture
 
 
+def test_long_names_of_classes_have_room():
+    names = "complaint about delivery", "question about invoice" * 9
+    views = views_of(replace(random_trial(0), classes=names))
+    titles = [text.text for text in pictures.sheet(views, "x").iter("text")]
+    assert max(map(columns, titles)) <= 58  # as many are as wide as a panel
+    assert "complai… called questio…" in " ".join(titles)
+
+
 # --- in a terminal ------------------------------------------------------------------------
 
 
