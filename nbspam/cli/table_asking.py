@@ -122,8 +122,8 @@ def table_explain_command(
     nbspam table explain --factors rows.csv
     """
     output.check_page(form.report)
-    if form.report is not None and factors:
-        raise UsageError("--report and --factors: a report shows no factors; leave out one")
+    output.refuse_two({"--report": form.report is not None, "--factors": factors})
+    output.refuse_two({"--brief": form.brief, "--factors": factors})
     asked = inputs.asked_model(question)
     return _print_factors(asked, form) if factors else judging.print_explanations(asked, form)
 

@@ -103,7 +103,8 @@ eval gone --cv 2 --per-week 9 | --per-week: for the report
 eval gone --cv 2 --report - | --report -: not a name of HTML; give one that ends in .html
 compare gone --against --pairs --report page.pdf | --report page.pdf: not a name of HTML
 explain gone --report no/page.html | --report no/page.html: there is no folder no
-table explain gone --factors --report a.html | --report and --factors
+table explain gone --factors --report a.html | --report and --factors: two forms of answer
+table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option
 compare $FOLDER --against --alpha | give options of `nbspam train`
 compare $FOLDER --against "'" | give options of `nbspam train`
