@@ -411,29 +411,27 @@ def _corrections(
 ) -> CountTable:
     """Return the corrections of the sum of all models' counts; raises UsageError."""
     total = TableSum()
-    for model, copies in zip(models, lost, strict=True):
-        others = [model, *models]
+    for copies in lost:
         for start in range(0, len(copies), _AT_ONCE):
             some = copies[start : start + _AT_ONCE]
             part = Messages(
                 np.array([copy.label for copy in some], np.str_),
                 np.array([copy.digest for copy in some], np.uint64),
-                united([_document(copy.digest, others, models) for copy in some]),
+                united([_document(copy, models) for copy in some]),
             )
             total.add(negative(table_of_messages(part, weighting)))
     return total.total()
 
 
-def _document(
-    digest: int, where: Sequence[_MergedModel], models: Sequence[_MergedModel]
-) -> Documents:
-    """Return the tokens of a message; raises UsageError if none of the models has them."""
-    for model in where:
+def _document(copy: _ModelCopy, models: Sequence[_MergedModel]) -> Documents:
+    """Return the tokens of a message, its model's own if it has them; raises UsageError."""
+    digest = np.uint64(copy.digest)
+    for model in (models[copy.model], *models):
         sampled = model.part.messages
-        (place,) = find(sampled.digests, np.array([digest], np.uint64)).tolist()
+        (place,) = find(sampled.digests, np.array([digest])).tolist()
         if place >= 0:
             return sampled.documents.one(place)
-    knowing = [k for k, model in enumerate(models) if np.uint64(digest) in model.part.digests]
+    knowing = [k for k, model in enumerate(models) if digest in model.part.digests]
     path, digests = models[knowing[1]].path, models[knowing[1]].part.digests
     known = [model.part.digests for model in models[: knowing[1]]]
     n_shared = int(np.isin(digests, np.concatenate(known)).sum())

@@ -221,7 +221,6 @@ class _Reader:
             raise RefusedError(f"holds at byte {self.at} what no model holds")
 
     def value(self, depth: int = 0) -> Any:
-        """Return the next value."""
         self.left -= 1
         if depth > MAX_DEPTH or self.left < 0:
             raise RefusedError("holds more values than a model")
@@ -243,13 +242,11 @@ class _Reader:
         return self.array()
 
     def text(self) -> str:
-        """Return the next text."""
         self.expect(_TEXT)
         (length,) = struct.unpack("<I", self.take(4))
         return self.take(length).decode("utf-8", "surrogatepass")
 
     def whole(self) -> int:
-        """Return the next whole number."""
         self.expect(_INT)
         value = int.from_bytes(self.take(self.take(1)[0]), "little", signed=True)
         if not -(2**63) <= value < 2**64:
@@ -257,7 +254,6 @@ class _Reader:
         return value
 
     def values(self, depth: int) -> list[Any]:
-        """Return the next list."""
         self.expect(_LIST)
         values = []
         while not self.is_next(_LIST_END):
@@ -265,7 +261,6 @@ class _Reader:
         return values
 
     def named_values(self, depth: int) -> State:
-        """Return the next dict."""
         self.expect(_DICT)
         values = {}
         while not self.is_next(_DICT_END):
@@ -398,14 +393,11 @@ def read_snapshot(path: str, copy: str | None = None) -> Snapshot:
 
 def identity_at(path: str) -> Identity | None:
     """Return the identity that the header of a model file states, None if it states none."""
-    try:
+    with contextlib.suppress(OSError, struct.error):  # it may be shorter than a header
         head = _first_bytes(path, _HEADER.size)
-    except OSError:
-        return None
-    if len(head) < _HEADER.size or not head.startswith(PREFIX):
-        return None
-    _, _, _, length, checksum, _ = _HEADER.unpack(head)
-    return Identity(length, checksum)
+        _, _, _, length, checksum, _ = _HEADER.unpack(head)
+        return Identity(length, checksum) if head.startswith(PREFIX) else None
+    return None
 
 
 def is_model_file(path: str) -> bool:

@@ -241,7 +241,10 @@ def _reason(error: Exception) -> str:
 
 
 class _Loader:
-    """Collects lines, and makes a model of them when all are read."""
+    """Collects lines, and makes a model of them when all are read.
+
+    Lines that are malformed raise one of _WRONG.
+    """
 
     def __init__(self, header: Line) -> None:
         if not (isinstance(header, dict) and header.get("nbspam") == "model"):
@@ -278,7 +281,6 @@ class _Loader:
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
-        """Add the line of a token; raises an exception of _WRONG if it is malformed."""
         text = checked_text(line["token"]).encode("utf-8", "surrogateescape")
         if len(text) > MAX_TOKEN:
             raise ValueError(f"a token of more than {MAX_TOKEN:,} bytes")
@@ -305,7 +307,6 @@ class _Loader:
         self.keys.append(key)
 
     def add_message(self, line: Line) -> None:
-        """Add the line of a message; raises an exception of _WRONG if it is malformed."""
         digest = _as_hash(line["message"])
         if line["class"] not in self.classes:
             raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
@@ -319,13 +320,11 @@ class _Loader:
             self.sampled.append((digest, columns, times))
 
     def add_owed(self, line: Line) -> None:
-        """Add the line of a token that is owed; raises an exception of _WRONG if malformed."""
         key = _as_hash(line["owed"])
         counts = [_signed(line["count"].get(name, 0)) for name in self.classes]
         self.owed.append((key, counts, int(_signed(line["documents"]))))
 
     def add_sent(self, line: Line) -> None:
-        """Add the line of a sent message; raises an exception of _WRONG if it is malformed."""
         digest, *facts = map(_as_hash, (line["sent"], *line["facts"]))
         self.sent.append(SentMessage(digest, as_whole(line["when"], 2**32 - 1), tuple(facts)))
 

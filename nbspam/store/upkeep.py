@@ -39,24 +39,20 @@ EVERYONE = "everyone on this machine"
 _WORDS = ("~", ".journal", ".share")  # endings of the other files with words of mail
 
 
-def writers(path: str) -> dict[str, list[str]]:
-    """Return the groups that can change a model, each with the names of files or the folder."""
-    found = allowed(path, stat.S_IWOTH)
-    folder = parent_folder(os.path.abspath(path))
-    status = os.stat(folder)
-    who = _others_with(stat.S_IWOTH, status)
-    if who and not status.st_mode & stat.S_ISVTX and _can_enter(folder, who):
-        found.setdefault(who, []).append(folder)
-    return found
-
-
 def allowed(path: str, right: int) -> dict[str, list[str]]:
-    """Return the groups that have a right to files of a model, each with the names of these."""
+    """Return the groups that have a right to files of a model, each with the names of these.
+
+    Who may write in their folder can replace them, unless it is sticky: then it is named, too.
+    """
+    folder = parent_folder(os.path.abspath(path))
+    places, status = [*_files(path)], os.stat(folder)
+    if right == stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        places.append((folder, status))
     found: dict[str, list[str]] = {}
-    for file, status in _files(path):
+    for place, status in places:
         who = _others_with(right, status)
-        if who and _can_enter(parent_folder(os.path.abspath(file)), who):
-            found.setdefault(who, []).append(file)
+        if who and _can_enter(folder, who):
+            found.setdefault(who, []).append(place)
     return found
 
 
@@ -155,7 +151,7 @@ def findings(path: str) -> Iterator[Finding]:
 
 
 def _rights(path: str) -> Iterator[Finding]:
-    changed_by, read_by = writers(path), allowed(path, stat.S_IROTH)
+    changed_by, read_by = (allowed(path, right) for right in (stat.S_IWOTH, stat.S_IROTH))
     for who, what in changed_by.items():
         text = f"{who} can change {', '.join(what)}; take the right to write away"
         yield Finding(BAD if who == EVERYONE else NOTE, "rights", text)

@@ -35,7 +35,6 @@ from nbspam.store.upkeep import (
     faded,
     findings,
     prune_model,
-    writers,
 )
 from nbspam.tokens.sparse import Vocabulary
 from stored import bytes_of, train_on, trained
@@ -126,16 +125,16 @@ def test_whoever_may_read_a_file_of_the_model_is_named(place):
 def test_whoever_may_replace_a_model_can_change_it(place):
     path = made(place)
     place.chmod(0o777)
-    assert writers(path) == {EVERYONE: [str(place)]}
+    assert allowed(path, stat.S_IWOTH) == {EVERYONE: [str(place)]}
     place.chmod(0o1777)  # as /tmp: nobody can replace another's file
-    assert writers(path) == {}
+    assert allowed(path, stat.S_IWOTH) == {}
     os.chmod(path, 0o602)
-    assert writers(path) == {EVERYONE: [path]}
+    assert allowed(path, stat.S_IWOTH) == {EVERYONE: [path]}
 
 
 def test_only_those_who_can_enter_the_folder_can_read_a_model(place):
     path = made(place)
-    assert allowed(path, stat.S_IROTH) == writers(path) == {}
+    assert allowed(path, stat.S_IROTH) == allowed(path, stat.S_IWOTH) == {}
     for mode, entered in ((0o644, 0o755), (0o640, 0o710)):  # by everyone, and by a group
         os.chmod(path, mode)
         place.chmod(entered)
