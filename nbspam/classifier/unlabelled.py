@@ -99,6 +99,8 @@ def em_chosen(choices: SettingsChoices, is_text: bool) -> Settings:
         raise UsageError(f"--model {model}: not possible with EM; give {' or '.join(EM_MODELS)}")
     if choices.alpha == 0:
         raise UsageError(f"--alpha {choices.alpha}: not for EM; give a number above 0")
+    if choices.max_features is not None:
+        raise UsageError("--max-features: not for EM; leave it out, or give --min-df")
     has_prior = choices.class_prior is not None or choices.dirichlet
     return replace(
         settings,
