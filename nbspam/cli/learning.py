@@ -114,10 +114,7 @@ def _told_one(
     A mail reader pipes such a message in, or a person names its file.  A message in a folder,
     mailbox or table has been filed there, even if it is alone.
     """
-    if len(sources) or len(labels.paths) != 1:
-        return items
-    path = labels.paths[0][1]
-    if holds_many(path):  # which is filed
+    if len(sources) or len(labels.paths) != 1 or holds_many(labels.paths[0][1]):
         return items
     first = list(islice(items, 2))
     if len(first) == 1 and first[0].series is None:

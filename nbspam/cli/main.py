@@ -75,7 +75,6 @@ _TABLE_MODULES = {
 # The exit status of every failure if one of these options is given: bogofilter's, and
 # EX_TEMPFAIL, after which mail systems try again later.
 FAILURES = {"--exit-code": 3, "--tempfail": 75}
-_INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class CommandGroup(click.Group):
@@ -239,7 +238,7 @@ def exit_status(arguments: list[str]) -> int:
         return 0
     except (click.Abort, KeyboardInterrupt):
         frame.diagnose("interrupted")
-        failure = _INTERRUPTED
+        failure = 130  # 128 + SIGINT, as in shells
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
     except Exception as error:
