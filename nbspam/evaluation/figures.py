@@ -156,6 +156,7 @@ def _learning(trial: Trial) -> Learning | None:
 WIDTH, HEIGHT = 340, 232
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 18, 10, 40
 _MAX_LABELS = 6  # along an axis
+_LAST_RUN = 3  # with a style of its own; further ones look like it
 SHORT = 8  # columns of a class name in a title that has several
 _MARGIN = 24  # by which the first and last label may reach beyond their ticks
 
@@ -245,12 +246,13 @@ def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
     canvas.ticks_left(places)
     first, second = (clipped(shown(name), SHORT) for name in views.classes)
     canvas.ticks_below(places, f"{first} called {second} (up: {second} called {first})")
-    for number, run in enumerate(runs):
+    kinds = [f"run{min(number, _LAST_RUN)}" for number in range(len(runs))]
+    for kind, run in zip(kinds, runs, strict=True):
         path = _steps(canvas, _logit(run.hm_rate, least), _logit(run.sm_rate, least))
-        canvas.add('<path class="run run{n}" d="{path}"/>', n=number, path=path)
-    for number, run in enumerate(runs):
+        canvas.add('<path class="run {kind}" d="{path}"/>', kind=kind, path=path)
+    for kind, run in zip(kinds, runs, strict=True):
         x, y = (float(_logit(rate, least)) for rate in run.here)
-        canvas.dot(f"here run{number}", x, y, 5)
+        canvas.dot(f"here {kind}", x, y, 5)
     return canvas.drawn()
 
 

@@ -176,6 +176,8 @@ def test_each_number_has_its_form(views):
     several = figures.det_figure([views.det_curve, worse.det_curve], views)
     assert len(elements(several, "circle", "here")) == 2
     assert elements(several, "path", "run1")
+    many = figures.det_figure([views.det_curve] * 6, views)
+    assert [len(elements(many, "path", f"run{n}")) for n in range(5)] == [1, 1, 1, 3, 0]
     curve = elements(several, "path", "run0")[0].get("d")
     assert elements(one, "path", "run0")[0].get("d") == curve  # on the same axes
 
