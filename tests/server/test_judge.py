@@ -119,9 +119,7 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
     assert [living.tally.total(name) for name in ("batches", "batched")] == [3, BATCH + 6]
 
 
-async def test_messages_of_consecutive_turns_of_the_event_loop_are_judged_together(
-    mail_classifier,
-):
+async def test_messages_of_consecutive_event_loop_turns_are_judged_together(mail_classifier):
     gated = Gated(mail_classifier)
     async with Living(gated) as judge:
         waiting = []

@@ -384,17 +384,13 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
     ]
 
 
-def five_lines(served):
-    lines = served.errors.read_text().splitlines()
-    return lines[4:] and lines
-
-
 @pytest.mark.slow
 def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path):
     options = ("--allow-tell", "--jobs", "2", "--log", "json")
     with serving(tmp_path / "new.nbspam", tmp_path, *options) as served:
         assert b"Spam: False ; 4.9 / 5.0" in served.ask(check(SPAM, "CHECK", "1.5", "User: ann"))
-        note, *listening, answer = map(json.loads, until(lambda: five_lines(served)))
+        until(lambda: served.errors.read_text().count("\n") == 5)
+        note, *listening, answer = map(json.loads, served.errors.read_text().splitlines())
         assert "there is no model yet" in note["note"]
         assert [line["listening"] for line in listening] == ["spamd", "http", "milter"]
         assert (answer["user"], answer["asked"], answer["verdict"]) == ("ann", "CHECK", "unsure")

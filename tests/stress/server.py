@@ -140,10 +140,9 @@ class Trial:
     def requests(self, served):
         """Return (address, requests about the first messages) of each protocol."""
         messages = self.messages[:20]
-        post = b"POST /checkv2 HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
         return [
             (served.spamd, [check(each, "PROCESS") for each in messages]),
-            (served.http, [post % len(each) + each for each in messages]),
+            (served.http, [post("/checkv2", each) for each in messages]),
             (served.milter, [OFFER + milter_mail(each) for each in messages]),
         ]
 
