@@ -337,6 +337,8 @@ def with_beginning(message: Message) -> Message:
         heads = (place for place, field in enumerate(fields) if field.origin == NESTED_HEAD)
         n_own = bisect_left(places, next(heads, len(fields)))
     texts = [fields[place].text for place in places]
+    if len(texts) == 1 and len(texts[0]) <= _BEGINNING and texts[0].find(b"\n", 0, -1) < 0:
+        return message  # a single line is all that its writer says
     beginnings, rest = own_beginnings(texts[:n_own], texts[n_own:])
     if not rest:
         return message
