@@ -506,10 +506,8 @@ class _Sorter:
         """Move or flag new mail by the verdicts of the model, which has learned the lessons."""
         for entry, verdict in self._verdicts(self.new):
             target = self._target(entry, verdict.label)
-            is_there = True
-            if target != entry and not self.choices.dry_run:
-                is_there = move(self.root, entry, target)
-            if is_there:
+            stays = target == entry or self.choices.dry_run
+            if stays or move(self.root, entry, target):
                 moved_to = None if target == entry else target.path
                 self.report.judged.append(
                     SortedMessage(entry.path, verdict.label, verdict.probability, moved_to)

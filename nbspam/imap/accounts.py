@@ -167,8 +167,7 @@ class AccessBook:
             return AccountSecret(secret, is_token=True)
         if command := access.password_command:
             return AccountSecret(printed_secret("--password-command", command, url.account))
-        found = _credential(url) or _in_keyring(url)
-        if found:
+        if found := _credential(url) or _in_keyring(url):
             return AccountSecret(found)
         if url.account not in self._typed:
             self._typed[url.account] = AccountSecret(_typed(url))
