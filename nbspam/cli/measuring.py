@@ -250,7 +250,8 @@ def is_new(way: TrainingWay) -> bool:
     if len(way.stated) > 1:
         raise UsageError(f"{' and '.join(way.stated)}: two ways to judge; give one of them")
     for name in ("policy", "order"):
-        if output.is_named(name) and not way.online:
+        # `table eval` has an --order of its model's.
+        if getattr(way, name) and output.is_named(name) and not way.online:
             raise UsageError(f"--{name}: only online; add --online")
     return bool(way.stated)
 
