@@ -316,7 +316,7 @@ FILES = {
     "nothing": b"",
     "broken.json": b'{"variables": [',
     "other.json": b"[1, 2]",
-    "round.json": b'{"variables": [{"name": "a", "values": [], "parents": ["a"], "table": []}]}',
+    "round.json": b'{"variables": [{"name": "a", "values": [""], "parents": ["a"], "table": []}]}',
     "truncated": modelfile._header(4096, 0) + b"x",
     "empty.csv": b"a,b\n?,\n,?\n",
     "strange.csv": b"X1,X2,Y\n9,S,1\n",
