@@ -201,9 +201,7 @@ def _open_lock(name: str, beside: str) -> int:
         with contextlib.suppress(FileNotFoundError):
             return open_own(name, beside, os.O_RDWR)
         with contextlib.suppress(FileExistsError):  # another process was faster
-            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
-            adopt(descriptor, beside)
-            return descriptor
+            make_file(name, like=beside)
 
 
 def _lock(descriptor: int) -> None:

@@ -26,7 +26,7 @@ STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order t
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
 AUTO = "auto"  # as alpha: chosen from the counts
-_MOST = (1 << 63) - 1  # that a model file can hold
+MOST = (1 << 63) - 1  # of min_df and max_features
 WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, LOG_LENGTH, TF_IDF)
 
 
@@ -85,7 +85,7 @@ class Settings:
         for name in ("min_df", "max_features"):
             number = getattr(self, name)
             if number is not None:
-                check_number(option_name(name), number, 1, _MOST, whole=True)
+                check_number(option_name(name), number, 1, MOST, whole=True)
         if self.attachments and self.reading != "mail":
             raise UsageError("--attachments: for mail, and these are texts; leave it out")
         if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:

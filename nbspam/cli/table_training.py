@@ -174,7 +174,7 @@ def table_update_command(
     nbspam table update -m iris.nbspam more.csv
     """
     model: StoredTable = inputs.stored_model(model_path)
-    outcome = model.learn(inputs.records_of(*rows, model.schema.names), new_class)
+    outcome = model.learn(inputs.records_of(*rows, model.classifier().schema.names), new_class)
     return output.report_outcome(outcome, model_path, as_json)
 
 
@@ -192,7 +192,7 @@ def table_unlearn_command(rows: inputs.Rows, model_path: str, as_json: bool) -> 
     nbspam table unlearn -m iris.nbspam wrong.csv
     """
     model: StoredTable = inputs.stored_model(model_path)
-    outcome = model.unlearn(inputs.records_of(*rows, model.schema.names))
+    outcome = model.unlearn(inputs.records_of(*rows, model.classifier().schema.names))
     return output.report_outcome(outcome, model_path, as_json)
 
 

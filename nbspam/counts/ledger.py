@@ -432,7 +432,7 @@ def _vocabulary(changes: Sequence[LabelChange], keys: Keys, known: Vocabulary) -
 
 def possible_counts(total: CountTable, weighting: str) -> CountTable:
     """Return a sum of changes with counts from 0 to, of presence, the messages of their class."""
-    class_count = _not_negative(total.class_count)
+    class_count = np.maximum(total.class_count, 0)
     most = class_count if weighting == PRESENCE else None
     counts = np.clip(total.feature_count, 0, most)
     return total._replace(class_count=class_count, feature_count=counts)
@@ -483,13 +483,9 @@ def _with_rows(
     """
     is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
     kind = rows.dtype if is_whole else np.dtype(np.float64)
-    values = _not_negative(rows[at].astype(np.float64) + change[known])
+    # A pruned model has forgotten some of a token's counts.
+    values = np.maximum(rows[at].astype(np.float64) + change[known], 0)
     return ChangedRows(rows, change[new].astype(kind), at, values.astype(kind))
-
-
-def _not_negative(counts: Floats) -> Floats:
-    """Return counts, at least 0: a pruned model has forgotten some of a token's counts."""
-    return np.maximum(counts, 0)
 
 
 def messages_of_changes(changes: Sequence[LabelChange]) -> Messages:

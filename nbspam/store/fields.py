@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers
+from nbspam.arrays import LAST_DAY, Integers
 from nbspam.counts.ledger import POSSIBLE_BITS, LogProgress
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.models import COLUMN_MODELS, ESTIMATORS, TOKEN_MODELS
-from nbspam.settings import MODELS, READINGS, STRIPPABLE, WEIGHTINGS
+from nbspam.settings import MODELS, MOST, READINGS, STRIPPABLE, WEIGHTINGS
 from nbspam.store.modelfile import State
 from nbspam.tokens.definition import GROUPS
 
 MOST_COUNTED = 1e18  # of counts, and of numbers that are multiplied by counts
 _ANY = 1 << 64  # above all numbers of 64 bits
 MAX_TOKEN = 1 << 16  # bytes; no real token is nearly as long
-_LARGEST_DAY = 65_535
 _MOST_ITEMS = 1 << 40
 _FAR = 1e150  # of means: their squares must not overflow
 ASCENDING, RISING, OFFSETS = "ascending", "rising", "offsets"
@@ -232,10 +231,10 @@ MEMORY: dict[str, Any] = {
     "ledger": _is_flag,
     "digest": ArrayRule("u8", "D", _ANY, order=ASCENDING),
     "label": ArrayRule("u", "D", "C-1"),
-    "day": ArrayRule("u", "D", _LARGEST_DAY),
+    "day": ArrayRule("u", "D", LAST_DAY),
     "told": ArrayRule("u", "N", "D-1", order=ASCENDING),
-    "last_seen": ArrayRule("u", "T", _LARGEST_DAY),
-    "decayed": _whole(0, _LARGEST_DAY),
+    "last_seen": ArrayRule("u", "T", LAST_DAY),
+    "decayed": _whole(0, LAST_DAY),
     "sample_bits": _whole(0, 63),
     "sample_digest": ArrayRule("u8", "S", _ANY, order=ASCENDING),
     "sample_column": ArrayRule("u", "E", "T-1"),
@@ -275,8 +274,8 @@ SETTINGS: Mapping[str, _Check] = {
     "model": _one_of(*MODELS),
     "alpha": _is_alpha,
     "class_prior": _is_prior,
-    "min_df": _whole(1, 1 << 62),
-    "max_features": _or_none(_whole(1, 1 << 62)),
+    "min_df": _whole(1, MOST),
+    "max_features": _or_none(_whole(1, MOST)),
     "attachments": _is_flag,
     "combine": _is_flag,
     "strip": _list_of(_one_of(*STRIPPABLE)),
@@ -489,7 +488,6 @@ TABLE: _Rules = {
 
 
 def _check_table(state: State) -> None:
-    """Raise ValueError unless a state can be that of a model of a table."""
     check_fields(state, TABLE, {})
     n_values = np.array([_checked_column(column) for column in state["columns"]], np.int64)
     require(are_names([column["name"] for column in state["columns"]]), "columns: name")

@@ -203,7 +203,6 @@ class _Reader:
         self.memory, self.at, self.left = memory, start, MAX_VALUES
 
     def take(self, count: int) -> bytes:
-        """Return the next `count` bytes of the stream."""
         start, self.at = self.at, self.at + count
         if self.at > len(self.memory):
             raise RefusedError("ends too early")
@@ -216,7 +215,6 @@ class _Reader:
         return found
 
     def expect(self, codes: bytes) -> None:
-        """Skip codes that must follow."""
         if not self.is_next(codes):
             raise RefusedError(f"holds at byte {self.at} what no model holds")
 

@@ -6,6 +6,7 @@ and nothing of what two processes teach it is lost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 
 from nbspam.classifier.classifier import TOKENS_KIND
 from nbspam.counts.counting import Outcome
@@ -17,7 +18,6 @@ from nbspam.store.journal import read_model, write_model
 from nbspam.store.model import StoredModel
 from nbspam.store.open import classifier_of, load_classifier, readable_state
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tables.schema import Schema
 from nbspam.tables.training import RowsLearned, learn_rows, merged_tables, unlearn_rows
 from nbspam.verdicts import AnyClassifier
 
@@ -44,14 +44,7 @@ class StoredTable:
             self._classifier, self._stamp = table_at(self.path), stamp
         return self._classifier
 
-    @property
-    def schema(self) -> Schema:
-        """The columns that the model has learned from, as far as this object knows."""
-        return self._classifier.schema
-
-    def whole(self) -> TableClassifier:
-        """Return the classifier that a model file written now would hold."""
-        return self.classifier()
+    whole = classifier  # that a model file written now would hold
 
     def compact(self) -> None:
         """Read the file, which has everything that was learned; raises ModelFileError."""
@@ -78,13 +71,11 @@ class StoredTable:
         return Outcome(unlearned=lesson.n_rows, skipped=lesson.skipped, notes=lesson.notes)
 
     def _change(self, change: Change, records: Sequence[Record]) -> RowsLearned:
-        if self.path is None:
-            lesson = change(check_can_learn(self._classifier, "model"), records)
-            self._classifier = lesson.classifier
-            return lesson
-        with locked(self.path):
-            lesson = change(check_can_learn(self.classifier(), self.path), records)
-            if lesson.n_rows:
+        with nullcontext() if self.path is None else locked(self.path):
+            lesson = change(check_can_learn(self.classifier(), self.path or "model"), records)
+            if self.path is None:
+                self._classifier = lesson.classifier
+            elif lesson.n_rows:
                 write_model(self.path, readable_state(self.path, lesson.classifier))
         return lesson
 

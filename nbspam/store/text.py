@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import EPOCH, Floats, Integers, together
+from nbspam.arrays import EPOCH, LAST_DAY, Floats, Integers, together
 from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
@@ -57,7 +57,6 @@ def check_ours(first: bytes, name: str) -> None:
 
 # ---- values in lines of JSON: each is checked, because people edit the lines ----
 
-_MAX_DAY = (1 << 16) - 1
 MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
 
 
@@ -105,7 +104,7 @@ def _as_flag(value: Any, name: str) -> bool:
 
 def as_day(value: Any) -> int:
     """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
-    return as_whole(date.fromisoformat(checked_text(value)).toordinal() - EPOCH, _MAX_DAY)
+    return as_whole(date.fromisoformat(checked_text(value)).toordinal() - EPOCH, LAST_DAY)
 
 
 _FORMAT = 1
@@ -261,9 +260,8 @@ class _Loader:
             raise ValueError("a class without messages")
         self.decayed = 0 if header["decayed"] is None else as_day(header["decayed"])
         self.bits = as_whole(header["sample_bits"], 63)
-        self.others_had: int | None = None
-        if "others_had" in header:
-            self.others_had = as_whole(header["others_had"], int(MAX_COUNT))
+        others = header.get("others_had")
+        self.others_had = None if others is None else as_whole(others, int(MAX_COUNT))
         self.has_ledger = _as_flag(header.get("ledger", True), "ledger")
         self.cutoffs: Cutoffs | None = None
         if "cutoffs" in header:
@@ -432,8 +430,7 @@ def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
             f"--format bogoutil: the classes are {', '.join(classifier.classes)},"
             " not ham and spam; leave the option out"
         )
-    whole = np.asarray(table.feature_count) == np.rint(table.feature_count)
-    if not whole.all():
+    if (np.rint(table.feature_count) != table.feature_count).any():
         raise UsageError(
             "--format bogoutil: counts are weights, not numbers of messages; leave the option out"
         )
@@ -500,7 +497,7 @@ def _day(number: int) -> int:
         found = date(number // 10_000, number // 100 % 100, number % 100)
     except (ValueError, OverflowError):
         return 0  # word lists need not keep days
-    return min(max(found.toordinal() - EPOCH, 0), _MAX_DAY)
+    return min(max(found.toordinal() - EPOCH, 0), LAST_DAY)
 
 
 def _tokens_of(spelling: bytes) -> list[definition.Token]:

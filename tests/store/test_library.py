@@ -169,6 +169,11 @@ def test_texts_come_as_pairs_and_classes_are_whatever_their_labels_are():
     assert (numbered.classes, numbered.update([("a bill", 1)]).learned) == (("0", "1"), 1)
 
 
+def test_the_largest_number_of_features_is_one_that_a_model_holds(tmp_path):
+    nbspam.train(PAIRS, max_features=(1 << 63) - 1).save(tmp_path / "m")
+    assert nbspam.load(tmp_path / "m").classes == ("help", "sales")
+
+
 def test_an_empty_label_is_none_and_unlearns_nothing():
     model = nbspam.train([*PAIRS, ("nobody knows", ""), nbspam.Item("#", "", b"nor this", True)])
     assert (model.classes, len(model.skipped)) == (("help", "sales"), 2)
