@@ -131,7 +131,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
             text_at(_GAP, height + 16, title, kind="title"),
             *_matrix(views, height + 2 * _HEAD),
         ]
-        height += 2 * _HEAD + len(views.answers) * _row(views) + _GAP
+        height += 2 * _HEAD + len(views.answers) * _row_height(views) + _GAP
     return in_file(elements, height)
 
 
@@ -170,14 +170,13 @@ def _panels(panels: Sequence[tuple[str, Markup]], top: float) -> tuple[list[Mark
     return elements, top + -(-len(panels) // 2) * (_HEAD + HEIGHT + _GAP)
 
 
-def _row(views: Views) -> float:
-    """Return the height of a class in the matrix."""
+def _row_height(views: Views) -> float:
     return min(_ROW, _MAX_MATRIX / len(views.answers))
 
 
 def _matrix(views: Views, top: float) -> Iterator[Markup]:
     """Yield the confusion matrix: numbered answers, darker cells for larger shares of a class."""
-    counts, shades, row, left = views.confusion, views.shades, _row(views), 220
+    counts, shades, row, left = views.confusion, views.shades, _row_height(views), 220
     column = (SHEET - _GAP - left) / len(views.answers)
     for n in range(1, 5):
         cells = (
@@ -365,8 +364,7 @@ def clusters_picture(found: TableClusters) -> ElementTree.Element:
             if feature.mean is not None and feature.standard_deviation is not None:
                 own = Curve(name, share, feature.mean, feature.standard_deviation)
                 curves.setdefault(feature.column, []).append(own)
-    order = [column.name for column in found.columns if column.name in curves]
-    curves = {name: curves[name] for name in order}
+    curves = {each.name: curves[each.name] for each in found.columns if each.name in curves}
     return _picture(f"A mixture of {len(found.clusters)}", (), (), curves, "these clusters have")
 
 
