@@ -261,8 +261,17 @@ class RspamdConnection(HttpConnection):
         bayes, own = connection.rules(judgement)
         spam = judgement.verdict.posterior["spam"]
         symbols = {
-            own: _symbol(own, points, "Verdict of nbspam", f"{spam:.4%}"),
-            bayes: _symbol(bayes, 0.0, "Range of the probability of spam", f"{spam:.4%}"),
+            name: {
+                "name": name,
+                "score": score,
+                "metric_score": score,
+                "description": description,
+                "options": [f"{spam:.4%}"],
+            }
+            for name, score, description in (
+                (own, points, "Verdict of nbspam"),
+                (bayes, 0.0, "Range of the probability of spam"),
+            )
         }
         self.say(
             HTTPStatus.OK,
@@ -370,13 +379,3 @@ class RspamdConnection(HttpConnection):
     def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
         """Answer with JSON."""
         self.send(status, readable_json(values).encode(), _JSON)
-
-
-def _symbol(name: str, points: float, description: str, option: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "score": points,
-        "metric_score": points,
-        "description": description,
-        "options": [option],
-    }

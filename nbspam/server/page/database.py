@@ -330,7 +330,6 @@ def _connection(path: str) -> sqlite3.Connection:
 
 
 def _condition(wanted: MessageFilter) -> tuple[str, Sequence[str]]:
-    """Return the condition of the wanted rows, and its values."""
     words = wanted.words.casefold().split()
     labels = [wanted.label] if wanted.label else []
     parts = ["is_here", *["instr(folded, ?)"] * len(words), *["seen.label = ?"] * len(labels)]
