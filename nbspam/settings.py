@@ -280,6 +280,8 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     if isinstance(parameters.get("beta"), tuple):
         parameters["beta"] = list(parameters["beta"])  # as the model file will return it
     if "dirichlet" in given:
+        if choices.model in ("spode", "aode", "a2de"):
+            raise UsageError("--dirichlet: no prior enters this model's counts; leave it out")
         of_classes = _of_classes(given.pop("dirichlet"), given.get("class_prior"))
         given["class_prior"] = "smoothed"
     if choices.model is not None and name != "tutorial":
