@@ -164,7 +164,7 @@ FROM_ZERO = Value(_number_from_zero, "not a number from 0 up; give one")
 FROM_ZERO_OR_AUTO = Value(
     _or("auto", _number_from_zero), "not a number from 0 up; give one, or auto"
 )
-CLASS_PRIOR = Value(_class_prior, "not probabilities that sum to 1; write them as 0.3,0.7")
+CLASS_PRIOR = Value(_class_prior, "not numbers above 0 that sum to 1; write 0.3,0.7, or uniform")
 COST = Value(_number_above_zero, "not a number above 0; a miss costs 1")
 FILE = Value(_name, "an empty name; give that of a file")
 NAMED_PATH = Value(_named_path, "not NAME=PATH; write it as --label work=mail/work")

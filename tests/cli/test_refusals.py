@@ -78,7 +78,7 @@ eval $FOLDER --cv 3 | the smallest class, ham, has 2 different messages
 eval $FOLDER --cv 2 --test x | two ways to judge
 eval $FOLDER --alpha 1 | --alpha: only for training
 eval $FOLDER --cv 2 --alpha -1 | not a number from 0 up
-eval $FOLDER --cv 2 --class-prior 0.5,0.6 | probabilities that sum to 1
+eval $FOLDER --cv 2 --class-prior 0.5,0.6 | not numbers above 0 that sum to 1
 eval $FOLDER --cv 2 --label work | write it as --label work=mail/work
 eval $FOLDER --cv 2 --seed 99999999999 | --seed 99999999999 is not in the range 0<=x<=4294967295
 eval $FOLDER --cv all | --cv all: not a number of folds

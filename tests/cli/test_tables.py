@@ -169,6 +169,7 @@ REFUSED = [  # a table, options, the status, and what is said
     (NUMBERS, "--target y --values x=1,2 --numeric x", 2, ["--numeric x: another"]),
     (NUMBERS, "--target y --categorical x --numeric x", 2, ["--numeric x: another"]),
     (NUMBERS, "--target y --numeric y", 2, ["--numeric y: another option"]),
+    (RB, "--target y --class-prior 1,0", 2, ["not numbers above 0 that sum to 1; write 0.3,0.7"]),
     (RB, "--target y --dirichlet 1,2,3", 2, ["no column has 3 values"]),
     (RB, "--target y --dirichlet z=1", 2, ["--dirichlet z: no such"]),
     (RB, "--target y --dirichlet x=1", 2, ["2 values, and not 1"]),
