@@ -31,7 +31,6 @@ _NO_LINK = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
 _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
-_TEMPORARY = re.compile(rf"{re.escape(_PREFIX)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
 _ELSEWHERE = "give another place with -m"
 _REMEDIES = {
     errno.EROFS: "mount its file system to be written",
@@ -314,9 +313,10 @@ def remove_leftovers(folder: str, beside: str) -> None:
         return
     import fcntl
 
+    pattern = re.compile(rf"{re.escape(_PREFIX)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
     names = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        names = [entry.path for entry in entries if _TEMPORARY.fullmatch(entry.name)]
+        names = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
     for name in names:
         with contextlib.suppress(OSError, ModelFileError):
             descriptor = open_own(name, beside)
