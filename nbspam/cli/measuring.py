@@ -216,10 +216,6 @@ def print_trial(
 
 def _check_places(form: TrialForm) -> None:
     """Raise UsageError, before any work is done, for files that cannot be written."""
-    given = (path for path in (form.errors, form.plot, form.report) if path and path != "-")
-    places = [os.path.realpath(path) for path in given]
-    if len(set(places)) < len(places):
-        raise UsageError("--errors, --plot, --report: the same file twice; give each its own")
     for option, path in (("--plot", form.plot), ("--errors", form.errors)):
         if path == "-" and form.as_json:
             raise UsageError(f"{option} -: not beside --json; give a file's name")

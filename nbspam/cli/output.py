@@ -6,7 +6,7 @@ Text from strangers is escaped before it reaches the terminal.
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -63,7 +63,10 @@ def _lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
 
 
 def check_place(option: str, path: str) -> None:
-    """Raise UsageError, before any work is done, if an option's file cannot be made there."""
+    """Raise UsageError, before any work is done, if an option's file cannot be made there.
+
+    Nor may another parameter name that file: a source would be overwritten.
+    """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise UsageError(f"{option} {path}: a folder; give a file's name")
@@ -72,6 +75,11 @@ def check_place(option: str, path: str) -> None:
     place = path if os.path.exists(path) else folder
     if path != "-" and not os.access(place, os.W_OK):
         raise UsageError(f"{option} {path}: cannot be written; give another name")
+    given = click.get_current_context().params.values()
+    names = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in given)
+    places = [os.path.realpath(each) for each in names if isinstance(each, str)]
+    if path != "-" and places.count(os.path.realpath(path)) > 1:
+        raise UsageError(f"{option} {path}: the same file twice; give another name")
 
 
 def echo_json(values: Mapping[str, object]) -> None:

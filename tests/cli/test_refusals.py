@@ -96,7 +96,7 @@ eval $FOLDER --errors folder | --errors folder: a folder; give a file
 eval $FOLDER --plot folder.png | --plot folder.png: a folder; give a file
 eval $FOLDER --cv 2 --errors - --json | --errors -: not beside --json
 eval $FOLDER --plot - --json | --plot -: not beside --json; give a file's name
-eval $FOLDER --errors ./a.svg --plot a.svg | --errors, --plot, --report: the same file twice
+eval $FOLDER --errors ./a.svg --plot a.svg | --errors ./a.svg: the same file twice
 eval gone --cv 2 --plot a.pdf | --plot a.pdf: neither .png nor .svg; give such a name, or -
 eval gone --cv 2 --plot png | --plot png: neither .png nor .svg; give such a name, or -
 eval gone --cv 2 --per-week 9 | --per-week: for the report
@@ -124,6 +124,8 @@ eval --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options sta
 vectorize $TEXTS -o x.npz --vocabulary given --min-df 2 | --min-df
 vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocabulary; name each
 vectorize $TEXTS -o no/x | there is no folder no; create it
+vectorize ./given.csv -o given.csv | --output given.csv: the same file twice
+eval $TEXTS --cv 2 --errors $TEXTS | the same file twice; give another name
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
 doubts --ham $FOLDER/ham --spam $NEW | fewer than two different messages of class spam
