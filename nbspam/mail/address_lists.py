@@ -81,7 +81,7 @@ class AddressLists(NamedTuple):
         if key is None:
             return None
         line = f"{self.verbs[key]} {key}"
-        if key.startswith("to:"):
+        if key == keys[0]:  # a sender can call itself to:…, too
             is_denied = self.verbs[key] == "deny"
             why = "denied" if is_denied else "the mail system names the recipient"
             return ListMatch(line, CERTAIN if is_denied else -CERTAIN, why, is_denied)

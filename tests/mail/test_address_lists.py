@@ -137,8 +137,11 @@ def test_a_recipient_is_whom_the_mail_system_names():
     assert shift("deny to:old@example.org", data) == 0
     assert shift("deny to:old@example.org", data, "old@example.org") == CERTAIN
     why = "the mail system names the recipient"
-    found = AddressLists({"to:old@example.org": "allow"}).match(data, "old@example.org")
+    lists = AddressLists({"to:old@example.org": "allow"})
+    found = lists.match(data, "old@example.org")
     assert found == ListMatch("allow to:old@example.org", -CERTAIN, why)
+    found = lists.match(mail(sender="<to:old@example.org>"))  # as a stranger calls itself
+    assert found is not None and found.shift == -HINT
 
 
 def test_without_a_trusted_server_nobody_is_allowed_for_certain():
