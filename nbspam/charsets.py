@@ -298,9 +298,7 @@ def _wide_encoding(line: bytes) -> str | None:
 
 def _limited(stream: BinaryIO, most: int) -> Iterator[bytes]:
     """Yield the lines of a stream; raises ValueError for one of `most` bytes."""
-    number = 0
-    while line := stream.readline(most):
-        number += 1
+    for number, line in enumerate(iter(partial(stream.readline, most), b""), start=1):
         if len(line) == most:
             raise _too_long(number, most)
         yield line

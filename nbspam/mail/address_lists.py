@@ -16,7 +16,6 @@ line is evidence of fixed strength: it is added to the score of a message.
 import math
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,7 +24,13 @@ import numpy as np
 from nbspam import disk
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.errors import InputError, ModelFileError
-from nbspam.mail.correspondence import Mailbox, are_genuine, read_correspondence
+from nbspam.mail.correspondence import (
+    MAX_HOST,
+    Mailbox,
+    are_genuine,
+    listed_form,
+    read_correspondence,
+)
 from nbspam.mail.headers import open_message
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
@@ -36,7 +41,6 @@ _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#<>]*@?[^\s@:#<>]+\Z")  # "#" begins a comment
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _SERVER = re.compile(r"[^\s#;]+\Z")
-_MAX_HOST = 253
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
 _LIST_ID = re.compile(rb"<\s*+([^<>\s]++)\s*+>|(?<![^<>\s])([^<>\s]++)\s*+\Z")
 
@@ -65,15 +69,12 @@ class AddressLists(NamedTuple):
         the model trusts, if the lists name none.
         """
         head = read_correspondence(open_message(data))
-        senders = [
-            sender._replace(address=listed_form(_text(sender.address)).encode("utf-8", "replace"))
-            for sender in head.mailboxes(b"from")
-        ]
+        senders = head.mailboxes(b"from")
         found = map(_LIST_ID.search, head.values.get(b"list-id", ()))
         list_ids = [_text(each[1] or each[2]).lower() if each else "" for each in found]
-        exact = [_text(sender.address) for sender in senders]
+        exact = [listed_form(_text(sender.address)) for sender in senders]
         # No domain is longer: the ones above it would take memory by the square of its length.
-        hosts = [address.rpartition("@")[2][-_MAX_HOST:] for address in exact]
+        hosts = [address.rpartition("@")[2][-MAX_HOST:] for address in exact]
         keys = [listed_form(f"to:{recipient}"), *exact, *(f"list:{each}" for each in list_ids)]
         # A domain, and those above it, the longest first.
         keys += [host.split(".", n)[n] for host in hosts for n in range(host.count(".") + 1)]
@@ -102,17 +103,6 @@ class AddressLists(NamedTuple):
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
-
-
-def listed_form(address: str) -> str:
-    """Return an address in lower case, its domain as DNS has it, `xn--…` with other letters."""
-    address = address.lower()
-    start = max(address.rfind("@"), address.find(":")) + 1
-    name, host = address[:start], address[start:]
-    if not host.isascii() and len(host) <= _MAX_HOST:
-        with suppress(UnicodeError):  # no domain
-            host = host.encode("idna").decode()
-    return name + host
 
 
 # ---- verdicts ----

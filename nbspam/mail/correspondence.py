@@ -5,6 +5,7 @@ The values are read raw, as mail programs read addresses: an encoded word is nev
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from nbspam.charsets import CharsetGuess
@@ -17,6 +18,7 @@ _WANTED = frozenset(
 )
 _MAX_SHOWN = 200  # characters of a sender or subject
 _MAX_IDS = 200  # that a message answers
+MAX_HOST = 253  # bytes of a domain
 _ID = re.compile(rb"<([^<>\s]{1,998})>")
 # A quoted string, an address in angle brackets, a comment, a separator, or a word.
 _PIECE = re.compile(
@@ -25,9 +27,11 @@ _PIECE = re.compile(
 # Within Authentication-Results: a quoted string, an escaped character, a parenthesis, other text.
 _RESULT_PIECE = re.compile(rb'"((?:[^"\\]|\\.)*+)"|\\.|([()])|([^"()\\]++)', re.DOTALL)
 _RESULT = re.compile(rb"\s*+([\w-]++)\s*+(?:/\s*+\d++\s*+)?=\s*+([\w-]++)")
-# The domain that signed, or that the envelope named: behind the last @, because a stranger writes
-# what stands before it.
-_CHECKED = re.compile(rb"\s(?:header\.d|smtp\.mailfrom)\s*+=\s*+(?:[^\s@]*+@)*+([\w.-]++)")
+# The domain that signed, or that the envelope or the sender named: behind the last @, because a
+# stranger writes what stands before it.
+_CHECKED = re.compile(
+    rb"\s(?:header\.d|header\.from|smtp\.mailfrom)\s*+=\s*+(?:[^\s@]*+@)*+([\w.-]++)(?![\x80-\xff])"
+)
 _METHODS = frozenset((b"spf", b"dkim", b"dmarc", b"arc"))
 _RESULTS = frozenset(b"none pass fail softfail policy neutral temperror permerror".split())
 _IN_QUOTES = bytes.maketrans(b";= \t\r\n\v\f", b"________")
@@ -45,7 +49,7 @@ class Check(NamedTuple):
 
     method: str
     result: str
-    domain: bytes  # that DKIM or SPF is about; empty if the server does not say
+    domain: str  # that it is about; empty if the server does not say
 
 
 class Correspondence(NamedTuple):
@@ -165,23 +169,34 @@ def _known_checks(text: bytes) -> Iterator[Check]:
         found = _RESULT.match(part)
         if found and found[1] in _METHODS and found[2] in _RESULTS:
             domain = _CHECKED.search(part)
-            yield Check(found[1].decode(), found[2].decode(), domain[1] if domain else b"")
+            yield Check(found[1].decode(), found[2].decode(), domain[1].decode() if domain else "")
+
+
+def listed_form(address: str) -> str:
+    """Return an address in lower case, its domain as DNS has it, `xn--…` with other letters."""
+    address = address.lower()
+    start = max(address.rfind("@"), address.find(":")) + 1
+    name, host = address[:start], address[start:]
+    if not host.isascii() and len(host) <= MAX_HOST:
+        with suppress(UnicodeError):  # no domain
+            host = host.encode("idna").decode()
+    return name + host
 
 
 def are_genuine(senders: list[Mailbox], checks: list[Check]) -> bool:
     """Return whether checks show that a message is from the address that it names.
 
-    DMARC tells it.  Without it, DKIM's or SPF's domain must be the address's or one above it, as
-    in the relaxed alignment of RFC 7489, section 3.1.
+    DMARC tells it.  Without it, DKIM or SPF must.  Their domain must be the address's or one above
+    it, as in the relaxed alignment of RFC 7489, section 3.1.
     """
     if len(senders) != 1:
         return False
-    host = b"." + senders[0].address.rpartition(b"@")[2]
-    results = {check.result for check in checks if check.method == "dmarc"} - {"none"}
-    if results:
-        return results == {"pass"}
-    return any(
-        check.result == "pass" and check.domain and host.endswith(b"." + check.domain)
-        for check in checks
-        if check.method in ("dkim", "spf")
-    )
+    host = "." + listed_form(senders[0].address.decode("utf-8", "replace")).rpartition("@")[2]
+    dmarc = [check for check in checks if check.method == "dmarc" and check.result != "none"]
+    others = [check for check in checks if check.method in ("dkim", "spf") and check.domain]
+    # The server may read another sender in a head than we do, and need not say which one.
+    agree = [
+        check.result == "pass" and (not check.domain or host.endswith(f".{check.domain}"))
+        for check in dmarc or others
+    ]
+    return all(agree) if dmarc else any(agree)

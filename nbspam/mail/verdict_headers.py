@@ -8,7 +8,7 @@ either way is removed.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import log
 
@@ -177,7 +177,7 @@ _SUBJECT = re.compile(rb"(?:\A|(?<=[\r\n]))subject[ \t]*+:[ \t]*+", re.IGNORECAS
 def with_headers(
     data: bytes,
     headers: Iterable[Header],
-    names: Iterable[str],
+    names: Collection[str],
     tag: bytes = b"",
     whole: bool = True,
 ) -> list[bytes]:
@@ -228,7 +228,7 @@ def _line_end(data: bytes) -> bytes:
     return b"\r\n" if data[at - 1 : at] == b"\r" else b"\n"
 
 
-def _pattern(names: Iterable[str], only_lf: bool = False) -> re.Pattern[bytes]:
+def _pattern(names: Collection[str], only_lf: bool = False) -> re.Pattern[bytes]:
     """Return the pattern of a header of these names with its folds; group 1 is its line end.
 
     only_lf: only LF ends lines, and CR is an ordinary character; then the pattern does not
@@ -252,12 +252,9 @@ def _head_ends(data: bytes) -> tuple[int, int]:
     return nearer, farther
 
 
-def _cleaned(data: bytes, names: Iterable[str]) -> bytes:
+def _cleaned(data: bytes, names: Collection[str]) -> bytes:
     """Return a message (without From_ lines) without headers of these names."""
-    if not looks_like_header(data):
-        return data
     nearer, farther = _head_ends(data)
-    names = list(names)
 
     def replacement(match: re.Match[bytes]) -> bytes:
         # If the line before ends in CR and this one in LF, the LF stays: joining the lines

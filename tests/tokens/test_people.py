@@ -85,6 +85,8 @@ GENUINE, FORGEABLE = {"known-correspondent-authenticated"}, {"known-address-unau
     [
         (b"dmarc=pass", GENUINE),
         (b"dmarc=pass; dmarc=fail", FORGEABLE),
+        (b"dmarc=pass (p=none) header.from=work.example", GENUINE),
+        (b"dmarc=pass header.from=bulk.example", FORGEABLE),  # reads another sender than we do
         (b"dmarc=fail; dkim=pass header.d=work.example", FORGEABLE),
         (b"dmarc=none; dkim=pass header.d=Work.Example header.s=x", GENUINE),
         (b"dkim=pass header.i=@work.example", FORGEABLE),  # not the domain that signed
