@@ -149,7 +149,8 @@ def test_a_recipient_is_whom_the_mail_system_names():
     found = lists.match(data, "old@example.org")
     assert found == ListMatch("allow to:old@example.org", -CERTAIN, why)
     found = lists.match(mail(sender="<to:old@example.org>"))  # as a stranger calls itself
-    assert found is not None and found.shift == -HINT
+    assert found is not None
+    assert found.shift == -HINT
 
 
 def test_without_a_trusted_server_nobody_is_allowed_for_certain():
