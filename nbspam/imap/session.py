@@ -31,6 +31,7 @@ _HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line
 # objects of Python.
 _WINDOW = 10_000
 _MOST_FOLDERS = 10_000
+_NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
 _MOST_NAMES = 8  # that are repeated when a folder is not there
 _SPECIAL = {
     "junk": (b"\\Junk", ("junk", "spam", "junk e-mail", "junk email", "bulk mail", "junk mail")),
@@ -248,7 +249,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         for folder in folders:
             with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
                 said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
-                found[folder] = int(said.get(b"UIDVALIDITY", 0)), int(said.get(b"UIDNEXT", 0))
+                validity, following = said.get(b"UIDVALIDITY", 0), said.get(b"UIDNEXT", 0)
+                found[folder] = int(validity) % _NUMBERS, int(following) % _NUMBERS
         return found
 
     def make_folder(self, folder: str) -> None:
@@ -267,9 +269,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 flags = _flags(found.get(b"FLAGS"))
                 self.folder = OpenFolder(
                     folder,
-                    int(found.get(b"UIDVALIDITY", 0)),
+                    int(found.get(b"UIDVALIDITY", 0)) % _NUMBERS,
                     int(found.get(b"EXISTS", 0)),
-                    int(found.get(b"UIDNEXT", 0)),
+                    int(found.get(b"UIDNEXT", 0)) % _NUMBERS,
                     frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
                     "\\*" in permanent,
                 )
@@ -468,18 +470,16 @@ def _placed(said: bytes) -> dict[int, tuple[int, int]]:
     words = said.split()
     if len(words) != 3:
         return {}
-    old, new = map(_expanded, words[1:])
-    return {was: (int(words[0]), uid) for was, uid in zip(old, new, strict=False)}
+    (validity,), old, new = map(_expanded, words)
+    return {was: (validity, uid) for was, uid in zip(old, new, strict=False)}
 
 
 def _expanded(numbers: bytes) -> list[int]:
     found: list[int] = []
-    for part in numbers.split(b","):
+    for part in numbers.split(b",")[:FETCHED_MESSAGES]:  # no more are ever moved together
         first, _, last = part.partition(b":")
-        found += range(int(first), min(int(last or first), int(first) + _HEADS) + 1)
-        if len(found) > _WINDOW:  # more than are ever moved together
-            break
-    return found
+        found += range(int(first), min(int(last or first), int(first) + FETCHED_MESSAGES) + 1)
+    return [number % _NUMBERS for number in found]
 
 
 def _text(value: object) -> str:
