@@ -171,7 +171,7 @@ _ENVELOPE = re.compile(rb"(?:>?From [^\r\n]*+" + _EOL + rb"){0,100}")
 # The end of the last line of the head, if CR ends lines too, and if only LF does.
 _LAST_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?=[\r\n])")
 _LAST_LF_LINE = re.compile(rb"\n(?=\r?\n)")
-_SUBJECT = re.compile(rb"(?:\A|(?<=[\r\n]))subject[ \t]*+:[ \t]*+", re.IGNORECASE)
+_SUBJECT = rb"(?:\A|(?<=[\r\n]))(?i:subject)[ \t]*+:[ \t]*+"  # followed by its words
 
 
 def with_headers(
@@ -183,26 +183,25 @@ def with_headers(
 ) -> list[bytes]:
     """Return the pieces of a message with headers added on top.
 
-    names: headers of these names in the message are removed.  tag: put before the subject,
-    unless it is there already.  whole: data is all of the message.
+    names: headers of these names in the message are removed.  tag: put before each subject,
+    of which readers show different ones, unless it is there.  whole: data is all of the message.
     """
     match = _ENVELOPE.match(data)
     end = match.end() if match else 0
     envelope, rest, eol = data[:end], data[end:], _line_end(data)
     added = list(headers)
-    has_head = _has_head(rest)
     # If no end of the head is in sight, an empty line is added before it: then no reader takes
     # any line of it for a header.
-    if has_head and (whole or _LAST_LF_LINE.search(rest)):
+    has_head = _has_head(rest) and (whole or _LAST_LF_LINE.search(rest) is not None)
+    if has_head:
         rest = _cleaned(rest, names)
         has_head = _has_head(rest)
-        subject = _SUBJECT.search(rest, 0, _head_ends(rest)[0])
-        if tag and subject and not rest.startswith(tag, subject.end()):
-            rest = rest[: subject.end()] + tag + rest[subject.end() :]
-        elif tag and not subject:
+        end = _head_ends(rest)[0] if tag else 0
+        untagged = _SUBJECT + b"(?!%b)" % re.escape(tag)
+        head = re.sub(untagged, lambda subject: subject[0] + tag, rest[:end])
+        rest = head + rest[end:]
+        if tag and not re.search(_SUBJECT, head):
             added.append(("Subject", tag.decode("ascii")))
-    else:
-        has_head = False
     lines = (f"{name}: {printable(value)}" for name, value in added)
     head = b"".join(line.encode("ascii", "backslashreplace") + eol for line in lines)
     return [envelope, head if has_head else head + _NO_HEAD_LINE + eol + eol, rest]
