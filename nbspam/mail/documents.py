@@ -410,9 +410,11 @@ def _read_image(data: bytes) -> Document:
     if min(width, height) < _LEAST_SIDE:
         return Document("", [])
     image.draft("L", (_MAX_SIDE, _MAX_SIDE))  # a JPEG is decoded smaller
-    image = image.convert("L")
+    image = image.convert("RGBA" if image.has_transparency_data else "L")
     image.thumbnail((_MAX_SIDE, _MAX_SIDE))
-    return _codes(image)
+    if image.mode == "RGBA":  # mail programs show it on white
+        image = PIL.Image.alpha_composite(PIL.Image.new("RGBA", image.size, "white"), image)
+    return _codes(image.convert("L"))
 
 
 def _codes(image: "Image") -> Document:

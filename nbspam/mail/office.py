@@ -93,13 +93,11 @@ _LOOKS_OF_ELEMENTS: dict[bytes, Change] = {
     b"draw:frame": {"ground": UNKNOWN},
     b"draw:custom-shape": {"ground": UNKNOWN},
 }
-_LEAVES_OUT = frozenset(
-    {
-        *((b"show", b"0"), (b"hidden", b"1"), (b"text:display", b"none")),
-        *((b"table:display", b"false"), (b"presentation:visibility", b"hidden")),
-        *((b"table:visibility", b"collapse"), (b"table:visibility", b"filter")),
-    }
-)
+_LEAVES_OUT = {
+    *((b"show", b"0"), (b"hidden", b"1"), (b"text:display", b"none")),
+    *((b"table:display", b"false"), (b"presentation:visibility", b"hidden")),
+    *((b"table:visibility", b"collapse"), (b"table:visibility", b"filter")),
+}
 _USES_STYLE = frozenset(
     b"w:rStyle w:pStyle w:tblStyle text:style-name table:style-name draw:style-name".split()
 )

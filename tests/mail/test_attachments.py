@@ -434,6 +434,19 @@ def coded(kind: str) -> bytes:
     return file.getvalue()
 
 
+@needs_libraries
+@pytest.mark.parametrize("mode", ["LA", "RGBA", "P"])
+def test_a_code_is_found_through_whose_ground_one_sees(mode):
+    from PIL import Image, ImageOps
+
+    code = Image.open(io.BytesIO(coded("PNG")))
+    picture = Image.new("LA", code.size)  # black everywhere
+    picture.putalpha(ImageOps.invert(code))
+    file = io.BytesIO()
+    picture.convert("RGBA").convert(mode).save(file, "PNG")
+    assert read_document("png", file.getvalue()).text == "http://a.example/code"
+
+
 @pytest.mark.slow
 @needs_libraries
 def test_links_in_codes_and_documents_are_links_like_others():
