@@ -147,7 +147,7 @@ def _people(words: list[bytes], addresses: list[bytes], comment: bytes) -> Itera
     if not addresses:  # no angle brackets: the words are addresses, and a comment is the name
         addresses = [word for word in words if b"@" in word]
         words = [comment]
-    name = headers.decode_value(b" ".join(words)).strip()
+    name = headers.decode_value(headers.QUOTED_PAIR.sub(rb"\1", b" ".join(words))).strip()
     for address in addresses:
         if b"@" in address:
             yield Mailbox(name, address.strip().lower())

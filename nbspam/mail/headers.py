@@ -39,7 +39,7 @@ _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
 )
-_QUOTED_PAIR = re.compile(rb"\\(.)")
+QUOTED_PAIR = re.compile(rb"\\(.)")
 _COMMENTS = re.compile(rb"\([^()]*+\)|[\"']")
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _NOT_BASE64 = bytes(
@@ -412,7 +412,7 @@ def parameters(value: bytes) -> dict[str, bytes]:
     pieces: dict[str, list[tuple[str, bytes]]] = {}
     for raw, quoted, bare in _PARAMETER.findall(value):
         name, star, index = raw.decode("latin-1").lower().partition("*")
-        text = _QUOTED_PAIR.sub(rb"\1", quoted) if b"\\" in quoted else quoted or bare
+        text = QUOTED_PAIR.sub(rb"\1", quoted) if b"\\" in quoted else quoted or bare
         if star:
             pieces.setdefault(name, []).append((index, text))
         else:

@@ -59,6 +59,7 @@ THIEF = {"first-contact", "known-name-from-another-address"}
         (b"From: Smith, Bob <eve@spam.example>", STRANGER),
         (b'From: "Smith, Bob" <eve@spam.example>', THIEF),
         (b"From: BOB SMITH <eve@spam.example>", THIEF),
+        (b'From: "B\\ob\\ Smith" <eve@spam.example>', THIEF),  # mail programs show no backslash
         ("From: Bоb Smith <eve@spam.example>".encode(), THIEF),  # a Cyrillic o
         (b"From: =?utf-8?b?QsO2YiBTbWl0aA==?= <eve@spam.example>", STRANGER),  # Böb
         (b'From: "bob@work.example" <eve@spam.example>', THIEF),
