@@ -305,9 +305,8 @@ def _rar4_entries(data: bytes) -> Iterator[_Entry]:
     place = 7
     while place + 7 <= len(data):
         kind, flags, size = struct.unpack_from("<2xBHH", data, place)
-        more = (
-            struct.unpack_from("<I", data, place + 7)[0] if flags & 0x8000 or kind == 0x74 else 0
-        )
+        has_data = flags & 0x8000 or kind == 0x74
+        more = struct.unpack_from("<I", data, place + 7)[0] if has_data else 0
         if kind == 0x73 and flags & 0x80:  # the headers are encrypted
             yield None, True
             return

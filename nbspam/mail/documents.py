@@ -241,6 +241,8 @@ _EMPTY_PARAGRAPH = re.compile(
     rb"<(w|a|text):p(?=[\s/>])[^<>]*+"
     rb"(?:(?<=/)>|>\s*+(?:</?\1:(?![pa][\s/>])[^<>]*+>\s*+){0,50}</\1:p>)"
 )
+_COMMENT_OR_DATA = re.compile(rb"<!(?:--.*?(?:-->|\Z)|\[CDATA\[(.*?)(?:\]\]>|\Z))", re.DOTALL)
+_SINGLE_QUOTES = re.compile(rb"(?<==)'([^'\"<>]*+)'")  # around the value of an attribute
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
     rb"(?=</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
@@ -276,7 +278,7 @@ def _read_office(data: bytes) -> Document:
 
 
 def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
-    """Return the XML of each part by its name, and whether that is all of it."""
+    """Return the XML of each part by its name, in UTF-8, and whether that is all of it."""
     parts = {}
     left, unread = _MAX_XML, _MAX_UNPACKED
     names = file.namelist()
@@ -287,8 +289,12 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
             while len(xml) < left and unread > 0 and (piece := part.read(_PIECE)):
                 unread -= len(piece)
                 xml += _EMPTY_PARAGRAPH.sub(b"\n", piece)
-        parts[name] = xml[:left]
-        left -= len(parts[name])
+        xml = xml[:left]
+        left -= len(xml)
+        if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
+            xml = xml.decode("utf-16", "replace").encode()
+        xml = _COMMENT_OR_DATA.sub(lambda found: (found[1] or b"").replace(b"<", b"&lt;"), xml)
+        parts[name] = _SINGLE_QUOTES.sub(rb'"\1"', xml)
     return parts, len(chosen) <= _MAX_PARTS and left > 0 and unread > 0
 
 
@@ -322,7 +328,7 @@ def _read_pdf(data: bytes) -> Document:
         text_page = page.get_textpage()
         links += _links_of_page(file.raw, page.raw)
         if number >= _PAGES_WITH_PICTURES:
-            texts.append(_text_of_page(text_page))
+            texts.append(text_page.get_text_bounded())
         else:
             scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
             picture = page.render(scale=scale, grayscale=True).to_pil()
@@ -369,14 +375,10 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
     words = islice(_WORD.finditer(text), _MAX_WORDS)
     hidden = [word.span() for word in words if not is_shown(word.start(), word.end() - 1)]
     if not hidden:
-        return _text_of_page(text_page), ""
+        return text_page.get_text_bounded(), ""
     ends = [0, *chain.from_iterable(hidden), len(text)]
     shown = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     return shown, " ".join(text[start:end] for start, end in hidden)
-
-
-def _text_of_page(text_page: Any) -> str:
-    return text_page.get_text_bounded() if text_page.count_chars() else ""
 
 
 def _links_of_page(file: Any, page: Any) -> Iterator[str]:

@@ -314,9 +314,8 @@ class _RtfLook(NamedTuple):
         if word == b"intbl":
             return self._replace(is_in_table=True)
         if word in (b"trowd", b"clcbpat"):  # the format of a row, and of one of its cells
-            return self._replace(
-                is_row_shaded=is_shade or (self.is_row_shaded and value is not None)
-            )
+            is_row_shaded = is_shade or (self.is_row_shaded and value is not None)
+            return self._replace(is_row_shaded=is_row_shaded)
         return self._replace(is_shaded=is_shade)
 
     def is_hidden(self) -> bool:

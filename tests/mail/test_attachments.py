@@ -275,6 +275,23 @@ def test_the_text_of_office_documents(name, xml, lines):
     assert ([*filter(None, found.text.split("\n"))], found.facts) == (lines, ())
 
 
+HIDDEN = "<w:r><w:rPr><w:color w:val='FFFFFF'/></w:rPr>white</w:r>"
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    ("xml", "shown", "hidden"),
+    [
+        ("<w:t><![CDATA[a < b]]></w:t>c", "a < bc", ""),
+        ("a<!-- <w:t>no text</w:t> -->b<!-- <w:t>c", "ab", ""),
+        (HIDDEN + "it's", "it's", "white"),
+    ],
+)
+def test_a_document_may_write_its_xml_in_other_ways(xml, shown, hidden, charset):
+    found = read_document("docx", zipped("word/document.xml", data=xml.encode(charset)))
+    assert (found.text.strip("\n"), found.hidden.strip()) == (shown, hidden)
+
+
 def test_links_behind_the_text_of_office_documents():
     link = b'<Relationship Target="HTTP://a.example/?a=1&amp;b" TargetMode="External"/>'
     found = read_document("docx", zipped("word/_rels/document.xml.rels", data=link))
