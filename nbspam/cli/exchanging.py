@@ -305,7 +305,7 @@ def _print_status(log: "SharedLog", as_json: bool) -> None:
         output.echo_json({"log": log.name, "records": end.n_records, "hosts": hosts})
         return
     rows = [("host", "lag", "outbox", "skipped", "model", "heard")]
-    models: set[object] = set()  # None: lessons to read or send
+    models: set[str] = set()  # "-": lessons to read or send
     for name, facts in sorted(hosts.items()):
         read, told = facts.get("read"), facts.get("time")
         lag = max(end.n_records - read, 0) if isinstance(read, int) else "?"
@@ -314,10 +314,10 @@ def _print_status(log: "SharedLog", as_json: bool) -> None:
         outbox, skipped, model = (str(value)[:20] for value in shown)
         rows.append((name, str(lag), outbox, skipped, model, f"{ago} s ago"))
         if lag == 0:
-            models.add(facts.get("model"))
+            models.add(model)
         elif isinstance(ago, int) and ago <= _SILENT:  # a host that has gone keeps its line
-            models.add(None)
+            models.add("-")
     output.echo_rows(rows)
-    equal = "equal" if models and None not in models else "not compared yet"
-    equal = "not equal now" if len(models - {None}) > 1 else equal
+    equal = "equal" if models and "-" not in models else "not compared yet"
+    equal = "not equal now" if len(models - {"-"}) > 1 else equal
     output.echo_summary(f"{log.name}: {amount_text(end.n_records, 'records')}; models {equal}")
