@@ -337,10 +337,10 @@ class Sharer:
         """Remove records that all hosts have read from the log."""
         since = time.time() - _KNOWN_SECONDS
         positions = [
-            int(facts["position"])
+            int(said)
             for facts in self.log.hosts().values()
             if isinstance(told := facts.get("time"), int) and told > since
-            if str(facts.get("position")).isdecimal()
+            if (said := str(facts.get("position"))).isdecimal() and len(said) < 100
         ]
         if position := min(positions, default=0):
             self.log.trim(position)

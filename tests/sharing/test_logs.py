@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from contextlib import closing, suppress
 
 import pytest
@@ -153,6 +154,7 @@ def test_a_host_that_missed_trimmed_records_is_told_to_join(hosts):
     hosts[0].teach(message(1), "ham")
     hosts[0].sharer.exchange()
     hosts[0].sharer.report()
+    hosts[0].log.report("a stranger", {"time": int(time.time()), "position": "9" * 5000})
     hosts[0].sharer.trim()
 
     with pytest.raises(SharedLogError, match="has not read 1 record that the log has removed"):
