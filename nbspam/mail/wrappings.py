@@ -9,6 +9,7 @@ Damaged data end them early; they never raise, and take linear time.
 import re
 from binascii import a2b_qp
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from struct import error, pack, unpack_from
@@ -163,7 +164,7 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
     Texts are in UTF-8, but HTML is in the charset that it may declare.
     """
     found: dict[int, bytes] = {}
-    try:
+    with suppress(error):  # the data end
         place = 4
         while place < len(data):
             kind, number = unpack_from("<HH", data, place)
@@ -179,7 +180,7 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
             if not is_variable:
                 place += count * _SIZES.get(kind, 8)
                 continue
-            for _ in range(min(count, len(data) - place)):
+            for _ in range(count):
                 (length,) = unpack_from("<I", data, place)
                 value = data[place + 4 : place + 4 + length]
                 place += 4 + length + -length % 4
@@ -187,10 +188,6 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                     if kind == _UNICODE or number not in (_RTF, _HTML):
                         value = in_utf8(value, UTF_16 if kind == _UNICODE else charset)
                     found[number] = value if number == _RTF else value.rstrip(b"\0")
-                if place >= len(data):
-                    break
-    except error:  # the data end
-        pass
     return found
 
 
@@ -261,7 +258,7 @@ _WRITTEN |= dict.fromkeys(b"emdash emspace enspace qmspace bullet ~".split(), b"
 _WRITTEN |= {b"lquote": b"'", b"rquote": b"'", b"ldblquote": b'"', b"rdblquote": b'"'}
 _WRITTEN |= {b"endash": b"-", b"_": b"-", b"-": b"", b"*": b""}
 _OF_LOOK = frozenset(
-    b"ansicpg plain v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
+    b"ansicpg plain uc v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
 )
 _SHADES = re.compile(rb"\\(?:red|green|blue)(\d{1,3})")
 _LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
@@ -294,6 +291,7 @@ class _RtfLook(NamedTuple):
     is_row_shaded: bool = False
     is_in_shape: bool = False  # on a ground that is not known
     size: int = 24  # half points
+    instead: int = 1  # characters that stand for one of Unicode, where it is not known
 
     def after(self, word: bytes, value: bytes | None, light: set[int]) -> "_RtfLook":
         """Return the look after a control word; light: numbers of nearly white colours."""
@@ -303,6 +301,8 @@ class _RtfLook(NamedTuple):
             return self._replace(page=number, default=number)
         if word == b"plain":
             return self._replace(page=self.default, is_left_out=False, is_light=False, size=24)
+        if word == b"uc":
+            return self._replace(instead=max(number, 0))
         if word == b"pard":
             return self._replace(is_shaded=False, is_in_table=False)
         if word == b"fs":
@@ -363,7 +363,7 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
     fonts = {font: _PAGES.get(charset) for font, charset in _FONT.findall(data[:_FONT_TABLE])}
     looks = [_RtfLook()]  # of the groups that are open
     skipped = 0  # how many are open at the group without text; 0: in none
-    instead, left = 1, 0  # characters that stand for one of Unicode, those of them to come
+    left = 0  # characters to come that stand for one of Unicode
     place, is_first = 0, False
     for _ in range(_MAX_TOKENS):
         match = _TOKEN.search(data, place)
@@ -374,6 +374,8 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
         number = int(value or 0)
         look = looks[-1]
         more, charset = b"", f"cp{look.page}"
+        if brace:
+            left = 0
         if brace == b"{":
             looks.append(look)
         elif brace == b"}":
@@ -390,10 +392,8 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
             looks[-1] = look._replace(page=fonts.get(value) or look.default)
         elif word in _OF_LOOK:
             looks[-1] = look.after(word, value, light)
-        elif word == b"uc":
-            instead = number
         elif word == b"u" and not skipped:
-            more, charset, left = pack("<H", number & 0xFFFF), UTF_16, instead
+            more, charset, left = pack("<H", number & 0xFFFF), UTF_16, look.instead
         elif text is not None:
             links = [b" " + link + b" " for link in _LINK.findall(text)]
             more = b"".join(links) if skipped else text[left:]

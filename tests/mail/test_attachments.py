@@ -627,6 +627,10 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
         (rb"{\rtf1\ansicpg936 \'c4\'e3\'ba\'c3}", "你好"),
         (rb"{\rtf1\uc1 \u20320?\u22909\'3f!}", "你好!"),
         (rb"{\rtf1\u-10179?\u-8704?}", "😀"),
+        (
+            rb"{\rtf1{\uc2\u20013\'d6\'d0}\u22909?abc{\uc9\u8364}def\uc-1\u8364 ghi}",
+            "中好abc€def€ghi",
+        ),
         (rb"{\rtf1 a{\*\generator b}{\pict 00}c\{d\}\par e}", "ac{d}\ne"),
         (b"{\\rtf1 a\\\nb\\\r\nc}", "a\nb\nc"),  # as TextEdit ends paragraphs
         (
