@@ -21,6 +21,7 @@ from nbspam.mail.headers import LIMITS, ReadingLimits
 
 MAX_FILE = 2 << 20  # bytes of a file that are looked at
 MAX_MEMBERS = 500  # of an archive
+_MAX_NAME = 1024  # bytes: 255 Chinese letters are 765
 _MAX_HEADER = 1 << 20  # bytes of the header of a 7z archive, when it is decompressed
 _MILLISECONDS = 300  # of processor time that the documents of a message may take
 _LIBRARIES = ("pypdfium2", "PIL", "zxingcpp", "olefile")
@@ -252,7 +253,7 @@ def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
             ):
                 for name, is_closed in entries(data):
                     is_encrypted = is_encrypted or is_closed
-                    names += [] if name is None else [name]
+                    names += [] if name is None else [name[:_MAX_NAME]]
                     if len(names) >= MAX_MEMBERS:
                         break
             return names, is_encrypted
@@ -269,7 +270,7 @@ def _zip_entries(data: bytes) -> Iterator[_Entry]:
     for match in _ZIP_ENTRY.finditer(data):
         flags, length = struct.unpack_from("<2xH18xH2x", data, match.start() + 4)
         start = match.start() + 30
-        yield data[start : start + min(length, 255)], bool(flags & 1)
+        yield data[start : start + length], bool(flags & 1)
 
 
 # --- tar (POSIX, `pax`) and gzip (RFC 1952) ---------------------------------------------------
@@ -286,7 +287,7 @@ def _tar_entries(data: bytes) -> Iterator[_Entry]:
         if kind in b"0\0":
             yield long_name or data[place : place + 100].partition(b"\0")[0], False
         is_name = kind == b"L" or (kind == b"x" and b" path=" in content)  # of the next file
-        long_name = _END.split(content.rpartition(b" path=")[2], 1)[0][:255] if is_name else b""
+        long_name = _END.split(content.rpartition(b" path=")[2], 1)[0] if is_name else b""
         place += 512 + size + -size % 512
 
 
@@ -295,7 +296,7 @@ def _gzip_entries(data: bytes) -> Iterator[_Entry]:
     if tar.startswith(b"ustar", 257):
         yield from _tar_entries(tar)
     elif data[3] == 8:  # nothing but a name stands before the data
-        yield data[10:].partition(b"\0")[0][:255], False
+        yield data[10:].partition(b"\0")[0], False
 
 
 # --- RAR -------------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ def _rar4_entries(data: bytes) -> Iterator[_Entry]:
         if kind == 0x74:
             (length,) = struct.unpack_from("<19xH", data, place + 7)
             name = data[place + 32 + 8 * bool(flags & 0x100) :][:length]
-            yield name.partition(b"\0")[0][:255], bool(flags & 4)
+            yield name.partition(b"\0")[0], bool(flags & 4)
         place += max(size, 7) + more
 
 
@@ -350,7 +351,7 @@ def _rar5_entries(data: bytes) -> Iterator[_Entry]:
             # The first record of the extra area says how the file is encrypted.
             end = start + size
             is_encrypted = extra > 1 and _number(data, _number(data, end - extra)[1])[0] == 1
-            yield data[at : at + min(length, 255)], is_encrypted
+            yield data[at : at + length], is_encrypted
         place = start + max(size, 1) + more
 
 
@@ -375,7 +376,7 @@ def _7z_entries(data: bytes) -> Iterator[_Entry]:
         texts = header[at + 1 : at + size]
         if size % 2 and len(texts) == size - 1 >= 4 and header[at] == 0 and texts[-2:] == b"\0\0":
             names = texts.decode("utf-16-le", "replace").split("\0")
-            yield from ((name[:255].encode(), False) for name in names if name)
+            yield from ((name.encode(), False) for name in names if name)
             break
 
 

@@ -313,8 +313,7 @@ def _reach(xml: bytes, said: bytes, box: Box, is_grouped: bool) -> Box:
 
 
 def _overlap(one: Box, other: Box) -> bool:
-    is_beside = one[2] <= other[0] or one[0] >= other[2]
-    return not is_beside and one[3] > other[1] and one[1] < other[3]
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 _VALUE = rb'\s*<a:(?:srgb|scheme|sys|prst)Clr\b[^<>]*\b(?:val|lastClr)="(?P<colour>\w+)"\s*'

@@ -204,6 +204,13 @@ def test_of_very_many_names_the_first_are_read(data):
     assert len(names) == attachments.MAX_MEMBERS == 500
 
 
+def test_a_long_name_in_an_archive_keeps_its_extension():
+    for name in ("invoice.pdf" + " " * 250 + ".exe", "請求書" * 84 + ".exe"):
+        for data in (zipped(name), packed({name: b"x"}), rar4(name.encode())):
+            assert "inside-exe" in facts(data), name
+    assert [*map(len, read_archive(zipped("a" * 9999))[0])] == [1024]
+
+
 def test_a_tar_archive_has_long_names_and_damage_ends_it():
     name, files = "a" * 120 + ".exe", {"b": b"x"}
     dated = tarfile.TarInfo("c")
