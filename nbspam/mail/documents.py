@@ -93,8 +93,7 @@ class DocumentReader:
                     stderr=subprocess.DEVNULL,
                 )
             assert self.process.stdin is not None
-            self.process.stdin.write(_REQUEST.pack(kind.encode(), seconds, len(data)))
-            self.process.stdin.write(data)
+            self.process.stdin.write(_REQUEST.pack(kind.encode(), seconds, len(data)) + data)
             self.process.stdin.flush()
             used, *sizes = _ANSWER.unpack(self.received(_ANSWER.size))
             text, hidden, links, facts = (
@@ -324,21 +323,22 @@ def _read_pdf(data: bytes) -> Document:
     links: list[str] = []
     facts = {f"pages-{n_pages}"}
     for number in range(n_pages):
-        page = file[number]
-        text_page = page.get_textpage()
-        links += _links_of_page(file.raw, page.raw)
-        if number >= _PAGES_WITH_PICTURES:
-            texts.append(text_page.get_text_bounded())
-        else:
-            scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
-            picture = page.render(scale=scale, grayscale=True).to_pil()
-            found = _codes(picture)
-            shown, other = _split_by_picture(page, text_page, picture)
-            texts += [shown, found.text]
-            hidden.append(other)
-            facts.update(found.facts)
-        text_page.close()
-        page.close()
+        with suppress(pypdfium2.PdfiumError):  # a damaged page hides no other from viewers
+            page = file[number]
+            text_page = page.get_textpage()
+            links += _links_of_page(file.raw, page.raw)
+            if number >= _PAGES_WITH_PICTURES:
+                texts.append(text_page.get_text_bounded())
+            else:
+                scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
+                picture = page.render(scale=scale, grayscale=True).to_pil()
+                found = _codes(picture)
+                shown, other = _split_by_picture(page, text_page, picture)
+                texts += [shown, found.text]
+                hidden.append(other)
+                facts.update(found.facts)
+            text_page.close()
+            page.close()
     unseen = "\n".join(hidden)
     return Document("\n".join(texts), links, (*facts, *facts_of_hidden(unseen)), unseen)
 

@@ -400,6 +400,12 @@ def test_the_text_of_twenty_pages_is_read():
     assert (found.text.split(), found.facts) == (["once"] * 20, ("pages-20",))
 
 
+@needs_libraries
+def test_a_damaged_page_does_not_keep_the_others_from_being_read():
+    data = pdf("once", "").replace(b"[3 0 R]/Count 1", b"[3 0 R 1 0 R 3 0 R]/Count 3")
+    assert read_document("pdf", data).text.split() == ["once", "once"]
+
+
 def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
     monkeypatch.setattr("subprocess.Popen", raising(BlockingIOError))  # as at a limit of processes
     (found,) = reader.read([("rtf", b"{")] * 2, 2.0)  # the second one is not tried
