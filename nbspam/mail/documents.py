@@ -266,13 +266,13 @@ def _read_office(data: bytes) -> Document:
         texts = [_text_of_xml(shown) for shown, _ in split]
         hidden = "\n".join(_text_of_xml(xml) for _, xml in split)
         facts = {*facts_of_hidden(hidden), *["attached-long"] * (not is_whole)}
-        pictures = [each for each in file.infolist() if _PICTURES.fullmatch(each.filename)]
+        small = [each for each in file.infolist() if each.file_size <= _MAX_PICTURE]
+        pictures = [each for each in small if _PICTURES.fullmatch(each.filename)]
         for picture in pictures[:_PAGES_WITH_PICTURES]:
-            if picture.file_size <= _MAX_PICTURE:
-                with suppress(Exception):  # whatever a library raises
-                    found = _read_image(file.read(picture))
-                    texts.append(found.text)
-                    facts.update(found.facts)
+            with suppress(Exception):  # whatever a library raises
+                found = _read_image(file.read(picture))
+                texts.append(found.text)
+                facts.update(found.facts)
     return Document("\n".join(texts), links, tuple(facts), f"{hidden}\n{titles}")
 
 

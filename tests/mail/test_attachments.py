@@ -477,6 +477,13 @@ def test_a_code_is_found_through_whose_ground_one_sees(mode):
     assert read_document("png", file.getvalue()).text == "http://a.example/code"
 
 
+@needs_libraries
+def test_large_pictures_keep_no_code_of_a_document_from_being_read():
+    large = dict.fromkeys([f"word/media/image{n}.jpg" for n in range(9)], bytes(300_000))
+    document = large | {"word/media/image9.png": coded("PNG")}
+    assert read_document("docx", packed(document, "zip")).facts == ("code",)
+
+
 @pytest.mark.slow
 @needs_libraries
 def test_links_in_codes_and_documents_are_links_like_others():
