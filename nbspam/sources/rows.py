@@ -33,6 +33,8 @@ _MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
 _MANY = 20  # binary data have at least one NUL in so many characters of the first line
 _SAMPLE_LINES, _SAMPLE_CHARS = 200, 1 << 18  # of the first lines, which are looked at
 _FASTTEXT = "__label__"
+# Possessive, so that a line of nothing but labels takes linear time.
+_LABELS = rf"\A\s*+(?:{_FASTTEXT}\S*+\s*+)*+"
 # A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
 _LABELLED_LINE = r"([^\s:,;]{1,40})\t"
 
@@ -281,12 +283,11 @@ def _json_rows(
 def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
     """Yield the rows of lines `__label__class text`; the first of several labels counts."""
     for line in lines:
-        label, text = None, line.strip()
-        while text.startswith(_FASTTEXT):
-            word, _, text = text.partition(" ")
-            label = label or word.removeprefix(_FASTTEXT) or None
+        text = re.sub(_LABELS, "", line)
+        words = line.removesuffix(text).split()
+        label = next((word.removeprefix(_FASTTEXT) for word in words if word != _FASTTEXT), None)
         if label or text:
-            yield TextRow(label, text)
+            yield TextRow(label, text.rstrip())
 
 
 # --- what a stream holds ------------------------------------------------------------------

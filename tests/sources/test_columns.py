@@ -353,6 +353,12 @@ def test_fasttext_takes_the_first_label():
     labels, texts = zip(*pairs_of(table, "fasttext"), strict=True)
     assert labels == ("a", None, "c", None)
     assert texts == ("some text", "no label", "", "x")
+    tabs = "__label__a\tred oak\n__label__b\t__label__c  elm\n"
+    assert pairs_of(tabs, "fasttext") == [("a", "red oak"), ("b", "elm")]
+
+
+def test_a_line_of_labels_is_read_in_linear_time():
+    assert pairs_of("__label__a " * 500_000 + "elm", "fasttext") == [("a", "elm")]
 
 
 def test_rows_come_before_the_table_is_read_to_its_end():
