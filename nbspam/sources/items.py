@@ -511,7 +511,7 @@ def read_once(parts: Sequence[tuple[str, Iterator[Item]]], starts: Starts) -> li
                 yield item
                 continue
             # What a link in a folder leads to is in this folder.
-            by_name = home + item.name.removeprefix(path.rstrip(os.sep))
+            by_name = os.path.normpath(home + item.name.removeprefix(path.rstrip(os.sep)))
             is_stated = any(len(each) > len(home) for each in _around(by_name, stated))
             place = os.path.realpath(item.name)
             if place not in seen and not is_stated:

@@ -132,9 +132,10 @@ def test_words_of_many_classes_are_counted_in_their_own_and_in_the_others(nbspam
 
 def test_options_state_the_class_of_a_path(nbspam, folder, model):
     work = f"work={folder}/ham/1.eml"
-    sources = ("--spam", folder / "spam", "--ham", folder / "ham", "--label", work)
     # A message in a folder of one class is read once, as the class that is stated for itself.
-    assert "read 4 messages (1 ham, 2 spam, 1 work)\n" in nbspam("train", *sources)[1]
+    for ham in (folder / "ham", f"{folder}/ham//"):
+        sources = ("--spam", folder / "spam", "--ham", ham, "--label", work)
+        assert "read 4 messages (1 ham, 2 spam, 1 work)\n" in nbspam("train", *sources)[1]
     (folder / "ham" / "junk").mkdir()
     (folder / "spam" / "1.eml").rename(folder.parent / "3.eml")
     (folder / "ham" / "junk" / "3.eml").symlink_to(folder.parent / "3.eml")
