@@ -260,11 +260,12 @@ def _holds_ham_and_spam(path: str, tree: FolderTree) -> bool:
 def _maildir_places(
     below: str, label: str | None, folder: Folder, tree: FolderTree
 ) -> Iterator[Place]:
-    parts = [name for name in ("cur", "new") if name in folder.folders]
+    # Both are listed first: a message that its owner reads moves from new to cur.
+    parts = [(name, tree.scan(below + name)) for name in ("cur", "new") if name in folder.folders]
     if not parts:
         raise ValueError("not a Maildir (no cur/ or new/); give the folder above them")
-    for part in parts:
-        yield Place(tree.below(below + part), label, "eml", tree.scan(below + part))
+    for name, found in parts:
+        yield Place(tree.below(below + name), label, "eml", found)
 
 
 SENT_FOLDERS = ".Sent", "Sent"  # Maildirs of what somebody has sent
@@ -384,11 +385,11 @@ class UrlTree(FolderTree):
 
     def scan(self, path: str) -> Folder:
         """Return the files and folders in a folder; raises NbspamError."""
-        from nbspam.sources.remote import asked_again
+        from nbspam.sources.remote import asked_again, file_system
 
         place = self.identity(path)
         if self._last is None or self._last[0] != place:
-            folder = asked_again(path, partial(_folder_at, path))
+            folder = asked_again(path, lambda: _visible(_entries(*file_system(path))))
             self._last = place, folder
             self._advise(folder)
         return self._last[1]
@@ -413,12 +414,6 @@ class UrlTree(FolderTree):
         """Return whether there is a folder at a URL."""
         above, _, name = path.rstrip("/").rpartition("/")
         return name in self.scan(above).folders
-
-
-def _folder_at(url: str) -> Folder:
-    from nbspam.sources.remote import file_system
-
-    return _visible(_entries(*file_system(url)))
 
 
 def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:

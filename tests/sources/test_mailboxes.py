@@ -343,6 +343,14 @@ def test_a_message_that_its_owner_reads_is_found_under_its_new_name(tmp_path):
         next(item for item in items if "3.a" in item.name).read()
 
 
+def test_a_message_that_its_owner_reads_while_others_are_read_is_not_passed_over(tmp_path):
+    write_files(make_maildir(tmp_path), {"cur/1.a:2,": b"one", "new/2.a": b"two"})
+    items = read_items([str(tmp_path)])
+    assert next(items).read() == b"one"
+    (tmp_path / "new" / "2.a").rename(tmp_path / "cur" / "2.a:2,S")
+    assert [item.read() for item in items] == [b"two"]
+
+
 def test_a_folder_without_cur_and_new_is_not_a_maildir(tmp_path):
     with pytest.raises(ValueError, match=r"not a Maildir \(no cur/ or new/\)"):
         walked(tmp_path, kind="maildir")
