@@ -35,7 +35,9 @@ def parquet_rows(
     """
     with _opened(path, stream) as opened:
         picked = _pick(opened.file.schema_arrow, wanted)
-        listener.table(opened.file.schema_arrow.names, picked.columns)
+        names = opened.file.schema_arrow.names
+        check_distinct(name for name in names if name in picked.names)
+        listener.table(names, picked.columns)
         is_text = picked.is_text and not is_mail
         for batch in opened.batches(picked.names):
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
@@ -133,7 +135,7 @@ def _pick(schema: Any, wanted: files.NamedColumns) -> _Picked:
     if label is not None and types.is_nested(schema.field(places.label).type):
         kind = schema.field(places.label).type
         raise ValueError(f"column {label!r} holds {kind}, no classes; give another column")
-    has_names = _NAME in names and _is_string(_value_type(schema.field(_NAME).type))
+    has_names = names.count(_NAME) == 1 and _is_string(_value_type(schema.field(_NAME).type))
     own = None if places.id is None else names[places.id]
     columns = files.TextColumns(tuple(names[at] for at in places.text), label)
     id_column = own or (_NAME if has_names else None)

@@ -169,6 +169,14 @@ def test_a_preset_says_whether_cells_are_mail_and_the_model_remembers(nbspam, mo
         assert ("subject:cheap" in nbspam("explain", path)[1]) == is_mail
 
 
+def test_columns_that_are_not_read_may_have_one_name(tmp_path):
+    table = pa.table({"text": ["elm"], "label": ["a"]})
+    for name in ("name", "name", "other", "other"):
+        table = table.append_column(name, [["x"]])
+    path = write(tmp_path / "x.parquet", table)
+    assert read(path) == [Item(f"{path}#1", "a", b"elm", is_text=True, series=str(path))]
+
+
 # ---- mistakes ----
 
 
@@ -194,6 +202,8 @@ TWO = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "t
         ({"text": ["a"], "label": [["b"]]}, (), "column 'label' holds list.*, no classes; give"),
         ({"message": [b"a"], "text": ["b"]}, ("text", "message"), MIXED),
         (TWO, ("text",), "two columns are called 'text'"),
+        (TWO, (), "two columns are called 'text'"),
+        (TWO.append_column("label", [["a"]]).append_column("label", [["b"]]), (), "two columns"),
     ],
 )
 def test_columns_of_other_types_are_refused(columns, named, reason, tmp_path):
