@@ -186,8 +186,7 @@ def with_headers(
     names: headers of these names in the message are removed.  tag: put before each subject,
     of which readers show different ones, unless it is there.  whole: data is all of the message.
     """
-    match = _ENVELOPE.match(data)
-    end = match.end() if match else 0
+    end = _ENVELOPE.match(data).end()  # type: ignore[union-attr]  # it matches nothing, too
     envelope, rest, eol = data[:end], data[end:], _line_end(data)
     added = list(headers)
     # If no end of the head is in sight, an empty line is added before it: then no reader takes

@@ -92,6 +92,7 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
             ),
             -HINT,
         ),
+        ("allow news@shop.example", b"A: b\r" + mail(DKIM), -HINT),  # no server takes for a header
         # Others are not meant.
         ("allow news@shop.example", mail(DKIM, sender="other@shop.example"), 0),
         ("allow shop.example", mail(DKIM, sender="a@myshop.example"), 0),
