@@ -25,7 +25,7 @@ class TextClassifier(Scored):
     """The classifier of `nbspam train`, for texts (strings) or messages (bytes), as an estimator.
 
     Parameters are the options of `nbspam train`; None leaves a decision to the library.
-    Attributes: classes_, the labels, shape (n_classes,); classifier_, the trained classifier.
+    Attributes: classes_, the labels that have documents, (n_classes,); classifier_, which judges.
 
     >>> from nbspam import TextClassifier
     >>> texts = ["cheap pills", "pills now", "lunch on friday", "dinner on friday"]
@@ -62,7 +62,9 @@ class TextClassifier(Scored):
             for number, (data, k) in enumerate(zip(documents, index.tolist(), strict=True))
         ]
         settings, stream = settings_for(items, SettingsChoices(**self.get_params()))
-        self.classes_, self.classifier_ = classes, learn_items(stream, settings).classifier
+        self.classifier_ = learn_items(stream, settings).classifier
+        # A message that comes again moves to its last label, so a label may have none left.
+        self.classes_ = classes[np.isin(names, self.classifier_.classes)]
         return self
 
     def predict_proba(self, X: Iterable[str | bytes]) -> Floats:

@@ -167,8 +167,7 @@ def features_held_out(
 ) -> verdicts.HeldOut:
     """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_features(data, settings, rest)
-    columns = data.vocabulary.columns(classifier.table.vocabulary.keys)
-    X = data.X[of][:, columns]
+    X = data.X[of][:, data.vocabulary.columns(classifier.table.vocabulary.keys)]
 
     def reasons(place: int, towards: int, against: int) -> verdicts.Weighed:
         return classifier.reasons(X[[place]].toarray()[0] > 0, towards, against)

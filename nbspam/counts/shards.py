@@ -90,8 +90,7 @@ def count_shard(
     for part in counting.counted_chunks(deal, settings, jobs):
         read.extend(part.messages)
         skipped.extend(part.failures.values())
-        there = np.delete(np.arange(part.n_items), list(part.failures))
-        places.append(there + n_items)
+        places.append(n_items + np.delete(np.arange(part.n_items), list(part.failures)))
         n_items += part.n_items
         if part.table is not None:
             counts.add(part.table)

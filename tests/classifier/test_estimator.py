@@ -76,6 +76,16 @@ def test_bytes_are_mail(mails):
     assert classifier.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("labels", ["abbcc", [0, 1, 1, 2, 2]])
+def test_a_label_whose_messages_all_moved_to_another_one_is_no_class(labels):
+    bodies = ["cheap pills", "cheap pills", "pills now", "lunch on friday", "dinner on friday"]
+    mails, labels = [f"Subject: hi\n\n{body}\n".encode() for body in bodies], list(labels)
+    classifier = TextClassifier().fit(mails, labels)
+    assert classifier.classes_.tolist() == [labels[1], labels[3]]
+    assert classifier.predict_proba(mails).shape == (5, 2)
+    assert classifier.predict(mails).tolist() == [labels[1], *labels[1:]]
+
+
 def test_choices_reach_the_settings():
     X, y = texts(20)
     classifier = TextClassifier(model="multinomial", alpha=0.5, pairs=False).fit(X, y)
