@@ -154,18 +154,17 @@ class AccountSorter:
 
     def _find_needs(self) -> None:
         """Find what each message needs."""
-        look = self._look
         if moving := self.memory.moving():
             # Copied and marked as deleted, but not removed when a connection ended.
-            marked = list(look.heads(self.session.uids(deleted=True), "ham"))
-            places = look.places(moving)
+            marked = list(self._look.heads(self.session.uids(deleted=True), "ham"))
+            places = self._look.places(moving)
             self._needs[Need.REMOVAL] += [
                 e for e in marked if places.get(e.digest, set()) - {"ham"}
             ]
-        self._found = look.found()
+        self._found = self._look.found()
         left = self.memory.left({each.digest for each in self._found})
-        self._gone = {digest for *_, digest in look.gone}
-        self._places_of = look.places({*left, *self._gone})
+        self._gone = {digest for *_, digest in self._look.gone}
+        self._places_of = self._look.places({*left, *self._gone})
         for each in self._found:
             need = self._need(each, left.get(each.digest))
             if need in (Need.HAM, Need.SPAM):
@@ -180,18 +179,19 @@ class AccountSorter:
 
     def _need(self, each: PlacedMessage, left: LeftMessage | None) -> Need:
         """Return the need of a message, also by its bytes and the way the account is sorted."""
-        has_gone = each.digest in self._gone
-        need = need_of(each, left, self._places_of.get(each.digest, ()), has_gone)
+        need = need_of(each, left, self._places_of.get(each.digest, ()), each.digest in self._gone)
         if need is Need.REMOVAL and self.choices.tags:
             return Need.VERDICT
-        if need is Need.COMPARISON and each.place == "ham" and self._came_again(each):
+        is_twice = need in (Need.COMPARISON, Need.REMOVAL)
+        if is_twice and each.place == "ham" and self._came_again(each):
             return Need.NOTHING if each.is_read else Need.VERDICT
         return need
 
     def _came_again(self, each: PlacedMessage) -> bool:
         """Return whether a message was delivered again: a moved one equals its copy."""
         found: set[bytes] = set()
-        for folder, validity, uid in [*self.memory.noted(each.digest), each[:3]]:
+        alike = {one[:3] for one in self._found if one.digest == each.digest}
+        for folder, validity, uid in sorted(alike.union(self.memory.noted(each.digest))):
             self._open(folder)
             if self.session.folder.validity == validity:
                 for batch in self.session.messages([uid], MAX_MESSAGE):

@@ -191,6 +191,24 @@ def test_spam_that_is_delivered_again_is_judged_and_no_lesson(flags, cut, box):
         assert (box.sort().learned, box.sort().judged) == ([], [])
 
 
+@pytest.mark.parametrize("flags", ["", "\\Seen"])
+def test_mail_with_the_headers_of_spam_that_was_being_moved_stays(flags, box, monkeypatch):
+    moved = session.AccountSession.move
+
+    def cut(*words):
+        moved(*words)
+        raise LostError("lost")
+
+    other = b"".join(S[0].partition(b"\n\n")[:2]) + 9 * H[1].partition(b"\n\n")[2]
+    box.put("INBOX", S[0])
+    with monkeypatch.context() as patch, suppress(LostError):
+        patch.setattr(session.AccountSession, "move", cut)
+        box.sort()
+    box.put("INBOX", other, flags=flags)
+    assert box.sort().learned == box.sort().learned == []
+    assert (box.where()["INBOX"], box.where()["Junk"]) == ([other], [S[0]])
+
+
 @pytest.mark.parametrize(("flags", "is_kept"), [("", True), ("", False), ("\\Seen", True)])
 def test_spam_with_the_headers_of_known_ham_is_judged(flags, is_kept, box):
     names = b"message-id", b"date", b"from", b"subject"
