@@ -187,7 +187,10 @@ def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Ite
     """Return the classes or names in a column; None where there are none."""
     if name is None:
         return repeat(None, batch.num_rows)
-    return [as_cell(value).strip() or None for value in _values(batch, name, class_names)]
+    values = _values(batch, name, class_names)
+    # Numbers as tables have them; truth values as JSON has them.
+    texts = [as_cell(v) if isinstance(v, bool) else files.cell_text(v) for v in values]
+    return [text.strip() or None for text in texts]
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:

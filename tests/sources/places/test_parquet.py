@@ -73,6 +73,8 @@ def test_every_type_of_bytes_and_strings_is_read(kind, label, tmp_path):
     [
         ({"text": ["x", "y"], "label": [0, None]}, {}, [("0", b"x"), (None, b"y")]),
         ({"text": ["x", "y"], "spam": [True, False]}, {}, [("true", b"x"), ("false", b"y")]),
+        # A column of whole numbers, some of which are missing.
+        ({"text": ["x", "y"], "label": [1.0, float("nan")]}, {}, [("1", b"x"), (None, b"y")]),
         ({"message": pa.array([None, b"x"], pa.binary())}, {}, [(None, None), (None, b"x")]),
         (
             {"text": ["a", None], "title": [None, "b"]},
