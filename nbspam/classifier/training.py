@@ -25,6 +25,7 @@ from nbspam.counts.table import (
     counted,
     most_frequent,
     no_counts,
+    possible_counts,
     pruned_table,
     token_counts_of,
     without_empty,
@@ -333,7 +334,7 @@ def overlay(classifier: Classifier, changes: Sequence[ledger.LabelChange]) -> Cl
     if settings.combine:
         table = ledger.overlaid(base, signed)
     else:  # sums depend on the number of tokens, so tokens without messages are dropped
-        total = ledger.possible_counts(add_tables([base, signed]), settings.weighting)
+        total = possible_counts(add_tables([base, signed]), settings.weighting)
         table = add_tables([without_empty(total), no_counts(base.classes)])
     fit = classifier.fit.recounted(table, settings)
     return replace(classifier, table=table, fit=fit, memory=None)

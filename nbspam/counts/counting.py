@@ -371,7 +371,7 @@ def count_items(
             table, tuple(sampling.messages), sampling.bits, *known, 0, tuple(skipped), False
         )
     return Training(
-        without_empty(shifted(table, unique.corrections(sampling.messages))),
+        without_empty(shifted(table, unique.corrections(sampling.messages), settings.weighting)),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
         *unique.known(),

@@ -230,7 +230,7 @@ def ledger_of(
 
 
 class Owed(NamedTuple):
-    """The part of the sum of all changes that counts cannot hold; see `possible_counts`."""
+    """The part of the sum of all changes that counts cannot hold; see `table.possible_counts`."""
 
     keys: Keys  # (n_owed,) of tokens, ascending
     feature_count: Floats  # (n_owed, n_classes) in the model's classes
@@ -428,14 +428,6 @@ def _vocabulary(changes: Sequence[LabelChange], keys: Keys, known: Vocabulary) -
     length = np.zeros(len(keys), np.int64)
     length[place] = np.diff(new.offsets)
     return Vocabulary(keys, new.blob, offsets_of(length), groups)
-
-
-def possible_counts(total: CountTable, weighting: str) -> CountTable:
-    """Return a sum of changes with counts from 0 to, of presence, the messages of their class."""
-    class_count = np.maximum(total.class_count, 0)
-    most = class_count if weighting == PRESENCE else None
-    counts = np.clip(total.feature_count, 0, most)
-    return total._replace(class_count=class_count, feature_count=counts)
 
 
 def overlaid(table: CountTable, change: CountTable) -> CountTable:

@@ -330,8 +330,16 @@ def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: 
     return np.asarray(np.bincount(column, weights, n_features), np.float64)
 
 
-def shifted(table: CountTable, part: CountTable) -> CountTable:
-    """Return the table with a part added, whose numbers can be negative.
+def possible_counts(total: CountTable, weighting: str) -> CountTable:
+    """Return a sum of changes with counts from 0 to, of presence, the messages of their class."""
+    class_count = np.maximum(total.class_count, 0)
+    most = class_count if weighting == PRESENCE else None
+    counts = np.clip(total.feature_count, 0, most)
+    return total._replace(class_count=class_count, feature_count=counts)
+
+
+def shifted(table: CountTable, part: CountTable, weighting: str) -> CountTable:
+    """Return the table with a part added, whose numbers can be negative, as possible counts.
 
     The part has no classes that the table does not have.  Tokens that the table does not have,
     because it has forgotten them, are left out.
@@ -349,11 +357,11 @@ def shifted(table: CountTable, part: CountTable) -> CountTable:
     feature_count[np.ix_(column, of_class)] += part.feature_count
     frequency = table.document_frequency.copy()
     frequency[column] += part.document_frequency
-    return table._replace(
-        class_count=class_count,
-        feature_count=np.maximum(feature_count, 0),
-        document_frequency=np.maximum(frequency, 0),
+    frequency = np.maximum(frequency, 0)
+    total = table._replace(
+        class_count=class_count, feature_count=feature_count, document_frequency=frequency
     )
+    return possible_counts(total, weighting)
 
 
 def negative(table: CountTable) -> CountTable:

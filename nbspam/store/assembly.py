@@ -29,7 +29,6 @@ from nbspam.counts.ledger import (
     messages_of_changes,
     no_messages,
     overlaid,
-    possible_counts,
     respelt,
     signed_table,
 )
@@ -37,6 +36,7 @@ from nbspam.counts.table import (
     CountTable,
     add_tables,
     no_counts,
+    possible_counts,
     without_empty,
 )
 from nbspam.decision import HAM_AND_SPAM
