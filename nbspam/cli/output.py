@@ -65,7 +65,7 @@ def _lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
 def check_place(option: str, path: str) -> None:
     """Raise UsageError, before any work is done, if an option's file cannot be made there.
 
-    Nor may another parameter name that file: a source would be overwritten.
+    It may not be the file of another parameter, either: a source would be overwritten.
     """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):

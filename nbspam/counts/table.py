@@ -331,7 +331,10 @@ def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: 
 
 
 def possible_counts(total: CountTable, weighting: str) -> CountTable:
-    """Return a sum of changes with counts from 0 to, of presence, the messages of their class."""
+    """Return a sum of changes with counts that messages can have.
+
+    None is below 0 and, of presence, none is above the number of messages of its class.
+    """
     class_count = np.maximum(total.class_count, 0)
     most = class_count if weighting == PRESENCE else None
     counts = np.clip(total.feature_count, 0, most)

@@ -40,7 +40,7 @@ class PlacedMessage(NamedTuple):
     is_read: bool  # or has a keyword: somebody has seen it
     is_known: bool = False  # it was there at the last look
     is_lesson: bool = False  # a look that ended early found that it must be learned as spam
-    is_delivered: bool = False  # or moved here since the last look: its folder has its old UIDs
+    is_delivered: bool = False  # or moved here, since the last look; no UIDs have changed
 
 
 class Need(Enum):
@@ -60,8 +60,8 @@ def need_of(
     """Return the need of a message.
 
     left: how it was left; None: no look has seen it.  places: all that hold a copy of it now.
-    has_gone: whether a copy has gone since the last look.  Another message may have the headers
-    by which it is known: anybody can write them above another text.
+    has_gone: whether a copy has gone since the last look.  Anybody can write the headers by which
+    a message is known above another text.
     """
     here, says = each.place, each.keyword
     need_of_mail = Need.VERDICT if here == "ham" and not each.is_read else Need.NOTHING

@@ -21,7 +21,7 @@ from nbspam.mail.headers import LIMITS, ReadingLimits
 
 MAX_FILE = 2 << 20  # bytes of a file that are looked at
 MAX_MEMBERS = 500  # of an archive
-_MAX_NAME = 1024  # bytes: 255 Chinese letters are 765
+_MAX_NAME = 1024  # bytes of a name in an archive: 255 Chinese letters are 765
 _MAX_HEADER = 1 << 20  # bytes of the header of a 7z archive, when it is decompressed
 _MILLISECONDS = 300  # of processor time that the documents of a message may take
 _LIBRARIES = ("pypdfium2", "PIL", "zxingcpp", "olefile")

@@ -213,7 +213,7 @@ def open_part(data: bytes) -> OpenedMessage:
 def with_line_feeds(data: bytes) -> bytes:
     """Return data with the line ends that messages are read with."""
     if CR in data and CR in (data := data.replace(b"\r\n", b"\n")):
-        # A mail server, which takes CR for a part of a line, removes no forged checks behind it.
+        # To a mail server, CR is a part of a line: it leaves forged checks behind a CR in place.
         data = re.sub(rb"\r(?=(?i:authentication-results)[ \t]*+:)", b" ", data)
         data = data.replace(b"\r", b"\n")
     return data
