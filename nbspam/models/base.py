@@ -199,8 +199,8 @@ class Scored:
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy on these documents, 0 to 1."""
-        where = f"{type(self).__name__}.score"
-        right = self.predict(X) == checked_labels(y, np.shape(X)[0], where)
+        where, predicted = f"{type(self).__name__}.score", self.predict(X)
+        right = predicted == checked_labels(y, len(predicted), where)
         return float(np.average(right, weights=checked_weight(sample_weight, len(right), where)))
 
     def get_metadata_routing(self) -> Any:
