@@ -97,8 +97,8 @@ def _class_prior(text: str) -> str | tuple[float, ...]:
     return prior
 
 
-def _name(text: str) -> str:
-    _require(bool(text))
+def _file(text: str) -> str:
+    _require(bool(os.path.basename(text)) and "://" not in text)
     return text
 
 
@@ -166,7 +166,7 @@ FROM_ZERO_OR_AUTO = Value(
 )
 CLASS_PRIOR = Value(_class_prior, "not numbers above 0 that sum to 1; write 0.3,0.7, or uniform")
 COST = Value(_number_above_zero, "not a number above 0; a miss costs 1")
-FILE = Value(_name, "an empty name; give that of a file")
+FILE = Value(_file, "no name of a file here; give one")
 NAMED_PATH = Value(_named_path, "not NAME=PATH; write it as --label work=mail/work")
 SHARE = Value(_share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value(_or(ESTIMATED, _share), _WRONG_SHARE)

@@ -27,9 +27,10 @@ USAGE = r"""
 words x | unexpected extra argument (x); see `nbspam words --help`
 --pears | --pears: no such option before the command; see `nbspam --help`
 classify --fp-cost | Option '--fp-cost' requires an argument; see `nbspam classify --help`
-classify -m "" | nbspam: --model-file '': an empty name; give that of a file
-eval $FOLDER --errors "" | nbspam: --errors '': an empty name; give that of a file
-shard 1/2 $FOLDER -o "" | nbspam: --output '': an empty name; give that of a file
+classify -m "" | nbspam: --model-file '': no name of a file here; give one
+train $FOLDER -m s3://a/m.nbspam | s3://a/m.nbspam: no name of a file here; give one
+eval $FOLDER --errors "" | nbspam: --errors '': no name of a file here; give one
+shard 1/2 $FOLDER -o none/ | nbspam: --output none/: no name of a file here; give one
 train --force . | --force: no such option; see `nbspam train --help`
 classify --modle-file x | --modle-file: no such option; did you mean --model-file?
 cluster | Missing
