@@ -134,7 +134,7 @@ def configured_tables(path: str) -> dict[str, Any]:
             return tomllib.loads(stream.read())
     except OSError as error:
         raise click.UsageError(f"{path}: {error.strerror}; {ADVICE}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{path}: not TOML: {error}; {ADVICE}") from None
 
 

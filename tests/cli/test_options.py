@@ -187,6 +187,7 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
     for text, words in [
         ("[common", "not TOML: Expected ']'"),
         ("[common]\na = '\xff'", "not TOML: "),
+        (f"a = {'[' * 3000}{']' * 3000}", "not TOML: "),
         ("fp-cost = 2", "fp-cost: in no table; write it under [common]"),
         ("common = 2", "common: in no table"),
         ("[clasify]", "[clasify]: no such command; did you mean classify?"),
