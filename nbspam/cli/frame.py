@@ -304,11 +304,11 @@ class Command(click.Command):
         self.group, _, own_name = name.rpartition(" ")
         super().__init__(own_name, **attributes)
         self.first = first
+        self.params += _common_options()
         for option in self.params:
             if isinstance(option, click.Option) and option.envvar is None:
-                variable = f"NBSPAM {name} {_long(option)[2:]}"
+                variable = f"NBSPAM {name} {_long(option).lstrip('-')}"
                 option.envvar = re.sub("[ -]", "_", variable).upper()
-        self.params += _common_options()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; refuse an option of tables, or for mail, by the right name."""

@@ -130,13 +130,13 @@ def test_every_command_that_has_a_model_takes_it_the_same_way():
 
 
 def test_every_option_has_an_environment_variable_of_its_own():
-    found = [(each.envvar, name) for name, each in options() if each.envvar is not None]
+    found = [(each.envvar, name) for name, each in options()]
     names = [envvar for envvar, _ in found if envvar != "NBSPAM_MODEL"]
 
     assert len(set(names)) == len(names)
     assert ("NBSPAM_TRAIN_MIN_DF", "train") in found
-    assert ("NBSPAM_EVAL_JSON", "eval") in found
-    assert ("NBSPAM_TABLE_EVAL_CV", "table eval") in found
+    assert ("NBSPAM_EVAL_QUIET", "eval") in found
+    assert ("NBSPAM_TABLE_CLUSTER_K", "table cluster") in found
 
 
 def test_the_environment_sets_options_and_options_win_over_it(nbspam, trained, monkeypatch):
