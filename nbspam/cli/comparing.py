@@ -1,6 +1,7 @@
 """nbspam compare, of mail and of tables: several ways of training, judged on the same folds."""
 
 import shlex
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -267,12 +268,5 @@ def _comparison_text(head: list[str], comparison: "Comparison", judged: "Trial")
 
 def _comparison_json(other: str, comparison: "Comparison") -> dict[str, object]:
     """Return a comparison for JSON."""
-    return {
-        "against": other,
-        "n_docs": comparison.n_docs,
-        "n_folds": comparison.n_folds,
-        "differences": [each._asdict() for each in comparison.differences],
-        "only_first_right": comparison.only_first_right,
-        "only_second_right": comparison.only_second_right,
-        "p_value": comparison.p_value,
-    }
+    differences = [each._asdict() for each in comparison.differences]
+    return {"against": other, **asdict(comparison), "differences": differences}

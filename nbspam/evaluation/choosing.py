@@ -120,7 +120,8 @@ def judge_several(
     trials: list[Trial] = []
     read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
     for settings in several:
-        how = settings.reading, settings.strip, settings.tokens, settings.attachments
+        parts = settings.reading, settings.strip, settings.attachments, settings.has_beginnings
+        how = *parts, settings.tokens, settings.authserv_id
         if how not in read:
             read[how] = labelled_corpus(items, settings, jobs)
         data, skipped = read[how]
