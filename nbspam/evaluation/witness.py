@@ -51,19 +51,20 @@ class Witness:
     def __init__(self) -> None:
         self.words: dict[str, list[StrongToken]] = {}
         self.settings: Settings | None = None  # of the models; None for those of tables
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, Item | None] = {}  # None: several have this name
         self._worst: dict[int, list[_WrongAnswer]] = {}  # a heap for each true class
 
     def watched(self, inputs: Iterable[Any]) -> Iterator[Any]:
         """Let inputs pass, and keep items: KEPT_BYTES of an item without a file of its own."""
         for given in inputs:
             if isinstance(given, Item):
-                data = None if given.data is None else given.data[:KEPT_BYTES]
-                self._items.setdefault(given.name, given._replace(data=data))
+                kept = given._replace(data=given.data and given.data[:KEPT_BYTES])
+                is_same = self._items.setdefault(given.name, kept) == kept
+                self._items[given.name] = kept if is_same else None
             yield given
 
     def item(self, name: str) -> Item | None:
-        """Return the item of this name, None if none passed."""
+        """Return the item of this name; None if none passed, or several that differ."""
         return self._items.get(name)
 
     def meet(self, classifier: AnyClassifier) -> None:

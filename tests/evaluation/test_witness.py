@@ -162,6 +162,14 @@ def test_of_what_is_in_no_file_only_the_beginning_is_kept():
     assert witness.item("other") is None
 
 
+def test_a_text_whose_name_another_one_has_is_not_taken_for_it():
+    twice = Item("ann", "a", b"one"), Item("ann", "b", b"two"), Item("ann", "a", b"one")
+    same = [Item("path", "a")] * 2
+    witness = Witness()
+    assert [*witness.watched([*twice, *same])] == [*twice, *same]
+    assert (witness.item("ann"), witness.item("path")) == (None, same[0])
+
+
 def test_of_many_answers_only_those_among_the_worst_so_far_are_explained():
     """The twenty best of n so far are asked for: about 20 (1 + ln(n / 20)) of each class."""
     rng = np.random.default_rng(2)
