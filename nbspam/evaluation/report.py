@@ -241,14 +241,15 @@ def _confusion_text(evaluation: Evaluation) -> str:
     names = answers[: len(evaluation.confusion)]
     corner = "truth \\ prediction"
     first = max(map(display_width, [corner, *names]))
-    counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
-    widths = [2 + max(map(display_width, column)) for column in zip(answers, *counts, strict=True)]
+    columns = zip(answers, evaluation.confusion.max(axis=0), strict=True)
+    widths = [2 + max(display_width(name), len(str(most))) for name, most in columns]
     if first + sum(widths) > _WIDTH:
         worst = (
             f"{count:>9,}  {left(answers[truth], LABEL_WIDTH)}  called  {answers[answer]}\n"
             for count, truth, answer in confusions(evaluation.confusion)[:N_CONFUSIONS]
         )
         return _shares_matrix(evaluation, answers) + "".join(worst)
+    counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
     rows = [(corner, answers), *zip(names, counts, strict=True)]
     return "".join(
         left(label, first) + "".join(map(right, cells, widths)) + "\n" for label, cells in rows

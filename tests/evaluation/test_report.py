@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -197,6 +198,15 @@ def test_the_matrix_in_per_cent_leaves_room_for_names_or_is_left_out(n, shown):
     text = text_of(np.full((n, n), 10_000), [f"a long name {i}" for i in range(n)])
     assert ("class, %" in text) == shown
     assert max(map(columns, text.splitlines())) <= 80
+
+
+def test_a_matrix_that_is_not_shown_takes_no_memory():
+    confusion = np.eye(1000, dtype=np.int64)
+    tracemalloc.start()
+    text_of(confusion, [f"{n}" for n in range(1000)])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 * confusion.nbytes
 
 
 def test_two_classes_that_are_not_ham_and_spam_are_named(few_resamples):
