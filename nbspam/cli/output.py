@@ -76,7 +76,8 @@ def check_place(option: str, path: str) -> None:
     if path != "-" and not os.access(place, os.W_OK):
         raise UsageError(f"{option} {path}: cannot be written; give another name")
     given = click.get_current_context().params.values()
-    names = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in given)
+    words = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in given)
+    names = (each[-1] if isinstance(each, tuple) else each for each in words)  # of NAME=PATH
     places = [os.path.realpath(each) for each in names if isinstance(each, str)]
     if path != "-" and places.count(os.path.realpath(path)) > 1:
         raise UsageError(f"{option} {path}: the same file twice; give another name")

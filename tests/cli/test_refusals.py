@@ -126,6 +126,7 @@ vectorize $TEXTS -o x.npz --vocabulary given --min-df 2 | --min-df
 vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocabulary; name each
 vectorize $TEXTS -o no/x | there is no folder no; create it
 vectorize ./given.csv -o given.csv | --output given.csv: the same file twice
+vectorize --label a=./given.csv -o given.csv | --output given.csv: the same file twice
 eval $TEXTS --cv 2 --errors $TEXTS | the same file twice; give another name
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
