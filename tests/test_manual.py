@@ -100,6 +100,8 @@ EXPECTED = [
     ("classify -q --fp", {"--fp-cost"}),
     ("eval --cv ", set()),
     ("eval --plot mai", {"mails"}),
+    ("serve --review mai", {"mails"}),
+    ("held --users mai", {"mails"}),
     ("classify mai", {"mails"}),
     ("--version sort --unsure-f", {"--unsure-folder"}),
     ("table tr", {"train"}),

@@ -13,7 +13,7 @@ from nbspam.cli.frame import leaves, summary
 from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli, table_command
 
 HEAD = "# Completion of nbspam for {}.  Written by tools/manual.py; do not edit.\n"
-_PATHS = re.compile(r"FILE|PATH|SOURCE")  # in the metavar of an option that takes a path
+_PATHS = re.compile(r"DIR|FILE|MAILBOX|PATH|SOURCE")  # in the metavar of what takes a path
 
 
 class Known(NamedTuple):
