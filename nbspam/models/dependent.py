@@ -94,7 +94,7 @@ class SPODE(CountedWithParents, PairModel):
         code = np.searchsorted(self.classes_, np.asarray(y))
         weight = np.ones(len(code)) if sample_weight is None else np.array(sample_weight, float)
         self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code, weight)
-        keys = self.parent_loss_, self.parent_errors_, self.levels_ < 2
+        keys = self.parent_loss_, self.parent_errors_, -np.minimum(self.levels_, 2)
         self.parent_ = int(np.lexsort(keys)[0])
 
     def _cross_validated(self, X: Any, code: Codes, weight: Array) -> tuple[Array, Array]:

@@ -424,3 +424,7 @@ def test_by_hand():
 def test_numbers_are_no_parents(make, levels, says):
     with pytest.raises(DataError, match=says):
         make(levels=levels).fit([[0, 1.5], [1, 2.5]], [0, 1])
+    for cells in ([0, 1.5], [1.5, 0]):  # every row is impossible, whatever is its parent
+        levels = [int(cell == 0) for cell in cells]
+        model = SPODE(levels=levels, estimate="mle").fit([cells, cells], [0, 1])
+        assert model.parent_ == levels.index(1)
