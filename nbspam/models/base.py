@@ -9,6 +9,7 @@ rounding of their last digits (`gaussian.Moments`).  A subclass defines how a ba
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -340,15 +341,6 @@ class Estimator(Scored):
         text or all numbers; sample_weight: (n_docs,) from 0 up, 1 unless given.  Raises DataError
         for other shapes and values, and for parameters that do not fit.
         """
-        before = vars(self).copy()
-        try:
-            return self._fitted_to(X, y, sample_weight)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _fitted_to(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         frame, X = X, self._matrix(X, "fit")
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
@@ -356,13 +348,16 @@ class Estimator(Scored):
                     f"{self._at('fit')}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 "
                     "is required."
                 )
-        self._name_columns(frame)
-        self._begin(X)
-        batch = self._batch("fit", X, y, sample_weight)
-        if not batch.sums["class_count_"].any():
-            raise DataError(f"{self._at('fit')}: every sample_weight is zero; give one above zero")
-        self._become(batch, X.shape[1])
-        self._choose(X, y, sample_weight)
+        with self._undone_by_errors():
+            self._name_columns(frame)
+            self._begin(X)
+            batch = self._batch("fit", X, y, sample_weight)
+            if not batch.sums["class_count_"].any():
+                raise DataError(
+                    f"{self._at('fit')}: every sample_weight is zero; give one above zero"
+                )
+            self._become(batch, X.shape[1])
+            self._choose(X, y, sample_weight)
         return self
 
     def partial_fit(
@@ -379,13 +374,14 @@ class Estimator(Scored):
         first = "classes_" not in vars(self)
         frame = X
         X = self._matrix(X, "partial_fit") if first else self._checked(X, "partial_fit")
-        if first:
-            self._name_columns(frame)
-            self._begin(X)
-        batch = self._batch("partial_fit", X, y, sample_weight, classes)
-        self._become(batch if first else self._learnt().plus(batch), X.shape[1])
-        if first:
-            self._choose(X, y, sample_weight)
+        with self._undone_by_errors():
+            if first:
+                self._name_columns(frame)
+                self._begin(X)
+            batch = self._batch("partial_fit", X, y, sample_weight, classes)
+            self._become(batch if first else self._learnt().plus(batch), X.shape[1])
+            if first:
+                self._choose(X, y, sample_weight)
         return self
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -451,6 +447,17 @@ class Estimator(Scored):
             name = type(self).__name__
             raise UnfittedError(f"{name}: not fitted; call fit or partial_fit first")
         return self._statistics(self.classes_, {name: getattr(self, name) for name in self._sums})
+
+    @contextmanager
+    def _undone_by_errors(self) -> Iterator[None]:
+        """Restore all attributes if an error is raised, also by Ctrl-C in a long search."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         """Replace the sums, if the parameters fit them; arrays are never changed in place."""

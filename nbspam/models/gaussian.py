@@ -236,8 +236,7 @@ class GaussianNB(NormalColumns):
     @property
     def var_(self) -> Array:
         """Return the variance of each distribution, shape (n_classes, n_columns)."""
-        variance: Array = self.tables().variance
-        return variance
+        return np.asarray(self.tables().variance)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return moments(X, code, weight, n_classes)
@@ -253,8 +252,7 @@ class GaussianNB(NormalColumns):
         return self.bells()
 
     def _joint_log_proba(self, X: Any) -> Array:
-        density: Array = self.tables().log_density(X)
-        return self.class_log_prior_ + density
+        return np.asarray(self.class_log_prior_ + self.tables().log_density(X))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -398,6 +398,10 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(Class):
         model.fit(frame([[3, 2, 1]], "a", "b", "c"), [0, 1])
     assert model.predict_proba(ROWS).tolist() == before
     assert not hasattr(model, "feature_names_in_")
+    fresh = Class()
+    with pytest.raises(DataError, match="y should be"):
+        fresh.partial_fit(frame(ROWS, "a", "b"), [0])
+    assert vars(fresh) == vars(Class())
 
 
 def test_models_of_other_levels_are_not_merged():

@@ -564,6 +564,10 @@ def test_the_graph_is_searched_again_whenever_rows_are_learnt_or_unlearnt():
 def test_invalid_parameters_are_refused(how, words):
     with pytest.raises(UsageError, match=words):
         BayesianNetwork(**how).fit([[0, 1], [1, 2]], [0, 1])
+    model = BayesianNetwork().fit([[0, 1], [1, 2]], [0, 1]).set_params(**how)
+    with pytest.raises(UsageError, match=words):
+        model.partial_fit([[0, 1], [1, 2]], [0, 1])
+    assert model.class_count_.tolist() == [1, 1]
 
 
 def test_equal_tokens_and_a_token_called_class_get_distinct_names():

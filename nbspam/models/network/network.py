@@ -334,8 +334,9 @@ class BayesianNetwork(RowsModel):
         return graphs.parents_of(self.arrows_)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
-        super()._become(learnt, n_features)
-        self.arrows_ = graphs.arrows_of(self._search_graph()).astype(np.uint8)
+        with self._undone_by_errors():
+            super()._become(learnt, n_features)
+            self.arrows_ = graphs.arrows_of(self._search_graph()).astype(np.uint8)
         return self
 
     @property
