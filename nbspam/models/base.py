@@ -81,17 +81,19 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
     """Return y as an array of shape (n_docs,); raises DataError."""
     if y is None:
         raise DataError(f"{where}: requires y to be passed, but the target y is None")
-    y = labels = np.asarray(y)
-    if y.dtype.kind == "O" and len({isinstance(label, str) for label in y.ravel().tolist()}) > 1:
+    labels: Labels = np.asarray(y)
+    each = np.asarray(y, object).ravel().tolist()  # beside text, numpy writes numbers as text
+    if len({isinstance(label, str) for label in each}) > 1:
         raise DataError(f"{where}: some labels are text and some are not; give every class a name")
-    if y.shape != (n_docs,):
+    if labels.shape != (n_docs,):
         raise DataError(
             f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
-            f"got an array of shape {y.shape} instead"
+            f"got an array of shape {labels.shape} instead"
         )
-    if (~np.isfinite(y) if y.dtype.kind == "f" else y != y).any():
+    is_float = labels.dtype.kind == "f"
+    if None in each or (~np.isfinite(labels) if is_float else labels != labels).any():
         raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+    if is_float and (labels != np.floor(labels)).any():
         raise DataError(
             f"{where}: Unknown label type: continuous; classes are names or whole numbers"
         )
@@ -433,7 +435,8 @@ class Estimator(Scored):
         weight = checked_weight(sample_weight, X.shape[0], self._at(verb))
         if classes is None:
             classes = [] if len(y) else vars(self).get("classes_", [])
-        named = [labels for labels in (y, np.asarray(classes)) if len(labels)]
+        expected = checked_labels(classes, np.size(classes), f"{self._at(verb)}: classes")
+        named = [labels for labels in (y, expected) if len(labels)]
         if not named:
             raise DataError(f"{self._at(verb)}: no documents and no classes; give one of them")
         known = union_of_labels(*named)

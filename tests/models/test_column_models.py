@@ -380,9 +380,10 @@ def test_a_frame_with_its_columns_in_another_order_is_refused(Class):
     assert not hasattr(model.fit(frame(ROWS, 0, 1), [0, 1]), "feature_names_in_")
 
 
-def test_labels_of_which_some_are_no_names_are_refused():
+@pytest.mark.parametrize("label", [None, float("nan"), 1, b"a"])
+def test_labels_of_which_some_are_no_names_are_refused(label):
     with pytest.raises(DataError, match="some labels are text and some are not"):
-        GaussianNB().fit(ROWS, [None, "a"])
+        GaussianNB().fit(ROWS, [label, "a"])
 
 
 def test_a_missing_value_of_a_frame_may_be_no_number():

@@ -335,6 +335,7 @@ WRONG_INPUT = {
     "one label for each of 2": (GOOD, [0]),
     "y contains NaN": (GOOD, [0.0, np.nan]),
     "Input y contains": (GOOD, np.array([np.nan, 1], object)),
+    "y contains NaN or": (GOOD, [None, 1]),
     "Unknown label type": (GOOD, [0.5, 1.0]),
 }
 
@@ -390,6 +391,8 @@ MISUSE = [
     ("of another kind", lambda: fitted().merge(BernoulliNB().fit(GOOD, [0, 1]))),
     ("numbers and some are text", lambda: fitted().partial_fit(GOOD, ["a", "b"])),
     ("are text; use", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=["a", "b"])),
+    ("classes: y should be", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=2)),
+    ("classes: Input y", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=[0, INF])),
     ("no classes", lambda: MultinomialNB().partial_fit(np.zeros((0, 2)), [])),
     ("no label; give one of", lambda: MultinomialNB().fit(THREE, [0, 1, 2]).contributions(THREE)),
     ("9 is unknown; give one of", lambda: fitted().contributions(GOOD, label=9)),
