@@ -34,6 +34,7 @@ from nbspam.tables.training import TableSettings, read_table, table_rows, train_
 from support import MELONS, complains, write_files
 
 Y = np.arange(60) % 3 // 2
+DEPENDENT = chosen_settings(SettingsChoices(model="aode", max_features=10), False, False)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,10 @@ def test_copies_are_in_one_fold(preset, mails):
         assert both.fold.tolist() == 2 * alone.fold.tolist()
         # Mail is learned as if it were read once; of texts, each copy counts.
         assert (both.joint[: len(items)] == alone.joint).all() == (preset == "mail")
+    items += [item for item in items if item.label == "ham"]
+    for settings in (PRESETS[preset], replace(DEPENDENT, reading=preset)):
+        prior = learn_items(items, settings).classifier.prior
+        assert judge_folds(items, settings, 4, 0).prior.tolist() == prior.tolist()
 
 
 def test_leaving_one_out_holds_every_document_out_once(table, mails):
