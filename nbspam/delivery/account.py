@@ -18,11 +18,13 @@ from nbspam.delivery.account_look import (
     JUNK,
     NOT_JUNK,
     AccountLook,
+    AccountMemory,
+    LeftMessage,
     Need,
     PlacedMessage,
+    ReadHead,
     need_of,
 )
-from nbspam.delivery.account_memory import AccountMemory, LeftMessage, ReadHead
 from nbspam.delivery.maildir import (
     MOVING,
     SortedMessage,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nbspam.delivery.account_look import Need, PlacedMessage, need_of
-from nbspam.delivery.account_memory import LeftMessage
+from nbspam.delivery.account_look import LeftMessage, Need, PlacedMessage, need_of
 from nbspam.delivery.maildir import MOVING
 
 

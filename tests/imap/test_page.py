@@ -9,7 +9,7 @@ from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from mail_servers import Dovecot, mail_server, needs
 from maildirs import ham
 from markup import Page
-from nbspam.delivery.account_memory import AccountMemory
+from nbspam.delivery.account_look import AccountMemory
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap import accounts
 from nbspam.imap.accounts import AccessBook, imap_url

@@ -18,7 +18,7 @@ import pytest
 from accounts import Box, H, S, assert_sorted, book_of, fill, letter
 from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
-from nbspam.delivery import account, account_look, account_memory, account_setup
+from nbspam.delivery import account, account_look, account_setup
 from nbspam.errors import InputError, LostError
 from nbspam.imap import session
 from nbspam.imap.troubles import AccountRefusedError
@@ -515,7 +515,7 @@ def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_
 def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     name, is_after, server, trained_well, tmp_path, quick_disk, monkeypatch
 ):
-    real, ends = getattr(account_memory.AccountMemory, name), 0
+    real, ends = getattr(account_look.AccountMemory, name), 0
     for nth in range(8):
         box, before = filled_box(server, trained_well, tmp_path / str(nth))
         left = iter(range(nth, -1, -1))
@@ -528,7 +528,7 @@ def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
                 raise Killed
 
         with monkeypatch.context() as patch, suppress(Killed):
-            patch.setattr(account_memory.AccountMemory, name, call)
+            patch.setattr(account_look.AccountMemory, name, call)
             box.sort()
             ends += 1
         box.sort()

@@ -13,8 +13,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from nbspam.arrays import today
-from nbspam.delivery.account_look import keyword_of
-from nbspam.delivery.account_memory import AccountMemory, LeftMessage, with_digests
+from nbspam.delivery.account_look import AccountMemory, LeftMessage, keyword_of, with_digests
 from nbspam.delivery.maildir import MOVING
 from nbspam.errors import LostError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
