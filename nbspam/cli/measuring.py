@@ -1,6 +1,7 @@
 """nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -278,7 +279,7 @@ def trial_of_model(
 def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:
     """Return a warning that says how many documents the model has learned, and of the others."""
     knows = f"the model has learned {trial.n_known:,} of these {len(trial.y):,} {trial.noun}"
-    source = " ".join(sources) or "SOURCE"
+    source = shlex.join(sources) or "SOURCE"
     better = f"nbspam eval {source} --cv 10 judges models by what they do not know"
     accuracy = trial.accuracy_of_unknown
     if accuracy is None:

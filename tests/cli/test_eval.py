@@ -24,7 +24,7 @@ def some(tmp_path, mails):
     """A folder with every eighth of these messages."""
     paths = [path for label in ("ham", "spam") for path in sorted((mails / label).iterdir())[::8]]
     files = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in paths}
-    return write_files(tmp_path / "some", files)
+    return write_files(tmp_path / "some mail", files)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
     err = nbspam("eval", some)[2]
     assert err == (
         f"nbspam: the model has learned {n} of these {n} messages, so this says nothing of"
-        f" others; nbspam eval {some} --cv 10 judges models by what they do not know\n"
+        f" others; nbspam eval '{some}' --cv 10 judges models by what they do not know\n"
     )
     costly = "--fp-cost", 2000
     answer = nbspam.json("eval", mails, *costly)
