@@ -12,7 +12,7 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.exchanging import sharing_options, with_sharing
 from nbspam.cli.frame import subcommand
-from nbspam.cli.output import echo_json, echo_result, report_outcome, warn
+from nbspam.cli.output import echo_json, echo_result, echo_rows, report_outcome, warn
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
@@ -331,11 +331,9 @@ def print_changed_lists(
         }
         echo_json({"lists": path, "trust": lists.trusted, **by_verb})
     else:
-        for key, each in sorted(lists.verbs.items()):
-            if each == verb or not keys:
-                click.echo(f"{each}\t{key}")
-        if lists.trusted is not None and not keys:
-            click.echo(f"trust\t{lists.trusted}")
+        lines = [(each, key) for key, each in sorted(lists.verbs.items())]
+        lines += [("trust", lists.trusted)] if lists.trusted is not None else []
+        echo_rows(line for line in lines if line[0] == verb or not keys)
     for key in unknown:
         warn(f"--forget {key}: not on the lists")
     if verb == "allow" and keys and not forgets and lists.trusted is None:

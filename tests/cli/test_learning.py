@@ -188,7 +188,10 @@ def test_a_denied_domain_is_spam_whoever_signs(nbspam, trained):
 
 
 def test_a_damaged_list_is_told_by_its_line(nbspam, trained):
-    trained.with_name(f"{trained.name}.lists").write_text("allow a@b\nnonsense\n")
+    lists = trained.with_name(f"{trained.name}.lists")
+    lists.write_text("allow \33[1ma@b.example\n")
+    assert nbspam("allow")[1] == "allow\t\\x1b[1ma@b.example\n"
+    lists.write_text("allow a@b\nnonsense\n")
     why = f"{trained}.lists:2: neither allow nor deny ADDRESS, nor trust SERVER; correct the line"
     assert complains(nbspam("classify", stdin=SPAM), 1, why)
     assert nbspam("doctor") == (1, f"bad\tfile\t{why}\n", "")
