@@ -393,7 +393,7 @@ class WaitingRows(inputs.TableListener):
         """Yield the inputs; raise UsageError for one that is not a row of a table."""
         for number, each in enumerate(given, 1):
             if self._n_heard != number:  # its reader has told no listener of this one
-                raise UsageError(f"--csv: {each.name} is no row of a table; give CSV, TSV or JSON")
+                raise UsageError(f"--csv: {each.name} is no row of CSV, TSV or JSON; say --format")
             yield each
 
     def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:

@@ -456,8 +456,9 @@ def test_several_tables_need_the_same_columns_and_mail_is_no_table(nbspam, texts
     ]  # fmt: skip
     said = "c.csv: its columns are not those of the table before it (text, n)"
     assert complains(nbspam("classify", "--csv", a, c), 1, said)
-    said = "is no row of a table; give CSV, TSV or JSON"
+    said = "is no row of CSV, TSV or JSON; say --format"
     assert complains(nbspam("classify", "--csv", folder), 2, "--csv:", said)
+    assert complains(nbspam("classify", "--csv", stdin=a.read_bytes()), 2, f"--csv: - {said}")
     assert complains(nbspam("classify", "--csv", folder, a), 2, said)
 
 
