@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.counts.ledger import LabelChange, LogProgress, Sampling, is_remembered, respelt
+from nbspam.sharing.logs import SharedLesson, spelt_out
 from nbspam.sharing.outbox import Outbox, PendingLesson
-from nbspam.sharing.records import SharedLesson, spelt_out
 from nbspam.store.filing import MessageFiling
 from nbspam.store.journal import decode_record, encode_record
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary

@@ -23,18 +23,19 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import locked, make_folder, parent_folder, resolved, stamp_of
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.printing import amount_text
-from nbspam.sharing.logs import LogEnd, SharedLog
-from nbspam.sharing.order import OrderedLessons, checksum, filed_before, in_order, lost_lessons
-from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
-from nbspam.sharing.records import (
+from nbspam.sharing.logs import (
     MAX_CLASS,
     ForeignRecordError,
+    LogEnd,
     SharedLesson,
+    SharedLog,
     decode_lesson,
     encode_lesson,
     fingerprint,
     spelt_out,
 )
+from nbspam.sharing.order import OrderedLessons, checksum, filed_before, in_order, lost_lessons
+from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
 from nbspam.store.assembly import memory_of
 from nbspam.store.filing import MessageFiling
 from nbspam.store.journal import encode_record, locked_model, synchronize

@@ -183,7 +183,7 @@ def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
 
 def test_another_version_is_refused_in_one_line_and_not_passed_over(hosts, monkeypatch):
     hosts[0].teach(message(1), "ham")
-    monkeypatch.setattr("nbspam.sharing.records.__version__", "9.9")
+    monkeypatch.setattr("nbspam.sharing.logs.__version__", "9.9")
     hosts[0].sharer.send()
     monkeypatch.undo()
 

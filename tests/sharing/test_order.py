@@ -12,8 +12,8 @@ from nbspam.counts import ledger
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
 from nbspam.errors import SharedLogError
 from nbspam.settings import PRESETS
+from nbspam.sharing.logs import ForeignRecordError, decode_lesson, encode_lesson
 from nbspam.sharing.outbox import Outbox
-from nbspam.sharing.records import ForeignRecordError, decode_lesson, encode_lesson
 from nbspam.sources.items import Item
 from nbspam.store.journal import encode_record
 from nbspam.store.model import StoredModel
