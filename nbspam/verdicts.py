@@ -152,7 +152,7 @@ Weighed = tuple[tuple[Evidence, ...], float]
 
 
 class VerdictLists(Protocol):
-    """Lists that decide some inputs; see `mail.address_lists`."""
+    """Lists that decide some inputs; see `mail.addresses`."""
 
     def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
         """Return the verdict on an input by model and lists."""

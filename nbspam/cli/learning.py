@@ -314,16 +314,22 @@ def print_changed_lists(
     as_json: bool,
 ) -> None:
     """Write addresses into the lists beside a model, and print the lists."""
-    from nbspam.mail import address_lists
+    from nbspam.mail.addresses import (
+        AddressLists,
+        change_lists,
+        checked_address,
+        lists_path,
+        read_lists,
+    )
 
     if forgets and not addresses:
         raise UsageError("--forget: no address; name those to take off the list")
-    keys = [address_lists.checked_address(text) for text in addresses]
-    path = address_lists.lists_path(model_path)
-    lists = address_lists.read_lists(model_path) or address_lists.AddressLists({})
+    keys = [checked_address(text) for text in addresses]
+    path = lists_path(model_path)
+    lists = read_lists(model_path) or AddressLists({})
     unknown = [key for key in keys if forgets and key not in lists.verbs]
     if keys or trust is not None:
-        lists = address_lists.change_lists(model_path, keys, None if forgets else verb, trust)
+        lists = change_lists(model_path, keys, None if forgets else verb, trust)
     if as_json:
         by_verb = {
             name: sorted(key for key, each in lists.verbs.items() if each == name)

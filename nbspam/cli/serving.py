@@ -481,7 +481,7 @@ def _print_held(
 ) -> None:
     """Print a line for each message, with the verdict that the server would give now."""
     from nbspam.delivery.postfix import MessageGoneError
-    from nbspam.mail.correspondence import heading
+    from nbspam.mail.addresses import heading
     from nbspam.server.choices import SERVER_LIMITS
     from nbspam.server.judge import UserCounts, judge_each
 

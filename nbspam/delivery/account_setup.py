@@ -16,7 +16,7 @@ from nbspam.errors import InputError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import fold_trial, labelled_corpus
 from nbspam.imap.session import INBOX, AccountSession
-from nbspam.mail.correspondence import Heading, heading
+from nbspam.mail.addresses import Heading, heading
 from nbspam.printing import amount_text
 from nbspam.settings import PRESETS
 from nbspam.sources.files import MAX_MESSAGE

@@ -31,7 +31,7 @@ from nbspam.counts.counting import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import Stamp, resolved, stamp_of, stamp_of_status
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
-from nbspam.mail import address_lists
+from nbspam.mail import addresses
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.server.metrics import ServerTally
 from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings
@@ -311,7 +311,7 @@ class Judge:
         self._rule_of = rule_of
         self._on_trouble = on_trouble
         self._tally = tally
-        self._lists = address_lists.ListsInUse()
+        self._lists = addresses.ListsInUse()
         self._waiting: deque[WaitingMessage] = deque()
         self._is_busy = False  # a batch is gathered or judged: the next one follows it
         self._began: float | None = None  # when the batch under way was taken, monotonic seconds
@@ -460,7 +460,7 @@ class Judge:
 
     def _lists_of(
         self, cases: Sequence[WaitingMessage]
-    ) -> dict[str, list[address_lists.AddressLists]]:
+    ) -> dict[str, list[addresses.AddressLists]]:
         """Return the lists of each user who has mail in a batch, before the site's."""
         found = {}
         for user in {case.user for case in cases}:
@@ -471,7 +471,7 @@ class Judge:
             found[user] = [lists for lists in map(self._lists_beside, models) if lists is not None]
         return found
 
-    def _lists_beside(self, model: str) -> address_lists.AddressLists | None:
+    def _lists_beside(self, model: str) -> addresses.AddressLists | None:
         try:
             return self._lists.beside(model)
         except InputError as error:
@@ -490,14 +490,14 @@ class Judge:
         return owners
 
 
-def _listed(given: Judgement, match: address_lists.ListMatch | None) -> Judgement:
+def _listed(given: Judgement, match: addresses.ListMatch | None) -> Judgement:
     if match is None:
         return given
     explanation = given.explanation
     if explanation is not None:
-        explanation = address_lists.listed_explanation(explanation, match, given.rule)
-    lesson = address_lists.autolearned(match, given.verdict.posterior["spam"])
-    verdict = address_lists.listed_verdict(given.verdict, match, given.rule)
+        explanation = addresses.listed_explanation(explanation, match, given.rule)
+    lesson = addresses.autolearned(match, given.verdict.posterior["spam"])
+    verdict = addresses.listed_verdict(given.verdict, match, given.rule)
     return given._replace(
         verdict=verdict, explanation=explanation, listed=match.line, lesson=lesson
     )

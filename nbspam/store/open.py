@@ -53,7 +53,7 @@ def with_lists(classifier: _Classifier, path: str) -> _Classifier:
     """Return a classifier of mail with the lists beside its model; raises InputError."""
     if not os.path.lexists(f"{resolved(path)}.lists"):  # no start waits for imports
         return classifier
-    from nbspam.mail.address_lists import ListsBeside, read_lists
+    from nbspam.mail.addresses import ListsBeside, read_lists
 
     if not isinstance(classifier, Classifier) or classifier.settings.reading != "mail":
         return classifier

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 
 from nbspam.errors import EmptyError, InputError, UsageError
-from nbspam.mail.correspondence import (
+from nbspam.mail.addresses import (
     Check,
     Correspondence,
     Mailbox,

@@ -22,7 +22,7 @@ from nbspam.delivery import account, account_look, account_setup
 from nbspam.errors import InputError, LostError
 from nbspam.imap import session
 from nbspam.imap.troubles import AccountRefusedError
-from nbspam.mail.address_lists import change_lists, sender_of
+from nbspam.mail.addresses import change_lists, sender_of
 from nbspam.server import watch
 from nbspam.store.open import load_tokens
 from support import complains, json_lines, raising

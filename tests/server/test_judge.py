@@ -14,7 +14,7 @@ import nbspam
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
-from nbspam.mail import address_lists
+from nbspam.mail import addresses
 from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.judge import BATCH, Judge, UserCounts, open_served
 from nbspam.server.lessons import TaughtModels, Teacher
@@ -314,7 +314,7 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
 async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
     own_model, monkeypatch
 ):
-    monkeypatch.setattr(address_lists, "_UNSURE", 0.01)  # two dozen messages are not surer
+    monkeypatch.setattr(addresses, "_UNSURE", 0.01)  # two dozen messages are not surer
     model = open_served(str(own_model))
     judge = Judge(model, Classifier.rule.fget, lambda error: None, ServerTally(1))
     genuine = b"Authentication-Results: mx.example.org; dkim=pass header.d=example.com\n" + SPAM

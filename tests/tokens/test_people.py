@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
-from nbspam.mail.correspondence import Mailbox, read_correspondence
+from nbspam.mail.addresses import Mailbox, read_correspondence
 from nbspam.mail.headers import open_message
 from nbspam.mail.message import parse_message
 from nbspam.sent_mail import ADDRESS, FACTS, fact_in_words, sent_mail_of

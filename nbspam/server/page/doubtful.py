@@ -25,7 +25,7 @@ from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.evaluation.doubts import find_doubts
 from nbspam.imap.accounts import AccessBook
-from nbspam.mail.correspondence import heading
+from nbspam.mail.addresses import heading
 from nbspam.mail.digest import digest_of
 from nbspam.server.metrics import Log
 from nbspam.server.page.account_mailbox import review_mailbox

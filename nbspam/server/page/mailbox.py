@@ -36,7 +36,7 @@ from nbspam.delivery.maildir import (
 from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook
-from nbspam.mail.address_lists import change_lists, read_lists, sender_of
+from nbspam.mail.addresses import change_lists, read_lists, sender_of
 from nbspam.server.judge import model_in, user_folder_name, users_in
 from nbspam.server.page.database import Database
 from nbspam.sources import files

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
-from nbspam.mail.correspondence import heading
+from nbspam.mail.addresses import heading
 from nbspam.server.choices import ServerLimits
 from nbspam.server.judge import Judge, Judgement
 from nbspam.server.lessons import Teacher

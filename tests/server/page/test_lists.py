@@ -3,7 +3,7 @@
 import pytest
 
 from maildirs import key_of, put
-from nbspam.mail.address_lists import AddressLists, read_lists
+from nbspam.mail.addresses import AddressLists, read_lists
 
 HEAD = "/message?key="
 

@@ -9,7 +9,7 @@ import pytest
 
 from maildirs import key_of, put, written
 from nbspam.errors import InputError
-from nbspam.mail.correspondence import heading
+from nbspam.mail.addresses import heading
 from nbspam.server.judge import UserError
 from nbspam.server.page import mailbox
 from support import make_maildir, raising

@@ -8,7 +8,7 @@ import pytest
 
 from nbspam.decision import Cutoffs
 from nbspam.errors import InputError, ModelFileError
-from nbspam.mail.address_lists import (
+from nbspam.mail.addresses import (
     CERTAIN,
     HINT,
     AddressLists,
