@@ -155,9 +155,11 @@ class AccessBook:
         self._typed: dict[str, AccountSecret] = {} if before is None else before._typed
 
     def access_to(self, url: ImapUrl) -> AccountAccess:
-        """Return the access to an account; the command line comes first."""
-        own = self._own.get(url.account, self._general)
-        return AccountAccess(*(mine or its for mine, its in zip(self._general, own, strict=True)))
+        """Return the access to an account; a general secret is for those without their own."""
+        general, own = self._general, self._own.get(url.account, AccountAccess())
+        if own.password_command or own.token_command:
+            general = general._replace(password_command=None, token_command=None)
+        return AccountAccess(*(its or other for its, other in zip(own, general, strict=True)))
 
     def secret_of(self, url: ImapUrl) -> AccountSecret:
         """Return the secret of an account; raises InputError and UsageError."""

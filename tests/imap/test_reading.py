@@ -167,8 +167,11 @@ def test_the_first_of_five_ways_gives_the_secret(tmp_path, monkeypatch):
 
     assert AccessBook(ways).secret_of(url) == ("token", True)
     ways = ways._replace(token_command=None)
+    others = AccountAccess("printf another's", "printf another's", "theirs.pem")
     for each in (url, url._replace(port=1993)):  # two servers of one host
-        assert AccessBook(AccountAccess(), {each.account: ways}).secret_of(each)[0] == each.account
+        book = AccessBook(others, {each.account: ways})
+        assert book.secret_of(each)[0] == each.account
+        assert book.access_to(each).tls_ca == "theirs.pem"
     monkeypatch.setitem(sys.modules, "keyring", module)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     assert AccessBook().secret_of(url)[0] == "mail.example.org ann"
