@@ -502,14 +502,16 @@ def test_clusters_of_texts_and_of_rows():
     assert rows.steps[-1].change < 1e-6
 
 
-def test_a_network_is_asked_by_the_library():
-    graph = {"wind": ["sky"], "play": ["sky"]}
-    model = nbspam.train(ROWS, target="play", structure=graph)
+@pytest.mark.parametrize("sky", ["sky", "sky=noon"])
+def test_a_network_is_asked_by_the_library(sky):
+    rows = [row | {sky: row["sky"]} for row in ROWS]
+    model = nbspam.train(rows, target="play", structure={"wind": [sky], "play": [sky]})
     # With Laplace's rule: P(wind h | sky s) = (1 + 1) / (3 + 2).
-    belief = nbspam.query(model, "wind=h", {"sky": "s"})
+    belief = nbspam.query(model, "wind=h", {sky: "s"})
     assert belief.probability.tolist() == pytest.approx([2 / 5])
     assert nbspam.query(model, ["wind", "play"]).probability.sum() == pytest.approx(1)
-    assert nbspam.query(model, independent=("wind", "play"), evidence=["sky=s"]) is True
+    assert nbspam.query(model, independent=("wind", "play"), evidence=[f"{sky}=s"]) is True
+    assert nbspam.query(model, f"{sky}=s").probability.shape == (1,)
     assert nbspam.query(model, independent=("wind", "play")) is False
     assert nbspam.query(model, "wind", gibbs=400, seed=1).sampled.n_samples == 400
     with pytest.raises(UsageError, match="no target"):

@@ -252,6 +252,17 @@ class NamedNetwork:
                 return int(np.searchsorted(np.array(self.cuts[node]), number))
         return self.network.state(node, text, what)
 
+    def parted(self, word: str) -> tuple[str, str, str]:
+        """Return the variable that a word such as A=x names, "=", and the value.
+
+        A name may contain "=", too: of those that fit, it is the longest that leaves a value.
+        """
+        fitting = [name for name in self.network.names if f"{word}=".startswith(f"{name}=")]
+        first = word.partition("=")[0]
+        name = max(fitting, key=lambda each: (each != word, len(each)), default=first)
+        rest = word.removeprefix(name)
+        return name, rest[:1], rest[1:]
+
 
 @dataclass(frozen=True, slots=True)
 class Belief:
@@ -286,7 +297,7 @@ def evidence_of(named: NamedNetwork, words: Iterable[str]) -> dict[int, int]:
     """Return the variables and values that words such as A=x name; raises UsageError."""
     evidence: dict[int, int] = {}
     for word in words:
-        name, equals, value = word.partition("=")
+        name, equals, value = named.parted(word)
         if not equals:
             raise UsageError(f"--evidence {word}: not NAME=VALUE; write it as --evidence A=x")
         node = named.network.index(name, "evidence")
@@ -327,7 +338,7 @@ def believe(
 
 def _asked(named: NamedNetwork, word: str) -> tuple[int, slice]:
     """Return the variable of a word such as A or A=x, and which of its values are asked for."""
-    name, equals, value = word.partition("=")
+    name, equals, value = named.parted(word)
     node = named.network.index(name, "target")
     if not equals:
         return node, slice(None)
@@ -342,7 +353,7 @@ def independent(named: NamedNetwork, one: str, other: str, given: Iterable[str])
     """
     network = named.network
     a, b = network.index(one), network.index(other)
-    known = {network.index(word.partition("=")[0], "evidence") for word in given}
+    known = {network.index(named.parted(word)[0], "evidence") for word in given}
     if a == b or {a, b} & known:
         raise UsageError(
             f"--independent {one} {other}: not two variables without evidence; name two others"
