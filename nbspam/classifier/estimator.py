@@ -47,7 +47,8 @@ class TextClassifier(Scored):
     def fit(self, X: Iterable[str | bytes], y: ArrayLike) -> Self:
         """Learn texts or messages; y: (n_docs,) their labels.
 
-        Raises DataError for other shapes and types, fewer than two classes, or wrong parameters.
+        Raises DataError for other shapes and types and for fewer than two classes, and
+        UsageError for parameters that do not fit.
         """
         documents = _checked(X, "fit")
         labels = checked_labels(y, len(documents), "TextClassifier.fit")

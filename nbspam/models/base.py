@@ -3,8 +3,9 @@
 An `Estimator` learns by adding the sums of a batch to its own.  Batches in any order, merged
 shards, and batches that were learnt and unlearnt again therefore give the same model, bit
 for bit as long as weights are whole numbers; means and variances of numbers agree but for the
-rounding of their last digits (`gaussian.Moments`).  A subclass defines how a batch is counted
-(`_count`) and how counts become log-probabilities (`_derive`, `_joint_log_proba`).
+rounding of their last digits (`gaussian.Moments`).  Only the first batch chooses the numbers of
+values (unless they are given) and the parent of a SPODE.  A subclass defines how a batch is
+counted (`_count`) and how counts become log-probabilities (`_derive`, `_joint_log_proba`).
 """
 
 from __future__ import annotations
