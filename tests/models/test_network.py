@@ -519,6 +519,7 @@ ROW = {"name": "a", "values": ["0", "1"], "parents": [], "table": [[0.5, 0.5]]}
         ([{**ROW, "table": [[0.5, 0.6]]}], "table of a is not 1 rows of 2 probabilities"),
         ([{**ROW, "table": [0.5, 0.5]}], "table of a is not"),
         ([{**ROW, "table": [["x", "y"]]}], "not a network"),
+        ([{**ROW, "table": [[10**400, 0]]}], "not a network"),
         ([{**ROW, "parents": ["a"]}], "circle"),
     ],
 )

@@ -107,7 +107,7 @@ def from_json(data: Any, where: str = "network") -> Network:
         states = tuple(tuple(map(str, row["values"])) for row in rows)
         named = [[str(parent) for parent in row["parents"]] for row in rows]
         raw = [np.asarray(row["table"], np.float64) for row in rows]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(
             f"{where}: not a network; give variables, each with name, values, parents and table"
         ) from None
@@ -260,14 +260,13 @@ def _reduced(network: Network, node: int, evidence: Mapping[int, int]) -> Factor
     return Factor(tuple(n for n in nodes if n not in evidence), log)
 
 
-def _cheapest(network: Network, factors: Iterable[Factor], hidden: Iterable[int]) -> int:
+def _cheapest(network: Network, factors: Iterable[Factor], hidden: set[int]) -> int:
     """Return the variable whose elimination needs the smallest table; the first of equals."""
-
-    def size(node: int) -> int:
-        met = {n for factor in factors if node in factor.nodes for n in factor.nodes}
-        return prod(len(network.states[n]) for n in met)
-
-    return min(sorted(hidden), key=size)
+    met: dict[int, set[int]] = {node: set() for node in sorted(hidden)}
+    for factor in factors:
+        for node in hidden.intersection(factor.nodes):
+            met[node].update(factor.nodes)
+    return min(met, key=lambda node: prod(len(network.states[n]) for n in met[node]))
 
 
 def _product(network: Network, factors: Sequence[Factor]) -> Factor:
