@@ -168,7 +168,7 @@ def _show(
     judged = compared.trials[0]  # what was read is the same for all
     output.report_skipped(judged.skipped, form.strict)
     if form.report is not None:
-        from nbspam.evaluation.pages.quality import compared_page
+        from nbspam.evaluation.pages import compared_page
 
         names = [first, *form.others]
         page = compared_page(compared, names, " ".join(sources), form.per_week)

@@ -239,7 +239,7 @@ def print_explanations(
     successes = output.Successes(form.strict)
     page, given = None, asked.inputs
     if form.report is not None:
-        from nbspam.evaluation.pages.quality import Explained
+        from nbspam.evaluation.pages import Explained
 
         page = Explained(asked.classifier)
         given = page.watched(given)

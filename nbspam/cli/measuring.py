@@ -209,7 +209,7 @@ def print_trial(
     if form.plot is not None:
         _draw(trial, form.plot, what)
     if form.report is not None and witness is not None:
-        from nbspam.evaluation.pages.quality import quality_page
+        from nbspam.evaluation.pages import quality_page
 
         page = quality_page(trial, witness, what, form.per_week, interval_seed)
         output.write_text([page], "--report", form.report)

@@ -26,7 +26,7 @@ class Result(Evaluation):
         """
         if per_week is not None:
             check_number("per_week", per_week, 1, whole=True)
-        from nbspam.evaluation.pages.quality import quality_page
+        from nbspam.evaluation.pages import quality_page
 
         return quality_page(self.trial, self.witness, per_week=per_week)
 

@@ -12,8 +12,8 @@ from time import localtime, strftime, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-from nbspam.evaluation.pages.cases import case_of
-from nbspam.evaluation.pages.rendering import environment, hash_of, rate
+from nbspam.evaluation.cases import case_of
+from nbspam.evaluation.rendering import environment, hash_of, rate
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally
 from nbspam.server.page.course import LATELY, Course, drawings
 from nbspam.server.page.database import LIST_ORDERS, MessageFilter

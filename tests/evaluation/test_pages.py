@@ -12,14 +12,14 @@ import nbspam
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
 from nbspam.errors import UsageError
+from nbspam.evaluation import pages
 from nbspam.evaluation.choosing import compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, table_trial
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.evaluation.online import judge_online
-from nbspam.evaluation.pages import quality
-from nbspam.evaluation.pages.rendering import cutoff, nats, rate, shown
+from nbspam.evaluation.rendering import cutoff, nats, rate, shown
 from nbspam.evaluation.report import compared_names, short, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import PRESETS, SettingsChoices
@@ -47,7 +47,7 @@ def judged(mails):
     witness = Witness()
     items = witness.watched(read_items([str(mails)]))
     trial = judge_folds(items, PRESETS["mail"], 3, 0, with_smaller=True, witness=witness)
-    return trial, witness, quality.quality_page(trial, witness, "mails", per_week=300)
+    return trial, witness, pages.quality_page(trial, witness, "mails", per_week=300)
 
 
 def headings(html):
@@ -56,7 +56,7 @@ def headings(html):
 
 def bare(trial, **options):
     """Return the page of a trial of which nothing else was kept."""
-    html = quality.quality_page(trial, Witness(), **options)
+    html = pages.quality_page(trial, Witness(), **options)
     return html, Page(html)
 
 
@@ -84,10 +84,10 @@ def test_the_first_numbers_are_those_of_the_confusion_matrix(judged):
 
 def test_a_week_has_the_mixture_of_what_was_judged_and_a_rare_loss_is_told_in_weeks():
     # 300 of 200 ham and 100 spam; 2 hams lost of 200 are 2 of 300, 10 spams missed of 100 are 10.
-    week = quality.week_of(np.array([[198, 2], [10, 90]]), 300)
+    week = pages.week_of(np.array([[198, 2], [10, 90]]), 300)
     assert week == (300, 200, 100, 2.0, 10.0, 0.0, 12.0)
-    assert quality.week_of(np.array([[9, 1], [1, 9]]), 7)[:3] == (7, 4, 3)
-    assert quality.week_of(np.array([[198, 2, 0], [10, 80, 10]]), 30).unsure == pytest.approx(1.0)
+    assert pages.week_of(np.array([[9, 1], [1, 9]]), 7)[:3] == (7, 4, 3)
+    assert pages.week_of(np.array([[198, 2, 0], [10, 80, 10]]), 30).unsure == pytest.approx(1.0)
 
     y = np.repeat([0, 1], [1000, 500])
     score = np.where(y == 1, 5.0, -5.0)
@@ -121,19 +121,19 @@ def test_mistakes_are_the_most_surely_wrong_first(judged):
     mistakes = trial.mistakes()
     page = Page(html)
     names = [text for path, text in page.texts if path[-2:] == ("summary", "span")]
-    assert names == [each.name for each in mistakes[: quality.N_CASES]]
-    for each in mistakes[: quality.N_CASES]:
+    assert names == [each.name for each in mistakes[: pages.N_CASES]]
+    for each in mistakes[: pages.N_CASES]:
         said = f"{each.truth} called {each.answer}, probability {each.probability:.4f}"
         assert said in page.text
     rest = rows_of(html, "Further wrong answers")[1:]
-    assert rest == [[*each.row()] for each in mistakes[quality.N_CASES :]]
+    assert rest == [[*each.row()] for each in mistakes[pages.N_CASES :]]
 
 
 def test_the_numbers_of_each_mistake_add_up_to_the_score_of_the_trial(judged):
     trial, witness, html = judged
-    rows = trial.wrong_rows()[: quality.N_CASES]
+    rows = trial.wrong_rows()[: pages.N_CASES]
     regions = re.findall(r'aria-label="Evidence">(.*?)</table>', html, re.S)
-    assert len(regions) == quality.N_CASES
+    assert len(regions) == pages.N_CASES
     for region, expected in zip(regions, trial.score[rows].tolist(), strict=True):
         numbers = re.findall(r'<td class="n[^"]*">([^<]*)</td>', region)
         *parts, score = (float(each.replace("\N{MINUS SIGN}", "-")) for each in numbers)
@@ -166,7 +166,7 @@ def test_pages_of_no_errors_of_a_single_message_and_of_ten_thousand():
         assert "mails: 1 message." in bare(trial_of([1], [score]), what="mails")[1].text
     long = tuple(f"{'folder/' * 20}{n}.eml" for n in range(10_000))
     trial = replace(random_trial(2, n_docs=10_000), names=long)
-    assert len(quality.quality_page(trial, Witness(), per_week=1).encode()) < 1_000_000
+    assert len(pages.quality_page(trial, Witness(), per_week=1).encode()) < 1_000_000
 
 
 def test_unsure_answers_are_counted_apart_and_other_rules_have_no_cutoffs():
@@ -186,10 +186,10 @@ def test_unsure_answers_are_counted_apart_and_other_rules_have_no_cutoffs():
 def test_many_mistakes_are_listed_and_the_rest_counted():
     trial = random_trial(1, n_docs=3000)
     n_wrong = len(trial.wrong_rows())
-    assert n_wrong > quality.N_CASES + quality.N_LISTED
+    assert n_wrong > pages.N_CASES + pages.N_LISTED
     html, page = bare(trial)
-    assert len(rows_of(html, "Further wrong answers")) == 1 + quality.N_LISTED
-    assert f"and {n_wrong - quality.N_CASES - quality.N_LISTED:,} more" in page.text
+    assert len(rows_of(html, "Further wrong answers")) == 1 + pages.N_LISTED
+    assert f"and {n_wrong - pages.N_CASES - pages.N_LISTED:,} more" in page.text
     assert "Its evidence was not kept." in page.text
 
 
@@ -218,7 +218,7 @@ def test_a_stream_says_its_order_and_has_a_learning_curve(mails):
     witness = Witness()
     items = witness.watched([*read_items([str(mails)])][::3])
     trial = judge_online(items, PRESETS["mail"], "everything", witness=witness)
-    html = quality.quality_page(trial, witness)
+    html = pages.quality_page(trial, witness)
     assert "Would more messages help?" in headings(html)
     assert "judged and then learned in the order of the numbers" in Page(html).text
     assert witness.words.keys() == {"ham", "spam"}
@@ -245,7 +245,7 @@ def test_texts_and_rows_have_pages():
     witness = Witness()
     items = [*texts(30, 1), Item("odd", "sky", b"ship sail harbour wave tide", is_text=True)]
     trial = judge_folds(witness.watched(items), PRESETS["text"], 3, 0, witness=witness)
-    page = Page(quality.quality_page(trial, witness))
+    page = Page(pages.quality_page(trial, witness))
     assert "of 100 sky are recognised" in page.text
     assert "sea called sky" in page.text or "sky called sea" in page.text
     assert re.search(r"Text: ship\S* sail\S* harbour", page.text)
@@ -254,7 +254,7 @@ def test_texts_and_rows_have_pages():
     settings, witness = TableSettings("好瓜"), Witness()
     table = read_table(read_records([str(MELONS)]), settings).table
     trial = table_trial(table, settings, 4, 0, witness=witness)
-    html = quality.quality_page(trial, witness)
+    html = pages.quality_page(trial, witness)
     assert "The strongest values of each class" in headings(html)
     assert "纹理=清晰" in Page(html).text
     assert html.count('aria-label="Evidence"') == len(trial.wrong_rows())
@@ -266,7 +266,7 @@ def test_labels_of_rows_and_of_a_single_class_are_not_doubted(noun, others):
     witness, score = Witness(), [-9, 9 if others else -9] * 20 + [9]
     trial = trial_of([0, others] * 20 + [0], score, noun=noun)
     witness.hear_one(40, 0, trial.joint[40], lambda *_: ((), ()))
-    page = Page(quality.quality_page(trial, witness))
+    page = Page(pages.quality_page(trial, witness))
     assert ("Filed wrongly?" in page.text) == (noun == "messages" and others == 1)
 
 
@@ -308,7 +308,7 @@ def compared(mails):
 @pytest.fixture(scope="module")
 def html(compared):
     names = ["the defaults", "--model multinomial", "--pairs"]
-    return quality.compared_page(compared, names, "mails", per_week=200)
+    return pages.compared_page(compared, names, "mails", per_week=200)
 
 
 def test_every_run_has_a_column(compared, html):
@@ -353,7 +353,7 @@ def test_a_difference_counts_only_if_chance_seldom_makes_it(html, compared):
     assert text.count("do not show which is better") == len(is_real) - sum(is_real)
     equal = replace(compared.comparisons[0], only_first_right=0, only_second_right=0, p_value=1.0)
     same = compared._replace(comparisons=(equal,), trials=compared.trials[:2])
-    text = Page(quality.compared_page(same, ["", ""])).text
+    text = Page(pages.compared_page(same, ["", ""])).text
     assert "Both are right about the same messages." in text
     assert "Only A" not in text
 
@@ -361,7 +361,7 @@ def test_a_difference_counts_only_if_chance_seldom_makes_it(html, compared):
 def test_texts_of_other_classes_compare_too():
     choices = [SettingsChoices(), SettingsChoices(alpha=1.0)]
     compared = compare_items(texts(20, 0), choices, 4, 0, own_rule)
-    page = Page(quality.compared_page(compared, ["the defaults", "--alpha 1"]))
+    page = Page(pages.compared_page(compared, ["the defaults", "--alpha 1"]))
     assert "sky recognised, of 100" in page.text
     assert "sea called sky" in page.text
     assert page.tags.count("svg") == 5
@@ -386,7 +386,7 @@ def hostile():
     ]
     witness = Witness()
     trial = judge_folds(witness.watched(items), PRESETS["mail"], 2, 0, witness=witness)
-    return quality.quality_page(trial, witness, f"folder {EVIL}{OVERRIDE}")
+    return pages.quality_page(trial, witness, f"folder {EVIL}{OVERRIDE}")
 
 
 def test_markup_of_strangers_and_overrides_of_direction_stay_text(hostile, mail_classifier):
@@ -400,7 +400,7 @@ def test_markup_of_strangers_and_overrides_of_direction_stay_text(hostile, mail_
     assert not re.search("[\u202a-\u202e\u2066-\u2069\0-\x08\x0b-\x1f]", hostile)
     assert "\\u202egnp.exe\\u2066" in Page(hostile).text
 
-    page = quality.Explained(mail_classifier)
+    page = pages.Explained(mail_classifier)
     items = page.watched([Item(f"a{EVIL}", None, HOSTILE)])
     assert len([*page.passing(mail_classifier.explanations(items))]) == 1
     parsed = Page(page.page())

@@ -12,13 +12,13 @@ import numpy as np
 from nbspam.arrays import Integers
 from nbspam.decision import Cutoffs, zero_one_loss
 from nbspam.evaluation import figures
+from nbspam.evaluation.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.choosing import Compared, TradeOff, trade_offs
 from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.figures import Views, views_of, wilson_interval
 from nbspam.evaluation.metrics import confusions
-from nbspam.evaluation.pages.cases import ExplainedCase, case_of, unexplained
-from nbspam.evaluation.pages.rendering import render
+from nbspam.evaluation.rendering import render
 from nbspam.evaluation.report import compared_names, is_mail, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Settings

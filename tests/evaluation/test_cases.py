@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from markup import Page
-from nbspam.evaluation.pages import cases
-from nbspam.evaluation.pages.quality import N_SHOWN, Explained, often_confused
-from nbspam.evaluation.pages.rendering import nats
+from nbspam.evaluation import cases
+from nbspam.evaluation.pages import N_SHOWN, Explained, often_confused
+from nbspam.evaluation.rendering import nats
 from nbspam.evaluation.witness import KEPT_BYTES, strongest_values
 from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items

@@ -9,8 +9,7 @@ from browser import PHONE, SCREEN, complaints, opened, overflow
 from nbspam.decision import cutoffs
 from nbspam.evaluation.choosing import compare_items
 from nbspam.evaluation.judging import judge_folds, table_trial
-from nbspam.evaluation.pages import quality as quality_module
-from nbspam.evaluation.pages.quality import Explained, compared_page, quality_page
+from nbspam.evaluation.pages import Explained, compared_page, quality_page
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import MANY, PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items
@@ -75,7 +74,7 @@ def pages(tmp_path_factory, mails, mail_classifier):
         for path in sorted((mails / name).iterdir())[:40]:
             (few / name / path.name).write_bytes(path.read_bytes())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quality_module, "N_CASES", 6)  # axe takes its time for each word
+        patch.setattr("nbspam.evaluation.pages.N_CASES", 6)  # axe takes its time for each word
         made = {each.__name__: each(few) for each in (quality, hostile, table, many, compared)}
     explained = Explained(mail_classifier)
     items = [Item(EVIL, None, HOSTILE), *read_items([str(few / "spam")])][:6]
