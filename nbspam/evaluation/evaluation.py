@@ -106,8 +106,10 @@ def evaluate(
         if each is not None:
             losses[name] = _checked_cost(each, len(truth))
     checked_score = None if score is None else _checked_score(score, confusion)
-    run = _Run(len(classes), len(answers), truth, prediction, checked_score, p, losses)
+    run = _Run(len(classes), len(answers), truth, prediction, checked_score, losses)
     measures = run.measures(np.arange(len(truth)))
+    if p is not None:
+        measures["calibration_error"] = metrics.expected_calibration_error(truth, p)
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
     return Evaluation(
         confusion=confusion,
@@ -128,7 +130,6 @@ class _Run:
     y_true: Integers
     y_pred: Integers
     score: Floats | None
-    probability: Floats | None
     losses: Mapping[str, Floats]
 
     def confusion(self, rows: Integers) -> Integers:
@@ -138,7 +139,7 @@ class _Run:
         )
 
     def measures(self, rows: Integers) -> dict[str, float]:
-        """Return the measures that apply to these rows, by their names in `Evaluation`."""
+        """Return the measures of these rows that get intervals, by their names in `Evaluation`."""
         truth, confusion = self.y_true[rows], self.confusion(rows)
         measures = {
             "accuracy": metrics.share(np.trace(confusion), confusion.sum()),
@@ -153,9 +154,6 @@ class _Run:
             ham, spam, _ = metrics.roc_counts(truth, self.score[rows])
             measures["auc"] = metrics.area_under(ham, spam)
             measures["sm_at_hm"] = metrics.least_missed(ham, spam, metrics.HM)
-        if self.probability is not None:
-            error = metrics.expected_calibration_error(truth, self.probability[rows])
-            measures["calibration_error"] = error
         return measures | {name: float(each[rows].mean()) for name, each in self.losses.items()}
 
     def intervals(
@@ -180,7 +178,7 @@ class _Run:
         found = {
             name: bound
             for name, bound in zip(here, bounds, strict=False)
-            if name != "calibration_error" and not np.isnan(bound[0])
+            if not np.isnan(bound[0])
         }
         rest = bounds[len(here) :]
         return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
