@@ -92,15 +92,15 @@ def find_doubts(
 def _with_told(data: Corpus, told: Mapping[int, str]) -> tuple[Corpus, Booleans]:
     """Return the corpus with the labels that were told, and which messages these are, (n_docs,).
 
-    Copies of texts get different digests, as in a model.
+    Copies of texts get different digests, as in a model.  A label of another class tells nothing.
     """
     copies = Copies()
     digests = np.array([copies.numbered(d) for d in data.digests.tolist()], np.uint64)
-    is_told = np.isin(digests, np.array(list(told), np.uint64))
+    known = [digest for digest, label in told.items() if label in data.classes]
+    is_told = np.isin(digests, np.array(known, np.uint64))
     y = data.y.copy()
     for row in np.flatnonzero(is_told).tolist():
-        if (label := told[int(digests[row])]) in data.classes:
-            y[row] = data.classes.index(label)
+        y[row] = data.classes.index(told[int(digests[row])])
     return replace(data, y=y, digests=digests), is_told
 
 

@@ -84,10 +84,11 @@ def test_each_misfiled_text_is_reached_and_gets_its_label_back(n_classes):
 def test_what_a_person_has_told_is_believed_and_not_listed():
     items, wrong = misfiled(corpus(60, ["sea", "sky"]), 6)
     by_name = {item.name: item for item in items}
-    confirmed, corrected = sorted(wrong)[:2]
+    confirmed, corrected, other = sorted(wrong)[:3]
     told = {
         digest_of(by_name[confirmed].data, True): by_name[confirmed].label,
         digest_of(by_name[corrected].data, True): corrected.split("-")[0],
+        digest_of(by_name[other].data, True): "soil",  # which is no class here
     }
 
     found = find_doubts(items, SETTINGS[2], told).found
