@@ -194,7 +194,7 @@ def trained_on(
     if told is not None:
         training = training._replace(told=np.isin(training.digests, told))
     lost = np.flatnonzero(training.table.class_count == 0)
-    if len(lost) and len(training.table.classes) > 2:
+    if len(lost):
         raise UsageError(
             f"{training.table.classes[lost[0]]}: its messages are filed in other classes, too,"
             " and a fold without them has none of it; leave each message in one class"
