@@ -101,7 +101,7 @@ def imap_url(path: str) -> ImapUrl:
     url = ImapUrl(
         scheme == "imaps",
         unquote(user),
-        found["host"].strip("[]"),
+        found["host"].strip("[]").lower(),
         port,
         unquote(inside["folder"]),
         int(inside["validity"]) if inside["validity"] else None,

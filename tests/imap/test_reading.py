@@ -437,7 +437,7 @@ def test_without_the_library_the_command_says_how_to_install_it(server, nbspam, 
 HOST, AT = "mail.example.org", ("mail.example.org", 993)
 URLS = [  # as written, what it says, and how it is written again
     ("imaps://ann@{}", ImapUrl(True, "ann", *AT), "imaps://ann@{}/"),
-    ("IMAPS://ann@{}/", ImapUrl(True, "ann", *AT), "imaps://ann@{}/"),
+    ("IMAPS://Ann@MAIL.example.org/", ImapUrl(True, "Ann", *AT), "imaps://Ann@{}/"),
     ("imaps://a%40b.example@{}/INBOX", ImapUrl(True, "a@b.example", *AT, "INBOX"), None),
     (
         "imaps://a@b.example@{}/INBOX",
