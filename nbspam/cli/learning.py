@@ -12,7 +12,7 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.exchanging import sharing_options, with_sharing
 from nbspam.cli.frame import subcommand
-from nbspam.cli.output import echo_json, echo_result, echo_rows, report_outcome, warn
+from nbspam.cli.output import echo_json, echo_result, echo_rows, is_named, report_outcome, warn
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
@@ -150,7 +150,7 @@ def unlearn_command(
     """
     model: StoredModel = inputs.stored_model(model_path)
     besides = ""
-    if sent:
+    if is_named("sent"):  # and not set in the file, for the commands that learn it
         if model.unlearn_sent_mail(read_items(sent)):
             left = model.settings.sent_mail
             besides = f"forgot sent mail; {left.in_words if left else 'none'} left"

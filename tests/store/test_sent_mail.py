@@ -104,7 +104,7 @@ def maildir(tmp_path):
     return tmp_path / "Maildir"
 
 
-def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model):
+def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model, config):
     told = nbspam("train", "--spam", maildir / ".Junk", "--ham", maildir / "cur")[1]
     assert "learned 6 sent messages, 6 correspondents\n" in told
     assert "6 sent messages, 6 correspondents" in nbspam("info")[1]
@@ -121,6 +121,8 @@ def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model):
     left = "forgot sent mail; 6 sent messages, 6 correspondents left\n"
     assert nbspam("unlearn", "--sent", more) == (0, left, "")
     assert nbspam("unlearn", "--sent", more) == (0, "nothing to do\n", "")
+    config.write_text(f'[common]\nsent = "{maildir}/.Sent"\n')  # for commands that learn it
+    assert nbspam("unlearn", more) == (0, "not known 1\n", "")
     assert "6 sent messages" in nbspam("info")[1]
     assert library.load(Path(model)).learn_sent_mail([sent(8)])
     assert "7 sent messages" in nbspam("info")[1]
