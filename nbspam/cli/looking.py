@@ -25,8 +25,8 @@ from nbspam.sources.items import SourceOptions
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
     from nbspam.models.em import Step
-    from nbspam.models.network.network import Network
-    from nbspam.models.network.questions import Belief
+    from nbspam.models.network import Network
+    from nbspam.models.network_questions import Belief
 
 _MOST_SHOWN = 12  # tokens
 
@@ -321,8 +321,8 @@ def ask_network(model_path: str, question: NetworkQuestion) -> None:
 
     model_path: a JSON file, or a model of the running command's kind.
     """
-    from nbspam.models.network.questions import believe
-    from nbspam.models.network.questions import independent as are_independent
+    from nbspam.models.network_questions import believe
+    from nbspam.models.network_questions import independent as are_independent
     from nbspam.store.open import load_network, network_of_model
 
     more, evidence, target, gibbs, seed, independent, dot, moral, as_json = question
@@ -351,8 +351,8 @@ def ask_network(model_path: str, question: NetworkQuestion) -> None:
 
 def _show_graph(network: "Network", dot: bool, moral: bool, as_json: bool) -> None:
     """Print the graph of a network: for Graphviz, as JSON with all tables, or as rows."""
-    from nbspam.models.network.network import to_json
-    from nbspam.models.network.structure import moral_graph, to_dot
+    from nbspam.models.graphs import moral_graph, to_dot
+    from nbspam.models.network import to_json
 
     if dot:
         click.echo(to_dot(network.parents, network.names, moral))

@@ -45,7 +45,7 @@ ESTIMATORS = {
     "aode": EstimatorEntry("dependent", "AODE", COLUMNS, numbers_given=True, n_features=1000),
     "a2de": EstimatorEntry("dependent", "A2DE", COLUMNS, n_features=50),
     "akde": EstimatorEntry("dependent", "AKDE", COLUMNS),
-    "network": EstimatorEntry("network.network", "BayesianNetwork", COLUMNS, n_features=100),
+    "network": EstimatorEntry("network", "BayesianNetwork", COLUMNS, n_features=100),
 }
 TOKEN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == TOKENS)
 COLUMN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == COLUMNS)
@@ -139,7 +139,7 @@ if TYPE_CHECKING:  # For type checkers, which cannot read the table; a test comp
     from nbspam.models.dependent import TAN as TAN
     from nbspam.models.gaussian import GaussianNB as GaussianNB
     from nbspam.models.gaussian import MixedNB as MixedNB
-    from nbspam.models.network.network import BayesianNetwork as BayesianNetwork
+    from nbspam.models.network import BayesianNetwork as BayesianNetwork
     from nbspam.models.tokens import BernoulliNB as BernoulliNB
     from nbspam.models.tokens import ComplementNB as ComplementNB
     from nbspam.models.tokens import MultinomialNB as MultinomialNB

@@ -18,7 +18,7 @@ from nbspam.errors import check_number
 from nbspam.models.base import DataError, logsumexp
 from nbspam.models.columns import ColumnModel, Levels, RowsModel
 from nbspam.models.gaussian import ConditionalBells
-from nbspam.models.network.structure import spanning_tree
+from nbspam.models.graphs import spanning_tree
 from nbspam.models.pairs import (
     PairModel,
     ParentScores,

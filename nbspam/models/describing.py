@@ -23,7 +23,7 @@ from nbspam.models.columns import (
 )
 from nbspam.models.dependent import A2DE, AKDE, ALL_ROOTS, AODE, SPODE, TAN
 from nbspam.models.gaussian import GaussianNB, MixedNB
-from nbspam.models.network.network import BayesianNetwork
+from nbspam.models.network import BayesianNetwork
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array

@@ -39,7 +39,7 @@ from nbspam.workers import Workers
 
 if TYPE_CHECKING:
     from nbspam.models.em import Step
-    from nbspam.models.network.questions import Belief
+    from nbspam.models.network_questions import Belief
 
 
 class Model:
@@ -553,7 +553,7 @@ def query(
     variable.  independent: two variables; the answer is whether the graph separates them given
     the evidence.  gibbs: the number of samples, instead of exact inference.  Raises NbspamError.
     """
-    from nbspam.models.network import questions
+    from nbspam.models import network_questions
 
     if isinstance(model, Model):
         named = network_of_model("query", model.classifier)
@@ -563,8 +563,8 @@ def query(
     if isinstance(evidence, Mapping):
         known = [f"{name}={cell_text(value)}" for name, value in evidence.items()]
     if independent is not None:
-        return questions.independent(named, *independent, known)
+        return network_questions.independent(named, *independent, known)
     targets = [target] if isinstance(target, str) else list(target)
     if not targets:
         raise UsageError("query: no target; name a variable, or two as independent")
-    return questions.believe(named, targets, known, gibbs, seed)
+    return network_questions.believe(named, targets, known, gibbs, seed)

@@ -21,7 +21,7 @@ from nbspam.store.modelfile import State, is_model_file, load_state
 from nbspam.verdicts import AnyClassifier
 
 if TYPE_CHECKING:
-    from nbspam.models.network.questions import NamedNetwork
+    from nbspam.models.network_questions import NamedNetwork
 
 # Only models of tokens learn on, and have a journal.
 _CLASS_OF_KIND = {
@@ -289,8 +289,8 @@ def load_network(path: str) -> "NamedNetwork":
 
     Raises InputError, ModelFileError or UsageError.
     """
-    from nbspam.models.network.network import from_json
-    from nbspam.models.network.questions import NamedNetwork
+    from nbspam.models.network import from_json
+    from nbspam.models.network_questions import NamedNetwork
     from nbspam.sources.files import read_json
 
     if path.lower().endswith(".json"):
@@ -300,7 +300,7 @@ def load_network(path: str) -> "NamedNetwork":
 
 def network_of_model(path: str, classifier: Any) -> "NamedNetwork":
     """Return the Bayesian network of a model that a file holds; raises UsageError."""
-    from nbspam.models.network.questions import NamedNetwork, network_of_tokens
+    from nbspam.models.network_questions import NamedNetwork, network_of_tokens
     from nbspam.tables.classifier import TableClassifier
 
     of_table = "table " if isinstance(classifier, TableClassifier) else ""

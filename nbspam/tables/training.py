@@ -206,7 +206,7 @@ def _model_parameters(schema: Schema, name: str, settings: TableSettings) -> dic
         else:
             parameters["dirichlet"] = priors
     if settings.structure is not None or settings.structure_from:
-        from nbspam.models.network.network import structure_from_json
+        from nbspam.models.network import structure_from_json
 
         where = f"--structure {settings.structure_from}"
         parameters["structure"] = structure_from_json(settings.structure, schema.names, where)

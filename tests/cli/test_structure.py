@@ -9,7 +9,7 @@ import pytest
 
 import nbspam
 from nbspam.errors import UsageError
-from nbspam.models.network.structure import FamilyScores, topological_order
+from nbspam.models.graphs import FamilyScores, topological_order
 from support import MELONS, complains
 
 TARGET = ("--target", "好瓜")

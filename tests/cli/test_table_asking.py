@@ -246,7 +246,7 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
     sampled = table.json("query", "-m", FIGURE, "--target", "好瓜", "--gibbs", "1000")
     assert sampled["r_hat"] == pytest.approx(1, abs=0.1)
     # Among too many states to try they are suspected.
-    monkeypatch.setattr("nbspam.models.network.questions.MAX_STATES", 3)
+    monkeypatch.setattr("nbspam.models.network_questions.MAX_STATES", 3)
     err = table(*question, "--gibbs", "1000")[2]
     assert "some values may never be reached; ask without --gibbs" in err
 

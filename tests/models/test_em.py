@@ -17,7 +17,7 @@ from nbspam.models import (
     MultinomialNB,
     em,
 )
-from nbspam.models.network.network import log_marginals
+from nbspam.models.network import log_marginals
 from support import examples
 
 ONCE = em.Stopping(most=1)

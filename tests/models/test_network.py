@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
 from nbspam.models import BayesianNetwork
-from nbspam.models.network import structure
-from nbspam.models.network.network import Network, from_json, infer, to_json
-from nbspam.models.network.questions import gibbs, network_of_tokens
+from nbspam.models import graphs as structure
+from nbspam.models.network import Network, from_json, infer, to_json
+from nbspam.models.network_questions import gibbs, network_of_tokens
 from nbspam.printing import watched
 from support import examples
 

@@ -110,7 +110,7 @@ assert "AODE" in dir(models)
 assert "numpy" not in sys.modules and "dataclasses" not in sys.modules
 models.AODE
 assert "numpy" in sys.modules and "scipy" not in sys.modules
-assert "nbspam.models.network.network" not in sys.modules
+assert "nbspam.models.network" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers, checked_seed
 from nbspam.errors import UsageError
-from nbspam.models.network.network import Network, infer
-from nbspam.models.network.structure import ancestors, children, separated, topological_order
+from nbspam.models.graphs import ancestors, children, separated, topological_order
+from nbspam.models.network import Network, infer
 from nbspam.printing import tracked
 
 if TYPE_CHECKING:
-    from nbspam.models.network.network import BayesianNetwork
+    from nbspam.models.network import BayesianNetwork
 
 # --- Gibbs sampling --------------------------------------------------------------------------
 

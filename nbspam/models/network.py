@@ -15,9 +15,9 @@ import numpy as np
 
 from nbspam.arrays import Floats
 from nbspam.errors import UsageError, check_number
+from nbspam.models import graphs
 from nbspam.models.base import DataError
 from nbspam.models.columns import RowsModel
-from nbspam.models.network import structure as graphs
 from nbspam.models.pairs import refuse_large
 from nbspam.models.smoothing import smoothed_shares
 
