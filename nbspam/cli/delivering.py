@@ -215,9 +215,9 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
 
 def _refuse_idle(are_accounts: bool, values: dict[str, Any]) -> None:
     """Raise UsageError for an option of `sort` that would do nothing."""
-    if are_accounts and values["flag"] is not None:
+    if are_accounts and output.is_named("flag"):
         raise UsageError("--flag: for Maildirs; an account has --tag")
-    if values["tag"] and not are_accounts:
+    if output.is_named("tag") and not are_accounts:
         raise UsageError("--tag: for accounts; a Maildir has --flag")
     if values["watch"] and not are_accounts:
         raise UsageError("--watch: for accounts; leave it out, and repeat it by cron")

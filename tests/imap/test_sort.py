@@ -795,7 +795,7 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     box, nbspam, tmp_path, config, monkeypatch
 ):
     config.write_text(
-        f'[account.home]\nurl = "{box.server.url()}"\n'
+        f'[sort]\nflag = "F"\n[account.home]\nurl = "{box.server.url()}"\n'
         f'[account.work]\nurl = "{box.server.url("bob")}"\nmodel-file = "{tmp_path / "other"}"\n'
     )
     box.put("INBOX", S[0])
