@@ -16,8 +16,7 @@ from markupsafe import Markup
 from nbspam.arrays import Floats, Integers
 from nbspam.evaluation import metrics
 from nbspam.evaluation.evaluation import Trial
-from nbspam.evaluation.rendering import shown
-from nbspam.evaluation.report import printable_class
+from nbspam.evaluation.report import printable_class, shown
 from nbspam.printing import clipped, right
 
 N_SCORE_BINS = 30  # of the histogram

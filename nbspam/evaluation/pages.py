@@ -18,8 +18,7 @@ from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.figures import Views, views_of, wilson_interval
 from nbspam.evaluation.metrics import confusions
-from nbspam.evaluation.rendering import render
-from nbspam.evaluation.report import compared_names, is_mail, trial_text
+from nbspam.evaluation.report import compared_names, is_mail, render, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Settings
 from nbspam.sources.arrival import ORDERS

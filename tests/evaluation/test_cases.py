@@ -9,7 +9,7 @@ import pytest
 from markup import Page
 from nbspam.evaluation import cases
 from nbspam.evaluation.pages import N_SHOWN, Explained, often_confused
-from nbspam.evaluation.rendering import nats
+from nbspam.evaluation.report import nats
 from nbspam.evaluation.witness import KEPT_BYTES, strongest_values
 from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items

@@ -19,8 +19,7 @@ from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, table_trial
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.evaluation.online import judge_online
-from nbspam.evaluation.rendering import cutoff, nats, rate, shown
-from nbspam.evaluation.report import compared_names, short, trial_text
+from nbspam.evaluation.report import compared_names, cutoff, nats, rate, short, shown, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from nbspam.evaluation.cases import case_of
-from nbspam.evaluation.rendering import environment, hash_of, rate
+from nbspam.evaluation.report import environment, hash_of, rate
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally
 from nbspam.server.page.course import LATELY, Course, drawings
 from nbspam.server.page.database import LIST_ORDERS, MessageFilter
