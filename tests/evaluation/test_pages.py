@@ -13,7 +13,7 @@ from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs
 from nbspam.errors import UsageError
 from nbspam.evaluation import pages
-from nbspam.evaluation.choosing import compare_items, trade_off
+from nbspam.evaluation.choosing import Compared, compare, compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, table_trial
@@ -177,6 +177,12 @@ def test_unsure_answers_are_counted_apart_and_other_rules_have_no_cutoffs():
     assert "unsure as 0.1" in page.text
     (now,) = [row for row in rows_of(html, "Cutoffs") if row[0] == "0.99"]
     assert now[3] == "20"
+    sure = trial_of([0, 1] * 30, np.tile([-8.0, 5.0], 30), rule=rule)
+    rows = {row[0]: row for row in rows_of(bare(sure)[0], "Cutoffs")}
+    assert (rows["0.99"][3], rows["0.995"][3]) == ("0", "30")
+    trials = sure, trial_of(sure.y, score, rule=rule)
+    html = pages.compared_page(Compared((compare(*trials),), trials), ["", ""])
+    assert ["unsure, of 100", "0", "33.3"] in rows_of(html, "Side by side")
     other = LossMatrix(("ham", "spam"), np.array([[0.0, 3.0], [1.0, 0.0]]))
     html, _ = bare(replace(random_trial(0), rule=other))
     assert "What other cutoffs would cost" not in headings(html)
