@@ -66,6 +66,7 @@ class MilterConnection(Connection):
         self.tag = (desk.choices.headers.subject_tag or "").encode()
         self.subject = b""
         self.queue = ""
+        self.resolved = b""  # the address of the next recipient, if the mail system states it
         self.is_refused = False  # there was no room for the message; the answer at its end says so
         self.recipients: set[str] = set()  # two at most
 
@@ -174,10 +175,12 @@ class MilterConnection(Connection):
         self.transport.write(packet(_NEGOTIATE, agreed))
 
     def note_macros(self, data: bytes) -> None:
-        """Keep the queue's identifier among the macros."""
-        names = data[1:].split(b"\0")
-        if b"i" in names[:-1:2]:
-            self.queue = names[names[::2].index(b"i") * 2 + 1].decode("latin-1")
+        """Keep the queue's identifier, and the address to which a recipient leads."""
+        words = data[1:].split(b"\0")
+        macros = dict(zip(words[::2], words[1::2], strict=False))
+        if b"i" in macros:
+            self.queue = macros[b"i"].decode("latin-1")
+        self.resolved = macros.get(b"{rcpt_addr}", b"").rstrip(b".")  # as Sendmail ends it
 
     def gather(self, command: bytes, data: bytes) -> None:
         """Add a piece to the message."""
@@ -187,8 +190,10 @@ class MilterConnection(Connection):
             self.rests, self.queue = False, queue
         elif command == _RCPT:
             if len(self.recipients) < 2:
-                address = data.partition(b"\0")[0][:_MAX_ADDRESS].decode("utf-8", "replace")
-                self.recipients.add(known_as(address))
+                # Senders may write <"ann"@x.example>; Sendmail resolves ann@x.example to ann.
+                address = self.resolved if b"@" in self.resolved else data.partition(b"\0")[0]
+                self.recipients.add(known_as(address[:_MAX_ADDRESS].decode("utf-8", "replace")))
+            self.resolved = b""
         elif command == _HEADER:
             name, _, value = data.partition(b"\0")
             value = value.removesuffix(b"\0")

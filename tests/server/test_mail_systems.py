@@ -238,7 +238,7 @@ def test_a_held_message_is_judged_by_and_teaches_the_model_that_the_milter_asked
         def queued(data, to):
             return re.search("queued as ([0-9A-F]+)", mta.send(data, "--to", to))[1]
 
-        to = "Ann@Example.org", "ann@example.org,bob@example.org", "info@example.org"
+        to = '"Ann"@Example.org', "ann@example.org,bob@example.org", "info@example.org"
         names = list(map(queued, messages, to))
         until(lambda: mta.held() == 3)
         held = partial(mta.review, own_model, "--users", users)

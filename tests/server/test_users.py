@@ -40,7 +40,7 @@ from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import keep_cutoffs, save_classifier
-from protocols import OFFER, check, milter_mail, post, tell
+from protocols import OFFER, check, milter_mail, packet, post, tell
 from scripted import PASSWORD, Client, desk, outcome_word, talk, until
 from support import HAM, SPAM, examples, make_maildir
 
@@ -150,13 +150,21 @@ def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_mil
     lesson = tell("spam", SPAM, "User: Bob", "Set: local")
     one, two = b"<Ann@B.example>", b"<bob@b.example>"
     mails = [milter_mail(to=to) for to in ([one], [one, two], [two], [one, one], [two, one, two])]
+    odd = b'<"ann"@b.example>'  # the mail system says where it leads
+    said = packet(b"R", odd + b"\0NOTIFY=NEVER\0")
+    resolved = packet(b"D", b"R{rcpt_addr}\0ann@b.example.\0") + said
+    mails += [milter_mail(to=[odd]).replace(said, resolved)]
     for kind, pieces, users in (
         (SpamdConnection, [check(SPAM, "CHECK", "1.5", "User: <Ann@B.example>")], "ann@b.example"),
         (SpamdConnection, [lesson], "bob"),
         (RspamdConnection, [post("/checkv2", SPAM, "User: Ann")], "ann"),
         (RspamdConnection, [post("/explain", SPAM, *BOTH)], "bob@b.example"),
         (RspamdConnection, [post("/learnham", SPAM, PASSED, *BOTH)], "bob@b.example"),
-        (MilterConnection, [OFFER, *mails], "ann@b.example,,bob@b.example,ann@b.example,"),
+        (
+            MilterConnection,
+            [OFFER, *mails],
+            "ann@b.example,,bob@b.example,ann@b.example,,ann@b.example",
+        ),
     ):
         assert users_of(kind, *pieces) == users.split(",")
 
