@@ -130,18 +130,15 @@ def print_answers(
     return successes.status
 
 
-def _check_labels(what: str, labels: Sequence[str]) -> None:
-    if not set(labels) <= set(EXIT_CODES):
-        raise UsageError(
-            f"--exit-code: {what} are {', '.join(labels)}; it is for ham, spam and unsure"
-        )
-
-
 def _exit_code(asked: inputs.AskedModel, jobs: int, strict: bool) -> int:
     """Return the exit status that stands for the label of the only message."""
     classifier, rule = asked.classifier, asked.rule
-    _check_labels("the model's classes", classifier.classes)
-    _check_labels("the labels of --loss", rule.actions)
+    given = {"the model's classes": classifier.classes, "the labels of --loss": rule.actions}
+    for what, names in given.items():
+        if not set(names) <= set(EXIT_CODES):
+            raise UsageError(
+                f"--exit-code: {what} are {', '.join(names)}; it is for ham, spam and unsure"
+            )
     verdicts = output.Successes(strict).of(classifier.classify(asked.inputs, jobs, rule))
     labels = [verdict.label for verdict in verdicts]
     if len(labels) != 1:

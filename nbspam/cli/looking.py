@@ -17,7 +17,7 @@ from nbspam.cli.training_options import (
 )
 from nbspam.errors import UsageError
 from nbspam.models import EM_MODELS
-from nbspam.printing import readable_number
+from nbspam.printing import finite, readable_number
 from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.files import read_json
 from nbspam.sources.items import SourceOptions
@@ -403,8 +403,7 @@ def _belief_json(
     ]
     if sampled is None:
         return {"rows": rows, "log_evidence": believed.log_evidence}
-    # JSON has no infinity, which is the R-hat of chains that never left their start.
-    r_hat = sampled.r_hat if sampled.r_hat < float("inf") else None
+    r_hat = finite(sampled.r_hat)  # that of chains that never left their start is infinite
     return {"rows": rows, "r_hat": r_hat, "samples": sampled.n_samples, "burn_in": sampled.burn_in}
 
 
