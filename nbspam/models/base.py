@@ -411,8 +411,8 @@ class Estimator(Scored):
         named = {
             tuple(m.feature_names_in_) for m in (self, other) if hasattr(m, "feature_names_in_")
         }
-        columns = {self.n_features_in_, other.n_features_in_}
-        if type(other) is not type(self) or len(columns) > 1 or len(named) > 1:
+        shapes = {tuple(n.shape[1:] for n in each.sums.values()) for each in (mine, theirs)}
+        if type(other) is not type(self) or len(shapes) > 1 or len(named) > 1:
             raise DataError(
                 f"{self._at('merge')}: {other!r} is of another kind or has other columns; "
                 "merge models that were trained alike"

@@ -405,9 +405,12 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(Class):
     assert vars(fresh) == vars(Class())
 
 
-def test_models_of_other_levels_are_not_merged():
-    one, two = (CategoricalNB(levels=[n]).fit([[1], [0]], [0, 1]) for n in (2, 3))
-    with pytest.raises(DataError, match="other numbers of values"):
+@pytest.mark.parametrize(
+    ("Class", "levels"), [(CategoricalNB, ([2], [3])), (AODE, ([2], None)), (AODE, (None, [2]))]
+)
+def test_models_of_other_levels_are_not_merged(Class, levels):
+    one, two = (Class(levels=each).fit([[1], [0]], [0, 1]) for each in levels)
+    with pytest.raises(DataError, match="merge: .* other (numbers of values|columns)"):
         one.merge(two)
 
 
