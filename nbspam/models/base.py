@@ -344,23 +344,9 @@ class Estimator(Scored):
         text or all numbers; sample_weight: (n_docs,) from 0 up, 1 unless given.  Raises DataError
         for other shapes and values, and for parameters that do not fit.
         """
-        frame, X = X, self._matrix(X, "fit")
-        for n, what in zip(X.shape, ("sample", "feature"), strict=True):
-            if n == 0:
-                raise DataError(
-                    f"{self._at('fit')}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 "
-                    "is required."
-                )
         with self._undone_by_errors():
-            self._name_columns(frame)
-            self._begin(X)
-            batch = self._batch("fit", X, y, sample_weight)
-            if not batch.sums["class_count_"].any():
-                raise DataError(
-                    f"{self._at('fit')}: every sample_weight is zero; give one above zero"
-                )
-            self._become(batch, X.shape[1])
-            self._choose(X, y, sample_weight)
+            self._forget()
+            self._learn("fit", X, y, sample_weight, None, may_be_empty=False)
         return self
 
     def partial_fit(
@@ -374,18 +360,36 @@ class Estimator(Scored):
 
         classes: labels to expect besides those in y; later calls may add more classes.
         """
-        first = "classes_" not in vars(self)
-        frame = X
-        X = self._matrix(X, "partial_fit") if first else self._checked(X, "partial_fit")
         with self._undone_by_errors():
-            if first:
-                self._name_columns(frame)
-                self._begin(X)
-            batch = self._batch("partial_fit", X, y, sample_weight, classes)
-            self._become(batch if first else self._learnt().plus(batch), X.shape[1])
-            if first:
-                self._choose(X, y, sample_weight)
+            self._learn("partial_fit", X, y, sample_weight, classes, may_be_empty=True)
         return self
+
+    def _learn(
+        self, verb: str, X: Any, y: Any, sample_weight: Any, classes: Any, may_be_empty: bool
+    ) -> None:
+        first, names = "classes_" not in vars(self), column_names(X)
+        X = self._matrix(X, verb) if first else self._checked(X, verb)
+        for n, what in zip(X.shape, ("sample", "feature"), strict=True):
+            if n == 0 and not may_be_empty:
+                raise DataError(
+                    f"{self._at(verb)}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 "
+                    "is required."
+                )
+        if first:
+            if names:  # so that others are refused later
+                self.feature_names_in_ = np.array(names, dtype=object)
+            self._begin(X)
+        batch = self._batch(verb, X, y, sample_weight, classes)
+        if not (may_be_empty or batch.sums["class_count_"].any()):
+            raise DataError(f"{self._at(verb)}: every sample_weight is zero; give one above zero")
+        self._become(batch if first else self._learnt().plus(batch), X.shape[1])
+        if first:
+            self._choose(X, y, sample_weight)
+
+    def _forget(self) -> None:
+        """Forget all that was learnt, but no parameter."""
+        for name in [each for each in vars(self) if each.endswith("_")]:
+            delattr(self, name)
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove documents that were learnt with the same labels and weights.
@@ -434,9 +438,9 @@ class Estimator(Scored):
         """Return the statistics of a batch whose X has been checked already."""
         y = checked_labels(y, X.shape[0], self._at(verb))
         weight = checked_weight(sample_weight, X.shape[0], self._at(verb))
-        if classes is None:
-            classes = [] if len(y) else vars(self).get("classes_", [])
-        expected = checked_labels(classes, np.size(classes), f"{self._at(verb)}: classes")
+        expected = vars(self).get("classes_", [])
+        if classes is not None:
+            expected = checked_labels(classes, np.size(classes), f"{self._at(verb)}: classes")
         named = [labels for labels in (y, expected) if len(labels)]
         if not named:
             raise DataError(f"{self._at(verb)}: no documents and no classes; give one of them")
@@ -552,12 +556,6 @@ class Estimator(Scored):
                 f"expecting {self.n_features_in_} features as input; give the same columns"
             )
         return X
-
-    def _name_columns(self, frame: Any) -> None:
-        """Remember the names of a data frame's columns, so that others are refused later."""
-        vars(self).pop("feature_names_in_", None)
-        if names := column_names(frame):
-            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _matrix(self, X: Any, verb: str) -> Any:
         X = checked_matrix(X, self._at(verb), self._positive, self._missing)

@@ -179,14 +179,13 @@ class ColumnModel(SmoothedModel):
     def _levels_of(self, X: Any) -> Codes:
         """Return the number of values of each column, from the parameter or the first rows."""
         if self.levels is None:
-            seen = np.fmax.reduce(X, axis=0, initial=0) if X.size else np.zeros(X.shape[1])
+            seen = np.asarray(np.fmax.reduce(X, axis=0, initial=0))
             if seen.max(initial=0) >= _MOST_VALUES:
                 raise DataError(
                     f"{self._at('fit')}: column {seen.argmax()} has a code of {seen.max():g}; give"
                     " each column codes from 0 up, without large gaps"
                 )
-            with np.errstate(invalid="ignore"):  # `cells` refuses a huge number
-                return np.asarray(seen).astype(np.intp) + 1
+            return seen.astype(np.intp) + 1
         levels = np.asarray(self.levels)
         if levels.shape != (X.shape[1],) or levels.dtype.kind not in "iu" or (levels < 0).any():
             raise DataError(
@@ -251,8 +250,7 @@ class BinaryByDefault(ColumnModel):
         was_binary = self.levels is None
         super().set_params(**parameters)
         if was_binary != (self.levels is None):  # what was learnt has other values
-            for name in [each for each in vars(self) if each.endswith("_")]:
-                delattr(self, name)
+            self._forget()
         return self
 
     def _levels_of(self, X: Any) -> Codes:
@@ -412,7 +410,6 @@ def distinct_rows(rows: Any, weight: Array) -> dict[str, Any]:
     return {"rows_": unique[kept], "row_count_": total[kept]}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RowsModel(BinaryByDefault):
     """A model that has learnt distinct rows; see DistinctRows for rows_ and row_count_.
 
@@ -422,8 +419,8 @@ class RowsModel(BinaryByDefault):
     _sums = ("class_count_", "rows_", "row_count_")
     _statistics = DistinctRows
 
-    rows_: Any = field(init=False)
-    row_count_: Array = field(init=False)
+    rows_: Any
+    row_count_: Array
 
     def _codes(self, X: Any, where: str) -> Any:
         """Return the code of each value, -1 where missing."""

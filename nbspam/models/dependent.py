@@ -87,8 +87,6 @@ class SPODE(CountedWithParents, PairModel):
 
     def _choose(self, X: Any, y: Any, sample_weight: Any) -> None:
         if self.parent is not None:
-            for name in ("parent_errors_", "parent_loss_"):
-                vars(self).pop(name, None)
             self.parent_ = self.parent
             return
         code = np.searchsorted(self.classes_, np.asarray(y))

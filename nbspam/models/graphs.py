@@ -396,11 +396,6 @@ def _reach(arrows: Booleans) -> Booleans:
 # --- starts ------------------------------------------------------------------------------
 
 
-def naive_start(n_nodes: int, target: int) -> Parents:
-    """Return naive Bayes as a graph: the target is the only parent of every other node."""
-    return tuple(() if i == target else (target,) for i in range(n_nodes))
-
-
 def tree_start(scores: FamilyScores, target: int | None = None) -> Parents:
     """Return the most likely tree; if a target is given, it is also a parent of all others.
 

@@ -361,7 +361,7 @@ class BayesianNetwork(RowsModel):
         elif self.start == "empty":
             graph = ((),) * n_nodes
         else:
-            graph = graphs.naive_start(n_nodes, target)
+            graph = ((target,),) * target + ((),)  # naive Bayes
         if not climbs:
             return graph
         roots = () if self.class_parents or graph[-1] else (target,)

@@ -410,7 +410,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(Class):
 )
 def test_models_of_other_levels_are_not_merged(Class, levels):
     one, two = (Class(levels=each).fit([[1], [0]], [0, 1]) for each in levels)
-    with pytest.raises(DataError, match="merge: .* other (numbers of values|columns)"):
+    with pytest.raises(DataError, match=r"merge: .* other (numbers of values|columns)"):
         one.merge(two)
 
 
