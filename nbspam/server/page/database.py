@@ -183,15 +183,20 @@ class Database:
     # ---- messages ----
 
     def note(self, rows: Iterable[SeenMessage]) -> None:
-        """Note messages that are in the mailbox with their newest verdicts."""
+        """Note messages that are in the mailbox with their newest verdicts.
+
+        A message keeps the earliest time of arrival: an mbox has only that of its newest message.
+        """
         values = (
-            (*row[:5], f"{row.sender} {row.subject}".casefold(), *row[5:7],
+            (*row[:2], row.key, *row[2:5], f"{row.sender} {row.subject}".casefold(), *row[5:7],
              json.dumps(row.reasons), row.judged, row.learned, row.is_known)
             for row in rows
         )  # fmt: skip
         with self._opened() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+                "INSERT OR REPLACE INTO seen VALUES"
+                " (?, min(?, ifnull((SELECT arrived FROM seen WHERE key = ?), 9e999)),"
+                " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
                 values,
             )
 

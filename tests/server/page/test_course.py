@@ -175,6 +175,7 @@ def test_verdicts_after_the_last_that_was_looked_at_are_not_compared(database, b
     note(database, "d", at(2), "spam", told="ham", at=at(2))
     note(database, "e", at(2), "unsure", 0.5)
     note(database, "f", at(1), "spam")
+    note(database, "b", at(0), "spam")  # judged again, in an mbox into which mail has come
 
     found = course(database, TODAY)
     assert (found.earlier, found.lately, found.both) == (Period(2, 1), Period(2, 1), Period(4, 2))
