@@ -17,7 +17,7 @@ import numpy as np
 from nbspam.counts.ledger import LabelChange, LogProgress, Sampling, is_remembered, respelt
 from nbspam.sharing.logs import SharedLesson, spelt_out
 from nbspam.sharing.outbox import Outbox, PendingLesson
-from nbspam.store.filing import MessageFiling
+from nbspam.store.assembly import MessageFiling
 from nbspam.store.journal import decode_record, encode_record
 from nbspam.tokens.sparse import Documents, Vocabulary, empty_vocabulary
 

@@ -36,8 +36,7 @@ from nbspam.sharing.logs import (
 )
 from nbspam.sharing.order import OrderedLessons, checksum, filed_before, in_order, lost_lessons
 from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
-from nbspam.store.assembly import memory_of
-from nbspam.store.filing import MessageFiling
+from nbspam.store.assembly import MessageFiling, memory_of
 from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import plain, plain_pieces

@@ -40,7 +40,7 @@ from nbspam.sources.arrival import GIVEN, ORDERS, arranged
 from nbspam.sources.items import Item
 from nbspam.store import assembly
 from nbspam.store import journal as journals
-from nbspam.store.filing import NOWHERE, LessonOutlet, MessageFiling
+from nbspam.store.assembly import NOWHERE, LessonOutlet, MessageFiling
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of
 from nbspam.tokens.items_to_messages import chunk_by_chunk
