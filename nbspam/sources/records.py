@@ -23,6 +23,7 @@ from nbspam.sources.rows import (
 )
 
 _FORMS = "CSV, TSV, JSON lines or parquet"
+_PLACE = re.compile(r"[1-9][0-9]*")  # the name of a column that has none
 
 Cells = dict[str, str]  # by column name
 
@@ -155,7 +156,8 @@ def read_cells(
 
     names: the columns that are expected, in letters of any case.  They are the column names of a
     table without a row of names; the last may then be missing.  If no names are given, and the
-    first row holds nothing but numbers, the columns are called 1, 2, 3 ...
+    first row holds nothing but numbers, the columns are called 1, 2, 3 ...; where names like
+    these are expected, the first row holds cells.
 
     encoding: found by looking if it is None.
     """
@@ -206,15 +208,20 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:
+    if not names:
+        return not all(map(is_number_cell, first))
+    if all(map(_PLACE.fullmatch, names)):
+        return False
     if all(map(is_number_cell, first)):
-        return first == list(names)
-    return not names or not set(names).isdisjoint(first)
+        return first in (list(names), list(names[:-1]))
+    return not set(names).isdisjoint(first)
 
 
 def _standing_in(width: int, names: Sequence[str]) -> list[str]:
     """Return the column names of a table without a row of names."""
-    if not names:
-        return [str(number) for number in range(1, width + 1)]
+    places = [str(number) for number in range(1, width + 1)]
+    if {*names[:-1]} <= {*places} and {*names[-1:]} <= {*places, str(width + 1)}:
+        return places
     if width not in (len(names), len(names) - 1):
         raise ValueError(
             f"the first row has {amount_text(width, 'cells')}, and none names a column of the"

@@ -170,8 +170,17 @@ def test_expected_names_replace_a_missing_row_of_names():
     assert cells("B,A\n2,1\n", None, names) == [{"a": "1", "b": "2"}]  # whatever their case
     assert cells("A,a\n2,1\n", None, ["a", "A"]) == [{"a": "1", "A": "2"}]
     # A row of numbers holds column names only if it holds exactly the expected ones.
-    assert cells("1,2\n3,1\n", None, ["1", "2"]) == [{"1": "3", "2": "1"}]
-    assert len(cells("2,1\n3,1\n", None, ["1", "2", "3"])) == 2
+    for names in (["0", "1"], ["0", "1", "y"]):
+        assert cells("0,1\n3,1\n", None, names) == [{"0": "3", "1": "1"}]
+    assert len(cells("2,1\n3,1\n", None, ["0", "1", "2"])) == 2
+    # Columns that had no names are counted, also those that the model does not look at.
+    for names in (["1", "2", "3"], ["2", "3", "1"], ["2", "3"]):
+        for text in ("1,2,3\n", "2,?,1\n"):
+            assert cells(text, None, names) == [
+                dict(zip("123", text.strip().split(","), strict=True))
+            ]
+    assert cells("5,6\n", None, ["2", "3"]) == [{"1": "5", "2": "6"}]
+    assert cells("5,6\n", None, ["2", "3", "1"]) == [{"2": "5", "3": "6"}]
 
 
 @pytest.mark.parametrize(
