@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -188,7 +189,7 @@ class Database:
         A message keeps the earliest time of arrival: an mbox has only that of its newest message.
         """
         values = (
-            (*row[:2], row.key, *row[2:5], f"{row.sender} {row.subject}".casefold(), *row[5:7],
+            (*row[:2], row.key, *row[2:5], _folded(f"{row.sender} {row.subject}"), *row[5:7],
              json.dumps(row.reasons), row.judged, row.learned, row.is_known)
             for row in rows
         )  # fmt: skip
@@ -334,8 +335,13 @@ def _connection(path: str) -> sqlite3.Connection:
     return connection
 
 
+def _folded(text: str) -> str:
+    """Return a text as it is searched: a letter may be written in several ways."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
 def _condition(wanted: MessageFilter) -> tuple[str, Sequence[str]]:
-    words = wanted.words.casefold().split()
+    words = _folded(wanted.words).split()
     labels = [wanted.label] if wanted.label else []
     parts = ["is_here", *["instr(folded, ?)"] * len(words), *["seen.label = ?"] * len(labels)]
     return " AND ".join(parts), [*words, *labels]
