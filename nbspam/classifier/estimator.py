@@ -14,7 +14,7 @@ import numpy as np
 from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn_items
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels, logsumexp
+from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels
 from nbspam.settings import SettingsChoices, settings_for
 from nbspam.sources.items import Item, item_of
 from nbspam.verdicts import Answer, posterior
@@ -70,15 +70,10 @@ class TextClassifier(Scored):
 
     def predict_proba(self, X: Iterable[str | bytes]) -> Floats:
         """Return P(class given text), shape (n_docs, n_classes)."""
-        return posterior(self._joint_log_proba(X))
+        return posterior(self.joint_log_proba_or_prior(X))
 
-    def predict_log_proba(self, X: Iterable[str | bytes]) -> Floats:
-        """Return log P(class given text), nats, shape (n_docs, n_classes)."""
-        joint = self._joint_log_proba(X)
-        joint = joint - joint.max(axis=1, keepdims=True)
-        return np.asarray(joint - logsumexp(joint))
-
-    def _joint_log_proba(self, X: Any) -> Floats:
+    def joint_log_proba_or_prior(self, X: Iterable[str | bytes]) -> Floats:
+        """Return log P(class, text) in nats, shape (n_docs, n_classes)."""
         if not hasattr(self, "classifier_"):
             raise UnfittedError("TextClassifier.predict: not fitted yet; call fit first")
         items = [item_of(data, str(n)) for n, data in enumerate(_checked(X, "predict"))]
@@ -87,11 +82,6 @@ class TextClassifier(Scored):
             assert isinstance(answer, Answer)  # data in memory can be read
             rows.append(answer.joint[None])
         return np.concatenate(rows)
-
-    def predict(self, X: Iterable[str | bytes]) -> Any:
-        """Return the most probable label of each text, shape (n_docs,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the estimator; only scikit-learn calls this."""

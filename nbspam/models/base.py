@@ -172,6 +172,8 @@ class Scored:
 
     __slots__ = ()
 
+    classes_: Labels
+
     @classmethod
     def _parameters(cls) -> list[str]:
         # Importing `inspect` takes longer than classifying a message.
@@ -218,9 +220,24 @@ class Scored:
                 getattr(request, name).add_request(param="sample_weight", alias=True)
         return request
 
-    def predict(self, X: Any) -> Any:
-        """Return the label of each document."""
+    def joint_log_proba_or_prior(self, X: Any) -> Array:
+        """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
         raise NotImplementedError
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return log P(class given document) in nats, shape (n_docs, n_classes).
+
+        A document that is impossible in every class (without smoothing) gets the prior.
+        """
+        joint = self.joint_log_proba_or_prior(X)
+        # Subtract the largest first: the sums of long documents have few digits to spare.
+        joint = joint - joint.max(axis=1, keepdims=True)
+        return np.asarray(joint - logsumexp(joint))
+
+    def predict(self, X: Any) -> Labels:
+        """Return the most probable class of each document; the first one of equals."""
+        best = self.joint_log_proba_or_prior(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +309,6 @@ class Estimator(Scored):
     _sparse = True  # whether the methods below get a sparse X as it is, not as an array
     _named_priors: ClassVar[tuple[str, ...]] = ("estimated", "uniform")
     class_prior: str | ArrayLike
-    classes_: Labels
     class_count_: Array
     n_features_in_: int
     feature_names_in_: Labels  # only if the first documents were a data frame
@@ -512,24 +528,9 @@ class Estimator(Scored):
         self.tables()  # raises DataError, if parameters were set that do not fit
         return self._joint_log_proba(X)
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return log P(class given document) in nats, shape (n_docs, n_classes).
-
-        A document that is impossible in every class (without smoothing) gets the prior.
-        """
-        joint = self.joint_log_proba_or_prior(X)
-        # Subtract the largest first: the sums of long documents have few digits to spare.
-        joint = joint - joint.max(axis=1, keepdims=True)
-        return np.asarray(joint - logsumexp(joint))
-
     def predict_proba(self, X: Any) -> Array:
         """Return P(class given document), shape (n_docs, n_classes)."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
-
-    def predict(self, X: Any) -> Labels:
-        """Return the most probable class of each document; the first one of equals."""
-        best = self.joint_log_proba_or_prior(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
     def joint_log_proba_or_prior(self, X: Any) -> Array:
         """Return log P(class, document) in nats, shape (n_docs, n_classes).
