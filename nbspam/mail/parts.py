@@ -231,8 +231,8 @@ class Parts:
         self, data: bytes, content: _Content, encoding: bytes, part: _UnreadPart
     ) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
-        value = content.get(b"content-type", b"").strip() or part.default_type
-        kind, parameters = headers.content_value(value)
+        stated, parameters = headers.content_value(content.get(b"content-type", b""))
+        kind = stated or part.default_type
         disposition, more = headers.content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or parameters.get("name") or b""
         if filename:

@@ -223,6 +223,7 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
         (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
         (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
         (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
+        (b"Subject: x\nContent-Type: ; charset=utf-8\n\nhi", "hi", ()),
         (b"Subject: x\nContent-Type: text / html\n\n<b>hi", "hi", ()),
         (b"Subject: x\nContent-Type: image/png\n\nhi", "", ()),
         (b"Subject: x\nContent-Type: multipart/mixed\n\nhi", "hi", ("no-boundary",)),
