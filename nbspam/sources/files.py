@@ -577,7 +577,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as a file would have it; empty if it is missing."""
+    """Return a cell as a file would have it, stripped; empty if it is missing."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # whole numbers are floats in a column of which some are missing
-    return "" if value is None or str(value) in ("nan", "NaT", "<NA>") else str(value)
+    text = "" if value is None else str(value).strip()
+    return "" if text in ("nan", "NaT", "<NA>") else text

@@ -60,7 +60,7 @@ def parquet_cells(
         for batch in opened.batches(names):
             columns = map(_values, repeat(batch), names, class_names)
             for values in zip(*columns, strict=True):
-                cells = [files.cell_text(value).strip() for value in values]
+                cells = list(map(files.cell_text, values))
                 listener.row(cells)
                 yield dict(zip(stripped, cells, strict=True))
 
@@ -189,8 +189,7 @@ def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Ite
         return repeat(None, batch.num_rows)
     values = _values(batch, name, class_names)
     # Numbers as tables have them; truth values as JSON has them.
-    texts = [as_cell(v) if isinstance(v, bool) else files.cell_text(v) for v in values]
-    return [text.strip() or None for text in texts]
+    return [(as_cell(v) if isinstance(v, bool) else files.cell_text(v)) or None for v in values]
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:

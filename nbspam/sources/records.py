@@ -76,7 +76,7 @@ def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
         if isinstance(each, os.PathLike):
             yield from read_records([os.fsdecode(each)], names=names)
         elif isinstance(each, Mapping):
-            cells = {str(name): files.cell_text(value) for name, value in each.items()}
+            cells = {str(name).strip(): files.cell_text(value) for name, value in each.items()}
             if cells and names and cells.keys().isdisjoint(names):
                 raise InputError(
                     f"#{number}: none of its columns ({files.listed(list(cells))}) is the model's;"
@@ -133,11 +133,11 @@ def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> It
 
 def _records(name: str, rows: Iterable[Cells], id_column: str | None) -> Iterator[Record]:
     with files.Blaming(name):
-        number = 0
+        number, key = 0, None
         for number, cells in enumerate(rows, 1):
-            own = None
-            if id_column is not None:
-                own = cells.pop(list(cells)[position(list(cells), id_column)])
+            if number == 1 and id_column is not None:
+                key = list(cells)[position(list(cells), id_column)]
+            own = None if key is None else cells.pop(key, None)  # a short row has none
             yield Record(own or f"{name}#{number}", cells, name)
         if not number:
             raise InputError(f"{name}: no rows; give a table with a row of names and other rows")
@@ -204,7 +204,7 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
         listener.row([as_cell(row.get(name)) for name in names])
         cells = {name: single_value(value, number, name) for name, value in row.items()}
         # Written as cells of rows in memory are: true is True, and 1.0 is 1.
-        yield {name.strip(): files.cell_text(value).strip() for name, value in cells.items()}
+        yield {name.strip(): files.cell_text(value) for name, value in cells.items()}
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:

@@ -101,6 +101,10 @@ def test_rows_of_columns_can_be_named_by_a_column():
     with pytest.raises(InputError, match="-: no column 'nr'; there are: id, title"):
         records("nr")
     # A row without a name is numbered.
+    for table in (b"text,id\nx,A\ny\n", b'{"text": "x", "id": "A"}\n{"text": "y"}\n'):
+        with standard_input(table):
+            found = read_records(["-"], SourceOptions(id_column="id"))
+            assert [record.name for record in found] == ["A", "-#2"]
     with standard_input(b"id,text\n,x\nB,y\n"):
         items = read_items(["-"], options=SourceOptions("csv", id_column="id"))
         assert [item.name for item in items] == ["-#1", "B"]

@@ -425,7 +425,7 @@ def test_whole_numbers_are_the_same_categories_as_floats():
 
 
 def test_a_row_of_json_lines_is_the_same_row_in_memory(tmp_path):
-    rows = [{"flag": n > 1, "n": float(n), "y": str(n > 1)} for n in (1, 2, 3)] * 2
+    rows = [{" flag": n > 1, "n": float(n), "y": f"{n > 1} "} for n in (1, 2, 3)] * 2
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     of_file = nbspam.train(tmp_path / "t.jsonl", target="y")
     answers = [*of_file.classify_many(tmp_path / "t.jsonl")]
