@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 from nbspam.errors import InputError, UsageError
 
 _URL = re.compile(
-    r"(?P<scheme>imaps?)://(?:(?P<user>.*)@)?(?P<host>\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)"
+    r"(?P<scheme>imaps?)://(?:(?P<user>[^/]*)@)?(?P<host>\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)"
     r"(?::(?P<port>[0-9]{1,5}))?(?:/(?P<path>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -85,7 +85,7 @@ def imap_url(path: str) -> ImapUrl:
     found = _URL.fullmatch(path)
     user = (found["user"] if found else None) or ""
     user = re.sub(r";AUTH=[^;]*$", "", user, flags=re.IGNORECASE)  # servers state their mechanisms
-    if ":" in user:
+    if ":" in (user or path.partition("//")[2].rpartition("@")[0]):
         raise UsageError(
             "imaps://: a password in a URL is seen by others; leave it out, and give"
             " --password-command or type it when asked"

@@ -454,6 +454,11 @@ URLS = [  # as written, what it says, and how it is written again
         ImapUrl(True, "ann", "::1", 993, "[Gmail]/Spam"),
         "imaps://ann@[::1]/%5BGmail%5D/Spam",
     ),
+    (  # no other server gets the password
+        "imaps://ann@{}/from/x@evil.example",
+        ImapUrl(True, "ann", *AT, "from/x@evil.example"),
+        "imaps://ann@{}/from/x%40evil.example",
+    ),
     (
         "imaps://ann@{}/%E5%9E%83%E5%9C%BE&\"'",
         ImapUrl(True, "ann", *AT, "垃圾&\"'"),
@@ -485,7 +490,8 @@ def test_other_urls_are_usage_errors(text, words):
         imap_url(text)
 
 
-def test_a_password_in_a_url_is_refused_and_not_repeated():
+@pytest.mark.parametrize("password", ["s3cret", "s3cret/@", "12/s3cret"])
+def test_a_password_in_a_url_is_refused_and_not_repeated(password):
     with pytest.raises(UsageError, match="--password-command") as caught:
-        imap_url("imaps://ann:s3cret@mail.example.org/")
+        imap_url(f"imaps://ann:{password}@mail.example.org/")
     assert "s3cret" not in str(caught.value)
