@@ -11,7 +11,7 @@ import numpy as np
 from nbspam.arrays import Floats, Floats32
 from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
 from nbspam.models import estimator_class
-from nbspam.settings import TF_IDF, Settings
+from nbspam.settings import FEATURES, TF_IDF, Settings
 from nbspam.tokens.sparse import Documents
 
 
@@ -92,6 +92,8 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
         return np.full(len(class_count), 1 / len(class_count))
     if prior == "smoothed":
         parameters = {"alpha": settings.alpha, **settings.parameters}
+        if settings.model in FEATURES and "class_dirichlet" in parameters:
+            parameters["dirichlet"] = [parameters.pop("class_dirichlet")]
         model = estimator_class(settings.model)(class_prior=prior, **parameters)
         count = class_count + model.class_added(len(class_count))
         return np.asarray(count / count.sum())

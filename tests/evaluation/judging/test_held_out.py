@@ -66,7 +66,9 @@ def test_copies_are_in_one_fold(preset, mails):
         # Mail is learned as if it were read once; of texts, each copy counts.
         assert (both.joint[: len(items)] == alone.joint).all() == (preset == "mail")
     items += [item for item in items if item.label == "ham"]
-    for settings in (PRESETS[preset], replace(DEPENDENT, reading=preset)):
+    prior = SettingsChoices(model="tan", max_features=9, dirichlet=((None, (5, 1)),))
+    stated = chosen_settings(prior, preset == "text")
+    for settings in (PRESETS[preset], replace(DEPENDENT, reading=preset), stated):
         prior = learn_items(items, settings).classifier.prior
         assert judge_folds(items, settings, 4, 0).prior.tolist() == prior.tolist()
 
