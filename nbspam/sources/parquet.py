@@ -94,7 +94,7 @@ def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
     try:
         size = stream.seek(0, os.SEEK_END)
         yield _OpenFile(size, ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False))
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, OverflowError) as error:  # OverflowError: of dates
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = str(error).splitlines()[0]
@@ -179,7 +179,7 @@ def _values(batch: Any, name: str, class_names: Sequence[str]) -> list[Any]:
     values: list[Any] = batch.column(name).to_pylist()
     if class_names:  # -1 is no class
         named: dict[Any, str | None] = {-1: None, **dict(enumerate(class_names))}
-        values = [named.get(value, value) for value in values]
+        values = [named.get(v, v) if isinstance(v, int) else v for v in values]
     return values
 
 

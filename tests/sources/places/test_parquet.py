@@ -186,7 +186,7 @@ def test_a_missing_column_is_named_with_those_that_there_are(nbspam, trained, ma
     found = nbspam("classify", "--text-column", "mesage", mail)
     said = f"{mail}: no column 'mesage'; did you mean 'message'? there are: message, label, name"
     assert complains(found, 1, said)
-    assert complains(nbspam("classify", "--csv", mail), 2, "give CSV, TSV or JSON")
+    assert complains(nbspam("classify", "--csv", mail), 2, "is no row of CSV, TSV or JSON")
     path = write(tmp_path / "x.parquet", {"a": ["x"], "b": ["y"], "c": [1]})
     said = f"{path}: no known text column; name one by --text-column, of: a, b, c"
     assert complains(nbspam("classify", path), 1, said)
@@ -271,8 +271,9 @@ def test_a_table_of_columns_is_the_table_that_other_files_hold(nbspam, tmp_path)
 
 
 def test_classes_of_a_table_of_columns_have_their_names(tmp_path):
-    metadata = class_label({"kind": {"names": ["setosa", "virginica"], "_type": "ClassLabel"}})
-    columns = pa.table({"kind": [1, 0, -1], "n": [1, 0, -1]})
+    feature = {"names": ["setosa", "virginica"], "_type": "ClassLabel"}
+    metadata = class_label({"kind": feature, "list": feature})
+    columns = pa.table({"kind": [1, 0, -1], "n": [1, 0, -1], "list": [[1], [0], []]})
     path = write(tmp_path / "t.parquet", columns.replace_schema_metadata(metadata))
 
     cells = [record.cells for record in read_records([str(path)])]
@@ -288,8 +289,9 @@ def test_classes_of_a_table_of_columns_have_their_names(tmp_path):
     [
         (TWO, "two columns are called 'text'; rename one"),
         ({"text": pa.array([], pa.string())}, "no rows; give a table"),
+        ({"text": pa.array([2**62], pa.timestamp("us"))}, "damaged, or no parquet (date value"),
     ],
-    ids=["one name", "no rows"],
+    ids=["one name", "no rows", "no date"],
 )
 def test_a_table_of_columns_that_cannot_be_used_is_refused(columns, said, nbspam, tmp_path):
     path = write(tmp_path / "t.parquet", columns)
