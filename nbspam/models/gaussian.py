@@ -30,6 +30,8 @@ _FARTHEST = 1e100
 # Error of a sum of squared deviations, as a share of the sum of squares: numbers that were
 # un-learned before may have been a million times larger, and left their rounding errors.
 _ROUNDING = 1e-4
+_CANCELLED = 1e-14  # what is left of a sum is a rounding error, if it is a smaller share of it
+_CONSTANT = 1e-12  # numbers are all equal, if their deviation is a smaller share of their mean
 LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has at least
 
 
@@ -72,8 +74,11 @@ class Moments(Statistics):
         apart = np.abs(sums[of_deviation]) + between**2 * mine[of_count]
         rounding = _ROUNDING * (mine[of_deviation] + mine[of_count] * mine[of_mean] ** 2)
         is_possible = np.where(n > 0, deviation >= -rounding, apart <= rounding)
-        deviation = np.where(n > 0, np.maximum(deviation, 0.0), 0.0)
-        sums[of_mean] = np.where(n > 0, mine[of_mean] + between * share, 0.0)
+        mean = mine[of_mean] + between * share
+        has_mean = (n > 0) & (np.abs(mean) > _CANCELLED * np.abs(mine[of_mean]))
+        has_deviation = (n > 0) & (deviation > _CANCELLED * mine[of_deviation])
+        sums[of_mean] = np.where(has_mean, mean, 0.0)
+        deviation = np.where(has_deviation, deviation, 0.0)
         sums[of_deviation] = np.where(is_possible, deviation, -np.inf)
         return sums
 
@@ -161,8 +166,9 @@ def over_all_rows(n: Array, mean: Array, deviation: Array) -> Bells:
     n, mean, deviation: (n_classes, n_columns), see `moments`.  The variance divides by n.
     """
     n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
-    mean_all = _among((n * mean).sum(axis=0) / n_all, np.where(n > 0, mean, np.nan))
-    return Bells(mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all)
+    mean_all = (n * mean).sum(axis=0) / n_all
+    variance = (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
+    return Bells(mean_all, np.where(variance > (_CONSTANT * mean_all) ** 2, variance, 0.0))
 
 
 def divisor(estimate: str) -> int:
