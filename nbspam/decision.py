@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers
-from nbspam.errors import UsageError
+from nbspam.errors import UsageError, check_number
 
 UNSURE = "unsure"
 HAM_AND_SPAM = ("ham", "spam")
@@ -132,22 +132,17 @@ def cutoffs(fp_cost: float = FP_COST, unsure_cost: float | None = None) -> Cutof
     >>> cutoffs(10, unsure_cost=0.1)
     Cutoffs(spam=0.99, ham=0.1, fp_cost=10, unsure_cost=0.1)
     """
-    _check_cost("--fp-cost", fp_cost)
+    check_number("--fp-cost", fp_cost, 0, above=True)
     even = fp_cost / (fp_cost + 1)
     if unsure_cost is None:
         return Cutoffs(even, even, fp_cost)
-    _check_cost("--unsure-cost", unsure_cost)
+    check_number("--unsure-cost", unsure_cost, 0, above=True)
     if unsure_cost >= even:
         raise UsageError(
             f"--unsure-cost {unsure_cost:g}: too high, any answer would be cheaper;"
             f" with --fp-cost {fp_cost:g} give less than {even:.3g}"
         )
     return Cutoffs(1 - unsure_cost / fp_cost, unsure_cost, fp_cost, unsure_cost)
-
-
-def _check_cost(option: str, cost: float) -> None:
-    if not 0 < cost < float("inf"):
-        raise UsageError(f"{option} {cost:g}: not a number above 0; give a cost, a miss costs 1")
 
 
 # One object for all users' mail, so that their verdicts are found in one batch.

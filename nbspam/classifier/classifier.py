@@ -6,7 +6,7 @@ The last part looks inside: the tokens of items, and the strongest tokens of a m
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union
 
 import numpy as np
@@ -272,27 +272,30 @@ def _fit_of(state: dict[str, Any]) -> Fit:
 
 def judge_and_mark(
     classifier: Classifier, rule: Rule, wanted: "HeaderChoices", data: bytes, whole: bool = True
-) -> tuple[Verdict, list[bytes]]:
-    """Return the verdict on a message, and the pieces of the message with it in the head.
+) -> tuple[Verdict, Verdict, list[bytes]]:
+    """Return the verdicts on a message without and with lists, and its pieces with the latter.
 
     whole: data is all of the message, not only its beginning.  Raises UsageError if headers of
     other spam filters are wanted and the labels are not theirs.
     """
-    from nbspam.mail.verdict_headers import check_wanted, with_verdict
+    from nbspam.mail.verdict_headers import check_wanted, sure_label, with_verdict
 
     check_wanted(wanted, (*classifier.classes, *rule.actions))
     item = Item("-", None, data)
     message = message_of_item(item, classifier.settings)
     (document,) = classifier.documents([message])
     (joint,) = classifier.joint_of(document) + classifier.shift
-    verdict, explanation = classifier.verdict("-", joint, rule), None
+    verdict = own = classifier.verdict("-", joint, rule)
+    explanation = None
     if wanted.explain:
         explanation = classifier.explain_message(message, "-", rule)
     if classifier.lists is not None:
         verdict = classifier.lists.verdict(item, verdict, rule)
         if explanation is not None:
             explanation = classifier.lists.explanation(item, explanation, rule)
-    return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)
+    if wanted.sure is not None:
+        wanted = replace(wanted, learned=sure_label(own, verdict, wanted.sure))
+    return own, verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)
 
 
 # --- looking inside --------------------------------------------------------------------------

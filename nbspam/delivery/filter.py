@@ -98,8 +98,8 @@ def filter_message(
 
             is_refused = strangeness(data) is not None
         wanted = HeaderChoices(**additions._asdict(), sure=None if is_refused else least)
-        verdict, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
-        if least is not None and (label := sure_label(verdict, least)):
+        own, listed, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
+        if least is not None and (label := sure_label(own, listed, least)):
             lesson = label, data
         return pieces
 

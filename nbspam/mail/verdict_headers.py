@@ -44,6 +44,7 @@ class HeaderChoices:
     subject_tag: str | None = None  # put before the subject of spam
     explain: bool = False  # our header that explains the verdict
     sure: float | None = None  # the message is learned if a class is at least so probable
+    learned: str | None = None  # this class; see `sure_label`
 
     @property
     def names(self) -> list[str]:
@@ -103,15 +104,17 @@ def headers_of(
         said += f", spamicity={verdict.posterior['spam']:.6f}, {release}"
         headers.append((BOGOSITY, said))
     if wanted.spam_status:
-        learned = None if wanted.sure is None else sure_label(verdict, wanted.sure)
-        headers += _spam_headers(verdict, rule, learned or "no")
+        headers += _spam_headers(verdict, rule, wanted.learned or "no")
     return headers
 
 
-def sure_label(verdict: Verdict, sure: float) -> str | None:
-    """Return the most probable class if its probability is at least `sure`, else None."""
-    label, probability = max(verdict.posterior.items(), key=lambda pair: pair[1])
-    return label if probability >= sure else None
+def sure_label(own: Verdict, listed: Verdict, sure: float) -> str | None:
+    """Return the class that is at least as probable as `sure`, above .5, in both verdicts.
+
+    own: of the model alone.  listed: with the lists of senders, whom anybody can forge.
+    """
+    both = (name for name, p in own.posterior.items() if min(p, listed.posterior[name]) >= sure)
+    return next(both, None)
 
 
 def _spam_headers(verdict: Verdict, rule: Rule, learned: str) -> list[Header]:

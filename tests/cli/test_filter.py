@@ -197,6 +197,11 @@ def test_confident_verdicts_are_learned(nbspam, trained):
     assert "autolearn=spam" in out
     # The delivered message, with header and tag, counts as the same message.
     assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "confirmed 1\n"
+    nbspam("deny", "ann@lunch.example")  # whom anybody can forge
+    forged = b"From: ann@lunch.example\n" + HAM
+    assert "YES" in (out := nbspam.out(*learn, stdin=forged))
+    assert "autolearn=no" in out
+    assert nbspam("unlearn", "-", stdin=forged)[1] == "not known 1\n"
 
 
 def test_of_a_message_too_large_to_be_read_whole_nothing_is_learned(nbspam, trained, monkeypatch):
@@ -392,7 +397,7 @@ def test_the_recipes_work_from_the_first_message_on(nbspam, home, name):
 def test_header_forms_in_the_document_are_those_written(trained):
     classifier = load(str(trained))
     wanted = HeaderChoices(bogosity=True, spam_status=True)
-    _, pieces = judge_and_mark(classifier, classifier.rule, wanted, SPAM)
+    _, _, pieces = judge_and_mark(classifier, classifier.rule, wanted, SPAM)
     for line in pieces[1].decode().splitlines():
         shape = re.escape(re.sub(r"\d+\.\d+|BAYES_\d\d", "#", line.replace(__version__, "#")))
         numbered = DOCUMENT.replace(__version__, "#")

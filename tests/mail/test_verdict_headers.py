@@ -231,12 +231,13 @@ def test_headers_found_in_a_message_are_removed_if_they_are_among_those_written(
     assert pieces[2] == HAM
 
 
-@pytest.mark.parametrize(("sure", "learned"), [(None, "no"), (0.97, "spam"), (0.99, "no")])
-def test_the_status_says_as_what_a_message_is_learned(sure, learned):
-    pieces = written(SPAM, LIKELY, HeaderChoices(spam_status=True, sure=sure))
-    assert f" autolearn={learned} " in dict(headers(pieces))["X-Spam-Status"]
-    verdict = verdict_of(0.25, RULE)
-    assert (sure_label(verdict, 0.75), sure_label(verdict, 0.76)) == ("ham", None)
+def test_the_status_says_as_what_a_message_is_learned():
+    own = verdict_of(0.25, RULE)
+    for learned, said in ((None, "no"), ("ham", "ham")):
+        pieces = written(HAM, 0.25, HeaderChoices(spam_status=True, learned=learned))
+        assert f" autolearn={said} " in dict(headers(pieces))["X-Spam-Status"]
+    assert (sure_label(own, own, 0.75), sure_label(own, own, 0.76)) == ("ham", None)
+    assert sure_label(own, verdict_of(0.9, RULE), 0.6) is None  # a line of the lists alone
 
 
 @pytest.mark.parametrize("how", [{"bogosity": True}, {"spam_status": True}, {"subject_tag": "x"}])

@@ -192,7 +192,7 @@ class Checker:
 
     def headers(self, number, data, rng):
         """Write verdicts into the head: readers find them, and all else stays."""
-        verdict, pieces = judge_and_mark(
+        _, verdict, pieces = judge_and_mark(
             self.mail, default_rule(("ham", "spam"), True), WANTED, data
         )
         out = b"".join(pieces)
