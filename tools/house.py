@@ -92,17 +92,17 @@ def several_meanings(trees: dict[Path, ast.Module]) -> dict[str, list[Path]]:
 
 
 def used_once(trees: dict[Path, ast.Module]) -> list[str]:
-    """Return the private functions whose name is read at one place."""
+    """Return the private functions that one place reads, but for methods of several classes."""
     read: Counter[str] = Counter()
-    private = []
+    private: Counter[str] = Counter()
     for tree in trees.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 read[node.id] += 1
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 read[node.attr] += 1
-        private += [f.name for f in functions_of(tree) if re.match(r"_[^_]", f.name)]
-    return sorted(name for name in private if read[name] == 1)
+        private.update(f.name for f in functions_of(tree) if re.match(r"_[^_]", f.name))
+    return sorted(name for name, n in private.items() if n == read[name] == 1)
 
 
 def imported_by_classify(package: Path) -> str:
