@@ -11,7 +11,6 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from hashlib import blake2b
 from time import time
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
@@ -37,6 +36,7 @@ from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook
 from nbspam.mail.addresses import change_lists, read_lists, sender_of
+from nbspam.mail.digest import digest_of
 from nbspam.server.judge import model_in, user_folder_name, users_in
 from nbspam.server.page.database import Database
 from nbspam.sources import files
@@ -237,14 +237,13 @@ class ReviewMailbox:
     def _known(self, item: Item) -> _FoundMessage:
         """Return a message with its key.
 
-        A message in a file of its own is known by the file's name; a message among others by its
-        bytes, as its number changes when another is deleted.
+        A message in a file of its own is known by the file's name; a message among others as the
+        model knows it: its number changes when another is deleted, its Status when it is read.
         """
         if item.data is None and item.name != self.path:
             return key_of(item.name.removeprefix(self._below)), item.name, None
         data = item.read()
-        key = "#" + blake2b(data, digest_size=16).hexdigest()
-        return key, item.series or self.path, data
+        return f"#{digest_of(data):016x}", item.series or self.path, data
 
     # ---- the models that judge its messages ----
 
