@@ -144,6 +144,7 @@ def test_a_message_is_judged_as_it_arrived():
         (OURS + b"spf=fail\n" + OURS + b"dkim=pass", "spf-fail"),  # the topmost only
         (OURS + b"spf=great; dkim=", ""),
         (OURS + b"(((spf=pass", ""),
+        (OURS.replace(b":", b" :") + b"spf=pass", ""),
     ],
 )
 def test_results_of_the_own_server_alone_count(head, results):
