@@ -34,9 +34,10 @@ _UUENCODED = re.compile(
     rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
     re.MULTILINE,
 )
-# No browser lets a page declare UTF-7, in which markup is hidden.
+# No browser lets a page declare UTF-7, in which markup is hidden, or UTF-16 in letters of ASCII.
 _META_CHARSET = re.compile(
-    rb"<meta[^<>]{1,200}?charset=[\"']?(?![\w-]*utf-?7)([\w-]{1,40})", re.IGNORECASE
+    rb"<meta[^<>]{1,200}?charset=[\"']?(?![\w-]*(?:utf-?7|utf-?16|ucs-?2|unicode))([\w-]{1,40})",
+    re.IGNORECASE,
 )
 _META_REACH = 1024  # bytes in which HTML must declare its charset
 # Bytes of a writer's own text that are its beginning; if it has fewer than a few, then what it

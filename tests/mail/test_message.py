@@ -257,6 +257,8 @@ RUSSIAN = "привет".encode("koi8-r")
         (b"text/html", b"<META x CONTENT='text/html; charset=KOI8-R'>" + RUSSIAN, "привет"),
         (b"text/html; charset=koi8-r", b"<meta charset=utf-8>" + RUSSIAN, "привет"),
         (b"text/html", b"<meta charset='utf-7'>+AGE-", "+AGE-"),
+        (b"text/html", b"<meta charset=UTF-16LE>buy pills", "buy pills"),
+        (b"text/html", b"<meta charset=unicode>buy  pills", "buy  pills"),
         (b"text/html", b" " * 1024 + b"<meta charset=koi8-r>caf\xe9", "café"),
     ],
 )
