@@ -151,7 +151,8 @@ def test_a_footer_in_clear_behind_base64_is_not_decoded():
     footer = b"____\nUnsubscribe\n\nhttp://lists.example/listinfo\n"
     for more in (b"", footer, footer * 9, b"- a\n"):
         assert body(head + coded + more) == "cheap pills;" * 9
-    assert body(head + coded + b"!\n" + coded) == "cheap pills;" * 18
+    for text in (coded, coded.replace(b"7", b"7\n"), coded.replace(b"c", b"c ")):
+        assert body(head + coded + b"!\n" + text + b"!") == "cheap pills;" * 18
     assert body(head + b"\n\nBuy now!") == body(head + b"Buy now!") != ""  # no base64 at all
 
 
