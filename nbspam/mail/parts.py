@@ -403,7 +403,8 @@ def _type_of_file(body: _Body) -> bytes:
     if named is None and body.kind.startswith(_MEDIA):
         return b""
     sample = body.start()
-    if named and sample.startswith(MARKED):  # UTF-16
+    # Browsers show a page whatever it begins with; other texts may be in UTF-16.
+    if named == b"text/html" or (named and sample.startswith(MARKED)):
         return named
     if not sample.strip() or _BINARY.search(sample):
         return b""

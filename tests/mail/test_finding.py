@@ -134,6 +134,8 @@ BINARY = b"application/octet-stream"
         (BINARY, b"a.svg", b"<svg><text>" + SPAM, True),
         (b"image/x", b"a.SVG", b"<svg><text>" + SPAM, True),
         (BINARY, b"a.HTML", b"<p>" + SPAM, True),
+        (BINARY, b"a.html", b"\n" * 2000 + PAGE, True),
+        (BINARY, b"a.html", b"\0" + PAGE, True),
         (BINARY, b"a.bin", PAGE, True),
         (BINARY, b"a", SPAM, True),
         (b"odd/kind", b"a", SPAM, True),
