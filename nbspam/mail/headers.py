@@ -206,7 +206,7 @@ def open_part(data: bytes) -> OpenedMessage:
             return OpenedMessage(data, stop, body, telling, doubled)
         name = name.lower()
         if len(value) > _MAX_CONTENT and name.startswith(b"content-"):
-            value = value[:_MAX_CONTENT]
+            value = b" ".join(_COMMENTS.sub(b" ", value).split())[:_MAX_CONTENT]
         if telling.setdefault(name, value) != value and name.startswith(b"content-"):
             doubled[name] = value
     return OpenedMessage(data, len(data), len(data), telling, doubled)

@@ -104,7 +104,8 @@ def test_hidden_text_does_not_push_out_what_is_shown():
 
 def test_content_is_decoded_though_its_headers_stand_behind_many_others():
     more = b"".join(b"X-%d: %b\n" % (i, HAM) for i in range(600))
-    encoded = part(base64.encodebytes(SPAM), more=b"Content-Transfer-Encoding: base64\n")
+    coded = b"Content-Transfer-Encoding:" + b"\n " * 5000 + b"(" + b"a\n " * 3000 + b")base64\n"
+    encoded = part(base64.encodebytes(SPAM), more=coded)
     found = read(more + b"List-Id: last\n" + encoded)
     assert SPAM in found["body"]
     assert b"headers-truncated" in found["defect"]
