@@ -42,6 +42,7 @@ _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
 _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE))
+_LIKELY_BOUNDARY = re.compile(rb"^--(.+)\n(?i:content-)", re.MULTILINE)
 _CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
@@ -349,10 +350,13 @@ class Parts:
             bodies, goes_on = _bodies(body.data, boundary)
             if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
                 bodies, goes_on = _bodies(headers.with_line_feeds(body.decoded()), boundary)
+        if not bodies:
+            self.defects.add("no-boundary")
+            if line := _LIKELY_BOUNDARY.search(body.data):
+                bodies, goes_on = _bodies(body.data, line[1])
         if goes_on:
             self.defects.add("parts-after-end")
         if not bodies:
-            self.defects.add("no-boundary")
             self.add_text(body.data, False, branches=part.branches)
             return
         default = b"message/rfc822" if body.kind == b"multipart/digest" else b"text/plain"
