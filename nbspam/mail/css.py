@@ -356,11 +356,6 @@ def _declaration(text: bytes) -> tuple[bool, Declared]:
     return is_important, read(value.strip()) if is_important or not mark else {}
 
 
-def _fill(value: bytes) -> Colour | None:
-    """Return the colour of text in a drawing."""
-    return read_colour(b"transparent" if value == b"none" else value)
-
-
 _Hints = dict[bytes, tuple[str, Callable[[bytes], Any]]]
 # Presentational attributes of elements, the property that each states, and how it is read.
 _OF_BOXES: _Hints = {b"bgcolor": ("ground", read_legacy_colour), b"background": ("image", bool)}
@@ -502,7 +497,9 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"mso-hide": _one("hides", {b"all": True}.get, b"none"),
     b"color": _one("color", read_colour),
     b"-webkit-text-fill-color": _one("text-fill", read_colour),
-    b"fill": _one("fill", _fill),
+    b"fill": _one(
+        "fill", lambda value: read_colour(b"transparent" if value == b"none" else value)
+    ),
     b"background": _background,
     b"background-color": _one("ground", _ground),
     b"background-image": _one("image", _has_image),
