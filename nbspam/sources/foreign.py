@@ -6,7 +6,6 @@ They get a verdict like any message, with a note; but no model learns from them.
 import re
 
 from nbspam.sources.files import COMPRESSIONS, TextColumns
-from nbspam.sources.items import begins_like_mail
 
 # Beginnings of files, and their formats.
 _MAGIC = {
@@ -47,12 +46,10 @@ _MANY = 20  # binary data have at least one control character in so many bytes
 
 
 def oddity(data: bytes, learned: TextColumns) -> str | None:
-    """Return the reason why an item looks like no mail or text, None if it does.
+    """Return the reason why data that do not begin like mail look like no text, else None.
 
     learned: the columns of a table that the model has learned from.
     """
-    if begins_like_mail(data):
-        return None
     if (strange := strangeness(data)) is not None:
         return strange
     kind = _table_kind(data[:_HEAD], learned)
