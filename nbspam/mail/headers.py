@@ -47,8 +47,7 @@ _NOT_BASE64 = bytes(
 )
 BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
 _BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
-# What is no footer, in base64 of short lines.
-_TEXT = re.compile(rb"(?:[\0\s -~]|[\xc3-\xf4][\x80-\xbf]{1,3}){16}")
+_TEXT = re.compile(rb"(?:[\0\s -~]|[\xc3-\xf4][\x80-\xbf]{1,3}){16}")  # that is no footer
 _SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
 UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 # As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than

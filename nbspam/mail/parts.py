@@ -346,12 +346,10 @@ class Parts:
         the others are read together, as raw text.
         """
         part = body.part
-        bodies: list[bytes] = []
-        goes_on = False
-        if boundary := body.parameters.get("boundary"):
-            bodies, goes_on = _bodies(body.data, boundary)
-            if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
-                bodies, goes_on = _bodies(headers.with_line_feeds(body.decoded()), boundary)
+        boundary = body.parameters.get("boundary", b"")
+        bodies, goes_on = _bodies(body.data, boundary)
+        if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
+            bodies, goes_on = _bodies(headers.with_line_feeds(body.decoded()), boundary)
         if not bodies:
             self.defects.add("no-boundary")
             if line := _LIKELY_BOUNDARY.search(body.data):
@@ -427,7 +425,7 @@ def _decoded_lines(match: re.Match[bytes]) -> bytes:
 
 def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
     """Return the parts between boundary lines, and if parts follow an end line."""
-    kinds, texts = headers.delimited(body, boundary)
+    kinds, texts = headers.delimited(body, boundary) if boundary else ([], [b""])
     parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART_BEGINS]
     return parts, PART_ENDS in kinds and PART_BEGINS in kinds[kinds.index(PART_ENDS) :]
 
