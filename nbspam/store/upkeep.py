@@ -287,6 +287,7 @@ class PruningRule:
             raise UsageError(f"half_life: {self.half_life} is not a number above 0; give days")
 
 
+_GOLDEN = 0.6180339887498949  # 1 divided by the golden ratio: multiples fill 0 to 1 evenly
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 # Tokens seen in a single message, more than a year ago.
@@ -340,9 +341,9 @@ def _rare_and_old(
 def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTable:
     """Return the table with all counts multiplied by a factor, in the weighting's grain.
 
-    Counts of tokens are rounded up or down by chance, so that they fade as fast in many small
-    steps as in a large one; rounded to the nearest number, a count of 1 would never fade in steps
-    that each take less than half of it.  The chance is a hash of the token and the day.  Tokens
+    Counts are rounded up or down by chance, so that they fade as fast in many small steps as in a
+    large one; rounded to the nearest number, a count of 1 would never fade in steps that each take
+    less than half of it.  The chance is a hash of the token and the day, or of the day.  Tokens
     whose document frequency becomes 0 are dropped.  A class with messages keeps one.
     """
     mixed = (table.vocabulary.keys ^ np.uint64(day)) * _ODD  # keys are hashes already
@@ -350,7 +351,7 @@ def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTa
     chance = (mixed >> np.uint64(11)) * 2.0**-53  # 0 to below 1
     old = table.document_frequency
     frequency = np.floor(old * factor + chance).astype(np.int64)
-    class_count = np.rint(table.class_count * factor)
+    class_count = np.floor(table.class_count * factor + day * _GOLDEN % 1)
     class_count = np.maximum(class_count, np.minimum(table.class_count, 1))
     if weighting == PRESENCE:
         feature_count = np.floor(table.feature_count * factor + chance[:, None])
