@@ -308,7 +308,7 @@ class Command(click.Command):
         for option in self.params:
             if isinstance(option, click.Option) and option.envvar is None:
                 variable = f"NBSPAM {name} {_long(option).lstrip('-')}"
-                option.envvar = re.sub("[ -]", "_", variable).upper()
+                option.envvar = variable.replace(" ", "_").replace("-", "_").upper()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; refuse an option of tables, or for mail, by the right name."""
