@@ -77,11 +77,9 @@ class TextClassifier(Scored):
         if not hasattr(self, "classifier_"):
             raise UnfittedError("TextClassifier.predict: not fitted yet; call fit first")
         items = [item_of(data, str(n)) for n, data in enumerate(_checked(X, "predict"))]
-        rows = [np.zeros((0, len(self.classes_)))]
-        for answer in self.classifier_.answers(items):
-            assert isinstance(answer, Answer)  # data in memory can be read
-            rows.append(answer.joint[None])
-        return np.concatenate(rows)
+        answers = self.classifier_.answers(items)  # to all, for data in memory can be read
+        joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
+        return np.reshape(joint, (len(items), len(self.classes_)))
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the estimator; only scikit-learn calls this."""

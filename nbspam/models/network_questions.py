@@ -227,7 +227,6 @@ def _draw(weight: Floats, rng: np.random.Generator) -> Integers:
 
 # --- questions in words ----------------------------------------------------------------------
 
-_ABSENT, _PRESENT = "absent", "present"
 _CLASS = "class"
 
 
@@ -279,7 +278,7 @@ def network_of_tokens(
     model: BayesianNetwork, tokens: Sequence[str], classes: Sequence[str]
 ) -> NamedNetwork:
     """Return the network of a model of the presence of tokens; the class is called `class`."""
-    states = [(_ABSENT, _PRESENT)] * len(tokens)
+    states = [("absent", "present")] * len(tokens)
     return NamedNetwork(model.network([*_distinct(tokens), _CLASS], [*states, tuple(classes)]))
 
 

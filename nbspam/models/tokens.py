@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse, sums_by_class
-from nbspam.models.smoothing import (
-    SmoothedModel,
-    addend,
-    best_alpha,
-    log_shares_of_classes,
-)
+from nbspam.models.smoothing import SmoothedModel, addend, best_alpha, log_shares_of_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
