@@ -122,7 +122,7 @@ def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothin
     if (levels < 0).any() or levels.sum() > 4 * sum(np.size(value) for value in learnt.values()):
         raise ValueError("it has more values than counts")
     vars(model).update(learnt)
-    model.classes_ = np.array(classes)
+    model.classes_ = np.array(classes, object)
     if model.predict_joint_log_proba(nothing).shape != (1, len(classes)):
         raise ValueError("its classes and sums differ in number")
     return model

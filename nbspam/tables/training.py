@@ -173,8 +173,9 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     parameters = _model_parameters(table.schema, name, settings)
     table = replace(table, schema=_closed(table.schema, parameters))
     model = new_column_model(name, parameters)
-    # All classes are named, because the rows of a fold may lack one.
-    labels = np.array(table.schema.classes)
+    # All classes are named, because the rows of a fold may lack one.  They are objects: an array
+    # of texts gives each the room of the longest, and drops a NUL at its end.
+    labels = np.array(table.schema.classes, object)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
 
@@ -393,7 +394,7 @@ def learn_rows(classifier: TableClassifier, records: Sequence[Record]) -> RowsLe
     table, skipped = rows_with_class(records, schema)
     if not len(table.y):
         return RowsLearned(classifier, 0, skipped, ())
-    labels = np.array(schema.classes)
+    labels = np.array(schema.classes, object)
     model = copy(wide.model).partial_fit(table.X, labels[table.y], classes=labels)
     learned = replace(wide, model=model, counts=wide.counts + value_counts(table))
     return RowsLearned(learned, len(table.y), skipped, notes)
@@ -426,7 +427,7 @@ def _without(classifier: TableClassifier, records: Sequence[Record]) -> RowsLear
     if _widened(schema, records)[0] != schema or counts.min() < 0:
         return None  # a row has a value or a class that no learned row has
     try:
-        model = copy(classifier.model).unlearn(table.X, np.array(schema.classes)[table.y])
+        model = copy(classifier.model).unlearn(table.X, np.array(schema.classes, object)[table.y])
     except DataError:
         return None
     left = replace(classifier, model=model, counts=counts)
@@ -538,8 +539,8 @@ def _over(classifier: TableClassifier, schema: Schema) -> TableClassifier:
     if (schema.levels != old.levels).any():
         model = model.with_levels(schema.levels, codes)
     kept = [name for name in old.classes if name in schema.classes]
-    here = np.searchsorted(old.classes, kept)
-    there = np.searchsorted(schema.classes, kept)
+    here = np.array(list(map(old.classes.index, kept)), np.intp)
+    there = np.array(list(map(schema.classes.index, kept)), np.intp)
     # A column of numbers has a single entry, which counts its known cells.
     place = schema.entries.places([code if len(code) else np.zeros(1, np.intp) for code in codes])
     counts = np.zeros((len(schema.classes), schema.entries.total))

@@ -55,7 +55,7 @@ def train_by_em(
         raise UsageError(f"--model {name}: not possible with EM; give {', '.join(BY_EM)}")
     known = table.y >= 0
     start = train_table(table_rows(table, np.flatnonzero(known)), settings)
-    X, classes = in_intervals(table.X, start.schema), np.array(start.classes)
+    X, classes = in_intervals(table.X, start.schema), np.array(start.classes, object)
     like, first = _parameters(start.model)
     data = em.completions(
         like,

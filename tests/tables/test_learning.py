@@ -57,9 +57,9 @@ def parts(draw):
         cells = rng.integers(1, n_values + 1, (n, len(NAMES))).astype(str)
         cells[rng.random(cells.shape) < 0.15] = "?"
         labels = rng.integers(0, n_classes, n)
-        return [record(*row, f"class {k}") for row, k in zip(cells, labels, strict=True)]
+        return [record(*row, "class" + k * "\0") for row, k in zip(cells, labels, strict=True)]
 
-    whole = [record("1", "1", "1", "class 0"), record("2", "2", "2", "class 1")]
+    whole = [record("1", "1", "1", "class"), record("2", "2", "2", "class\0")]
     return whole + rows(rng.integers(0, 9), 2, 2), rows(rng.integers(1, 9), 4, 4)
 
 
