@@ -389,20 +389,16 @@ def _common(
     lost: list[list[_ModelCopy]] = [[] for _ in models]
     told: list[list[int]] = [[] for _ in models]
     n_repeated = n_disputed = 0
-    for kept, *others in _copies(models):
-        for other in others:
-            n_repeated += 1
-            gone = other
-            if other.label == kept.label:
-                kept = kept._replace(told=kept.told or other.told)
-            else:
-                n_disputed += 1
-                is_later = other.day >= kept.day
-                if is_later if kept.told == other.told else other.told:
-                    gone, kept = kept, other
-            lost[gone.model].append(gone)
-        if kept.told:
+    for copies in _copies(models):
+        last = max(copies, key=lambda copy: (copy.told, copy.day, copy.model))
+        kept = next(copy for copy in copies if copy.label == last.label)
+        if last.told:
             told[kept.model].append(kept.digest)
+        for copy in copies:
+            if copy is not kept:
+                n_repeated += 1
+                n_disputed += copy.label != kept.label
+                lost[copy.model].append(copy)
     return lost, told, n_repeated, n_disputed
 
 

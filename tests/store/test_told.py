@@ -31,7 +31,6 @@ def item(n, label, told=False):
 
 START = [item(n, ("ham", "spam")[n % 2]) for n in range(100, 130)]
 LABELS = st.sampled_from(["ham", "spam"])
-FLAGS = st.tuples(st.booleans(), st.booleans())
 
 
 def export_of(classifier):
@@ -65,22 +64,26 @@ def test_merging_is_training_together_and_what_one_was_told_both_know(
         assert (merged.repeated, merged.disputed) == (4 + len(here.keys() & there.keys()), 0)
 
 
-@given(days=st.tuples(st.integers(0, 2), st.integers(0, 2)), told=FLAGS, turned=st.booleans())
-@example(days=(2, 1), told=(False, False), turned=False)
+@given(
+    copies=st.lists(st.tuples(st.booleans(), st.integers(0, 3), LABELS), min_size=2, max_size=3)
+)
+@example(copies=[(False, 2, "ham"), (False, 1, "spam")])
+@example(copies=[(False, 1, "ham"), (False, 3, "ham"), (False, 2, "spam")])
 @few
 def test_of_a_dispute_the_told_word_holds_else_the_later_else_that_of_the_last_model(
-    tmp_path, days, told, turned
+    tmp_path, copies
 ):
-    paths = [str(tmp_path / name) for name in ("a.nbspam", "b.nbspam")]
-    for path, label, day, is_told in zip(paths, ("ham", "spam"), days, told, strict=True):
+    paths = [str(tmp_path / name) for name in "abc"[: len(copies)]]
+    for path, (is_told, day, label) in zip(paths, copies, strict=True):
         train_on(START, path)
         StoredModel(path).learn([item(1, label, is_told)], day=DAY + day)
-    merged = merge(paths[::-1] if turned else paths, DAY)
+    merged = merge(paths, DAY)
 
-    holds = max((told[k], days[k], k != turned, k) for k in (0, 1))[-1]
-    assert merged.disputed == 1
-    assert merged.classifier.table.class_count.tolist() == [[16, 15], [15, 16]][holds]
-    assert merged.classifier.memory.ledger.told.sum() == told[holds]
+    told, _, _, holds = max((*copy[:2], k, copy[2]) for k, copy in enumerate(copies))
+    assert merged.disputed == sum(label != holds for _, _, label in copies)
+    expected = [16, 15] if holds == "ham" else [15, 16]
+    assert merged.classifier.table.class_count.tolist() == expected
+    assert merged.classifier.memory.ledger.told.sum() == told
 
 
 def test_of_several_copies_the_last_class_counts_and_one_told_copy_tells_it():
