@@ -196,12 +196,14 @@ def drawings(course: Course) -> dict[str, str | None]:
     days = course.days
     verdicts = [(day.ham, day.unsure, day.spam) for day in days]
     said = [(day.confirmed, day.settled, day.corrected) for day in days]
+    ranges = [(each.n, each.mean, each.share) for each in course.ranges]
+    bins = ReliabilityBins(*map(np.array, zip(*ranges, strict=True))) if ranges else None
     return {
         "verdicts": _of_days(course, verdicts, "Verdicts a day: ham, unsure and spam"),
         "said": _of_days(
             course, said, "Messages you marked a day: confirmed, decided and corrected"
         ),
-        "calibration": _calibration(course),
+        "calibration": None if bins is None else reliability_figure(bins, "spam"),
     }
 
 
@@ -211,10 +213,3 @@ def _of_days(course: Course, rows: list[tuple[int, int, int]], label: str) -> st
         return None
     names = [f"{day.date.day} {day.date:%b}" for day in course.days]
     return days_figure(names, counts, _BAR_STYLES, label)
-
-
-def _calibration(course: Course) -> str | None:
-    if not course.ranges:
-        return None
-    rows = [(each.n, each.mean, each.share) for each in course.ranges]
-    return reliability_figure(ReliabilityBins(*map(np.array, zip(*rows, strict=True))), "spam")

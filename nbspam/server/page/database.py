@@ -184,17 +184,14 @@ class Database:
     # ---- messages ----
 
     def note(self, rows: Iterable[SeenMessage]) -> None:
-        """Note messages that are in the mailbox with their newest verdicts.
-
-        A message keeps the earliest time of arrival: an mbox has only that of its newest message.
-        """
+        """Note messages in the mailbox: their newest verdicts, and when they were there first."""
         values = (
             (*row[:2], row.key, *row[2:5], _folded(f"{row.sender} {row.subject}"), *row[5:7],
              json.dumps(row.reasons), row.judged, row.learned, row.is_known)
             for row in rows
         )  # fmt: skip
         with self._opened() as connection:
-            connection.executemany(
+            connection.executemany(  # an mbox has only the time of its newest message
                 "INSERT OR REPLACE INTO seen VALUES"
                 " (?, min(?, ifnull((SELECT arrived FROM seen WHERE key = ?), 9e999)),"
                 " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
