@@ -104,20 +104,14 @@ def users_in(folder: str) -> list[str]:
 
     Other entries are left out, and so is all of a folder that cannot be read.
     """
-    try:
-        entries = os.listdir(folder)
-    except OSError:
-        return []
-    return sorted(name for name in map(_name_of, entries) if name)
-
-
-def _name_of(entry: str) -> str:
-    """Return the user whose folder has this name, "" if it is nobody's."""
-    with contextlib.suppress(UserError, UnicodeError):
-        name = unquote(entry, errors="surrogatepass")
-        if known_as(name) == name and user_folder_name(name) == entry:
-            return name
-    return ""
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            with contextlib.suppress(UserError, UnicodeError):
+                name = unquote(entry, errors="surrogatepass")
+                if known_as(name) == name and user_folder_name(name) == entry:
+                    found.append(name)
+    return sorted(found)
 
 
 def check_folder(folder: str) -> None:

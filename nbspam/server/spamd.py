@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 from nbspam.counts.counting import Outcome
@@ -219,15 +220,12 @@ class SpamdConnection(connection.Connection):
             self._teach(request)
         else:
             data = self._data(request)
-
-            def answer(judgement: Judgement) -> None:
-                self._safely(self._reply, request, judgement, data)
-
+            answer = partial(self._safely, self._reply, request, data)
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
             explains = request.command in _EXPLAINED
             self.ask(data, explains, answer, user, queue=queue, asked=request.command)
 
-    def _reply(self, request: Request, judgement: Judgement, data: bytes) -> None:
+    def _reply(self, request: Request, data: bytes, judgement: Judgement) -> None:
         """Answer with a verdict; data: the message, or its beginning if it is not whole."""
         body = _body(request, judgement, data, self.is_whole, self.desk.choices.headers)
         self._write(scored_answer(request, judgement, body))
