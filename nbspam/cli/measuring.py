@@ -505,11 +505,7 @@ def _doubt_row(doubt: "Doubt") -> tuple[str, ...]:
 
 def _doubt_json(doubt: "Doubt", found: "Doubts") -> dict[str, object]:
     """Return the values of a doubt for JSON."""
+    values = doubt._asdict()
+    del values["evidence"]
     tokens = [output.evidence_json(row, found.classes) for row in doubt.evidence[:_MOST]]
-    return {
-        "name": doubt.name,
-        "filed": doubt.filed,
-        "label": doubt.label,
-        "probability": doubt.probability,
-        "tokens": tokens,
-    }
+    return {**values, "tokens": tokens}
