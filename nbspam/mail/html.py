@@ -62,7 +62,10 @@ _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
 _ESCAPED = re.compile(rb"[\"'`]((?:[^\"'`<>%]++|%(?!3[Cc]))*+%3[Cc][^\"'`<>]*+)[\"'`]")
 _DECODERS = (b"atob", b"unescape", b"decodeURI")
-_MAX_DECODED = 3  # times that a script is in another
+_FRAMED = re.compile(rb"(?i:srcdoc)\s*+=\s*+(?:\"([^\"]++)|'([^']++)|([^\s>\"'][^\s>]*+))")
+# Closes what the markup before it may leave open.
+_CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*RAW, b"textarea"))
+_MAX_DECODED = 3  # times that a script, or a document in a frame, is in another
 _TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
@@ -124,23 +127,26 @@ def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[H
     read, left, size = [], _MAX_TAGS, sum(map(len, documents))
     for number, html in enumerate(documents):
         found, left = _read_bounded(html, left, size)
-        if number in pages and "tag-script" in found.facts and (markup := _decoded(html)):
+        may_write = number in pages and not found.facts.isdisjoint(("tag-script", "tag-iframe"))
+        if may_write and (markup := _decoded(html)):
             found, left = _read_bounded(html + markup, left, size + len(markup))
         read.append(found)
     return read
 
 
 def _decoded(script: bytes) -> bytes:
-    """Return the markup that the scripts of a document hold encoded, and would write."""
+    """Return the markup that scripts would write, and that of documents in frames."""
+    from html import unescape  # late: few messages need them
+    from urllib.parse import unquote_to_bytes
+
     written = b""
     for _ in range(_MAX_DECODED):
-        if not any(each in script for each in _DECODERS):
-            break
-        from urllib.parse import unquote_to_bytes  # late: few messages need it
-
-        decoded = [*map(decode_base64, _CODED.findall(script))]
-        decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
-        script = b"".join([b"\n" + each for each in decoded if _TAG_START.search(each)])
+        framed = [b"".join(each).decode("utf-8", "replace") for each in _FRAMED.findall(script)]
+        decoded = [unescape(each).encode("utf-8", "replace") for each in framed]
+        if any(each in script for each in _DECODERS):
+            decoded += map(decode_base64, _CODED.findall(script))
+            decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
+        script = b"".join([_CLOSE + each for each in decoded if _TAG_START.search(each)])
         written += script
     return written.decode("utf-8", "replace").encode()
 

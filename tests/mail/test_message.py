@@ -273,10 +273,15 @@ def test_html_can_declare_its_charset_near_its_beginning_only(content_type, html
 
 
 @pytest.mark.parametrize(("head", "text"), [(b"", ""), (b"; name=a.htm", "deal")])
-def test_scripts_of_attached_pages_write_text_and_those_of_mail_do_not(head, text):
-    page = b"<script>write(atob('%b'))</script>" % base64.b64encode(b"<p title=b>deal</p>")
+def test_scripts_and_frames_of_attached_pages_write_text_and_those_of_mail_do_not(head, text):
     disposition = b"\nContent-Disposition: attachment" if head else b""
-    assert body(b"Content-Type: text/html%b%b\n\n%b" % (head, disposition, page)) == text
+    for page in (
+        b"<script>write(atob('%b'))</script>" % base64.b64encode(b"<p title=b>deal</p>"),
+        b"<iframe srcDoc = '&lt;p>deal&lt;/p>'></iframe><!--",
+        b"<iframe srcdoc=&lt;iframe&#32;srcdoc=&quot;&lt;p&gt;deal&quot;&gt;><a b='",
+    ):
+        read = body(b"Content-Type: text/html%b%b\n\n%b" % (head, disposition, page))
+        assert read.replace("-->", "").strip() == text
 
 
 def test_a_uuencoded_file_is_a_file_name_and_not_text():
