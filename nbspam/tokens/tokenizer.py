@@ -493,11 +493,6 @@ def are_structure(keys: Keys) -> Booleans:
     return _IS_STRUCTURE_OF_KIND.take((keys >> _KIND_SHIFT & _KIND_MASK).view(np.int64))
 
 
-def are_pairs(keys: Keys) -> Booleans:
-    """Return a mask of the keys of pairs of words; same shape as keys."""
-    return np.asarray(keys & np.uint64(definition.WORD_BIT) == 0)
-
-
 def _text_pieces(
     word: Integers, is_pair: Booleans, layout: Layout, words: _Words
 ) -> tuple[list[Integers], list[Integers]]:
@@ -524,7 +519,8 @@ def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocab
     wanted: (n_keys,) a mask of the columns.
     """
     keys = batch.keys[wanted]
-    starts, lengths = _text_pieces(batch.first[wanted], are_pairs(keys), batch.layout, batch.words)
+    is_pair = np.asarray(keys & np.uint64(definition.WORD_BIT) == 0)
+    starts, lengths = _text_pieces(batch.first[wanted], is_pair, batch.layout, batch.words)
     buffer = np.frombuffer(batch.layout.buffer, np.uint8)
     pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
     blob, offsets = gather_slices(buffer, *pieces), offsets_of(sum(lengths))
