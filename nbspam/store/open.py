@@ -161,7 +161,7 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
 # ---- replacing a model by another one ----
 #
 # What the old model knew is kept as MODEL~, a whole model, unless the new one has learned every
-# message of the old one in the same class, with the same settings.
+# message of the old one in the same class, told if it was, with the same settings.
 
 
 def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
@@ -210,8 +210,12 @@ def _knows_all(new: Classifier, old: Classifier, journal: journals.Journal) -> b
     parts = messages_after(old, journal.changes)
     place = mine.find(np.concatenate([part.digests for part in parts]))
     names = np.concatenate([part.names for part in parts])
-    knows = (place >= 0).all() and (names == np.array(new.classes)[mine.labels[place]]).all()
-    return bool(knows)
+    told = np.concatenate([part.told for part in parts])
+    return bool(
+        (place >= 0).all()
+        and (names == np.array(new.classes)[mine.labels[place]]).all()
+        and (told <= mine.told[place]).all()
+    )
 
 
 def keep_old_model(path: str) -> str:

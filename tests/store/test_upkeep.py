@@ -552,6 +552,10 @@ def test_only_a_model_of_which_training_again_would_lose_something_is_kept(
     nbspam("relabel", "--to", "ham", folder / "spam" / "1.eml")
     nbspam("train", folder)
     assert load(str(kept(trained))).table.class_count.tolist() == [3, 1]
+    kept(trained).unlink()
+    nbspam("relabel", "--to", "spam", folder / "spam" / "1.eml")
+    nbspam("train", folder)
+    assert load(str(kept(trained))).table.class_count.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize(
