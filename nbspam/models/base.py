@@ -357,8 +357,9 @@ class Estimator(Scored):
         """Learn these documents and forget all earlier ones, unless an error is raised.
 
         X: (n_docs, n_features), an array, data frame or sparse matrix; y: (n_docs,) labels, all
-        text or all numbers; sample_weight: (n_docs,) from 0 up, 1 unless given.  Raises DataError
-        for other shapes and values, and for parameters that do not fit.
+        text or all numbers; sample_weight: (n_docs,) from 0 up, the number of copies that each
+        row counts as, 1 unless given.  Raises DataError for other shapes and values, and for
+        parameters that do not fit.
         """
         with self._undone_by_errors():
             self._forget()
