@@ -351,8 +351,7 @@ def _memory_disk():
 
 
 def with_crlf(data):
-    plain = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return plain.replace(b"\n", b"\r\n")
+    return re.sub(rb"\r?\n", b"\r\n", data)  # a bare CR is not always a line end
 
 
 def body_of(data):
