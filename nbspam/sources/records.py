@@ -200,6 +200,7 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
     for number, row in json_objects(lines):
         if not names:
             names = list(row)
+            check_distinct(names)
             listener.table(names, files.NO_COLUMNS)
         listener.row([as_cell(row.get(name)) for name in names])
         cells = {name: single_value(value, number, name) for name, value in row.items()}

@@ -117,7 +117,7 @@ def is_header_of_texts(cells: list[str], learned: files.TextColumns) -> bool:
 
 def check_distinct(names: Iterable[str]) -> None:
     """Raise ValueError if two columns have one name."""
-    for name, times in Counter(names).items():
+    for name, times in Counter(map(str.strip, names)).items():
         if times > 1:
             raise ValueError(f"two columns are called {name!r}; rename one")
 

@@ -200,6 +200,7 @@ def test_expected_names_replace_a_missing_row_of_names():
         (b"1,2,3,4\n", ["a", "b"], "the first row has 4 cells, and none names a column"),
         (b"1\n", ["a", "b", "y"], "the first row has 1 cell, and none names a column"),
         (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
+        (b'{"a": 1, " a": 2}\n', [], "two columns are called 'a'"),
         (b'{"a": [1]}\n', [], "line 1: a is a list or object"),
     ],
 )

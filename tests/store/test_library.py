@@ -277,7 +277,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(["a,b\n1,2"], target="b"), UsageError, "not a row of a table"),
         (lambda: nbspam.train(ROWS, target="ply"), InputError, "rows: no column 'ply'; did you m"),
         (lambda: nbspam.train(np.array([1]), target=0), UsageError, "one row or column"),
-        (lambda: nbspam.train(Frame("sky", "sky"), target="y"), InputError, "called 'sky'; rena"),
+        (lambda: nbspam.train(Frame("sky", "sky "), target="y"), InputError, "called 'sky'; rena"),
         (lambda: nbspam.train(ARROW_TWICE, target="y"), InputError, "columns are called 'a'; re"),
         (lambda: nbspam.train({"a": [1, 2]}, target="a"), InputError, "'a' has several cells; gi"),
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
