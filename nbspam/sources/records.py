@@ -209,13 +209,11 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:
-    if not names:
-        return not all(map(is_number_cell, first))
-    if all(map(_PLACE.fullmatch, names)):
+    if names and all(map(_PLACE.fullmatch, names)):
         return False
     if all(map(is_number_cell, first)):
         return first in (list(names), list(names[:-1]))
-    return not set(names).isdisjoint(first)
+    return not names or not set(names).isdisjoint(first)
 
 
 def _standing_in(width: int, names: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ its cells: it holds numbers if every known cell is a number, unless they are a f
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, pairwise
@@ -272,9 +272,8 @@ def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]
             )
 
 
-def _are_numbers(values: Iterable[str], few: int = FEW_WHOLE) -> bool:
+def _are_numbers(values: Collection[str], few: int = FEW_WHOLE) -> bool:
     """Return whether cells are numbers, and not a few whole ones."""
-    values = list(values)
     if not all(map(is_number_cell, values)):
         return False
     return len(values) > few or not all(float(value).is_integer() for value in values)
@@ -291,9 +290,8 @@ def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) 
     return tuple(sorted(values))
 
 
-def sorted_cells(values: Iterable[str]) -> tuple[str, ...]:
+def sorted_cells(values: Collection[str]) -> tuple[str, ...]:
     """Return categories sorted as numbers if all of them are numbers, else as strings."""
-    values = list(values)
     if all(map(is_number_cell, values)):
         return tuple(sorted(values, key=lambda value: (float(value), value)))
     return tuple(sorted(values))

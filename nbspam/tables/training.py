@@ -427,7 +427,7 @@ def _without(classifier: TableClassifier, records: Sequence[Record]) -> RowsLear
     if _widened(schema, records)[0] != schema or counts.min() < 0:
         return None  # a row has a value or a class that no learned row has
     try:
-        model = copy(classifier.model).unlearn(table.X, np.array(schema.classes, object)[table.y])
+        model = copy(classifier.model).unlearn(table.X, classifier.model.classes_[table.y])
     except DataError:
         return None
     left = replace(classifier, model=model, counts=counts)
@@ -534,26 +534,26 @@ def _over(classifier: TableClassifier, schema: Schema) -> TableClassifier:
     Those left out must have no counts.  The model gets new classes when it learns of them.
     """
     old = classifier.schema
-    codes = [_codes(a, b) for a, b in zip(old.columns, schema.columns, strict=True)]
+    codes = [
+        _codes(a.levels, b.levels) if a.levels and b.levels else np.arange(a.n_values)
+        for a, b in zip(old.columns, schema.columns, strict=True)
+    ]
     model = classifier.model
     if (schema.levels != old.levels).any():
         model = model.with_levels(schema.levels, codes)
-    kept = [name for name in old.classes if name in schema.classes]
-    here = np.array(list(map(old.classes.index, kept)), np.intp)
-    there = np.array(list(map(schema.classes.index, kept)), np.intp)
+    row = _codes(old.classes, schema.classes)
     # A column of numbers has a single entry, which counts its known cells.
     place = schema.entries.places([code if len(code) else np.zeros(1, np.intp) for code in codes])
     counts = np.zeros((len(schema.classes), schema.entries.total))
-    counts[np.ix_(there, place[place >= 0])] = classifier.counts[np.ix_(here, place >= 0)]
+    kept = np.ix_(row >= 0, place >= 0)
+    counts[np.ix_(row[row >= 0], place[place >= 0])] = classifier.counts[kept]
     return replace(classifier, schema=schema, model=model, counts=counts)
 
 
-def _codes(old: Column, new: Column) -> Integers:
-    """Return the new code of each value of a column, -1 if it is left out."""
-    if old.levels is None or new.levels is None:
-        return np.arange(old.n_values)
-    code = {level: k for k, level in enumerate(new.levels)}
-    return np.array([code.get(level, -1) for level in old.levels], np.intp)
+def _codes(old: Sequence[str], new: Sequence[str]) -> Integers:
+    """Return the new code of each value or class, -1 if it is left out."""
+    code = {name: k for k, name in enumerate(new)}
+    return np.array([code.get(name, -1) for name in old], np.intp)
 
 
 def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
@@ -564,10 +564,8 @@ def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
     model, schema = classifier.model, classifier.schema
     if not model.class_count_.any():
         raise NotTrainedError("model: no row would be left; train a new model instead")
-    classes = schema.classes
     if not schema.closed:
-        counted = zip(classes, model.class_count_.tolist(), strict=True)
-        classes = tuple(name for name, n in counted if n > 0)
+        model = model.forget_empty_classes()
     columns = []
     starts = schema.entries.start.tolist()
     for column, start, cells in zip(schema.columns, starts, X.T, strict=True):
@@ -581,7 +579,5 @@ def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
             # A column without categories would be one of numbers, so the last ones stay.
             column = replace(column, levels=seen or column.levels)
         columns.append(column)
-    if classes != schema.classes:
-        model = model.forget_empty_classes()
     left = replace(classifier, model=model)
-    return _over(left, replace(schema, columns=tuple(columns), classes=classes))
+    return _over(left, replace(schema, columns=tuple(columns), classes=tuple(model.classes_)))

@@ -55,13 +55,13 @@ def train_by_em(
         raise UsageError(f"--model {name}: not possible with EM; give {', '.join(BY_EM)}")
     known = table.y >= 0
     start = train_table(table_rows(table, np.flatnonzero(known)), settings)
-    X, classes = in_intervals(table.X, start.schema), np.array(start.classes, object)
+    X = in_intervals(table.X, start.schema)
     like, first = _parameters(start.model)
     data = em.completions(
         like,
         X,
         table.y,
-        classes,
+        start.model.classes_,
         np.where(known, 1.0, weight),
         start.schema.levels if name == "network" else None,
         hard,
