@@ -347,16 +347,15 @@ class Parts:
         """
         part = body.part
         boundary = body.parameters.get("boundary", b"")
+        if not boundary and (line := _LIKELY_BOUNDARY.search(body.data)):
+            boundary = line[1]  # it stands too far behind in its header
         bodies, goes_on = _bodies(body.data, boundary)
         if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
             bodies, goes_on = _bodies(headers.with_line_feeds(body.decoded()), boundary)
-        if not bodies:
-            self.defects.add("no-boundary")
-            if line := _LIKELY_BOUNDARY.search(body.data):
-                bodies, goes_on = _bodies(body.data, line[1])
         if goes_on:
             self.defects.add("parts-after-end")
         if not bodies:
+            self.defects.add("no-boundary")
             self.add_text(body.data, False, branches=part.branches)
             return
         default = b"message/rfc822" if body.kind == b"multipart/digest" else b"text/plain"
