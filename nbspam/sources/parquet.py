@@ -53,8 +53,7 @@ def parquet_cells(
     with _opened(path, stream) as opened:
         schema = opened.file.schema_arrow
         names = schema.names
-        stripped = [name.strip() for name in names]
-        check_distinct(stripped)
+        check_distinct(names)
         listener.table(names, files.NO_COLUMNS)
         class_names = [_class_names(schema.metadata, name) for name in names]
         for batch in opened.batches(names):
@@ -62,7 +61,7 @@ def parquet_cells(
             for values in zip(*columns, strict=True):
                 cells = list(map(files.cell_text, values))
                 listener.row(cells)
-                yield dict(zip(stripped, cells, strict=True))
+                yield dict(zip(map(str.strip, names), cells, strict=True))
 
 
 class _OpenFile(NamedTuple):

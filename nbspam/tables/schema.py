@@ -378,8 +378,7 @@ def schema_from_dict(values: dict[str, Any]) -> Schema:
     for column in values["columns"]:
         fields: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in column.items()}
         columns.append(Column(**fields))
-    classes = tuple(values["classes"])
-    return Schema(tuple(columns), values["target"], classes, values["closed"])
+    return Schema(tuple(columns), values["target"], tuple(values["classes"]), values["closed"])
 
 
 # --- cut points of numbers: equal width, equal frequency, or least description length -------
