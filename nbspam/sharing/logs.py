@@ -429,6 +429,7 @@ def decode_lesson(record: bytes) -> SharedLesson:
             raise ValueError("values of another kind")
         if number >= 1 << 63 or not origin.isascii():
             raise ValueError("an origin or a number that no host has")
+        user.encode()  # raises for half of a letter, which SQLite cannot keep
         if version != __version__:
             raise SharedLogError(
                 f"host {host[:100]!r} shares lessons of nbspam {version[:20]}, and this is"

@@ -187,8 +187,9 @@ def test_a_record_that_the_outbox_could_not_note_keeps_no_host_from_reading_on(h
     host.sharer.exchange()
     head = decode_lesson(host.log.records[0])[:5]
     body = host.log.records[0].partition(b"\n")[2][:-4]
-    for n, (origin, number) in enumerate((("strange", 1 << 63), ("\ud800", 9))):
-        host.log.append([encode_lesson((origin, number, *head[2:]), body)])
+    strange = ("strange", 1 << 63, ""), ("\ud800", 9, ""), ("strange", 9, "\ud800")
+    for n, (origin, number, user) in enumerate(strange):
+        host.log.append([encode_lesson((origin, number, head[2], user, head[4]), body)])
         host.teach(message(2 + n), "ham")
         host.sharer.exchange()
         place = host.sharer.outbox.place()
