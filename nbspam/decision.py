@@ -241,7 +241,7 @@ def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Flo
             )
     left = 1 - sum(stated.values())
     others = np.array([name not in stated for name in classes])
-    is_whole = abs(left) < 1e-9 if not others.any() else left > 0
+    is_whole = left > 1e-9 if others.any() else abs(left) < 1e-9
     if min(stated.values()) <= 0 or not is_whole or not old.all():
         raise UsageError(
             "--prior: not shares between 0 and 1, of classes the model has seen, that sum to 1"

@@ -258,6 +258,7 @@ def test_classes_not_stated_share_the_rest():
         ({"a": 0.5, "b": 0.6}, "--prior: not shares"),
         ({"a": -0.5}, "--prior: not shares"),
         ({"a": float("nan")}, "--prior: not shares"),
+        ({"a": 0.9999999999999999}, "--prior: not shares"),
     ],
 )
 def test_impossible_priors_are_refused(stated, said):
