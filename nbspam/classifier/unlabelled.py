@@ -71,7 +71,8 @@ class _PartlyLabelled(NamedTuple):
         alpha = settings.alpha
         if alpha == AUTO:
             counted = float(labelled.sum() + weight * unlabelled.sum())
-            alpha = min(1.0, _SHARE * counted / (len(self.classes) * len(self.vocabulary)))
+            # Where nothing is counted, any alpha but 0 says that all is equally likely.
+            alpha = min(1.0, _SHARE * counted / (len(self.classes) * len(self.vocabulary))) or 1.0
         return replace(settings, alpha=alpha, min_df=1), labelled, unlabelled
 
     def classifier(self, settings: Settings, share: Floats, weight: float) -> Classifier:
@@ -349,8 +350,7 @@ def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
     probability in the cluster times its log-odds.  So neither rare nor common tokens come first.
     """
     table, weight = clusters.classifier.table, token_weights(clusters.classifier)
-    k = len(table.classes)
-    odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (k - 1)
+    odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
     share = token_probabilities(table, clusters.classifier.settings)
     assert share is not None  # EM trains no other models
     worth = share * odds

@@ -98,6 +98,11 @@ def test_the_weight_is_chosen_by_cross_validation_of_the_labelled():
     # Without a document to hold out it is one.
     report = unlabelled.train_with_unlabelled(texts(1, 1), texts(20, 2), settings)
     assert (report.weight, report.accuracy) == (1.0, {})
+    # All tokens in several documents may be those of the unlabelled.
+    alone = [item._replace(data=f"no{n}".encode()) for n, item in enumerate(texts(2, 1))]
+    bernoulli = for_em(model="bernoulli")
+    report = unlabelled.train_with_unlabelled(alone, texts(20, 2), bernoulli)
+    assert set(report.accuracy.values()) == {0.5}
 
 
 def test_labels_of_unlabelled_documents_play_no_part():
