@@ -36,6 +36,7 @@ from nbspam.counts.table import (
     without_empty,
     worth_keeping,
 )
+from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.disk import resolved, spooling
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
@@ -280,6 +281,7 @@ class _MergedModel(NamedTuple):
 
     path: str
     settings: Settings
+    cutoffs: Cutoffs | None
     part: assembly.ModelMessages  # its ledger and sample, without keys
     run: SortedTokens
     owed: CountTable
@@ -305,7 +307,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
     """
     models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
     _check_agreement(models)
-    all_lost, all_told, n_repeated, n_disputed = _common(models)
+    all_lost, told, n_repeated, n_disputed = _common(models)
     settings = models[0].settings
     known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
     if known:
@@ -316,7 +318,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
         sums.append(corrections)
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
-    for model, lost, told in zip(models, all_lost, all_told, strict=True):
+    for model, lost in zip(models, all_lost, strict=True):
         is_told = model.part.told | np.isin(model.part.digests, np.array(told, np.uint64))
         part = model.part._replace(told=is_told).without([copy.digest for copy in lost])
         sampling.add([part.messages])
@@ -328,7 +330,8 @@ def merge_models(paths: Sequence[str]) -> Merged:
     total, owed = merged_runs(runs, sampling.messages, settings.weighting)
     table, last_seen = loaded_table(total, settings)
     classifier = assembly.assembled(table, parts, settings, sampling, last_seen, owed)
-    return Merged(classifier, len(paths), n_repeated, n_disputed)
+    cutoffs = models[0].cutoffs if classifier.classes == HAM_AND_SPAM else None
+    return Merged(replace(classifier, cutoffs=cutoffs), len(paths), n_repeated, n_disputed)
 
 
 def _opened(path: str, place: int) -> _MergedModel:
@@ -341,11 +344,10 @@ def _opened(path: str, place: int) -> _MergedModel:
     run = run_of(whole.table, place, assembly.memory_of(whole).last_seen)
     if not run.is_mapped:
         run = spooled([run])
-    nothing = np.empty(0, np.uint64)
     part = assembly.messages_of_model(replace(whole, table=run.table))
-    part = part._replace(keys=nothing, last_seen=nothing.astype(np.uint16))
+    part = part._replace(keys=part.keys[:0], last_seen=part.last_seen[:0])
     run.release()
-    return _MergedModel(path, whole.settings, part, run, assembly.owed_table(whole))
+    return _MergedModel(path, whole.settings, whole.cutoffs, part, run, assembly.owed_table(whole))
 
 
 def _check_agreement(models: Sequence[_MergedModel]) -> None:
@@ -380,20 +382,20 @@ def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
 
 def _common(
     models: Sequence[_MergedModel],
-) -> tuple[list[list[_ModelCopy]], list[list[int]], int, int]:
+) -> tuple[list[list[_ModelCopy]], list[int], int, int]:
     """Return the fate of the messages that several models know.
 
-    That is: of each model, the copies that it does not keep, and the digests of its messages whose
-    class another model was told; the numbers of repeated and of disputed messages.
+    That is: of each model, the copies that it does not keep; the digests of messages whose class a
+    person told one of the models; the numbers of repeated and of disputed messages.
     """
     lost: list[list[_ModelCopy]] = [[] for _ in models]
-    told: list[list[int]] = [[] for _ in models]
+    told: list[int] = []
     n_repeated = n_disputed = 0
     for copies in _copies(models):
         last = max(copies, key=lambda copy: (copy.told, copy.day, copy.model))
         kept = next(copy for copy in copies if copy.label == last.label)
         if last.told:
-            told[kept.model].append(kept.digest)
+            told.append(kept.digest)
         for copy in copies:
             if copy is not kept:
                 n_repeated += 1

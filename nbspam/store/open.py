@@ -201,9 +201,7 @@ def _knows_all(new: Classifier, old: Classifier, journal: journals.Journal) -> b
     # Counts of messages that the ledger does not have come from an import or from fading.
     if old.table.n_docs != len(ledger.digests):
         return False
-    if (old.settings, old.cutoffs) != (new.settings, new.cutoffs):
-        return False
-    if journal.is_damaged:
+    if (old.settings, old.cutoffs) != (new.settings, new.cutoffs) or journal.is_damaged:
         return False
     from nbspam.store.assembly import messages_after
 
@@ -211,11 +209,8 @@ def _knows_all(new: Classifier, old: Classifier, journal: journals.Journal) -> b
     place = mine.find(np.concatenate([part.digests for part in parts]))
     names = np.concatenate([part.names for part in parts])
     told = np.concatenate([part.told for part in parts])
-    return bool(
-        (place >= 0).all()
-        and (names == np.array(new.classes)[mine.labels[place]]).all()
-        and (told <= mine.told[place]).all()
-    )
+    knows = (place >= 0).all() and (names == np.array(new.classes)[mine.labels[place]]).all()
+    return bool(knows and (told <= mine.told[place]).all())
 
 
 def keep_old_model(path: str) -> str:

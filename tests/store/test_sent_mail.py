@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from nbspam.decision import cutoffs
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import library
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import load_state
-from nbspam.store.open import load_tokens, read_text_model, save_classifier
+from nbspam.store.open import keep_cutoffs, load_tokens, read_text_model, save_classifier
 from nbspam.store.text import model_lines
 from nbspam.tokens.people import learned_sent_mail
 from stored import DAY, half_spam, numbered, train_on, whole_bytes
@@ -73,11 +74,13 @@ def test_learning_and_unlearning_sent_mail_are_inverse(tmp_path):
     assert StoredModel(str(path)).settings == PRESETS["mail"]
 
 
-def test_merging_unites_sent_mail(tmp_path):
+def test_merging_unites_sent_mail_and_keeps_the_cutoffs_of_the_first(tmp_path):
     for name, numbers in (("a", (1, 2)), ("b", (2, 3)), ("c", ())):
         known = learned_sent_mail(map(sent, numbers))
         train_on(half_spam(range(8)), tmp_path / name, replace(SETTINGS, sent_mail=known))
+    keep_cutoffs(str(tmp_path / "c"), cutoffs(10, 0.2))
     merged = merge([str(tmp_path / name) for name in "cab"], DAY).classifier
+    assert merged.cutoffs == cutoffs(10, 0.2)
     assert merged.settings.sent_mail == learned_sent_mail(map(sent, (1, 2, 3)))
 
 
