@@ -140,7 +140,7 @@ def _classes_of(character: str, half: str, whole: str) -> int:
 
 
 def _classes_by_marks(character: str, half: str, whole: str) -> int:
-    found = _MARK * (unicodedata.category(character)[0] == "M")
+    found = _MARK * (unicodedata.category(half[0])[0] == "M")
     begin, end = (
         {unicodedata.combining(text[at]) for text in (half, whole)} | {0} for at in (0, -1)
     )

@@ -290,7 +290,7 @@ def test_every_code_point_has_the_form_that_the_definition_gives_it(start, monke
     assert_equal_in_context(range(start, start + 0x22000), context, monkeypatch)
 
 
-@pytest.mark.parametrize("context", ["{}", "9{}", "a{}e", "中{}中", "vi{}gra"])
+@pytest.mark.parametrize("context", ["{}", "9{}", "a{}e", "中{}中", "vi{}gra", "{}\uff9efi"])
 def test_characters_that_whole_texts_depend_on_have_their_forms(context):
     characters = (chr(code) for code in range(0x20000) if not 0xD800 <= code < 0xE000)
     assert_equal_to_the_definition([context.format(c).encode() for c in characters if special(c)])
