@@ -136,14 +136,17 @@ def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[H
 
 def _decoded(script: bytes) -> bytes:
     """Return the markup that scripts would write, and that of documents in frames."""
-    from html import unescape  # late: few messages need them
-    from urllib.parse import unquote_to_bytes
-
     written = b""
     for _ in range(_MAX_DECODED):
         framed = [b"".join(each).decode("utf-8", "replace") for each in _FRAMED.findall(script)]
+        is_coded = any(each in script for each in _DECODERS)
+        if not (framed or is_coded):
+            break
+        from html import unescape  # late: few messages need them
+        from urllib.parse import unquote_to_bytes
+
         decoded = [unescape(each).encode("utf-8", "replace") for each in framed]
-        if any(each in script for each in _DECODERS):
+        if is_coded:
             decoded += map(decode_base64, _CODED.findall(script))
             decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
         script = b"".join([_CLOSE + each for each in decoded if _TAG_START.search(each)])
