@@ -26,7 +26,7 @@ from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
 from nbspam.printing import readable_json
 from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
-from nbspam.server.metrics import VERDICTS, open_metrics, outcome_word
+from nbspam.server.metrics import open_metrics, outcome_word
 
 _STATUS = {
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -202,6 +202,7 @@ _METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
 _CHECKED = {"/checkv2", "/symbols", "/check"}
 _POSTED = {"/explain", "/relabel", *_LESSONS}
+_ENCODINGS = {"compression", "content-encoding"}  # headers: rspamd's, and HTTP's
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
 # The answer where there is no message, as rspamd gives it, or where one passes unjudged.
@@ -230,7 +231,7 @@ class RspamdConnection(HttpConnection):
         """Answer a whole request by its method and path."""
         if path in _POSTED and method != "POST":
             self.fail(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
-        elif path in _POSTED | _CHECKED and "compression" in self.headers:
+        elif path in _POSTED | _CHECKED and _ENCODINGS & self.headers.keys():
             error = "Compression is not known here; send the message as it is"
             self.fail(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
@@ -348,17 +349,15 @@ class RspamdConnection(HttpConnection):
         def total(name: str) -> int:
             return int(self.desk.tally.total(name))
 
-        actions = dict.fromkeys(_ACTION.values(), 0)
-        for label in VERDICTS:
-            actions[_ACTION[label]] += total(label)
+        spam, ham = total("spam"), total("ham") + total("unsure")
         learned = total("lesson learned") + total("lesson moved")
         return {
-            "scanned": sum(map(total, VERDICTS)),
+            "scanned": spam + ham,
             "learned": learned,
             "total_learns": learned,
-            "spam_count": total("spam"),
-            "ham_count": total("ham") + total("unsure"),
-            "actions": actions,
+            "spam_count": spam,
+            "ham_count": ham,
+            "actions": {_ACTION["spam"]: spam, _ACTION["ham"]: ham},
             "connections": total("open"),
             "control_connections": 0,
             "statfiles": [],

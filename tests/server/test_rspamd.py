@@ -172,6 +172,8 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
         (get(f"/?token={scripted.ACCESS.token_of('')}"), 404, "/: not known here"),  # of --web
         (post("/checkv2", SPAM, "Compression: zstd"), 415,
          "Compression is not known here; send the message as it is"),
+        (lesson("/learnspam", b"\x1f\x8b", "Content-Encoding: gzip"), 415,
+         "Compression is not known here; send the message as it is"),
         (b"HELO mail\r\n\r\n", 400, "not HTTP"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "not HTTP"),
         (get("/ping", *(f"A{i}: b" for i in range(256))), 400, "not HTTP"),
