@@ -437,7 +437,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
                 if kind == "eml":
                     yield Item(name, own)
                 elif kind in files.PACKED:
-                    yield from _file_items(name, own, options)
+                    yield from _file_items(name, own, options._replace(format=kind))
                 else:
                     yield from _whatever_readable(name, own, SourceOptions(kind))
 

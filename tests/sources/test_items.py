@@ -105,9 +105,10 @@ def test_a_message_is_not_taken_for_an_index(head, tmp_path):
 def test_class_folders_hold_any_store(tmp_path):
     for label, store in (("ham", "Maildir"), ("ju\u0308nk", "MH"), ("spam", "mbox in a folder")):
         write_files(tmp_path, {f"{label}{name[3:]}": m for name, m in STORES[store].items()})
+    write(tmp_path / "spam" / "more.tar", packed({"2001": MBOX}))
     items = read(tmp_path)
-    assert [item.label for item in items] == ["ham"] * 12 + ["jünk"] * 12 + ["spam"] * 12
-    assert [item.read() for item in items] == MAIL * 3
+    assert [item.label for item in items] == ["ham"] * 12 + ["jünk"] * 12 + ["spam"] * 24
+    assert [item.read() for item in items] == MAIL * 4
     assert items == read(tmp_path, format="classes")
 
 
