@@ -220,7 +220,9 @@ class SpamdConnection(connection.Connection):
             self._teach(request)
         else:
             data = self._data(request)
-            answer = partial(self._safely, self._reply, request, data)
+            if request.command == "PROCESS" and not self.is_whole:
+                raise RequestError(Status.DATAERR, "the message is too large to be sent back")
+            answer = partial(self._reply, request, data)
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
             explains = request.command in _EXPLAINED
             self.ask(data, explains, answer, user, queue=queue, asked=request.command)
@@ -332,8 +334,6 @@ def _body(
         end = "" if request.version >= (1, 3) else "\r\n"
         return [(",".join(connection.rules(judgement)) + end).encode()]
     if request.command in _REWRITING:
-        if request.command == "PROCESS" and not whole:
-            raise RequestError(Status.DATAERR, "the message is too large to be sent back")
         pieces = with_verdict(data, judgement.verdict, judgement.rule, wanted, whole=whole)
         if request.command == "PROCESS":
             return pieces

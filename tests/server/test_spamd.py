@@ -195,7 +195,9 @@ def test_a_message_over_the_limit_is_neither_sent_back_nor_learned():
     data, limits = (SPAM + b"x" * 1000)[:1001], {"message_bytes": 1000}
     # Its end is not there, so it cannot be sent back: a permanent error, upon which spamc
     # lets the message pass as it is.
-    assert answer(check(data, "PROCESS"), limits=limits).startswith(TOO_LARGE + b"sent back")
+    client = talk(check(data, "PROCESS"), limits=limits)
+    assert client.answer.startswith(TOO_LARGE + b"sent back")
+    assert client.desk.judge.seen == []  # or it would count as a message and as a trouble
     assert b"\r\n\r\nX-Nbspam: spam" in answer(check(data, "HEADERS"), limits=limits)
 
     for order in ("Set: local", "Remove: local"):
