@@ -525,7 +525,7 @@ class Listener:
     columns = TextColumns()  # of the first table
 
     def notice(self, line: str) -> None:
-        """Hear a remark on a table that the user should see."""
+        """Hear a remark that the user should see once, and that may be made again."""
 
     def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
         """Hear the names in a table's first row, None without one, and the columns read."""

@@ -380,7 +380,7 @@ class UrlTree(FolderTree):
 
     def __init__(self, listener: files.Listener = files.SILENT) -> None:
         self._listener = listener
-        self._n_single: int | None = 0  # files of one message each; None: it was said
+        self._n_single = 0  # files of one message each
         self._last: tuple[str, Folder] | None = None
 
     def scan(self, path: str) -> Folder:
@@ -395,12 +395,9 @@ class UrlTree(FolderTree):
         return self._last[1]
 
     def _advise(self, folder: Folder) -> None:
-        """Say once what to do about many files of one message each."""
-        if self._n_single is None:
-            return
+        """Say what to do about many files of one message each."""
         self._n_single += sum(file_kind(name) == "eml" for name in folder.files)
         if self._n_single > _MANY:
-            self._n_single = None
             self._listener.notice(
                 f"more than {_MANY:,} files of one message each; every one is a request of its"
                 " own, a million take hours; pack them into mbox, tar or parquet files"
