@@ -148,7 +148,9 @@ def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ..
     if files0_from is None:
         return sources
     output.tell_waiting([files0_from], "--files0-from -")
-    return Listed([*sources, *file_names_in(files0_from)])
+    listed = Listed([*sources, *file_names_in(files0_from)])
+    click.get_current_context().params["sources"] = listed  # no option may write over them
+    return listed
 
 
 sources_argument = options.filling(

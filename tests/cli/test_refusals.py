@@ -127,6 +127,7 @@ vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocab
 vectorize $TEXTS -o no/x | there is no folder no; create it
 vectorize ./given.csv -o given.csv | --output given.csv: the same file twice
 vectorize --label a=./given.csv -o given.csv | --output given.csv: the same file twice
+vectorize --files0-from listed -o given.csv | --output given.csv: the same file twice
 eval $TEXTS --cv 2 --errors $TEXTS | the same file twice; give another name
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
@@ -330,6 +331,7 @@ FILES = {
     "bad.csv": b"label,text\nham,x\nspam,\xff\n",
     "long.csv": b"v,w,y\n" + b"".join(b"a%d,b%d,%d\n" % (i, i, i % 2) for i in range(4500)),
     "given": b"x\ny\n",
+    "listed": b"given.csv\0",
     "twice": b"a\na\n",
     "halved": b"2g:half\n",
     # structures
