@@ -167,12 +167,12 @@ class HttpConnection(connection.Connection):
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status."""
-        self.stays = self.stays and self.whole
         self.fail(_STATUS[kind], why or connection.REASONS[kind])
 
     def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
         """Answer, and go on to the next request or close; more: further headers."""
-        stays = self.stays and not self.desk.ends
+        # After the answer to a part of a request, its rest would be taken for another one.
+        stays = self.stays and self.whole and not self.desk.ends
         lines = (
             f"HTTP/1.1 {status.value} {status.phrase}",
             "Server: nbspam",

@@ -195,6 +195,15 @@ def test_when_busy_mail_passes_or_is_to_be_sent_again():
     assert "X-Nbspam" in found["milter"]["remove_headers"]  # a forged one does not pass
 
 
+async def test_a_message_that_gives_way_while_it_comes_has_one_answer_which_is_the_last():
+    for passes in (True, False):
+        client = await Client(RspamdConnection, desk(passes=passes)).send(post("/checkv2")[:-9])
+        client.connection.give_way()
+        await client.send(post("/checkv2")[-9:])
+        [(_, headers, _)] = parsed(client.answer)
+        assert (headers["connection"], client.desk.judge.seen) == ("close", [])
+
+
 def test_a_body_may_come_in_chunks():
     pieces = b"".join(b"%x;name=value\r\n%s\r\n" % (1, SPAM[i : i + 1]) for i in range(len(SPAM)))
     client = talk(CHUNKED + pieces + b"0\r\n\r\n")
