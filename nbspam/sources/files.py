@@ -264,7 +264,7 @@ def _renamed_in_maildir(path: str) -> str | None:
         return None
     unique = name.partition(":")[0]
     known = (other for other in os.listdir(cur) if other.partition(":")[0] == unique)
-    return next((os.path.join(cur, other) for other in known), None)
+    return next(filter(os.path.isfile, (os.path.join(cur, other) for other in known)), None)
 
 
 def open_file(path: str) -> BinaryIO:

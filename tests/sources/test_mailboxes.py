@@ -454,16 +454,18 @@ def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch)
         list(walk(box / "barred", "x"))
 
 
-@pytest.mark.parametrize("ending", ["", ".eml"])
-def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, ending, nbspam):
-    (box / f"dead{ending}").symlink_to("nowhere")
-    (box / f"loop{ending}").symlink_to(f"loop{ending}")
+@pytest.mark.parametrize("name", ["{}", "{}.eml", "cur/{}.eml"])
+def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, name, nbspam):
+    (box / "cur").mkdir()
+    dead, loop = (box / name.format(what) for what in ("dead", "loop"))
+    dead.symlink_to("nowhere")
+    loop.symlink_to(loop)
     spam, model = box.parent / "spam.eml", box.parent / "model"
     spam.write_bytes(b"Subject: win\n\ncasino\n")
     status, output, errors = nbspam("train", "--ham", box, "--spam", spam, "-m", model)
     assert (status, "skipped 2" in output) == (0, True)
-    assert f"skipped {box}/dead{ending}: leads to a file that is not there" in errors
-    assert f"skipped {box}/loop{ending}: cannot be read (Too many levels" in errors
+    assert f"skipped {dead}: leads to a file that is not there" in errors
+    assert f"skipped {loop}: cannot be read (Too many levels" in errors
     assert nbspam("predict", box, "-m", model)[1] == "ham\n" * 3  # no lines for the links
 
 
