@@ -202,6 +202,7 @@ def main() -> NoReturn:
     # Each keeps its descriptor: the log of a server goes to 2, whatever has been opened there.
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)
+    os.set_blocking(0, True)  # otherwise a pause in a message would be taken for its end
     sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
     status = exit_status(sys.argv[1:])

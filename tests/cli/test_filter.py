@@ -173,6 +173,20 @@ def test_a_reader_that_is_gone_and_a_full_disk_are_failures(trained):
         assert b"No space left" in done.stderr
 
 
+def test_a_pause_in_the_input_is_not_its_end(trained):
+    reads, writes = os.pipe()
+    os.set_blocking(reads, False)
+    command = [sys.executable, "-m", "nbspam", "filter"]
+    with subprocess.Popen(command, stdin=reads, stdout=subprocess.PIPE) as process:
+        os.write(writes, SPAM[:50])
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        os.write(writes, SPAM[50:])
+        os.close(writes)
+        assert process.communicate()[0].endswith(SPAM[50:])
+    os.close(reads)
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_closed_streams_are_a_failure_in_one_line(trained, closed):
     command = f"exec {sys.executable} -m nbspam filter {closed}"
