@@ -64,7 +64,7 @@ class MilterConnection(Connection):
         # a sender may write a million, and objects would take seven times the memory.
         self.ours = bytearray()
         self.tag = (desk.choices.headers.subject_tag or "").encode()
-        self.subject = b""
+        self.subjects = bytearray()  # each with NUL behind it
         self.queue = ""
         self.resolved = b""  # the address of the next recipient, if the mail system states it
         self.is_refused = False  # there was no room for the message; the answer at its end says so
@@ -100,10 +100,7 @@ class MilterConnection(Connection):
 
     def obey(self) -> None:
         """Obey the packets that are whole, up to the end of a message."""
-        while self.pending is None and not self.closes:
-            found = self._next()
-            if found is None:
-                break
+        while self.pending is None and not self.closes and (found := self._next()):
             self.handle(*found)
 
     def received_all(self) -> None:
@@ -202,8 +199,8 @@ class MilterConnection(Connection):
             name = name.lower()
             if name in self.filters or name.startswith(_FORGED):
                 self.ours += name + b"\0"
-            if name == b"subject" and not self.subject:
-                self.subject = value.strip()
+            if name == b"subject" and self.tag:
+                self.subjects += value.strip() + b"\0"
         elif command == _END_OF_HEAD:
             self.add(b"\n")
         elif command == _BODY:
@@ -225,7 +222,7 @@ class MilterConnection(Connection):
     def forget(self) -> None:
         """Forget the message: it was answered, or will not be sent to its end."""
         self.let_go()
-        self.ours, self.queue, self.subject = bytearray(), "", b""
+        self.ours, self.subjects, self.queue = bytearray(), bytearray(), ""
         self.recipients.clear()
         self.rests, self.is_refused = True, False
 
@@ -243,7 +240,7 @@ class MilterConnection(Connection):
         above = choices.quarantine_above
         if above is not None and spam > above and self.actions & _QUARANTINE:
             return "held"
-        changes = self.actions & _CHANGE_HEADERS and not self.subject.startswith(self.tag)
+        changes = self.actions & _CHANGE_HEADERS and any(self.tags())
         return "tagged" if changes and is_spam(judgement) else None
 
     def orders(self, judgement: Judgement) -> Iterator[bytes]:
@@ -254,7 +251,7 @@ class MilterConnection(Connection):
             return
         yield from self.removals()
         if fate == "tagged":
-            yield self.written(_CHANGE, 1, b"Subject", self.tag + self.subject)
+            yield from self.tags()
         if self.actions & _ADD_HEADERS:
             headers = headers_of(judgement.verdict, judgement.rule, self.desk.choices.headers)
             for place, (name, value) in enumerate(headers):
@@ -263,6 +260,13 @@ class MilterConnection(Connection):
             spam = judgement.verdict.posterior["spam"]
             yield packet(_HOLD, f"nbspam: spam, probability {spam:.4f}\0".encode())
         yield packet(_CONTINUE)
+
+    def tags(self) -> Iterator[bytes]:
+        """Yield the packets that tag each subject, of which readers show different ones."""
+        subjects = bytes(self.subjects).split(b"\0")[:-1] or [b""]
+        for number, subject in enumerate(subjects, 1):
+            if not subject.startswith(self.tag):
+                yield self.written(_CHANGE, number, b"Subject", self.tag + subject)
 
     def removals(self) -> Iterator[bytes]:
         """Yield the packets that remove headers which the sender has forged."""
@@ -293,8 +297,7 @@ class MilterConnection(Connection):
         """Let the message pass, or ask for it to be sent again; an error ends the connection."""
         if kind in {"malformed", "idle"}:
             self.close()
+        elif self.desk.choices.passes:
+            self.finish(b"".join(self.removals()) + packet(_ACCEPT))
         else:
-            passes = self.desk.choices.passes
-            self.finish(
-                b"".join(self.removals()) + packet(_ACCEPT) if passes else packet(_TEMPFAIL)
-            )
+            self.finish(packet(_TEMPFAIL))

@@ -211,21 +211,20 @@ class SpamdConnection(connection.Connection):
     def _handle(self) -> None:
         """Answer a whole request by its command."""
         assert self.request is not None
-        request = self.request
-        if request.command == "PING":
+        request, command = self.request, self.request.command
+        if command == "PING":
             self._write([b"SPAMD/1.5 0 PONG\r\n"])
-        elif request.command == "SKIP":
+        elif command == "SKIP":
             self._write([])
-        elif request.command == "TELL":
+        elif command == "TELL":
             self._teach(request)
         else:
             data = self._data(request)
-            if request.command == "PROCESS" and not self.is_whole:
+            if command == "PROCESS" and not self.is_whole:
                 raise RequestError(Status.DATAERR, "the message is too large to be sent back")
             answer = partial(self._reply, request, data)
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
-            explains = request.command in _EXPLAINED
-            self.ask(data, explains, answer, user, queue=queue, asked=request.command)
+            self.ask(data, command in _EXPLAINED, answer, user, queue=queue, asked=command)
 
     def _reply(self, request: Request, data: bytes, judgement: Judgement) -> None:
         """Answer with a verdict; data: the message, or its beginning if it is not whole."""

@@ -176,9 +176,8 @@ class Supervisor:
 
     def announce(self) -> None:
         """Announce once that all workers answer."""
-        rows = [worker.row for worker in self.workers.values()]
-        began = [row for row in rows if self.service.tally.row(row, "beat")]
         service = self.service
+        began = [each for each in self.workers.values() if service.tally.row(each.row, "beat")]
         if self.is_told or len(began) < service.n_workers:
             return
         self.is_told = True

@@ -128,6 +128,9 @@ def test_headers_that_only_filters_write_are_removed_even_if_the_message_is_not_
         (PILLS, OFFER, b"\0\0\0\x01Subject\0 [SPAM] cheap pills\0"),
         (b"From: x@y.example\n\ncheap pills\n", OFFER, b"\0\0\0\x01Subject\0 [SPAM] \0"),
         (b"Subject: [SPAM] cheap pills\n\n", OFFER, None),  # not twice
+        # Readers show different ones of several.
+        (b"Subject: [SPAM] a\nsubject: pills\n\n", OFFER, b"\0\0\0\x02Subject\0 [SPAM] pills\0"),
+        (b"Subject:\nSubject: [SPAM] pills\n\n", OFFER, b"\0\0\0\x01Subject\0 [SPAM] \0"),
         (LUNCH, OFFER, None),
         (PILLS, offer(actions=0x01), None),  # it may not change headers
     ],
