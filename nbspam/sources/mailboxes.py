@@ -395,7 +395,7 @@ class UrlTree(FolderTree):
         return self._last[1]
 
     def _advise(self, folder: Folder) -> None:
-        """Say what to do about many files of one message each."""
+        """Advise to pack many files of one message each."""
         self._n_single += sum(file_kind(name) == "eml" for name in folder.files)
         if self._n_single > _MANY:
             self._listener.notice(
