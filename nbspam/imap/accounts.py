@@ -85,6 +85,7 @@ def imap_url(path: str) -> ImapUrl:
     found = _URL.fullmatch(path)
     user = (found["user"] if found else None) or ""
     user = re.sub(r";AUTH=[^;]*$", "", user, flags=re.IGNORECASE)  # servers state their mechanisms
+    # A password may have a slash, behind which the pattern finds a path.
     if ":" in (user or path.partition("//")[2].rpartition("@")[0]):
         raise UsageError(
             "imaps://: a password in a URL is seen by others; leave it out, and give"

@@ -47,7 +47,8 @@ _NOT_BASE64 = bytes(
 )
 BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
 _BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
-_TEXT = re.compile(rb"(?:[\0\s -~]|[\xc3-\xf4][\x80-\xbf]{1,3}){16}")  # that is no footer
+# So much text is not what a footer decodes to.
+_TEXT = re.compile(rb"(?:[\0\s -~]|[\xc3-\xf4][\x80-\xbf]{1,3}){16}")
 _SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
 UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
 # As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
@@ -369,8 +370,9 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
             # A list has added its footer in clear, which mail programs do not show.
             end = body.rfind(b"\n", 0, _BASE64_RUN.match(body).end())  # type: ignore[union-attr]
             coded, whole = decode_base64(body[: max(end, 0)]), decode_base64(body)
-            if coded and not (BASE64_LINES.search(body, end) or _TEXT.search(whole, len(coded))):
-                return coded
+            if not coded or BASE64_LINES.search(body, end) or _TEXT.search(whole, len(coded)):
+                return whole
+            return coded
         return decode_base64(body)
     if encoding == b"quoted-printable":
         return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
