@@ -112,12 +112,17 @@ _IN_HTML = {
     b"unescape(": "script-unescape",
     b'type="password"': "asks-password",
 }
-SMALL_SIGNATURE = 16 << 10  # bytes
-SIGNATURES = frozenset(
+_SMALL_SIGNATURE = 16 << 10  # bytes
+_SIGNATURES = frozenset(
     b"application/%b" % name
     for name in (b"pgp-signature", b"pkcs7-signature", b"x-pkcs7-signature", b"pgp-encrypted")
 )
 _MAX_INSIDE = 20  # kinds of files inside an archive that are told
+
+
+def is_signature(kind: bytes, size: int) -> bool:
+    """Return whether a part is a signature of the mail, which is not a file to its reader."""
+    return kind in _SIGNATURES and size < _SMALL_SIGNATURE
 
 
 def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> AttachedFile:

@@ -294,9 +294,7 @@ class Parts:
         from nbspam.mail import attachments
 
         length = len(body.data)
-        # A signature of the mail is no file to its reader.
-        is_signature = body.kind in attachments.SIGNATURES and length < attachments.SMALL_SIGNATURE
-        if is_signature or body.kind.startswith(b"message/"):
+        if body.kind.startswith(b"message/") or attachments.is_signature(body.kind, length):
             return
         most = attachments.MAX_FILE
         data = headers.decode_transfer(body.data[: 2 * most], body.encoding)
