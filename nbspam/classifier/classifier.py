@@ -271,11 +271,17 @@ def _fit_of(state: dict[str, Any]) -> Fit:
 
 
 def judge_and_mark(
-    classifier: Classifier, rule: Rule, wanted: "HeaderChoices", data: bytes, whole: bool = True
-) -> tuple[Verdict, Verdict, list[bytes]]:
-    """Return the verdicts on a message without and with lists, and its pieces with the latter.
+    classifier: Classifier,
+    rule: Rule,
+    wanted: "HeaderChoices",
+    data: bytes,
+    whole: bool = True,
+    sure: float | None = None,
+) -> tuple[Verdict, list[bytes], str | None]:
+    """Return the verdict on a message, its pieces with the verdict, and the class to learn.
 
-    whole: data is all of the message, not only its beginning.  Raises UsageError if headers of
+    whole: data is all of the message, not only its beginning.  sure: the message is to be learned
+    if its class is at least so probable; None learns nothing.  Raises UsageError if headers of
     other spam filters are wanted and the labels are not theirs.
     """
     from nbspam.mail.verdict_headers import check_wanted, sure_label, with_verdict
@@ -293,9 +299,9 @@ def judge_and_mark(
         verdict = classifier.lists.verdict(item, verdict, rule)
         if explanation is not None:
             explanation = classifier.lists.explanation(item, explanation, rule)
-    if wanted.sure is not None:
-        wanted = replace(wanted, learned=sure_label(own, verdict, wanted.sure))
-    return own, verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)
+    learned = None if sure is None else sure_label(own, verdict, sure)
+    wanted = replace(wanted, learned=learned)
+    return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole), learned
 
 
 # --- looking inside --------------------------------------------------------------------------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nbspam.decision import Rule
 
 _READ_BYTES = 1 << 16
+_NOT_LEARNED = "the message is through, and was not learned"
 
 
 class Additions(NamedTuple):
@@ -83,29 +84,30 @@ def filter_message(
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         nonlocal lesson
         from nbspam.classifier.classifier import judge_and_mark
-        from nbspam.mail.verdict_headers import HeaderChoices, sure_label
+        from nbspam.mail.verdict_headers import HeaderChoices
         from nbspam.sources.items import begins_like_mail
         from nbspam.store.open import load_tokens, with_lists
 
         classifier = with_lists(load_tokens(model_path), model_path)
         if classifier.lack:
             notes.append(classifier.lack)
-        least = sure if whole else None
-        # The head says whether the message is learned, and is written before the model refuses it.
-        is_refused = False
-        if least is not None and not begins_like_mail(data):
+        strange = None
+        if sure is not None and not begins_like_mail(data):
             from nbspam.sources.foreign import strangeness  # late: nearly every message is mail
 
-            is_refused = strangeness(data) is not None
-        wanted = HeaderChoices(**additions._asdict(), sure=None if is_refused else least)
-        own, listed, pieces = judge_and_mark(classifier, rule_of(classifier), wanted, data, whole)
-        if least is not None and (label := sure_label(own, listed, least)):
+            if strange := strangeness(data):
+                notes.append(f"{_NOT_LEARNED}: {strange}")
+        wanted = HeaderChoices(**additions._asdict())
+        least = sure if whole and not strange else None
+        rule = rule_of(classifier)
+        _, pieces, label = judge_and_mark(classifier, rule, wanted, data, whole, least)
+        if label is not None:
             lesson = label, data
         return pieces
 
     copy_message(source, sink, rewrite)
     if lesson is not None and (failure := _learn(model_path, *lesson, day)):
-        notes.append(f"the message is through, and was not learned: {failure}")
+        notes.append(f"{_NOT_LEARNED}: {failure}")
     return notes
 
 

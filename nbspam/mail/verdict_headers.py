@@ -43,8 +43,7 @@ class HeaderChoices:
     spam_status: bool = False  # SpamAssassin's headers
     subject_tag: str | None = None  # put before the subject of spam
     explain: bool = False  # our header that explains the verdict
-    sure: float | None = None  # the message is learned if a class is at least so probable
-    learned: str | None = None  # this class; see `sure_label`
+    learned: str | None = None  # the class as which the message is learned; see `sure_label`
 
     @property
     def names(self) -> list[str]:

@@ -182,14 +182,14 @@ def headers(pieces):
 
 def test_a_message_gets_the_verdict_that_is_returned():
     classifier = model_of("combined")
-    _, verdict, pieces = judge_and_mark(classifier, classifier.rule, HeaderChoices(), SPAM)
+    verdict, pieces, _ = judge_and_mark(classifier, classifier.rule, HeaderChoices(), SPAM)
     said = f"spam, probability={verdict.probability:.6f}, version={__version__}"
     assert headers(pieces) == [("X-Nbspam", said)]
     assert 0.5 < verdict.probability < 1
     # A probability at the cutoff scores what is required.
     spam = verdict.posterior["spam"]
     wanted = HeaderChoices(spam_status=True)
-    _, _, pieces = judge_and_mark(classifier, Cutoffs(spam, spam), wanted, SPAM)
+    _, pieces, _ = judge_and_mark(classifier, Cutoffs(spam, spam), wanted, SPAM)
     assert "Yes, score=5.0 required=5.0" in dict(headers(pieces))["X-Spam-Status"]
 
 
@@ -198,7 +198,7 @@ def test_other_classes_than_ham_and_spam_have_our_header_alone(nbspam, tmp_path,
     nbspam("train", "-m", tmp_path / "m.nbspam", folder)
     classifier = load(str(tmp_path / "m.nbspam"))
 
-    _, _, pieces = judge_and_mark(classifier, classifier.rule, HeaderChoices(), HAM)
+    _, pieces, _ = judge_and_mark(classifier, classifier.rule, HeaderChoices(), HAM)
     assert dict(headers(pieces))["X-Nbspam"].startswith(r"w\xf6rk, later, probability=0.")
     with pytest.raises(UsageError, match="it is for ham, spam and unsure"):
         judge_and_mark(classifier, classifier.rule, HeaderChoices(bogosity=True), HAM)

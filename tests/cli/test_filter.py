@@ -411,7 +411,7 @@ def test_the_recipes_work_from_the_first_message_on(nbspam, home, name):
 def test_header_forms_in_the_document_are_those_written(trained):
     classifier = load(str(trained))
     wanted = HeaderChoices(bogosity=True, spam_status=True)
-    _, _, pieces = judge_and_mark(classifier, classifier.rule, wanted, SPAM)
+    _, pieces, _ = judge_and_mark(classifier, classifier.rule, wanted, SPAM)
     for line in pieces[1].decode().splitlines():
         shape = re.escape(re.sub(r"\d+\.\d+|BAYES_\d\d", "#", line.replace(__version__, "#")))
         numbered = DOCUMENT.replace(__version__, "#")

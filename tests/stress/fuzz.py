@@ -59,9 +59,7 @@ PATIENCE, PATIENCE_PER_KB = 5.0, 0.2
 FROM = b"From a@b.example Thu Aug 22 12:36:23 2002\n"
 COMMANDS = ("classify", "classify --json", "explain -n 9", "explain --json")
 COMMANDS += ("tokens", "tokens --json", "predict")
-WANTED = HeaderChoices(
-    bogosity=True, spam_status=True, subject_tag="[SPAM] ", explain=True, sure=0.99
-)
+WANTED = HeaderChoices(bogosity=True, spam_status=True, subject_tag="[SPAM] ", explain=True)
 
 
 class Hang(BaseException):
@@ -192,8 +190,8 @@ class Checker:
 
     def headers(self, number, data, rng):
         """Write verdicts into the head: readers find them, and all else stays."""
-        _, verdict, pieces = judge_and_mark(
-            self.mail, default_rule(("ham", "spam"), True), WANTED, data
+        verdict, pieces, _ = judge_and_mark(
+            self.mail, default_rule(("ham", "spam"), True), WANTED, data, sure=0.99
         )
         out = b"".join(pieces)
         # Without From_ lines: the standard library does not know those with a ">".
