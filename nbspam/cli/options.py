@@ -126,7 +126,7 @@ def _day(text: str) -> int:
 
 
 def _letter(text: str) -> str:
-    _require(len(text) == 1 and text.isascii() and text.isalpha() and text != "T")
+    _require(len(text) == 1 and text.isascii() and text.isalpha() and text not in "PRST")
     return text
 
 
@@ -171,7 +171,7 @@ NAMED_PATH = Value(_named_path, "not NAME=PATH; write it as --label work=mail/wo
 SHARE = Value(_share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value(_or(ESTIMATED, _share), _WRONG_SHARE)
 FOLDS = Value(_or("loo", int), "not a number of folds; give one, or loo")
-LETTER = Value(_letter, "not one letter but T, which marks deleted mail; give one, as in --flag F")
+LETTER = Value(_letter, "not a letter that people set (programs set P, R, S and T); give --flag F")
 SHARD = Value(_shard, "not I/N; shards are numbered from 1: the first of four is 1/4")
 DAY = Value(_day, "not a day from 1970-01-01 on; write it as 2026-11-22")
 DECLARED = Value(_declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green")

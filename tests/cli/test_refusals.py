@@ -45,6 +45,8 @@ prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter --sure nan | --sure nan is not a number
 filter --sure .9 | --sure: for --learn confident; give it, too
 sort $BOX --log json | --log: for --watch; give it, too
+sort $BOX --flag S | --flag S: not a letter that people set (programs set P, R, S and T); give --f
+sort $BOX --flag FF | --flag FF: not a letter that people set
 sort $BOX --metrics 0 | --metrics: for --watch; give it, too
 serve --socket-mode 9 | --socket-mode 9: not three digits from 0 to 7; write 660 for
 serve --reject-above nan | --reject-above nan is not a number
