@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from base64 import b64encode
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -414,28 +414,26 @@ class _Sorter:
                 " their moves, give such messages different names"
             )
         # Moving can rename a message.  So a file with an unknown name is taken for a noted message
-        # whose name is gone if both have the same digest.
-        gone = {left.digest: left for base, left in self.before.items() if base not in present}
+        # whose name is gone if both have the same digest.  Several such messages may be equal.
+        gone: dict[str, set[str]] = defaultdict(set)
+        for base, left in self.before.items():
+            if base not in present:
+                gone[left.digest].add(left.place)
         for entry in found:
-            left = self.before.get(entry.base)
-            if left is None:
-                digest = self._digest(entry)
-                if digest is None:
-                    continue
-                left = gone.get(digest)
-                self.digests[entry.base] = digest
-            else:
-                left = self.twins.get(entry.base, left)
+            if known_as := self.before.get(entry.base):
+                left = self.twins.get(entry.base, known_as)
                 self.digests[entry.base] = left.digest
-            self._consider(entry, left)
+                self._consider(entry, {left.place})
+            elif digest := self._digest(entry):
+                self.digests[entry.base] = digest
+                self._consider(entry, gone.get(digest, set()))
 
     def _digest(self, entry: MaildirEntry) -> str | None:
         try:
-            data = Item(self._path(entry), None).read()
+            return entry_digest(Item(self._path(entry), None).read())
         except InputError as error:
             self._skip(entry, str(error))
             return None
-        return entry_digest(data)
 
     def _skip(self, entry: MaildirEntry, reason: str) -> None:
         """Report an unreadable message, unless somebody has just moved it."""
@@ -446,13 +444,13 @@ class _Sorter:
     def _path(self, entry: MaildirEntry) -> str:
         return os.path.join(self.root, entry.path)
 
-    def _consider(self, entry: MaildirEntry, left: MaildirNote | None) -> None:
+    def _consider(self, entry: MaildirEntry, left_at: set[str]) -> None:
         place = self.place(entry)
-        if left is not None and left.place not in (place, MOVING) and place != "unsure":
+        if left_at and not left_at & {place, MOVING} and place != "unsure":
             self.corrected.append(entry)
-        elif left is None and place == "spam":
+        elif not left_at and place == "spam":
             self.put_there.append(entry)
-        elif left is None and place == "ham" and _SEEN not in entry.flags:
+        elif not left_at and place == "ham" and _SEEN not in entry.flags:
             self.new.append(entry)
         else:
             self._leave(entry)
