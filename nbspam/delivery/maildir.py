@@ -276,6 +276,7 @@ def unsorted(root: str, error: OSError) -> InputError:
 
 
 _SEEN = "S"  # the Maildir flag of a message that was read
+_OTHER_MODEL = "give a model of ham and spam with -m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +313,10 @@ class SortingReport:
 
 
 def sorting_model(path: str) -> StoredModel:
-    """Return the model that learns from sorted mail; raises UsageError if it keeps no ledger."""
+    """Return the model that learns from sorted mail; raises UsageError if it cannot."""
     model = StoredModel(path, new=PRESETS["mail"])
     check_ledger(model.base, path)
+    check_labels("sort", model.base.classes, _OTHER_MODEL)
     return model
 
 
@@ -329,8 +331,7 @@ def sorting_classifier(
     there = os.path.exists(path)
     classifier = with_lists(load_tokens(path), path) if there else empty_model(PRESETS["mail"])
     rule = rule_of(classifier)
-    advice = "give a model of ham and spam with -m"
-    check_labels("sort", (*classifier.classes, *rule.actions), advice)
+    check_labels("sort", (*classifier.classes, *rule.actions), _OTHER_MODEL)
     return classifier, rule
 
 

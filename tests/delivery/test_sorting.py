@@ -13,7 +13,7 @@ import pytest
 from maildirs import DAY, Maildir, ham, spam
 from nbspam.decision import cutoffs
 from nbspam.delivery import maildir as sort
-from nbspam.delivery.maildir import SortingChoices, sort_maildir
+from nbspam.delivery.maildir import MaildirNote, SortingChoices, sort_maildir, write_note
 from nbspam.disk import locked
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import digest_of
@@ -222,6 +222,11 @@ def test_the_first_lesson_of_a_model_says_what_it_lacks(tmp_path):
     maildir = Maildir(tmp_path / "Maildir", tmp_path / "none")
     maildir.put(".Spam/cur/1.h", spam(1))
     assert "the model knows only spam" in maildir.sort().notes[-1]
+    maildir.teach(ham(1), "ham")
+    maildir.teach(spam(1), None)
+    maildir.put(".Spam/cur/2.h", spam(2))
+    report = maildir.sort()
+    assert ([one.label for one in report.learned], report.lack) == (["spam"], None)
 
 
 # --- flags instead of folders ---------------------------------------------------------
