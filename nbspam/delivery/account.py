@@ -317,6 +317,7 @@ class AccountSorter:
         if not messages:
             return
         classifier, rule = self._classifier()
+        self.report.lack = classifier.lack
         if classifier.lack is not None:  # they are judged again, when the model can
             for batch in self._verdicts(messages[:_MOST_AGAIN], classifier, rule):
                 self.report.judged += (self._judged(e, verdict, None) for e, verdict, _ in batch)
@@ -431,10 +432,7 @@ class AccountSorter:
         return {uid: where for placed in some for uid, where in placed.items()}
 
     def _classifier(self) -> tuple[Classifier, Rule]:
-        """Return the classifier and its rule; the report says what the classifier lacks."""
-        classifier, rule = sorting_classifier(self.account.model_path, self.account.rule_of)
-        self.report.lack = classifier.lack
-        return classifier, rule
+        return sorting_classifier(self.account.model_path, self.account.rule_of)
 
     def _verdicts(
         self, messages: list[PlacedMessage], classifier: Classifier, rule: Rule

@@ -470,6 +470,7 @@ class _Sorter:
         lessons = list(self.corrected)
         if self.choices.learns and self.put_there:
             wrong = [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
+            self.report.lack = None  # which the lessons may change
             lessons += self._untold(wrong)
         if self.choices.learns and lessons:
             skipped = set() if self.choices.dry_run else self._teach(lessons, day)

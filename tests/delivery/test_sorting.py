@@ -147,6 +147,18 @@ def test_what_is_moved_is_learned_once_as_where_it_lies_whatever_its_name(maildi
     assert [one.label for one in maildir.sort().learned] == ["spam"]
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_equal_messages_are_known_by_where_they_lie_if_all_names_change(maildir, first):
+    for n in (1, 2):
+        maildir.put(f"new/{n}.h", spam(1))
+    maildir.sort()
+    maildir.rename(f".Spam/new/{first}.h", "cur/5.h:2,S")
+    assert [one.label for one in maildir.sort().learned] == ["ham"]
+    maildir.rename("cur/5.h:2,S", "cur/3.h:2,S")
+    maildir.rename(f".Spam/new/{3 - first}.h", ".Spam/cur/4.h:2,")
+    assert maildir.sort().learned == []
+
+
 @pytest.mark.parametrize("there", ["new/2.h:2,", "new/2.h:2,T", None])
 def test_a_message_marked_as_deleted_has_gone_and_its_copy_was_moved(maildir, there):
     maildir.put("new/1.h", spam(1))
@@ -365,9 +377,12 @@ def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, tr
         sort_maildir(str(tmp_path), str(trained), SortingChoices(), DAY)
     (folder / "ham").rename(folder / "work")
     nbspam("train", folder)
-    maildir.put("new/1.h", spam(1))
-    with pytest.raises(UsageError, match=r"^sort: .* the labels are spam, work; give a model o"):
-        maildir.sort()
+    for place in ("new/1.h", ".Spam/new/1.h"):  # one to judge, and a lesson
+        maildir.put("new/1.h", spam(1))
+        write_note(str(maildir.root), {"1.h": MaildirNote("ham", "-")} if "Spam" in place else {})
+        maildir.rename("new/1.h", place)
+        with pytest.raises(UsageError, match=r"^sort: .* the labels are spam, work; give a mod"):
+            maildir.sort()
 
 
 @pytest.mark.parametrize("part", ["", "new", "cur"])
