@@ -6,7 +6,7 @@ An account is named by such a table, or by its URL.
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import click
 
 from nbspam.arrays import today
 from nbspam.cli import frame, options, output
-from nbspam.errors import UsageError
+from nbspam.errors import NbspamError, UsageError
 from nbspam.printing import amount_text, printable
 from nbspam.sources.files import is_account
 
@@ -143,11 +143,15 @@ def watch_accounts(accounts: "list[AccountToSort]", log: str, metrics: str | Non
     from nbspam.server.metrics import Log
     from nbspam.server.watch import watch
 
-    if metrics is None:
-        watch(accounts, Log(log), None)
-        return
-    with closing(listening("--metrics", address_of("--metrics", metrics))) as listener:
-        watch(accounts, Log(log), listener)
+    at = listening("--metrics", address_of("--metrics", metrics)) if metrics is not None else None
+    with nullcontext() if at is None else closing(at):
+        for each in accounts:
+            access = each.book.access_to(each.url)
+            if not (access.password_command or access.token_command):
+                # Threads that ask at once would mix passwords up, show one, and heed no interrupt.
+                with suppress(NbspamError):  # the account's thread tells it, and others go on
+                    each.book.secret_of(each.url)
+        watch(accounts, Log(log), at)
 
 
 # --- setup: an account from nothing to a model, and what to type next ---------------------------

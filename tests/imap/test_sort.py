@@ -20,7 +20,7 @@ from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_look, account_setup
 from nbspam.errors import InputError, LostError
-from nbspam.imap import session
+from nbspam.imap import accounts, session
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.addresses import change_lists, sender_of
 from nbspam.server import watch
@@ -688,6 +688,27 @@ def test_an_account_that_fails_does_not_keep_others_from_being_watched(box, monk
     assert ("password is refused" in told[0][1], len(told), len(judged)) == (True, 1, 1)
     with pytest.raises(InputError, match="password is refused"):
         watched(1, away)
+
+
+def test_passwords_are_typed_before_accounts_are_watched(box, nbspam, monkeypatch):
+    """Not by their threads, which would ask at once, and whose prompts no interrupt ends."""
+    monkeypatch.delenv("NBSPAM_SORT_PASSWORD_COMMAND")
+    asked = []
+
+    def typed(url):
+        asked.append((url.user, threading.current_thread() is threading.main_thread()))
+        if url.user == "ann":
+            raise InputError("no terminal")
+        return PASSWORD
+
+    def sorted_once(account, *_):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    monkeypatch.setattr(accounts, "_typed", typed)
+    monkeypatch.setattr(account.AccountToSort, "sort_once", sorted_once)
+    assert nbspam("sort", "--watch", box.server.url(), box.server.url("bob"))[0] == 0
+    assert asked[:2] == [("ann", True), ("bob", True)]
+    assert ("bob", False) not in asked
 
 
 def test_mail_that_waits_for_its_model_is_judged_once_while_it_is_watched(box):
