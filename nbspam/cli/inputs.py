@@ -307,6 +307,8 @@ def items_of_sources(
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
     paths = [*sources, *(path for _, path in stated)]
+    if [*paths, context.params.get("files0_from")].count("-") > 1:
+        raise UsageError("-: standard input is given twice; give it once")
     given = output.or_standard_input(paths or sources)
     if labels is None:
         items = read_items(given, options=reading)

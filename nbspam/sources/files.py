@@ -127,13 +127,11 @@ def file_names_in(path: str) -> list[str]:
 
     path: "-" is standard input.  A file called "-" is no longer standard input.
     """
-    if path != "-":
+    if path == "-":
+        data = standard_input().read()
+    else:
         with Blaming(path), open_file(path) as stream:
             data = stream.read()
-    elif sys.stdin is None:
-        raise InputError("--files0-from -: standard input is closed; give a file")
-    else:
-        data = sys.stdin.buffer.read()
     if b"\n" in data and b"\0" not in data:
         raise InputError(
             f"--files0-from {path}: no NUL in it, its names end in newlines; write it with"
