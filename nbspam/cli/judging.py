@@ -304,7 +304,7 @@ def explanation_lines(
         f"{verdict.label}  probability {verdict.probability:.4f}"
         f"  score {_nats(explanation.score, 2)} for {explanation.towards}  {verdict.name}"
     )
-    if explanation.score > 0 and verdict.label != explanation.towards:
+    if explanation.score > 0 and verdict.label in {*classes, "unsure"} - {explanation.towards}:
         yield printable(f"{explanation.towards} is likelier, but not likely enough for that label")
     if explanation.kept < 1:
         yield (

@@ -241,12 +241,16 @@ def test_stated_costs_make_risks_of_which_the_label_has_the_least(nbspam, traine
     assert f"Bayes risk{answer['bayes_risk']:>22.5f}\n" in nbspam("eval", folder, *how)[1]
 
 
-def test_an_explanation_says_that_a_likelier_class_is_not_the_label(nbspam, trained):
+def test_an_explanation_says_that_a_likelier_class_is_not_the_label(nbspam, trained, tmp_path):
     lines = ["spam is likelier, but not likely enough for that label"]
     shown = nbspam("explain", "--fp-cost", "1e9", stdin=SPAM)[1].splitlines()
     assert shown[0].startswith("ham  probability 0.0")
     assert shown[1:2] == lines
     assert lines[0] not in nbspam("explain", stdin=SPAM)[1]
+    junk = {"actions": ["inbox", "junk"], "loss": {"ham": [0, 1], "spam": [1, 0]}}
+    (tmp_path / "loss.json").write_text(json.dumps(junk))
+    answer = nbspam("explain", "--loss", tmp_path / "loss.json", stdin=SPAM)[1]
+    assert answer.startswith("junk") and lines[0] not in answer
 
 
 def test_without_costs_there_is_no_risk(nbspam, trained, folder):
