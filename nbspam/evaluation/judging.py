@@ -132,8 +132,6 @@ def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int, noun: st
         return np.arange(n_docs)
     check_number("--cv", k, 2, whole=True)
     k = int(k)
-    if k > n_docs:
-        raise UsageError(f"--cv {k}: more folds than {noun} ({n_docs}); give up to that, or loo")
     if k > smallest:
         raise UsageError(
             f"--cv {k}: the smallest class, {name}, has {smallest} {noun}; give a number of folds"

@@ -85,7 +85,7 @@ eval $FOLDER --cv 2 --class-prior 0.5,0.6 | not numbers above 0 that sum to 1
 eval $FOLDER --cv 2 --label work | write it as --label work=mail/work
 eval $FOLDER --cv 2 --seed 99999999999 | --seed 99999999999 is not in the range 0<=x<=4294967295
 eval $FOLDER --cv all | --cv all: not a number of folds
-eval $FOLDER --cv 6 | --cv 6: more folds than different messages (4)
+eval $FOLDER --cv 6 | the smallest class, ham, has 2 different messages
 eval $FOLDER --online --cv 2 | --cv and --online
 eval $FOLDER --online --test x | --test and --online
 eval $FOLDER --policy error | --policy: only online
