@@ -250,7 +250,8 @@ def test_an_explanation_says_that_a_likelier_class_is_not_the_label(nbspam, trai
     junk = {"actions": ["inbox", "junk"], "loss": {"ham": [0, 1], "spam": [1, 0]}}
     (tmp_path / "loss.json").write_text(json.dumps(junk))
     answer = nbspam("explain", "--loss", tmp_path / "loss.json", stdin=SPAM)[1]
-    assert answer.startswith("junk") and lines[0] not in answer
+    assert answer.startswith("junk")
+    assert lines[0] not in answer
 
 
 def test_without_costs_there_is_no_risk(nbspam, trained, folder):
