@@ -219,9 +219,11 @@ def setup_command(
 
 def _show_learned(found: "FirstDay", junk: "SurveyedFolder") -> None:
     """Print how many messages of each class were learned, and how many nobody has opened."""
+    from nbspam.delivery.account_setup import MOST_OF_CLASS
+
     for sample in found.samples:
         places = " and ".join(map(printable, sample.folders))
-        how = "" if sample.n_learned == sample.n_there else ", evenly by date"
+        how = ", evenly by date" if sample.n_there > MOST_OF_CLASS else ""
         of = f"{sample.n_learned:,} of {amount_text(sample.n_there, 'messages')}"
         click.echo(f"learned {of} in {places} as {sample.label}{how}")
     if junk.n_unread:

@@ -123,9 +123,8 @@ class AccountSorter:
         self._look.note(self._day)
         self._settle(self._needs[Need.NOTHING])
         self.memory.forget_gone(self._day)
-        for (folder, *message), why in self.session.refused.items():
-            url = self.account.url.of_folder(folder).of_message(*message)
-            self.report.skipped.append(Skipped(str(url), why))
+        refused = self.session.refused.items()
+        self.report.skipped += [Skipped(str(url), why) for url, why in refused]
 
     # ---- looking ----
 
@@ -229,8 +228,8 @@ class AccountSorter:
 
     def _note_elsewhere(self, numbers: dict[str, tuple[int, int]]) -> None:
         """Note the other folders; one that was refused is looked through at the next look."""
-        for folder, *_ in self.session.refused:
-            numbers.pop(folder, None)
+        for url in self.session.refused:
+            numbers.pop(url.folder, None)
         if self.memory.following().keys() & set(self._others) - numbers.keys():
             self._look.gone.clear()  # which the next look finds again
         if numbers:

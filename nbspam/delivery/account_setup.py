@@ -4,6 +4,7 @@ Nothing in the account changes.  The newest messages of the inbox are held out o
 that their verdicts show what to expect.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -132,10 +133,12 @@ def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day
         if isinstance(explanation, Explanation):
             verdicts.append((explanation, heading(item.read())))
     of_ham = tuple(names[use] for use, there in wanted.items() if there)
+    n_learned = Counter(data.classes[number] for number in data.y)
     samples = (
-        LearnedSample("spam", len(chosen[0][2]), len(uids["junk"]), (names["junk"],)),
-        LearnedSample("ham", sum(len(some) for _, _, some in chosen[1:]), n_ham, of_ham),
+        LearnedSample("spam", n_learned["spam"], len(uids["junk"]), (names["junk"],)),
+        LearnedSample("ham", n_learned["ham"], n_ham, of_ham),
     )
+    skipped += tuple(Skipped(str(url), why) for url, why in session.refused.items())
     return FirstDay(classifier, samples, trial, tuple(verdicts), skipped)
 
 

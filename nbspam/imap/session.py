@@ -117,8 +117,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         self.folder = OpenFolder("", 0, 0, 0, frozenset(), False)  # none is open yet
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
         self._at_once = _FIRST_BYTES  # of several messages that are fetched together
-        # Folders, UIDVALIDITY and UIDs of messages that the server does not show, and why.
-        self.refused: dict[tuple[str, int, int], str] = {}
+        self.refused: dict[ImapUrl, str] = {}  # messages that the server does not show, and why
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -383,7 +382,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 raise
             if half := len(uids) // 2:
                 return self._fetch(uids[:half], wanted) + self._fetch(uids[half:], wanted)
-            self.refused[self.folder.name, self.folder.validity, uids[0]] = str(error)
+            url = self.url.of_folder(self.folder.name)
+            self.refused[url.of_message(self.folder.validity, uids[0])] = str(error)
             return []
 
     # ---- changing ----
@@ -588,7 +588,7 @@ def _fetched(
                     message = url.of_message(validity, uid)
                     if uid in batch.data:
                         yield FetchedMessage(message, batch.data[uid], None, batch.is_cut, series)
-                    elif why := session.refused.get((url.folder, validity, uid)):
+                    elif why := session.refused.get(message):
                         yield FetchedMessage(message, b"", f"{message}: {why}", series=series)
                     elif series is None:
                         why = "not there any more; list the folder again"

@@ -898,6 +898,18 @@ def test_mail_without_sender_and_subject_is_named_so(filled, nbspam, tmp_path):
     assert "\n  (no sender): (no subject)\n    spam 0." in out
 
 
+def test_mail_that_cannot_be_learned_on_the_first_day_is_named_and_not_counted(
+    filled, nbspam, tmp_path
+):
+    filled.put("Junk", b"GIF89a\n" + letter(spam, 0))
+    filled.refused = {3: "BODY.PEEK[]"}
+    _, out, err = nbspam("setup", "-m", tmp_path / "m", filled.url())
+    assert "\nlearned 19 of 21 messages in Junk as spam\n" in out
+    assert "\nlearned 31 of 33 messages in INBOX and Archive as ham\n" in out
+    assert load_tokens(str(tmp_path / "m")).table.class_count.tolist() == [31, 19]
+    assert (err.count("looks like a GIF"), err.count("the server refuses FETCH")) == (1, 3)
+
+
 def test_of_much_mail_a_sample_by_date_is_learned(filled, nbspam, tmp_path, monkeypatch):
     monkeypatch.setattr(account_setup, "MOST_OF_CLASS", 11)
     out = nbspam("setup", "-m", tmp_path / "m", filled.url())[1]
