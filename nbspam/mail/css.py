@@ -154,11 +154,9 @@ def _of_function(name: bytes, numbers: Sequence[tuple[bytes, bytes]]) -> Colour 
         return None
     alpha = 1.0 if len(numbers) == 3 else lengths.share_of(*numbers[3])
     if name == b"rgb":
-        whole = [lengths.within(float(n), 100 if u == b"%" else 255) for n, u in numbers[:3]]
-        scaled = [
-            2.55 * n if u == b"%" else n for n, (_, u) in zip(whole, numbers[:3], strict=True)
-        ]
-        return Colour(scaled[0], scaled[1], scaled[2], alpha)
+        scaled = (float(n) * (2.55 if u == b"%" else 1) for n, u in numbers[:3])
+        red, green, blue = (lengths.within(n, 255) for n in scaled)
+        return Colour(red, green, blue, alpha)
     hue = lengths.degrees_of(*numbers[0]) / 360
     saturation, lightness = (lengths.within(float(n), 100) / 100 for n, _ in numbers[1:3])
     red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
@@ -235,15 +233,18 @@ _DISPLAYS = frozenset(
 )
 _POSITIONS = frozenset(b"static relative absolute fixed sticky -webkit-sticky".split())
 _FLOATS = frozenset(b"left right none inline-start inline-end".split())
+# As of `lengths.read_length`.
 _SIZES = {
-    b"xx-small": 9.0,
-    b"x-small": 10.0,
-    b"small": 13.0,
-    b"medium": lengths.MEDIUM,
-    b"large": 18.0,
-    b"x-large": 24.0,
-    b"xx-large": 32.0,
-    b"xxx-large": 48.0,
+    b"xx-small": (9.0, False),
+    b"x-small": (10.0, False),
+    b"small": (13.0, False),
+    b"medium": (lengths.MEDIUM, False),
+    b"large": (18.0, False),
+    b"x-large": (24.0, False),
+    b"xx-large": (32.0, False),
+    b"xxx-large": (48.0, False),
+    b"smaller": (1 / 1.2, True),
+    b"larger": (1.2, True),
 }
 _CLIPS = {b"visible": False, **dict.fromkeys(b"hidden clip auto scroll overlay".split(), True)}
 _SIDES = {"height": "height", "block-size": "height", "width": "width", "inline-size": "width"}
@@ -256,7 +257,6 @@ _PLACES = {
     b"margin-block-start": "margin-top",
     b"padding-inline-start": "padding-left",
 }
-_RELATIVE_SIZES = {b"smaller": 1 / 1.2, b"larger": 1.2}
 _IMAGES = (b"url(", b"gradient(", b"image(", b"image-set(", b"var(")
 _OPACITY = re.compile(rb"opacity\(\s*([\d.]+%?)")
 
@@ -431,11 +431,7 @@ def _display(value: bytes) -> bytes | None:
 
 
 def _size(value: bytes) -> tuple[float, bool] | None:
-    if value in _SIZES:
-        return _SIZES[value], False
-    if value in _RELATIVE_SIZES:
-        return _RELATIVE_SIZES[value], True
-    found = lengths.read_length(value)
+    found = _SIZES.get(value) or lengths.read_length(value)
     return found if found and found[0] >= 0 else None
 
 
@@ -504,29 +500,22 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"background-color": _one("ground", _ground),
     b"background-image": _one("image", _has_image),
     b"background-clip": _one("fills", lambda value: value == b"text"),
-    b"-webkit-background-clip": _one("fills", lambda value: value == b"text"),
     b"font-size": _one("size", _size),
     b"font": _font,
     b"zoom": _one("zoom", _zoom),
     b"opacity": _one("opacity", lengths.read_share),
     b"filter": _one("filter", _filter),
-    b"-webkit-filter": _one("filter", _filter),
     b"translate": _one("translate", lengths.is_moved_away, b"none"),
-    **dict.fromkeys(
-        (b"mask", b"mask-image", b"-webkit-mask", b"-webkit-mask-image"),
-        _one("mask", _masks, b"none"),
-    ),
+    **dict.fromkeys((b"mask", b"mask-image"), _one("mask", _masks, b"none")),
     b"inset": _inset,
     b"clip": _one("clip", lengths.is_clipped, b"auto"),
     b"clip-path": _one("clip-path", lengths.is_clipped_to_shape, b"none"),
-    b"-webkit-clip-path": _one("clip-path", lengths.is_clipped_to_shape, b"none"),
     b"overflow": _overflow,
     b"overflow-x": _one("overflow-x", _CLIPS.get),
     b"overflow-y": _one("overflow-y", _CLIPS.get),
     b"position": _one("position", _among(_POSITIONS)),
     b"float": _one("float", _among(_FLOATS)),
     b"transform": _one("transform", lengths.is_transformed_away, b"none"),
-    b"-webkit-transform": _one("transform", lengths.is_transformed_away, b"none"),
     b"scale": _one("scale", lengths.is_scaled_away, b"none"),
     b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),
     b"margin": _margin,
@@ -537,4 +526,8 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
         for name, side in _SIDES.items()
     },
     **{name: _one(side, lengths.far, b"auto") for name, side in _PLACES.items()},
+}
+_PROPERTIES |= {
+    b"-webkit-" + name: _PROPERTIES[name]
+    for name in b"background-clip clip-path filter mask mask-image transform".split()
 }

@@ -41,7 +41,6 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 _ABSENT: Values = (None,) * 4
-_NO_LINES: list[int] = []
 _WIDE = re.compile(rb"16|32")  # in the names of charsets with several bytes for every character
 _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, for a fast search
@@ -94,7 +93,8 @@ def essence(message: OpenedMessage) -> list[bytes]:
     of the first four, or without a blank line, all of the data are the body.
     """
     data = message.data
-    author, content, kinds = _ABSENT, _ABSENT, _NO_LINES
+    author, content = _ABSENT, _ABSENT
+    kinds: Sequence[int] = ()
     # Without a blank line, lines of a text may look like headers.
     is_mail = message.has_head and data.find(b"\n\n", message.stop) >= 0
     if is_mail and any(values := _author(message)):

@@ -361,10 +361,8 @@ def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, 
         is_button = attributes.get(b"type") in (b"submit", b"button", b"reset")
         text = _unescape(attributes.get(b"value", b"")) if is_button else b""
         return {b"value": text} if text else {}
-    content = (
-        attributes.get(b"content", b"") if attributes.get(b"http-equiv") == b"refresh" else b""
-    )
-    page = _REFRESH.match(_unescape(content))
+    is_refresh = attributes.get(b"http-equiv") == b"refresh"
+    page = is_refresh and _REFRESH.match(_unescape(attributes.get(b"content", b"")))
     return {b"href": page[1]} if page else {}
 
 

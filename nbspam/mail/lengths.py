@@ -131,7 +131,7 @@ def _sum(text: bytes) -> tuple[float, bytes] | None:
     if not terms or _TERM.sub(b"", text).strip():
         return None
     units = {unit for _, _, unit in terms if unit}
-    total, last, unit = 0.0, 0.0, units.copy().pop() if units else b""
+    total, last, unit = 0.0, 0.0, next(iter(units), b"")
     for sign, number, own in terms:
         value = cut_number(float(number))
         if own and len(units) > 1:

@@ -170,25 +170,16 @@ GROUPS = (
     *("text", "route", "web", "pairs", "characters", "subject", "hidden"),
     *("people", "attached"),
 )
-_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN, _PEOPLE, _ATTACHED = range(9)
 # The groups about how a message was made and sent, not about its text, (n_groups,).
-IS_STRUCTURE = np.isin(np.arange(len(GROUPS)), [_ROUTE, _WEB])
+IS_STRUCTURE = np.array([name in ("route", "web") for name in GROUPS])
 # Facts that say that a message poses as an answer: all else that it has of ham can come from the
 # thread that it answers.
 UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing", "reply-to-nothing-from-a-known-address")
-# The kinds of words in the order of their numbers, which may never change, and their groups.  All
-# origins of a kind are in the same part of the tokenizer's buffer: see `tokenizer._count`.
-_GROUP_OF_WORDS = {
-    "text": _TEXT,
-    "attached": _ATTACHED,
-    "subject": _SUBJECT,
-    "route": _ROUTE,
-    "web": _WEB,
-    "hidden": _HIDDEN,
-    "characters": _CHARACTERS,
-    "people": _PEOPLE,
-}
-N_KINDS = 2 * len(_GROUP_OF_WORDS)  # of words and of pairs
+# The kinds of words, each called like its group, in the order of their numbers, which may never
+# change.  All origins of a kind are in the same part of the tokenizer's buffer: see
+# `tokenizer._count`.
+_KINDS = ("text", "attached", "subject", "route", "web", "hidden", "characters", "people")
+N_KINDS = 2 * len(_KINDS)  # of words and of pairs
 _KIND_OF = {BODY: "text", REST: "text", CHARACTERS: "characters"}
 _KIND_OF |= {"nested": "subject", "subject": "subject", "hidden": "hidden"}
 _KIND_OF |= dict.fromkeys(("people", "auth"), "people")
@@ -325,7 +316,7 @@ def normalized_fields(message: Message, settings: TokenSettings) -> Iterator[Fie
 
 def has_characters(origin: str) -> bool:
     """Return whether fields of this origin are cut into runs of characters."""
-    return group_of(origin) in (_TEXT, _SUBJECT)
+    return GROUPS[group_of(origin)] in ("text", "subject")
 
 
 def _fits(word: bytes, settings: TokenSettings) -> bool:
@@ -357,14 +348,14 @@ def kind_of(origin: str) -> int:
     It is a part of their keys.
     """
     of_words = origin_of_words(origin)
-    number = list(_GROUP_OF_WORDS).index(_KIND_OF.get(of_words, "route"))
+    number = _KINDS.index(_KIND_OF.get(of_words, "route"))
     return 2 * number + (of_words == origin)
 
 
 def group_of_kind(kind: int) -> int:
     """Return the index into GROUPS of the tokens of a kind."""
-    of_words = list(_GROUP_OF_WORDS.values())[kind // 2]
-    return of_words if kind % 2 or of_words == _HIDDEN else _PAIRS
+    name = _KINDS[kind // 2]
+    return GROUPS.index(name if kind % 2 or name == "hidden" else "pairs")
 
 
 def origin_of_words(origin: str) -> str:

@@ -4,6 +4,7 @@ A table replaces characters one by one.  Words in which neighbours matter, and t
 look-alikes, are left to the functions that define the normal form.
 """
 
+import re
 import sys
 import unicodedata
 from bisect import bisect
@@ -109,11 +110,19 @@ def _form_of(character: str) -> int:
 
 
 def _is_one(pattern: str, character: str) -> bool:
+    # Ranges are compared, because compiling such patterns takes longer than reading a message.
     return bisect(_bounds(pattern), character) % 2 == 1
 
 
-# Ranges are compared, because compiling such patterns takes longer than reading a message.
-_bounds = cache(normalize.bounds_of)
+@cache
+def _bounds(pattern: str) -> list[str]:
+    """Return the first characters inside and outside the ranges of a pattern in turn, sorted."""
+    ranges = re.findall("(.)(?:-(.))?", pattern[1:-1])
+    return sorted(
+        chr(ord(bound) + beyond)
+        for first, last in ranges
+        for beyond, bound in enumerate((first, last or first))
+    )
 
 
 def _classes_of(character: str, half: str, whole: str) -> int:

@@ -180,16 +180,6 @@ def without_symbols(text: str) -> str:
     return re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", text))
 
 
-def bounds_of(pattern: str) -> list[str]:
-    """Return the first characters inside and outside the ranges of a pattern in turn, sorted."""
-    ranges = re.findall("(.)(?:-(.))?", pattern[1:-1])
-    return sorted(
-        chr(ord(bound) + beyond)
-        for first, last in ranges
-        for beyond, bound in enumerate((first, last or first))
-    )
-
-
 def in_pairs(word: bytes) -> list[bytes]:
     """Return the words that a word of text in normal form is counted as.
 

@@ -493,23 +493,6 @@ def are_structure(keys: Keys) -> Booleans:
     return _IS_STRUCTURE_OF_KIND.take((keys >> _KIND_SHIFT & _KIND_MASK).view(np.int64))
 
 
-def _text_pieces(
-    word: Integers, is_pair: Booleans, layout: Layout, words: _Words
-) -> tuple[list[Integers], list[Integers]]:
-    """Return the starts and lengths of the pieces that spell tokens, each (n_tokens,).
-
-    The pieces are tags and words and, if there are pairs, spaces and second words.
-    """
-    tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
-    starts = [TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
-    lengths = [TAG_LENGTHS.take(tag), words.length.take(word)]
-    if is_pair.any():
-        second = np.minimum(word + 1, len(words.start) - 1)
-        starts += [np.full(len(word), layout.tags), words.start[second]]
-        lengths += [is_pair, np.where(is_pair, words.length[second], 0)]
-    return starts, lengths
-
-
 # --- vocabularies ------------------------------------------------------------------------------
 
 
@@ -518,10 +501,18 @@ def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocab
 
     wanted: (n_keys,) a mask of the columns.
     """
-    keys = batch.keys[wanted]
+    keys, word = batch.keys[wanted], batch.first[wanted]
+    layout, words = batch.layout, batch.words
     is_pair = np.asarray(keys & np.uint64(definition.WORD_BIT) == 0)
-    starts, lengths = _text_pieces(batch.first[wanted], is_pair, batch.layout, batch.words)
-    buffer = np.frombuffer(batch.layout.buffer, np.uint8)
+    # Tags and words, and if there are pairs, spaces and second words; arrays of shape (n_tokens,).
+    tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
+    starts = [TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
+    lengths = [TAG_LENGTHS.take(tag), words.length.take(word)]
+    if is_pair.any():
+        second = np.minimum(word + 1, len(words.start) - 1)
+        starts += [np.full(len(word), layout.tags), words.start[second]]
+        lengths += [is_pair, np.where(is_pair, words.length[second], 0)]
+    buffer = np.frombuffer(layout.buffer, np.uint8)
     pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
     blob, offsets = gather_slices(buffer, *pieces), offsets_of(sum(lengths))
     return Vocabulary(keys, blob, offsets, batch.groups[wanted])
