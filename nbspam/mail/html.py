@@ -437,7 +437,7 @@ def _generate(pieces: list[bytes], tags: list[_Tag], sheet: "Sheet") -> None:
                 pieces[place - 1] += at_ends.pop()[1]
                 path.pop()
             continue
-        texts = sheet.enter_for_texts(path, tag.start)
+        texts = sheet.enter(path, tag.start).texts
         if not tag.is_start:
             path.pop()
             continue
@@ -489,7 +489,7 @@ def _looks(
                 if path:
                     path.pop()
         else:
-            style = sheet.enter(path, tag.start) if sheet and path else styles.get(tag.start)
+            style = sheet.enter(path, tag.start).style if sheet and path else styles.get(tag.start)
             if tag.is_start:
                 if style is not None and len(outside) < _MAX_DEPTH:
                     now = look_of(look, style)

@@ -440,6 +440,7 @@ _MAX_STYLE = 64 << 10  # bytes of a style sheet
 # Text that takes no room on a screen.  It is dropped before a long text is sampled, because
 # otherwise it would be sampled in place of visible text.  All patterns take linear time.
 _BLANKS = re.compile(rb"\s\s++")
+_BLANK = re.compile(rb"[ \n]")
 _NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
 _UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
 _UNSEEN_END = {
@@ -562,9 +563,8 @@ def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
 
 def _next_start(text: bytes, start: int, stop: int) -> int:
     """Return where the next word begins, or the next character if no word does."""
-    blanks = (text.find(b" ", start, stop), text.find(b"\n", start, stop))
-    if max(blanks) >= 0:
-        return min(blank for blank in blanks if blank >= 0) + 1
+    if blank := _BLANK.search(text, start, stop):
+        return blank.end()
     while start < stop and text[start] & 0xC0 == 0x80:
         start += 1
     return start

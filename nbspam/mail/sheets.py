@@ -130,10 +130,17 @@ class _StyleRule(NamedTuple):
 
 _BY_WEIGHT = attrgetter("weight")
 _NOTHING = css.Block({}, {})
-# The style of an element, the contexts of its next sibling and of its children, and texts in it.
-_Step = tuple[Style | None, _Context, _Context, list[GeneratedText]]
 # The number of a rule, its selector, and its declarations or text.
 _Stated = tuple[int, _Selector, bytes | GeneratedText]
+
+
+class _Step(NamedTuple):
+    """How rules apply to an element."""
+
+    style: Style | None
+    behind: _Context  # of its next sibling
+    inside: _Context  # of its children
+    texts: Sequence[GeneratedText]  # that rules put into it
 
 
 class _SheetText:
@@ -222,17 +229,12 @@ class Sheet:
         """
         return [_NO_RELATIVES] if self._bits > 0 or self.has_variables or self.has_texts else []
 
-    def enter(self, path: list[_Context], tag: StartTag) -> Style | None:
-        """Enter an element on a path, and return its style, None if it changes nothing."""
-        style, path[-1], inside, _ = self.step(tag, path[-1])
-        path.append(inside)
-        return style
-
-    def enter_for_texts(self, path: list[_Context], tag: StartTag) -> list[GeneratedText]:
-        """Enter an element on a path, and return the texts that rules put into it."""
-        _, path[-1], inside, texts = self.step(tag, path[-1])
-        path.append(inside)
-        return texts
+    def enter(self, path: list[_Context], tag: StartTag) -> _Step:
+        """Enter an element on a path, and return how rules apply to it."""
+        step = self.step(tag, path[-1])
+        path[-1] = step.behind
+        path.append(step.inside)
+        return step
 
     def styles(self, tags: Iterable[StartTag]) -> Iterator[Style]:
         """Yield the styles that single rules state for the keys of tags."""
@@ -318,7 +320,7 @@ class Sheet:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys):
             return tag.style
-        return self.step(tag, _NO_RELATIVES)[0]
+        return self.step(tag, _NO_RELATIVES).style
 
     def step(self, tag: StartTag, context: _Context) -> _Step:
         """Return how rules apply to an element in a context."""
@@ -332,7 +334,8 @@ class Sheet:
             style, inside = self._styled(tag, rules, inherited)
             stated = [rule.generated for rule in rules if rule.generated] if self.has_texts else ()
             texts = {text.is_before: text for text in stated}  # the strongest on each side
-            step = style, behind, (outer | gives, gives, 0, 0, inside), list(texts.values())
+            around = outer | gives, gives, 0, 0, inside
+            step = _Step(style, behind, around, [*texts.values()])
             if tag.is_cached:
                 if len(self._steps) >= _MAX_STEPS:
                     self._steps.clear()

@@ -51,6 +51,7 @@ from nbspam.sources import files
 
 if TYPE_CHECKING:
     from nbspam.imap.accounts import AccessBook, ImapUrl
+    from nbspam.sources.rows import TextRow
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 RECORD_FORMATS = ("csv", "tsv", "jsonl")  # of typed columns, too
@@ -369,29 +370,21 @@ def _stored_items(
         for found, path in index_entries(stream):
             yield Item(files.beside(name, path), label or found, series=name)
     else:
-        rows = _rows(name, kind, stream, options)
-        for number, (own, data, is_text, named) in enumerate(rows, 1):
-            row_name = named or f"{name}#{number}"
-            null = f"{row_name}: null instead of a text" if data is None else None
-            yield Item(row_name, label or own, data, is_text, null, series=name)
+        for number, row in enumerate(_rows(name, kind, stream, options), 1):
+            row_name = row.name or f"{name}#{number}"
+            null = f"{row_name}: null instead of a text" if row.data is None else None
+            yield Item(row_name, label or row.label, row.data, row.is_text, null, series=name)
 
 
-def _rows(
-    name: str, kind: str, stream: BinaryIO, options: SourceOptions
-) -> Iterator[tuple[str | None, bytes | None, bool, str | None]]:
-    """Yield class, data (None: null), whether they are text, and name of each row of a table."""
+def _rows(name: str, kind: str, stream: BinaryIO, options: SourceOptions) -> "Iterator[TextRow]":
     wanted, listener = options.wanted, options.listener_to(name)
     if kind == "parquet":
         from nbspam.sources.parquet import parquet_rows
 
-        yield from parquet_rows(name, stream, wanted, options.is_mail, listener)
-        return
+        return parquet_rows(name, stream, wanted, options.is_mail, listener)
     from nbspam.sources.rows import read_rows
 
-    for row in read_rows(stream, kind, wanted, options.encoding, listener):
-        # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
-        data = None if row.text is None else row.text.encode("utf-8", "replace")
-        yield row.label, data, True, row.name
+    return read_rows(stream, kind, wanted, options.encoding, listener)
 
 
 def _mbox_items(

@@ -154,7 +154,7 @@ class Place(NamedTuple):
         """Return the class of a file."""
         if not self.names_tell:
             return self.label
-        return "spam" if name.lower().startswith(_SPAM_FILES) else "ham"
+        return "spam" if class_prefix(name) in _SPAM_FILES else "ham"
 
     def files(self) -> Iterator[tuple[str, str | None, str]]:
         """Yield path, class and kind of every file that holds messages, class by class."""
@@ -223,12 +223,9 @@ def class_prefix(name: str) -> str | None:
 
 def name_classes(names: Sequence[str]) -> bool:
     """Return whether the names of a folder's files tell their classes, ham and spam."""
-    lower = [name.lower() for name in names]
-    spam = [name for name in lower if name.startswith(_SPAM_FILES)]
-    others = [name for name in lower if not name.startswith(_SPAM_FILES)]
-    is_ling_spam = any(name.startswith("spmsg") for name in spam)
-    are_ham = all(name.startswith(_HAM_FILES) for name in others)
-    return bool(spam and others) and (is_ling_spam or are_ham)
+    prefixes = set(map(class_prefix, names))
+    has_both = not prefixes.isdisjoint(_SPAM_FILES) and not prefixes <= {*_SPAM_FILES}
+    return has_both and ("spmsg" in prefixes or None not in prefixes)
 
 
 def _parts(below: str, names: Sequence[str], tree: FolderTree) -> set[str]:

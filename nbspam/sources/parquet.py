@@ -13,13 +13,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import UsageError
 from nbspam.sources import files
-from nbspam.sources.rows import as_cell, check_distinct, named_places, no_text_column
+from nbspam.sources.rows import TextRow, as_cell, check_distinct, named_places, no_text_column
 
 _ROWS = 64  # that are in memory at a time
 _BUFFER = 1 << 20  # bytes read ahead of each column
 _NAME = "name"  # the column of names, if nobody names one
-# A class, the data of a message or text (None: null), whether it is a text, and a name.
-Row = tuple[str | None, bytes | None, bool, str | None]
 
 
 def parquet_rows(
@@ -28,7 +26,7 @@ def parquet_rows(
     wanted: files.NamedColumns,
     is_mail: bool,
     listener: files.Listener,
-) -> Iterator[Row]:
+) -> Iterator[TextRow]:
     """Yield the rows of a parquet file; raises UsageError, ValueError.
 
     path: for error messages.  is_mail: strings are mail too.
@@ -43,7 +41,7 @@ def parquet_rows(
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
             labels = _words(batch, picked.columns.label, picked.class_names)
             names = _words(batch, picked.id)
-            yield from zip(labels, _data(texts), repeat(is_text), names, strict=False)
+            yield from map(TextRow, labels, _data(texts), names, repeat(is_text))
 
 
 def parquet_cells(

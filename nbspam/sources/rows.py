@@ -180,11 +180,12 @@ def _fold(name: str) -> str:
 
 
 class TextRow(NamedTuple):
-    """One text of a table."""
+    """One text of a table, or one message."""
 
     label: str | None
-    text: str | None  # None: null in JSON
+    data: bytes | None  # None: null
     name: str | None = None  # if a column holds names
+    is_text: bool = True  # not mail
 
 
 def read_rows(
@@ -254,7 +255,9 @@ def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
     """
     width = len(row)
     *texts, label, name = [row[at] if at < width else "" for at in positions]
-    return TextRow(label.strip() or None, "\n".join(texts), name.strip() or None)
+    # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
+    data = "\n".join(texts).encode("utf-8", "replace")
+    return TextRow(label.strip() or None, data, name.strip() or None)
 
 
 def _json_rows(
@@ -277,7 +280,7 @@ def _json_rows(
         ]
         text = _text_of(row, positions)
         is_null = all(values.get(names[at]) is None for at in places.text)
-        yield text._replace(text=None) if is_null else text
+        yield text._replace(data=None) if is_null else text
 
 
 def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
@@ -287,7 +290,7 @@ def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
         words = line.removesuffix(text).split()
         label = next((word.removeprefix(_FASTTEXT) for word in words if word != _FASTTEXT), None)
         if label or text:
-            yield TextRow(label, text.rstrip())
+            yield TextRow(label, text.rstrip().encode("utf-8", "replace"))
 
 
 # --- what a stream holds ------------------------------------------------------------------

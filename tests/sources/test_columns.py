@@ -21,7 +21,12 @@ LEARNED = TextColumns(("title", "body"), "label")
 
 
 def rows(table, kind="csv", **wanted):
-    return list(read_rows(io.BytesIO(table.encode()), kind, NamedColumns(**wanted)))
+    """Return class, text and name of each row of a table."""
+    data = table.encode() if isinstance(table, str) else table
+    found = read_rows(io.BytesIO(data), kind, NamedColumns(**wanted))
+    return [
+        (row.label, None if row.data is None else row.data.decode(), row.name) for row in found
+    ]
 
 
 JSON = """{"id": "7", "title": "Lunch?", "body": "at noon", "label": "ham"}
@@ -240,8 +245,7 @@ def test_any_bytes_are_rows_or_an_error(data):
 
 
 def pairs_of(table, kind="csv", **wanted):
-    data = table.encode() if isinstance(table, str) else table
-    return [row[:2] for row in read_rows(io.BytesIO(data), kind, NamedColumns(**wanted))]
+    return [row[:2] for row in rows(table, kind, **wanted)]
 
 
 AB = [("ham", "hello, you"), ("spam", "buy; now")]
@@ -377,7 +381,7 @@ def test_a_line_of_labels_is_read_in_linear_time():
 
 def test_rows_come_before_the_table_is_read_to_its_end():
     stream = io.BytesIO(b"label,text\n" + b"ham,hello world\n" * 100_000)
-    assert next(read_rows(stream, "csv")) == ("ham", "hello world", None)
+    assert next(read_rows(stream, "csv")) == ("ham", b"hello world", None, True)
     assert stream.tell() < 100_000
 
 
