@@ -24,10 +24,9 @@ from nbspam.printing import is_watched
 # Device, inode, size and modification time: tells whether a path still leads to the same file.
 Stamp = tuple[int, int, int, int]
 
-_BINARY = getattr(os, "O_BINARY", 0)
 # O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
-READ_FLAGS = os.O_RDONLY | _BINARY | getattr(os, "O_NONBLOCK", 0)
-_NO_LINK = READ_FLAGS | getattr(os, "O_NOFOLLOW", 0)
+READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK
+_NO_LINK = READ_FLAGS | os.O_NOFOLLOW
 _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
@@ -122,7 +121,7 @@ def check_own(name: str, beside: str, status: os.stat_result | None = None) -> N
 
 def _is_trusted(status: os.stat_result, beside: str) -> bool:
     """Return whether a file is ours, root's, or of a user who may write `beside`."""
-    if sys.platform == "win32" or status.st_uid in {0, os.geteuid()}:
+    if status.st_uid in {0, os.geteuid()}:
         return True
     if not os.path.lexists(beside):  # `adopt` gives what root begins the owner of the folder
         beside = parent_folder(beside)
@@ -205,14 +204,7 @@ def _open_lock(name: str, beside: str) -> int:
 
 def _lock(descriptor: int) -> None:
     """Wait for an exclusive lock on an open file; closing the descriptor releases it."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        while True:  # LK_LOCK gives up after ten seconds
-            with contextlib.suppress(OSError):
-                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
-                return
-    import fcntl
+    import fcntl  # a verdict takes no lock
 
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
@@ -239,15 +231,10 @@ def _lock_within(descriptor: int, patience: float) -> None:
 
 def _is_locked(descriptor: int) -> bool:
     """Lock an open file if nobody else has locked it; return whether it is locked now."""
+    import fcntl
+
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     return True
@@ -273,8 +260,6 @@ def replacing(target: str, like: str | None = None, is_synced: bool = True) -> I
         file.flush()
         if is_synced:
             sync_file(file.fileno())
-        if sys.platform == "win32":
-            file.close()  # an open file cannot be renamed there
         os.replace(path, target)
     if is_synced:
         sync_folder(folder)
@@ -289,8 +274,6 @@ def _temporary(folder: str) -> Iterator[tuple[str, BinaryIO]]:
     while True:
         path = os.path.join(folder, _PREFIX + os.urandom(_RANDOM_BYTES).hex())
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
-        if sys.platform == "win32":
-            break
         _lock(descriptor)
         if os.path.lexists(path):  # some file systems count no links
             break
@@ -309,10 +292,6 @@ def remove_leftovers(folder: str, beside: str) -> None:
 
     A file that its process still writes is locked.  beside: says whose files are ours.
     """
-    if sys.platform == "win32":
-        return
-    import fcntl
-
     pattern = re.compile(rf"{re.escape(_PREFIX)}[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
     names = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -321,9 +300,10 @@ def remove_leftovers(folder: str, beside: str) -> None:
         with contextlib.suppress(OSError, ModelFileError):
             descriptor = open_own(name, beside)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # If its process has just renamed it, another file may have the name, or none.
-                if os.path.samestat(os.fstat(descriptor), os.lstat(name)):
+                if _is_locked(descriptor) and os.path.samestat(
+                    os.fstat(descriptor), os.lstat(name)
+                ):
                     os.unlink(name)
             finally:
                 os.close(descriptor)
@@ -354,13 +334,12 @@ def make_folder(folder: str) -> None:
 
 def adopt_folder(folder: str, like: str) -> None:
     """Give a new, empty folder the owner of another, as far as the system allows it."""
-    if sys.platform != "win32":
-        descriptor = os.open(folder, os.O_DIRECTORY | _NO_LINK)
-        try:
-            if not os.listdir(descriptor):  # else somebody has moved another to its place
-                adopt(descriptor, like)
-        finally:
-            os.close(descriptor)
+    descriptor = os.open(folder, os.O_DIRECTORY | _NO_LINK)
+    try:
+        if not os.listdir(descriptor):  # else somebody has moved another to its place
+            adopt(descriptor, like)
+    finally:
+        os.close(descriptor)
 
 
 def make_file(name: str, like: str) -> None:
@@ -381,18 +360,17 @@ def adopt(descriptor: int, like: str) -> None:
     like: a file, whose mode it gets too, or a folder.  If there is none, what root writes gets
     the owner of its folder.
     """
-    if sys.platform != "win32":
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            if os.geteuid() == 0 and not os.path.lexists(like):  # what root begins for others
-                like = parent_folder(like)
-            old = os.stat(like, follow_symlinks=False)
-            if stat.S_ISLNK(old.st_mode):
-                return
-            for owner in (-1, old.st_gid), (old.st_uid, -1):
-                with contextlib.suppress(OSError):  # a container may not know the owner
-                    os.fchown(descriptor, *owner)
-            if stat.S_ISREG(old.st_mode):
-                os.fchmod(descriptor, old.st_mode & 0o777)
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        if os.geteuid() == 0 and not os.path.lexists(like):  # what root begins for others
+            like = parent_folder(like)
+        old = os.stat(like, follow_symlinks=False)
+        if stat.S_ISLNK(old.st_mode):
+            return
+        for owner in (-1, old.st_gid), (old.st_uid, -1):
+            with contextlib.suppress(OSError):  # a container may not know the owner
+                os.fchown(descriptor, *owner)
+        if stat.S_ISREG(old.st_mode):
+            os.fchmod(descriptor, old.st_mode & 0o777)
 
 
 def sync_file(descriptor: int) -> None:

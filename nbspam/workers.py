@@ -1,8 +1,8 @@
 """Work on many cores: by forked processes, or by an engine, whose workers others start.
 
 Processes are forked because they then have numpy loaded already; a fresh one would spend longer
-on importing it than on counting a thousand messages.  Where processes cannot be forked, this one
-does all the work.  An engine (Dask, loky, Ray, any executor) may be on other machines.
+on importing it than on counting a thousand messages.  An engine (Dask, loky, Ray, any executor)
+may be on other machines.
 """
 
 import gc
@@ -67,7 +67,7 @@ def ordered_map(
     stream = iter(chunks)
     first = list(islice(stream, 2))
     stream = chain(first, stream)
-    if workers == 1 or len(first) < 2 or not hasattr(os, "fork"):
+    if workers == 1 or len(first) < 2:
         yield from map(function, stream)
         if last is not None:
             yield last()

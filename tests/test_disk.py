@@ -24,8 +24,6 @@ from nbspam.store.open import keep_old_model
 from nbspam.workers import ordered_map
 from support import HAM, ROOT, SPAM, complains, in_child, raising
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
-
 
 @pytest.fixture
 def target(tmp_path):

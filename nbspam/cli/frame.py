@@ -101,21 +101,16 @@ def say(line: str) -> None:
 
 def config_path() -> str:
     """Return where the configuration file is, if there is one."""
-    return os.path.join(user_folder("APPDATA", "XDG_CONFIG_HOME", "~/.config"), "config.toml")
+    return os.path.join(user_folder("XDG_CONFIG_HOME", "~/.config"), "config.toml")
 
 
-def user_folder(on_windows: str, on_unix: str, default: str) -> str:
+def user_folder(variable: str, default: str) -> str:
     """Return where a kind of nbspam's files is on this system.
 
-    on_windows, on_unix: environment variables that name the folder above.  default: that of
-    Unix without the variable.
+    variable: of the environment, that names the folder above.  default: that of Linux without it.
     """
-    if sys.platform == "win32":
-        base = os.environ.get(on_windows) or "~"
-    else:
-        default = "~/Library/Application Support" if sys.platform == "darwin" else default
-        base = os.environ.get(on_unix) or default
-    return os.path.join(os.path.expanduser(base), "nbspam")
+    default = "~/Library/Application Support" if sys.platform == "darwin" else default
+    return os.path.join(os.path.expanduser(os.environ.get(variable) or default), "nbspam")
 
 
 def configured_tables(path: str) -> dict[str, Any]:

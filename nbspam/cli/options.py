@@ -250,7 +250,7 @@ class Decision(NamedTuple):
 
 def default_model_path() -> str:
     """Return the default path of the model, in the user's data folder; raises click.UsageError."""
-    folder = frame.user_folder("LOCALAPPDATA", "XDG_DATA_HOME", "~/.local/share")
+    folder = frame.user_folder("XDG_DATA_HOME", "~/.local/share")
     if folder.startswith("~"):
         raise click.UsageError("this user has no home folder; set HOME, or give the model with -m")
     return os.path.join(folder, "model.nbspam")

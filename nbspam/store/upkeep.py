@@ -7,7 +7,6 @@ and keeps the rest; a damaged model file cannot be repaired, as its counts are s
 
 import os
 import stat
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,8 +80,6 @@ def _others_with(right: int, status: os.stat_result) -> str:
 
     right: the bit of everyone's right, such as stat.S_IROTH.
     """
-    if sys.platform == "win32":
-        return ""  # it has no such rights
     if status.st_mode & right:
         return EVERYONE
     if not status.st_mode & right << 3:  # the bit of the group's right

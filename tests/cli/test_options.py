@@ -102,7 +102,6 @@ def test_the_file_is_where_each_system_keeps_them(monkeypatch):
         ("linux", {"XDG_CONFIG_HOME": "", "HOME": "/home/ann"}, "/home/ann/.config"),
         ("darwin", {"HOME": "/home/ann"}, "/home/ann/Library/Application Support"),
         ("darwin", {"XDG_CONFIG_HOME": "/x"}, "/x"),
-        ("win32", {"APPDATA": "/data"}, "/data"),
     ]:
         monkeypatch.setattr(sys, "platform", platform)
         for name, value in variables.items():

@@ -6,7 +6,6 @@ A model that is replaced is killed at every moment: before each call that change
 import os
 import shutil
 import signal
-import sys
 from functools import partial
 
 import pytest
@@ -102,7 +101,6 @@ def test_the_same_number_makes_the_same_input_and_patterns_have_their_length():
         parse_message(pattern(20_000))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(tmp_path):
     lost_changes, torn_states, n_acknowledged = kills.run(30, 60, tmp_path)
     assert lost_changes == []
@@ -129,7 +127,6 @@ def work_until(n, work):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_in_between_loses_the_old_model_or_tears_the_new_one(nbspam, trained, tmp_path):
     other = str(tmp_path / "other")
     nbspam("train", "-m", other, write_mails(tmp_path / "more", 24))
@@ -155,7 +152,6 @@ def test_no_kill_in_between_loses_the_old_model_or_tears_the_new_one(nbspam, tra
     assert seen == {old, new}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_leaves_half_of_a_first_model(tmp_path):
     seen = []
     for n in range(100):
