@@ -238,13 +238,10 @@ def _show_quality(found: "FirstDay") -> None:
     from nbspam.delivery.account_setup import SETUP_FOLDS
     from nbspam.evaluation.evaluation import evaluation_of
 
-    evaluation = evaluation_of(found.trial)
-    ham, spam = (found.trial.classes.index(name) for name in ("ham", "spam"))
-    confusion = evaluation.confusion
-    n_ham, n_spam = int(confusion[ham].sum()), int(confusion[spam].sum())
+    (n_kept, n_false), (n_missed, n_caught) = evaluation_of(found.trial).confusion.tolist()
     click.echo(
-        f"in {SETUP_FOLDS} folds: {int(confusion[ham, spam]):,} of {n_ham:,} ham called spam,"
-        f" {n_spam - int(confusion[spam, spam]):,} of {n_spam:,} spam missed"
+        f"in {SETUP_FOLDS} folds: {n_false:,} of {n_kept + n_false:,} ham called spam,"
+        f" {n_missed:,} of {n_missed + n_caught:,} spam missed"
     )
     moved = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]
     click.echo(f"of the newest {len(found.verdicts):,} in the inbox it would move {len(moved):,}")
