@@ -223,8 +223,12 @@ def test_two_messages_of_one_head_stay_where_they_are(account, mailbox):
 
     assert len(mailbox.newest()) == 1
     assert mailbox.folder_of(key) == "INBOX, Junk"
-    assert mailbox.leaves(key, "spam") is mailbox.file(key, "spam") is None
-    assert mailbox.file("none", "spam") is None
+    assert mailbox.leaves(key, "spam") is None
+    with pytest.raises(InputError, match=r"2 messages \(INBOX, Junk\) have its headers, perhaps"):
+        mailbox.file(key, "spam")
+    assert mailbox.put_back(key, "INBOX") is False
+    account.move(H[0], "INBOX", "Junk")
+    assert mailbox.file(key, "spam") is mailbox.file("none", "spam") is None
 
 
 def test_without_the_means_to_move_a_line_says_so(account, mailbox):

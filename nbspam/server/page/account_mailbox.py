@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from nbspam.arrays import today
 from nbspam.delivery.account_look import AccountMemory, LeftMessage, keyword_of, with_digests
 from nbspam.delivery.maildir import MOVING
-from nbspam.errors import LostError, NbspamError, UsageError
+from nbspam.errors import InputError, LostError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
@@ -179,6 +179,16 @@ class AccountMailbox(ReviewMailbox):
         found, target = self._at.get(key, []), self._folder_of(label)
         return None if len(found) != 1 or target in (None, found[0].folder) else found[0].folder
 
+    def file(self, key: str, label: str) -> str | None:
+        """Move a message as in a Maildir; raises InputError if another one has its headers."""
+        moved, folders = super().file(key, label), [e.folder for e in self._at.get(key, ())]
+        if moved is None and len(folders) > 1 and {*folders} != {self._folder_of(label)}:
+            raise InputError(
+                f"{self._url.account}: {len(folders)} messages ({', '.join(folders)}) have its"
+                " headers, perhaps another text; move them in a mail program"
+            )
+        return moved
+
     def _move(self, key: str, folder: str) -> str | None:
         """Move a message to a folder; return the folder where it was, None if it was not moved."""
 
@@ -197,7 +207,7 @@ class AccountMailbox(ReviewMailbox):
                         copies += [each.uid for each in found if each.folder == other]
                         if copies:
                             session.remove(copies)
-                    found = there
+                    found = self._at[key] = there
                 if len(found) != 1:
                     return None
                 return self._move_noted(session, memory, int(key, 16), found[0], folder)
