@@ -30,6 +30,15 @@ _LEAST_KEPT = 1 << 10  # bytes of a piece of a message: millions of tiny ones wo
 _AT_ONCE = 1 << 16  # bytes that are read from a connection at once
 _FEW = 10  # messages that may wait to be learned by their lists: they are not charged to a client
 _MOST_FAILURES = 10  # in a row: then a worker is started again
+# Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
+_REASONS = {
+    "busy": "too many messages; try again",
+    "late": "no answer in time; try again",
+    "idle": "the request is not whole in time",
+    "malformed": "the request is not one of this protocol",
+    "failed": "the request failed",
+    "large": "the message is too large to be learned here; teach it by the command line",
+}
 
 
 class TroubleError(Exception):
@@ -155,15 +164,12 @@ class Desk:
         began = monotonic()
 
         def learned(future: "asyncio.Future[Outcome]") -> None:
-            if future.cancelled():
-                return
             error = future.exception()
             if isinstance(error, UserError):
                 return  # only users who teach get such lessons
             if error is not None:
                 self.log.failed("a message was not learned by its list", error, **facts)
-                return
-            if future.result().learned:
+            elif future.result().learned:
                 seconds = monotonic() - began
                 self.note_lesson(user, label, future.result(), seconds, by="list", **facts)
 
@@ -346,6 +352,7 @@ class Connection(asyncio.BufferedProtocol):
 
         kind: one of metrics.TROUBLES.
         """
+        why = why or _REASONS[kind]
         self.note_trouble(kind, why)
         if self.pending is not None:
             self.pending.cancel()
@@ -358,7 +365,6 @@ class Connection(asyncio.BufferedProtocol):
         desk.tally.add(f"trouble {kind}")
         if kind != "failed":  # that has a line of its own
             client = address[0] if isinstance(address, tuple) else self.peer
-            why = why or REASONS[kind]
             desk.log.answered(refused=kind, client=client, **self.facts(), why=why)
 
     def refuse(self, kind: str, why: str) -> None:
@@ -404,7 +410,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def message(self) -> bytes:
         """Return the message, or its beginning; count it if it is too large."""
-        if self.size > self.desk.limits.message_bytes:
+        if not self.is_whole:
             self.desk.tally.add("oversized")
         data = b"".join(self.kept)
         self.kept = [data]  # not a second copy
@@ -513,11 +519,11 @@ class Connection(asyncio.BufferedProtocol):
                 self.trouble("user", str(error))
             else:
                 desk.note_failure(error, **self.facts())
-                foreseen = isinstance(error, NbspamError | OSError)
                 if isinstance(error, MemoryError):
                     self.trouble("busy")
                 else:
-                    self.trouble("failed", str(error) if foreseen else "internal error")
+                    is_foreseen = isinstance(error, NbspamError | OSError)
+                    self.trouble("failed", str(error) if is_foreseen else "internal error")
 
         future.add_done_callback(settled)
 
@@ -525,15 +531,6 @@ class Connection(asyncio.BufferedProtocol):
 # ---- the words of a verdict for mail systems ----
 
 MOST_REPORTED = 20  # tokens in a report, at most
-# Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
-REASONS = {
-    "busy": "too many messages; try again",
-    "late": "no answer in time; try again",
-    "idle": "the request is not whole in time",
-    "malformed": "the request is not one of this protocol",
-    "failed": "the request failed",
-    "large": "the message is too large to be learned here; teach it by the command line",
-}
 
 
 def is_spam(judgement: Judgement) -> bool:

@@ -167,7 +167,7 @@ class HttpConnection(connection.Connection):
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status."""
-        self.fail(_STATUS[kind], why or connection.REASONS[kind])
+        self.fail(_STATUS[kind], why)
 
     def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
         """Answer, and go on to the next request or close; more: further headers."""

@@ -296,7 +296,7 @@ class SpamdConnection(connection.Connection):
         if passes and request is not None and request.command in _JUDGING:
             self._write(scored_answer(request, None, []))
             return
-        self._fail(_STATUS[kind], why or connection.REASONS[kind])
+        self._fail(_STATUS[kind], why)
 
 
 def scored_answer(request: Request, judgement: Judgement | None, body: list[bytes]) -> list[bytes]:

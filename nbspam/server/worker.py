@@ -76,6 +76,8 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 class _EventLoopWorker:
+    desk: Desk  # once it runs
+
     def __init__(self, service: Service, supervisor: int) -> None:
         self.service = service
         self.supervisor = supervisor
@@ -127,7 +129,7 @@ class _EventLoopWorker:
         """Answer until the end; return the status to exit with."""
         loop, tally = asyncio.get_running_loop(), self.service.tally
         models = TaughtModels(self.service.choices.model_path, self.service.choices.users)
-        desk = self.new_desk(models)
+        desk = self.desk = self.new_desk(models)
         loop.set_exception_handler(self.failed)
         warnings.showwarning = self.warned  # type: ignore[assignment]
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
@@ -136,7 +138,7 @@ class _EventLoopWorker:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         for name, listener in self.service.listeners:
             listener.setblocking(False)
-            self.listen(listener, name, desk)
+            self.listen(listener, name)
         tally.set_gauge("beat", time.monotonic())
         self.wake_supervisor()
         while not self.ended.is_set():
@@ -152,7 +154,7 @@ class _EventLoopWorker:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ended.wait(), _SWEEP)
         self.ended.set()
-        await self.drain(desk)
+        await self.drain()
         if desk.reviewer is not None:
             desk.reviewer.end()
         desk.judge.end()
@@ -167,25 +169,25 @@ class _EventLoopWorker:
         if os.getppid() == self.supervisor:
             os.kill(self.supervisor, signal.SIGALRM)
 
-    def listen(self, listener: socket.socket, name: str, desk: Desk) -> None:
+    def listen(self, listener: socket.socket, name: str) -> None:
         """Accept connections of a protocol from now on."""
         if not self.ended.is_set():
-            asyncio.get_running_loop().add_reader(listener, self.accept, listener, name, desk)
+            asyncio.get_running_loop().add_reader(listener, self.accept, listener, name)
 
-    def pause(self, seconds: float, listener: socket.socket, name: str, desk: Desk) -> None:
+    def pause(self, seconds: float, listener: socket.socket, name: str) -> None:
         """Accept no connections for some time."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(listener)
-        loop.call_later(seconds, self.listen, listener, name, desk)
+        loop.call_later(seconds, self.listen, listener, name)
 
-    def accept(self, listener: socket.socket, name: str, desk: Desk) -> bool:
+    def accept(self, listener: socket.socket, name: str) -> bool:
         """Accept one connection; the next goes to any idle worker.
 
         A full worker leaves it to others that have room.  If all are full, it accepts, to say so.
         """
         is_ours = name == "web" or self.ended.is_set()
-        if not is_ours and desk.leaves_to_others(len(self.accepting)):
-            self.pause(_ELSEWHERE, listener, name, desk)
+        if not is_ours and self.desk.leaves_to_others(len(self.accepting)):
+            self.pause(_ELSEWHERE, listener, name)
             return False
         try:
             client, _ = listener.accept()
@@ -193,10 +195,10 @@ class _EventLoopWorker:
             return False
         except OSError:  # out of descriptors: waiting clients are accepted when others have gone
             self.service.tally.add("trouble busy")
-            self.pause(_SWEEP, listener, name, desk)
+            self.pause(_SWEEP, listener, name)
             return False
         loop = asyncio.get_running_loop()
-        connection = protocol(name)(desk)
+        connection = protocol(name)(self.desk)
         if self.service.choices.peer_users:
             connection.peer = connected_user(client)
         task = loop.create_task(loop.connect_accepted_socket(lambda: connection, client))
@@ -224,15 +226,15 @@ class _EventLoopWorker:
             # The loop's own message shows arguments of functions, which may be mail.
             self.service.log.failed("internal error", error)
 
-    async def drain(self, desk: Desk) -> None:
+    async def drain(self) -> None:
         """Answer accepted and waiting connections; then return.
 
         A failing worker leaves waiting connections to its successor.
         """
-        loop = asyncio.get_running_loop()
+        loop, desk = asyncio.get_running_loop(), self.desk
         for name, listener in self.service.listeners:
             loop.remove_reader(listener)
-            while not desk.is_failing and self.accept(listener, name, desk):
+            while not desk.is_failing and self.accept(listener, name):
                 pass
             listener.close()
         if self.accepting:

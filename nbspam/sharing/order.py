@@ -49,10 +49,10 @@ def in_order(
     n_known = sum(lesson.record <= read for lesson in lessons)
     by_log, waiting = _as_read(filing, lessons[:n_known], waiting, outbox.origin)
     back = {lesson.number for lesson in lessons if lesson.origin == outbox.origin}
-    ahead = LessonChain(filing, by_log, filing.bits)
+    ahead = LessonChain(filing, by_log)
     for each in waiting:
         ahead.add(each.change)
-    after = LessonChain(filing, by_log, filing.bits)
+    after = LessonChain(filing, by_log)
     after.sample = _log_sample(filing, lessons, by_log, outbox, user)
     for lesson in lessons[n_known:]:
         after.add(lesson.change)
@@ -106,7 +106,7 @@ def _as_read(
     by_log: dict[int, LabelChange] = {}
     for each in waiting:
         by_log.setdefault(each.change.digest, each.filed)
-    chain = LessonChain(filing, by_log, filing.bits)
+    chain = LessonChain(filing, by_log)
     for lesson in known:
         if lesson.change.digest in by_log:
             chain.add(lesson.change)
@@ -150,7 +150,7 @@ def lost_lessons(
     lost = outbox.after(user, progress.own if progress.origin == origin else 0)
     if not lost:
         return [], progress
-    chain = LessonChain(filing, {}, filing.bits)
+    chain = LessonChain(filing, {})
     for each in lost:
         chain.add(decode_record(each.lesson))
     known = filing.base.table.vocabulary
@@ -227,14 +227,13 @@ def _log_sample(
 class LessonChain:
     """Lessons one after another, and where each message is filed after them.
 
-    filed: where messages are before; others are where the model has them.  bits: how many zero
-    bits end the digests of the messages whose tokens are remembered.
+    filed: where messages are before; others are where the model has them.
     """
 
-    def __init__(self, filing: MessageFiling, filed: dict[int, LabelChange], bits: int) -> None:
+    def __init__(self, filing: MessageFiling, filed: dict[int, LabelChange]) -> None:
         self._filing = filing
         self._filed = dict(filed)
-        self.bits = bits
+        self.bits = filing.bits  # zero bits at the end of remembered messages' digests
         self.sample: LogSample | None = None  # while the bits grow with lessons
         self.changes: list[LabelChange] = []
         self.moves: defaultdict[int, list[LabelChange]] = defaultdict(list)  # those that count
