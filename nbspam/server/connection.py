@@ -89,7 +89,20 @@ class Desk:
         self.tally.set_gauge("waiting", self.judge.n_waiting)
         self.tally.set_gauge("held", self.held)
 
-    def note_open(self) -> None:
+    def admit(self, guest: "Connection") -> None:
+        """Count a connection from now on."""
+        self.connections.add(guest)
+        if guest.is_visitor:
+            self.visitors.add(guest)
+        self._note_open()
+
+    def dismiss(self, guest: "Connection") -> None:
+        """Count a connection no more."""
+        self.connections.discard(guest)
+        self.visitors.discard(guest)
+        self._note_open()
+
+    def _note_open(self) -> None:
         """Tell other processes how many connections are open."""
         self.tally.set_gauge("open", len(self.connections))
         self.tally.set_gauge("visitors", len(self.visitors))
@@ -211,6 +224,7 @@ class Connection(asyncio.BufferedProtocol):
     """
 
     transport: asyncio.Transport
+    is_visitor = False  # of the page, which has a limit of its own
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -238,26 +252,21 @@ class Connection(asyncio.BufferedProtocol):
         """
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own are none by class
         desk = self.desk
-        number, limit = self.others_and_limit()
+        number, limit = len(desk.visitors), desk.limits.visitors
+        if not self.is_visitor:
+            number, limit = len(desk.connections) - number, desk.limits.connections
         self.crowded = number >= limit
         if number >= 2 * limit:
             desk.tally.add("trouble busy")
             self.transport.abort()
             return
-        desk.connections.add(self)
-        desk.note_open()
+        desk.admit(self)
         desk.tally.add("connections")
         self.expect(desk.limits.head_seconds)
 
-    def others_and_limit(self) -> tuple[int, int]:
-        """Return the number of other connections of its kind, and their limit."""
-        desk = self.desk
-        return len(desk.connections) - len(desk.visitors), desk.limits.connections
-
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection and its pending answer; count it if its answer was not taken."""
-        self.desk.connections.discard(self)
-        self.desk.note_open()
+        self.desk.dismiss(self)
         if not self.rests and (error is not None or not self.closes):
             self.desk.tally.add("trouble gone")
         self.let_go()

@@ -402,22 +402,14 @@ _PLAIN = "text/plain; charset=utf-8"
 class WebConnection(HttpConnection):
     """A browser."""
 
+    is_visitor = True
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in."""
         super().connection_made(transport)
-        self.desk.visitors |= {self} & self.desk.connections
         self.server = transport.get_extra_info("sockname")[:2]
         if self.desk.page is None:
             self.desk.page = page_app(self.desk, self.server[1])
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection."""
-        super().connection_lost(error)
-        self.desk.visitors.discard(self)
-
-    def others_and_limit(self) -> tuple[int, int]:
-        """Return how many other browsers are connected, and how many may be."""
-        return len(self.desk.visitors), self.desk.limits.visitors
 
     def keep(self, data: bytes) -> None:
         """Keep a piece of a form, as far as it tells that the form is too large."""

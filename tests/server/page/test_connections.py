@@ -64,10 +64,13 @@ async def test_visitors_of_the_page_take_no_place_of_mails():
     assert [each.connection.crowded for each in pages] == [False] * 2 + [True] * 3
     refused, _, _ = await answer_of(await pages[2].send(asked("GET", "/")))
     assert (refused, pages[2].is_over, pages[4].wire.is_aborted) == (503, True, True)
+    gauges = "open", "visitors"  # by which other workers know whether there is room
+    assert [at.tally.total(name) for name in gauges] == [4, 4]
     mail = [Client(RspamdConnection, at).connection.crowded for _ in range(2)]
     assert mail == [False, True]
     for each in pages:
         each.connection.connection_lost(None)
+    assert [at.tally.total(name) for name in gauges] == [2, 0]
     assert (await answer_of(await sent(at, asked("GET", "/"))))[0] == 200
 
 
