@@ -69,6 +69,13 @@ def key_of(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quote(os.fsencode(name), safe=_SAFE)
 
 
+def is_linked(maildir: str, folder: str) -> bool:
+    """Return whether a folder of a Maildir is elsewhere, by a link."""
+    path = os.path.join(maildir, folder)
+    places = (path, *(os.path.join(path, part) for part in MAILDIR_PARTS))
+    return any(map(os.path.islink, places))
+
+
 class ReviewMailbox:
     """The messages of a mailbox, which is searched for each list, and the page's memory of them.
 
@@ -98,12 +105,12 @@ class ReviewMailbox:
 
     def check(self, moves: bool) -> None:
         """Raise UsageError if messages are to move and cannot."""
-        if moves and not is_maildir(self.path):
-            raise UsageError(
-                f"--move: --review {self.path} is no Maildir, and only in one can messages be"
-                " moved; give a Maildir, or leave --move out"
-            )
         if moves:
+            if not is_maildir(self.path):
+                raise UsageError(
+                    f"--move: --review {self.path} is no Maildir, and only in one can messages be"
+                    " moved; give a Maildir, or leave --move out"
+                )
             check_shown(self.path, spam_folder(self.path))
 
     def close(self) -> None:
@@ -113,15 +120,7 @@ class ReviewMailbox:
     def folders(self) -> list[str]:
         """The folders of a Maildir whose messages are looked at."""
         chosen = [MAILDIR_INBOX, spam_folder(self.path), UNSURE_FOLDER]
-        return [folder for folder in chosen if not self.is_linked(folder)]
-
-    def is_linked(self, folder: str) -> bool:
-        """Return whether a folder of a Maildir is elsewhere, by a link."""
-        places = [
-            part if folder == MAILDIR_INBOX else os.path.join(folder, part)
-            for part in MAILDIR_PARTS
-        ]
-        return any(os.path.islink(os.path.join(self.path, place)) for place in (folder, *places))
+        return [folder for folder in chosen if not is_linked(self.path, folder)]
 
     def newest(self) -> list[MailboxLetter]:
         """Return the newest messages, newest first; raises InputError."""
@@ -327,7 +326,7 @@ class ReviewMailbox:
 
     def _move(self, key: str, folder: str) -> str | None:
         """Move a message to a folder; return the folder where it was, None if it was not moved."""
-        if self.is_linked(folder):
+        if is_linked(self.path, folder):
             path = os.path.join(self.path, folder)
             raise InputError(f"{path}: not moved there, as it is elsewhere by a link; remove it")
         try:
@@ -455,13 +454,13 @@ class Mailboxes:
         """
         since = self._sent_until.get(user, 0.0)
         self._sent_until[user] = time()
-        maildir, model = self._paths_of(user)
+        maildir, _ = self._paths_of(user)
         for folder in SENT_FOLDERS:
+            if is_linked(maildir, folder):
+                continue
             found = []
-            with suppress(InputError, OSError):
-                box = ReviewMailbox(maildir, model, user)
-                entries = () if box.is_linked(folder) else maildir_entries(maildir, folder)
-                for entry in entries:
+            with suppress(OSError):
+                for entry in maildir_entries(maildir, folder):
                     with suppress(FileNotFoundError):  # a mail program has just moved it
                         changed = os.lstat(os.path.join(maildir, entry.path)).st_ctime
                         # The clock of a file system may be some milliseconds late.
