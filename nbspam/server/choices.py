@@ -1,6 +1,6 @@
 """The choices of a server's owner: addresses, access to the page, and bounds.
 
-It listens at HOST:PORT, at the path of a socket, or on a socket that systemd hands over.
+A server listens at HOST:PORT, at the path of a socket, or on a socket that systemd hands over.
 
 A token logs in to the page: the site's is in the address that the server prints when it starts,
 and with --users each user has one, which names the user.  A browser that has logged in has a
@@ -261,9 +261,6 @@ class Access:
             return None
 
 
-# ---- the secret ----
-
-
 def access_beside(model: str) -> Access:
     """Return the access by the secret in MODEL.secret, which is made if there is none.
 
@@ -334,9 +331,9 @@ def stranger(method: str, headers: Mapping[str, str], address: Address) -> str |
         return "Origin is another site"
     if method == "POST" and origin is None and site != "same-origin":
         return "neither Origin nor Sec-Fetch-Site says that the request comes from this page"
-    visits = headers.get("sec-fetch-mode") == "navigate"
-    opens = visits and headers.get("sec-fetch-dest") == "document"
-    if site in _EMBEDDED and not (method == "GET" and opens):
+    mode, target = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    follows_link = (method, mode, target) == ("GET", "navigate", "document")
+    if site in _EMBEDDED and not follows_link:
         return "another site asks for a part of this page"
     return None
 

@@ -69,7 +69,7 @@ def page_app(desk: Desk, port: int) -> Starlette:
             Route("/tell", tell, methods=["POST"]),
             Route("/list", list_sender, methods=["POST"]),
         ],
-        middleware=[sessions, Middleware(Gate)],
+        middleware=[sessions, Middleware(gate)],
         exception_handlers=dict.fromkeys((HTTPException, NbspamError, OSError), trouble),
     )
     app.router.redirect_slashes = False  # such an answer would not be one of ours
@@ -80,16 +80,14 @@ def page_app(desk: Desk, port: int) -> Starlette:
 # ---- the gate ----
 
 
-class Gate:
-    """Passes on requests of our own pages in a valid session, and nothing else."""
+def gate(app: ASGIApp) -> ASGIApp:
+    """Return an application that answers requests which may not pass, and passes on the others."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    async def gated(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await refusal(Request(scope, receive))
+        await (answer or app)(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that is refused, and pass the others on."""
-        answer = await refusal(Request(scope, receive)) if scope["type"] == "http" else None
-        await (answer or self.app)(scope, receive, send)
+    return gated
 
 
 async def refusal(request: Request) -> Response | None:
