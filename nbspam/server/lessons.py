@@ -295,6 +295,7 @@ class Courier:
         self._reads = False  # this worker is the one that reads the log
         self._said = ""
         self._sends = True  # the last lessons reached the log
+        self._known: tuple[object, object] = None, None  # digest and stamp of the site's model
         self._sender = Thread(target=self._send, name="sender", daemon=True)
         self._sender.start()
         Thread(target=self._read, name="courier", daemon=True).start()
@@ -355,7 +356,6 @@ class Courier:
         if (users := self._service.choices.users) is not None:
             sharer.outbox.keep_users(users)
         due, trims, last = 0.0, time.monotonic() + _TRIM, 0.0
-        known: tuple[object, object] = None, None
         while not self._ended.is_set():
             try:
                 if sharer.receive():
@@ -364,17 +364,7 @@ class Courier:
                     continue
                 now = time.monotonic()
                 if now >= due:
-                    site = sharer.model_of("")
-                    facts = sharer.report(now - last > _QUIET)
-                    if self._said and self._sends:
-                        self._said = ""
-                        self._service.log.noted("lessons are shared again")
-                    self._tally.set_gauge("share_connected", 1)
-                    for name in ("lag", "outbox", "read", "skipped"):
-                        self._tally.set_gauge(f"share_{name}", float(facts[name]))
-                    if known != (facts.get("model"), site.stamp):
-                        known = facts.get("model"), site.stamp
-                        return_freed_memory()  # which fits and the digest took
+                    self._report(sharer, now - last > _QUIET)
                     due = now + _PAUSE
                 if now >= trims:
                     sharer.trim()
@@ -386,3 +376,17 @@ class Courier:
                     self._tally.set_gauge("share_outbox", sharer.outbox.size())
                 self._log_once(error)
                 self._ended.wait(_PAUSE)
+
+    def _report(self, sharer: Sharer, is_quiet: bool) -> None:
+        """Report to the other hosts, and in the metrics; is_quiet: see `Sharer.report`."""
+        site = sharer.model_of("")  # an unreadable one is reported to nobody
+        facts = sharer.report(is_quiet)
+        if self._said and self._sends:
+            self._said = ""
+            self._service.log.noted("lessons are shared again")
+        self._tally.set_gauge("share_connected", 1)
+        for name in ("lag", "outbox", "read", "skipped"):
+            self._tally.set_gauge(f"share_{name}", float(facts[name]))
+        before, self._known = self._known, (facts.get("model"), site.stamp)
+        if self._known != before:
+            return_freed_memory()  # which fits and the digest took
