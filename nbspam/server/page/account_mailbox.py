@@ -5,8 +5,7 @@ Nothing is marked as read.  A move keeps the notes of `sort` true at any moment:
 before it, and the new place after it.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -91,13 +90,7 @@ class AccountMailbox(ReviewMailbox):
         for is_again in (False, True):
             if missing and is_again:  # where they were at the last look, they are not
                 self._asked(self._find_all)
-            waiting = deque((key, self._at[key][0]) for key in missing if key in self._at)
-            while waiting:
-                batch: dict[str, _Found] = {}
-                n_bytes = waiting[0][1].size
-                while waiting and len(batch) < _BATCH and (not batch or n_bytes <= _BATCH_BYTES):
-                    key, batch[key] = waiting.popleft()
-                    n_bytes += waiting[0][1].size if waiting else 0
+            for batch in _batches({key: self._at[key][0] for key in missing if key in self._at}):
                 for key, data in self._asked(partial(self._read_batch, batch=batch)).items():
                     del missing[key]
                     yield key, data
@@ -237,6 +230,19 @@ class AccountMailbox(ReviewMailbox):
         for validity, uid in placed.values():
             memory.note(folder, validity, [(uid, digest)])
         return None if at.folder == folder else at.folder
+
+
+def _batches(places: Mapping[str, _Found]) -> Iterator[dict[str, _Found]]:
+    """Yield places by batches of messages that are fetched together."""
+    batch: dict[str, _Found] = {}
+    for key, each in places.items():
+        n_bytes = sum(one.size for one in batch.values()) + each.size
+        if batch and (len(batch) == _BATCH or n_bytes > _BATCH_BYTES):
+            yield batch
+            batch = {}
+        batch[key] = each
+    if batch:
+        yield batch
 
 
 def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:
