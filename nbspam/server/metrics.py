@@ -247,6 +247,10 @@ class ServerTally:
         """Return the sum of a count over all processes."""
         return float(self._counts[:, _PLACE[name]].sum())
 
+    def count(self, name: str) -> int:
+        """Return the sum of a count of whole things over all processes."""
+        return int(self.total(name))
+
     def row(self, number: int, name: str) -> float:
         """Return the count of one process."""
         return float(self._counts[number, _PLACE[name]])

@@ -345,12 +345,9 @@ class RspamdConnection(HttpConnection):
 
     def stat(self) -> dict[str, Any]:
         """Return the numbers that `rspamc stat` prints."""
-
-        def total(name: str) -> int:
-            return int(self.desk.tally.total(name))
-
-        spam, ham = total("spam"), total("ham") + total("unsure")
-        learned = total("lesson learned") + total("lesson moved")
+        count = self.desk.tally.count
+        spam, ham = count("spam"), count("ham") + count("unsure")
+        learned = count("lesson learned") + count("lesson moved")
         return {
             "scanned": spam + ham,
             "learned": learned,
@@ -358,7 +355,7 @@ class RspamdConnection(HttpConnection):
             "spam_count": spam,
             "ham_count": ham,
             "actions": {_ACTION["spam"]: spam, _ACTION["ham"]: ham},
-            "connections": total("open"),
+            "connections": count("open"),
             "control_connections": 0,
             "statfiles": [],
         }

@@ -240,7 +240,7 @@ class LessonChain:
         self.n_lessons: Counter[int] = Counter()  # by digest
 
     def begin(self, filed: LabelChange) -> None:
-        """Note where one more message is before."""
+        """Note where one more message is filed before these lessons."""
         self._filed[filed.digest] = filed
 
     def at(self, digest: int) -> LabelChange:

@@ -50,7 +50,7 @@ class PendingLesson(NamedTuple):
 
     number: int
     user: str
-    settings: str  # of the model; see `records.fingerprint`
+    settings: str  # of the model; see `logs.fingerprint`
     digest: int  # of the message
     lesson: bytes  # the body of a journal's record, with all texts
     filed: bytes | None  # body that says where the log had the message before; None: nowhere

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.decision import UNSURE
 from nbspam.evaluation.figures import days_figure, reliability_figure, wilson_interval
 from nbspam.evaluation.metrics import ReliabilityBins
 from nbspam.server.page.database import Database, RememberedVerdict
 
 DAYS, LATELY = 30, 7  # all that are shown, and those of them that are compared with the others
 EDGES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)  # of ranges of the probability of spam
-_UNSURE = "unsure"
 
 
 class Day(NamedTuple):
@@ -139,8 +139,8 @@ def course(database: Database, today: date) -> Course:
         _days(dates, starts, rows),
         _ranges(checked),
         _ranges([row for row in new if row.told is not None]),
-        _period(row for row in checked if row.label != _UNSURE and row.arrived < split),
-        _period(row for row in checked if row.label != _UNSURE and row.arrived >= split),
+        _period(row for row in checked if row.label != UNSURE and row.arrived < split),
+        _period(row for row in checked if row.label != UNSURE and row.arrived >= split),
         sum(row.arrived >= starts[0] and row.is_known for row in rows),
     )
 
@@ -154,8 +154,10 @@ def _days(
         if row.arrived >= starts[0]:
             numbers[bisect_right(starts, row.arrived) - 1][row.label] += 1
         if row.at is not None and row.at >= starts[0]:
-            what = "settled" if row.label == _UNSURE else "corrected"
-            what = "confirmed" if row.told == row.label else what
+            if row.told == row.label:
+                what = "confirmed"
+            else:
+                what = "settled" if row.label == UNSURE else "corrected"
             numbers[bisect_right(starts, row.at) - 1][what] += 1
     return tuple(Day(day, **each) for day, each in zip(dates, numbers, strict=True))
 
@@ -163,8 +165,8 @@ def _days(
 def _ranges(rows: Iterable[RememberedVerdict]) -> tuple[Range, ...]:
     """Return the ranges that have messages."""
     pairs = [(row.probability, row.told or row.label) for row in rows]
-    probability = np.array([p for p, what in pairs if what != _UNSURE])
-    is_spam = np.array([what == "spam" for _, what in pairs if what != _UNSURE], np.bool_)
+    sure = [(p, label == "spam") for p, label in pairs if label != UNSURE]
+    probability, is_spam = np.array(sure, np.float64).reshape(-1, 2).T
     place = np.searchsorted(EDGES[1:-1], probability, "right")
     found = []
     for k, (low, high) in enumerate(pairwise(EDGES)):

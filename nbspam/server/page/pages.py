@@ -151,18 +151,14 @@ def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:
 
     model_age: seconds since the model was written.
     """
-
-    def total(name: str) -> int:
-        return int(tally.total(name))
-
     return filled(
         "counts.html",
         bar=bar,
-        verdicts=[(name, total(name)) for name in VERDICTS],
-        lessons=[(words, total(f"lesson {name}")) for name, words in LESSONS.items()],
-        troubles=[(words, total(f"trouble {name}")) for name, words in TROUBLES.items()],
+        verdicts=[(name, tally.count(name)) for name in VERDICTS],
+        lessons=[(words, tally.count(f"lesson {name}")) for name, words in LESSONS.items()],
+        troubles=[(words, tally.count(f"trouble {name}")) for name, words in TROUBLES.items()],
         seconds=tally.total("seconds"),
-        waiting=total("waiting"),
+        waiting=tally.count("waiting"),
         age=_ago(model_age),
     )
 

@@ -216,9 +216,10 @@ class Reviewer:
         self, box: ReviewMailbox, letters: Sequence[MailboxLetter], n_learned: float
     ) -> None:
         """Judge messages and note their verdicts, in the given order if the mailbox can."""
+        if not letters:
+            return
         places = {letter.key: letter for letter in letters}
-        messages = box.read(places) if places else iter(())
-        own = await self.run(box.own_model) if places else None
+        messages, own = box.read(places), await self.run(box.own_model)
         while batch := await self.run(_some_of, messages):
             known = await self.run(_known_to, own, batch)
             rows = []
@@ -338,7 +339,10 @@ def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
 
 
 def _seen(letter: MailboxLetter, data: bytes, judgement: Judgement | None) -> SeenMessage:
-    """Return the row of a message for the page's memory; None: it could not be judged."""
+    """Return the row of a message for the page's memory.
+
+    judgement: None if the message could not be judged.
+    """
     if judgement is None:
         return SeenMessage(*letter, *heading(data), UNJUDGED, 0.5, (), time())
     verdict, explanation = judgement.verdict, judgement.explanation
