@@ -38,8 +38,8 @@ def ole_texts(data: bytes) -> tuple[str, str, list[bytes]]:
     """
     from olefile import OleFileIO
 
-    texts: list[str] = []
-    hidden: list[bytes] = []
+    shown: list[str] = []
+    hidden: list[str] = []
     files: list[bytes] = []
     left = _MAX_TEXT
     with (
@@ -47,16 +47,17 @@ def ole_texts(data: bytes) -> tuple[str, str, list[bytes]]:
         # These errors mean that the data end.
         suppress(error, IndexError, OSError, OverflowError, RecursionError),
     ):
-        for text in _texts(file, hidden, files):
-            texts.append(text)
-            left -= len(text)
+        for is_hidden, text in _texts(file, files):
+            (hidden if is_hidden else shown).append(text)
+            left -= 0 if is_hidden else len(text)
             if left <= 0:
                 break
-    unseen = b"\n".join(hidden)[:_MAX_TEXT].decode("utf-8", "replace")
-    return "\n".join(texts).translate(_CONTROLS), unseen, files
+    return "\n".join(shown).translate(_CONTROLS), "\n".join(hidden)[:_MAX_TEXT], files
 
 
-def _texts(file: "OleFileIO", hidden: list[bytes], files: list[bytes]) -> Iterator[str]:
+def _texts(file: "OleFileIO", files: list[bytes]) -> Iterator[tuple[bool, str]]:
+    """Yield whether a text is hidden, and the text; files: gets attached files."""
+
     def stream(name: str) -> bytes:
         return file.openstream(name).read() if file.exists(name) else b""
 
@@ -64,18 +65,15 @@ def _texts(file: "OleFileIO", hidden: list[bytes], files: list[bytes]) -> Iterat
         flags = unpack_from("<H", word, 10)[0]
         if flags & 0x100:
             raise EncryptedError
-        yield _word_text(word, stream("1Table" if flags & 0x200 else "0Table"))
-    for is_hidden, text in _excel_texts(stream("Workbook")):
-        if is_hidden:
-            hidden.append(text.encode())
-        else:
-            yield text
+        yield False, _word_text(word, stream("1Table" if flags & 0x200 else "0Table"))
+    yield from _excel_texts(stream("Workbook"))
     if stream("Current User")[12:16] == b"\xdf\xc4\xd1\xf3":
         raise EncryptedError
-    yield from _powerpoint_texts(stream("PowerPoint Document"))
+    for text in _powerpoint_texts(stream("PowerPoint Document")):
+        yield False, text
     charset = _CODE_PAGE_OF_MESSAGE.search(stream("__properties_version1.0"))
     page = f"cp{int.from_bytes(charset[1], 'little')}" if charset else ""
-    yield from _outlook_texts(file, page, hidden, files)
+    yield from _outlook_texts(file, page, files)
 
 
 def _word_text(stream: bytes, table: bytes) -> str:
@@ -204,11 +202,11 @@ _CODE_PAGE_OF_MESSAGE = re.compile(rb"\x03\0\xfd\x3f.{4}(..)\0\0", re.DOTALL)
 
 
 def _outlook_texts(
-    file: "OleFileIO", charset: str, hidden: list[bytes], files: list[bytes]
-) -> Iterator[str]:
+    file: "OleFileIO", charset: str, files: list[bytes]
+) -> Iterator[tuple[bool, str]]:
     """Yield the texts of a message and of messages inside it, and the names of their files.
 
-    hidden: gets text that is not shown, in UTF-8.  files: gets the files.
+    Before each stands whether it is hidden.  files: gets the files.
     """
     read = set()  # storages whose body has been read
     for *storage, name in file.listdir():  # sorted
@@ -219,17 +217,17 @@ def _outlook_texts(
         if match[1] == "3701":
             files.append(data)
             continue
+        unseen = b""
         if match[1] == "1009":
             data, unseen = rtf_texts(decompressed(data))
-            hidden.append(unseen)
         else:
             data = in_utf8(data, UTF_16 if match[2] == "001F" else charset)
         if match[1] == "1013":
             from nbspam.mail.html import read_html
 
             (html,) = read_html([data])
-            data = b"\n".join([html.visible, *html.urls])
-            hidden.append(html.hidden)
+            data, unseen = b"\n".join([html.visible, *html.urls]), html.hidden
         if match[1].startswith("10") and data.strip():
             read.add(tuple(storage))
-        yield data.decode("utf-8", "replace")
+        yield True, unseen.decode("utf-8", "replace")
+        yield False, data.decode("utf-8", "replace")

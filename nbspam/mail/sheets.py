@@ -28,9 +28,11 @@ _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
 _MAX_STEPS = 512  # of one sheet
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
 _LONGEST_SELECTOR = _MAX_NESTED = 10_000  # bytes of one that is read, and of those that others add
-# Bounds for hostile sheets: rules that one key is compared with, and all keys of different start
-# tags; compounds before a selector's last one, and that the parser looks for; bytes of these.
-_MAX_RULES, _MAX_COMPARED, _MAX_BITS, _MAX_MARKS, _MAX_ASKED = 100, 1_000_000, 500, 32, 200
+# Bounds for hostile sheets.
+_MAX_RULES = 100  # that elements with one key are compared with
+_MAX_COMPARED = 1_000_000  # the same for all keys of all different start tags together
+_MAX_BITS = 500  # compounds before the last one of their selector
+_MAX_MARKS, _MAX_ASKED = 32, 200  # compounds that the parser looks for, and bytes of one
 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
 _SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)

@@ -104,7 +104,6 @@ def _octets(data: bytes, place: int) -> bytes:
 
 # --- TNEF ------------------------------------------------------------------------------------
 
-_TNEF = 0x223E9F78
 _BODY, _MESSAGE_PROPERTIES, _CODE_PAGE = 0x2800C, 0x69003, 0x69007  # attributes
 _NEW_FILE, _FILE_TITLE, _FILE_DATA, _FILE_PROPERTIES = 0x69002, 0x18010, 0x6800F, 0x69005
 _TEXT, _RTF, _HTML, _LONG_NAME, _DATA = 0x1000, 0x1009, 0x1013, 0x3707, 0x3701  # properties
@@ -150,8 +149,6 @@ def tnef_parts(data: bytes) -> list[bytes]:
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the tag and the value of each attribute of TNEF."""
     place = 6
-    if len(data) < place or unpack_from("<I", data)[0] != _TNEF:
-        return
     while place + 9 <= len(data):
         tag, length = unpack_from("<II", data, place + 1)
         yield tag, data[place + 9 : place + 9 + length]

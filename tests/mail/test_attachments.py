@@ -61,6 +61,7 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
         (b"MZ" + bytes(5000), b"bill.pdf.exe", {"type-exe", "size-16k", "double-extension"}),
         (b"MZ", "invoice\u202efdp.exe".encode(), {"reversed-name"}),
         (PNG, b"a.jpg", {"type-png", "jpg-is-png", "image-640x480"}),
+        (PNG[:18], b"a.png", {"type-png"}),
         (JPEG, b"a.jpeg", {"type-jpeg", "image-640x480"}),
         (b"GIF89a\1\0\2\0", b"", {"type-gif", "image-1x2"}),
         (b"BM" + bytes(16) + struct.pack("<Ii", 3, 4), b"", {"type-bmp", "image-3x4"}),
@@ -717,6 +718,7 @@ def test_compressed_rtf_is_that_of_the_specification():
     )
     assert decompressed(bytes.fromhex(crossing)) == b"{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}"
     assert not any(decompressed(bytes.fromhex(simple)[:size]) for size in (0, 16, 17))
+    assert decompressed(bytes.fromhex(simple.replace("4c5a4675", "4c5a4600"))) == b""
 
 
 # --- invitations and cards -------------------------------------------------------------------

@@ -49,11 +49,13 @@ def coded(text: str) -> str:
         "style='font-size:5.9px'",
         "style='font:900 .5px a'",
         "style='font:italic bold 0/0 a'",
+        "style='font-size:0;font:nonsense'",
         # Like the ground.
         "style='color:#FEFEFE'",
         "style='color:rgb(98% 98% 98%)'",
         "style='color:rgba(0,0,0,.05)'",
         "style='background-color:#123;color:#112233'",
+        "style='background:rgba(0,0,0,.9);color:#222'",
         "style='opacity:.05'",
         "style='-webkit-filter:blur(0) opacity(5%)'",
         # Clipped, or out of sight.
@@ -130,6 +132,9 @@ def test_a_block_can_be_hidden(attributes):
         "style='dis/* */play:none;display:no/* */ne'",  # a comment ends a word
         "style='display:inline!important;display:none'",
         "style='font-size:6pt'",
+        "style='font-size:0;font:inherit'",
+        "style='font-size:xx-small;font-size:calc(0px + x)'",
+        "style='transform:rotate(3deg);width:calc(1px)'",
         "style='font-size:1e999px'",
         "style='color:yellow'",  # of little contrast, but of another colour
         "style='color:#fff;background:#000'",
@@ -375,6 +380,7 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("p.x:after {content:'b'}", "<p>a<p class=x>a<b>c</b>", "a acb", ""),
         ("p::before {content:'b'; display:none} i::before {content:none}", "<p>a<i>", "a", ""),
         ("p::before {content:'no'} p {display:none}", "<p>no", "", "nono"),
+        ("p::first-line {content:'b'} p:x::before {content:'b'}", "<p>a", "a", ""),
         (".x p::before {content:'b'}", "<div class=x><b><p>a</b></div><p>a", "ba a", ""),
         (".x > p + p::after {content:'b'}", "<div class=x><p>a<p>a</div><p>a", "a ab a", ""),
         ("hr ~ p::before {content:'b'}", "<p>a<hr><p>a<br><p>a", "a ba ba", ""),
