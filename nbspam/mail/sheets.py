@@ -38,7 +38,21 @@ _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z"
 _SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
 _PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]++|\[[^]]*\]?|\([^)]*\)?)+)")
-_SELECTORS = re.compile(rb"(?:[^,\[(]++|\[[^]]*\]?|\([^)]*\)?)+")
+_BRACKETED = rb"\[[^]]*\]?|\([^)]*\)?"
+_SELECTORS = re.compile(rb"(?:[^,\[(]++|%b)+" % _BRACKETED)
+# What is in no selector, outside of brackets; and nothing instead of one.
+_NO_SELECTOR = re.compile(rb"[^\w\s.#*>+~:&,|?)\]\x80-\xff-]|(?:\A|,)\s*+(?:,|\Z)")
+_PSEUDO_NAME = re.compile(rb":(?!-webkit-)([\w-]++)")
+_PSEUDO_NAMES = frozenset(
+    b"active after any-link autofill backdrop before blank checked cue current default defined dir"
+    b" disabled empty enabled file-selector-button first first-child first-letter first-line"
+    b" first-of-type focus focus-visible focus-within fullscreen future has host hover in-range"
+    b" indeterminate invalid is lang last-child last-of-type left link marker modal not nth-child"
+    b" nth-last-child nth-last-of-type nth-of-type only-child only-of-type open optional"
+    b" out-of-range part past paused placeholder placeholder-shown playing popover-open read-only"
+    b" read-write required right root scope selection slotted target user-invalid user-valid valid"
+    b" visited where".split()
+)
 # What the parser's engine is asked: nothing that leads it from one element to others.
 _CONDITION = (
     rb"\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:(?:root|empty|checked|disabled|required"
@@ -157,6 +171,8 @@ class _SheetText:
         number = 0
         for selectors, declarations in _split_rules(text):
             # `in` first takes bytes for a number, which fails: E-350.
+            if selectors.find(b",") >= 0 and not _are_known(selectors):
+                continue
             is_plain = selectors.find(b"[") < 0 and selectors.find(b"(") < 0
             each = selectors.split(b",") if is_plain else _SELECTORS.findall(selectors)
             for written in each:
@@ -400,6 +416,13 @@ def _bounded(stated: list[_StyleRule], most: int) -> list[_StyleRule]:
             block = css.Block(*[{**weaker, **stronger} for weaker, stronger in blocks])
             rules[-1] = rule._replace(block=block)
     return rules
+
+
+def _are_known(selectors: bytes) -> bool:
+    """Return whether browsers know all selectors of a rule, which they drop otherwise."""
+    outside = re.sub(_BRACKETED, b"", selectors)  # `:is(…)` takes anything
+    names = _PSEUDO_NAME.findall(outside.lower())
+    return _PSEUDO_NAMES.issuperset(names) and not _NO_SELECTOR.search(outside)
 
 
 @css.remember(_MAX_SELECTORS, _MAX_SELECTOR)

@@ -307,6 +307,13 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("i{background:url(it's)} p{display:none}", "<p>no", "", "no"),
         ("i\\{x{} .a\\,i{display:none} p{display:none}", "<p>no</p><i>a", "a", "no"),
         (":root {color:#fff} html {color:red}", "no", "", "no"),
+        # A selector that no browser knows spoils the others of its rule.
+        *(
+            (f"p, {each} {{display:none}}", "<p>a", "a", "")
+            for each in (":x", "", "b%", "b:-ms-x")
+        ),
+        ("p:is(:x), i::-webkit-x, i:hover, p {display:none}", "<p>no", "", "no"),
+        ("p, i:not(:nth-child(2)) {display:none}", "<p>no", "", "no"),
         # Media are those of a wide screen.
         ("@media screen{p{display:none}} i{}", "<p>no</p>a", "a", "no"),
         ("@media print{p{display:none}}", "<p>a", "a", ""),
