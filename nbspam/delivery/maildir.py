@@ -403,8 +403,11 @@ class _Sorter:
         folders = [MAILDIR_INBOX]
         if self.choices.flag is None:
             folders += [self.spam, self.unsure]
-        found = [entry for folder in folders for entry in maildir_entries(self.root, folder)]
-        present = Counter(entry.base for entry in found)
+        for _ in range(2):  # a message that moves while folders are listed is in none, or in two
+            found = [entry for folder in folders for entry in maildir_entries(self.root, folder)]
+            present = Counter(entry.base for entry in found)
+            if self.before.keys() <= present.keys() and len(present) == len(found):
+                break
         bases = sorted(base for base, number in present.items() if number > 1)
         self.twins = dict.fromkeys(bases, MaildirNote(MOVING, "-"))
         known = {base for base, left in self.before.items() if left.place == MOVING}
@@ -423,11 +426,9 @@ class _Sorter:
         for entry in found:
             if known_as := self.before.get(entry.base):
                 left = self.twins.get(entry.base, known_as)
-                self.digests[entry.base] = left.digest
-                self._consider(entry, {left.place})
+                self._consider(entry, left.digest, {left.place})
             elif digest := self._digest(entry):
-                self.digests[entry.base] = digest
-                self._consider(entry, gone.get(digest, set()))
+                self._consider(entry, digest, gone.get(digest, set()))
 
     def _digest(self, entry: MaildirEntry) -> str | None:
         try:
@@ -445,8 +446,8 @@ class _Sorter:
     def _path(self, entry: MaildirEntry) -> str:
         return os.path.join(self.root, entry.path)
 
-    def _consider(self, entry: MaildirEntry, left_at: set[str]) -> None:
-        place = self.place(entry)
+    def _consider(self, entry: MaildirEntry, digest: str, left_at: set[str]) -> None:
+        place, self.digests[entry.base] = self.place(entry), digest
         if left_at and not left_at & {place, MOVING} and place != "unsure":
             self.corrected.append(entry)
         elif not left_at and place == "spam":

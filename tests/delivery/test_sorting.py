@@ -323,6 +323,31 @@ def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
     assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", ".Spam/new/3.h"}
 
 
+@pytest.mark.parametrize(
+    ("data", "here", "there", "label"),
+    [
+        (ham(1), "cur/1.h:2,S", ".Spam/cur/1.h:2,S", "spam"),
+        (spam(1), ".Spam/cur/1.h:2,S", "cur/1.h:2,S", "ham"),
+    ],
+)
+def test_a_message_that_moves_while_folders_are_listed_is_a_lesson(
+    maildir, monkeypatch, data, here, there, label
+):
+    maildir.put(here, data)
+    maildir.sort()
+    listed, moves = sort.maildir_entries, [(here, there)]
+
+    def listing(root, folder):
+        found = list(listed(root, folder))
+        if moves and folder == "":
+            maildir.rename(*moves.pop())
+        return found
+
+    monkeypatch.setattr(sort, "maildir_entries", listing)
+    report = maildir.sort()
+    assert ([one.label for one in report.learned], report.notes) == ([label], [])
+
+
 def test_a_sorter_waits_for_another(maildir):
     maildir.put("new/1.h", spam(1))
     with ThreadPoolExecutor(1) as pool:
