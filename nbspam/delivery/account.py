@@ -192,7 +192,9 @@ class AccountSorter:
         """Return whether a message was delivered again: a moved one equals its copy."""
         found: set[bytes] = set()
         alike = {one[:3] for one in self._found if one.digest == each.digest}
-        for folder, validity, uid in sorted(alike.union(self.memory.noted(each.digest))):
+        known = alike.union(self.memory.noted(each.digest))
+        # Folders of earlier looks may have other names now.
+        for folder, validity, uid in sorted(one for one in known if one[0] in self._places):
             self._open(folder)
             if self.session.folder.validity == validity:
                 for batch in self.session.messages([uid], MAX_MESSAGE):

@@ -336,6 +336,16 @@ def test_a_move_before_the_junk_folder_is_made_again_is_a_lesson(box):
     assert (box.sort().learned, [e for e in box.server.asked if "STATUS" in e]) == ([], [])
 
 
+def test_a_second_delivery_is_judged_also_after_the_junk_folder_was_renamed(box):
+    box.put("INBOX", S[0])
+    box.sort()
+    box.server.rename("Junk", "Spam")
+    again = S[0].replace(b"\n\n", b"\nX-Route: other\n\n", 1)
+    box.put("INBOX", again)
+    assert [box.sort().judged for _ in range(3)] == [[], [("spam", "Spam")], []]
+    assert box.where()["Spam"] == [S[0], again]
+
+
 def test_two_servers_of_one_host_are_two_accounts(box):
     with fake_server() as other:
         for each in (box, Box(other, box.model)):
