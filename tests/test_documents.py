@@ -344,6 +344,9 @@ def test_the_page_of_rooms_names_all_modules_and_no_others():
     reading = re.findall(r"^\d+\. `([a-z_/]+\.py)`", text, re.MULTILINE)
     assert len(reading) == 17
     assert {f"/nbspam/{name}" for name in reading} <= set(modules)
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "nbspam").rglob("*.py"))
+    in_code = set(re.findall(r"`(\w+)`", text)) - {"NAME_command"}
+    assert in_code <= set(re.findall(r"\w+", source))
 
 
 # --- English ---------------------------------------------------------------------------------
