@@ -14,7 +14,6 @@ import numpy as np
 
 from nbspam.arrays import ArrayLike, Booleans, Floats, Integers
 from nbspam.decision import Rule, conditional_risk, prior_shift
-from nbspam.errors import UsageError
 from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import ClassificationReport, bootstrap_interval, confusion_matrix
 from nbspam.verdicts import Skipped, posterior
@@ -88,15 +87,11 @@ def evaluate(
     y_true, y_pred: (n_docs,) numbers of classes and answers.  other_answers: names of the
     answers numbered after the classes; they are neither right nor errors.  score: (n_docs,),
     the higher, the likelier class 1; by default P(class 1).  probability: (n_docs, n_classes),
-    or (n_docs,) of class 1.  cost, risk: (n_docs,).  Raises UsageError if shapes or values do
-    not fit.
+    or (n_docs,) of class 1.  cost, risk: (n_docs,).
     """
     answers = (*classes, *other_answers)
-    confusion = confusion_matrix(y_true, y_pred, len(classes), len(answers))
-    if not confusion.sum():
-        raise UsageError("evaluation: no documents; give some that carry a label")
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
-    p = None if probability is None else _checked_probability(probability, confusion)
+    p = None if probability is None else metrics.columns(probability)
     losses: dict[str, Floats] = {}
     if p is not None:
         losses["log_loss"] = metrics.log_losses(truth, p)
@@ -104,10 +99,11 @@ def evaluate(
         score = p[:, 1] if score is None and len(classes) == 2 else score
     for name, each in (("cost", cost), ("bayes_risk", risk)):
         if each is not None:
-            losses[name] = _checked_cost(each, len(truth))
-    checked_score = None if score is None else _checked_score(score, confusion)
-    run = _Run(len(classes), len(answers), truth, prediction, checked_score, losses)
-    measures = run.measures(np.arange(len(truth)))
+            losses[name] = np.asarray(each, np.float64)
+    ranks = None if score is None else np.asarray(score, np.float64)
+    run = _Run(len(classes), len(answers), truth, prediction, ranks, losses)
+    rows = np.arange(len(truth))
+    confusion, measures = run.confusion(rows), run.measures(rows)
     if p is not None:
         measures["calibration_error"] = metrics.expected_calibration_error(truth, p)
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
@@ -123,7 +119,7 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """A run's checked arrays, from which the measures of any of its rows are computed."""
+    """A run's arrays, from which the measures of any of its rows are computed."""
 
     n_classes: int
     n_answers: int
@@ -172,7 +168,7 @@ class _Run:
             by_class = metrics.precision_recall_f1(self.confusion(rows)).T.ravel()
             return np.append([*self.measures(rows).values()], by_class)
 
-        lows, highs = bootstrap_interval(statistic, (rows,), rng)
+        lows, highs = bootstrap_interval(statistic, rows, rng)
         here = self.measures(rows)
         bounds = list(zip(lows.tolist(), highs.tolist(), strict=True))
         found = {
@@ -182,40 +178,6 @@ class _Run:
         }
         rest = bounds[len(here) :]
         return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
-
-
-def _checked_score(score: ArrayLike, confusion: Integers) -> Floats:
-    values = np.asarray(score, np.float64)
-    if len(confusion) != 2:
-        raise UsageError(
-            f"evaluation: a score ranks two classes, not {len(confusion)}; leave it out"
-        )
-    if values.shape != (confusion.sum(),) or np.isnan(values).any():
-        raise UsageError(
-            f"evaluation: scores {values.shape}; give one per document, none of them NaN"
-        )
-    return values
-
-
-def _checked_probability(probability: ArrayLike, confusion: Integers) -> Floats:
-    p = metrics.columns(probability)
-    if p.shape != (confusion.sum(), len(confusion)):
-        raise UsageError(
-            f"evaluation: probabilities {p.shape}; give a row per document, a column per class"
-        )
-    # Written so that NaN fails too: `p.min() < 0 or ...` would let it pass.
-    if not (p.min() >= 0 and np.allclose(p.sum(axis=1), 1, rtol=0, atol=1e-6)):
-        raise UsageError(
-            "evaluation: probabilities not 0 to 1, or not adding up to 1; normalise them"
-        )
-    return p
-
-
-def _checked_cost(cost: ArrayLike, n_docs: int) -> Floats:
-    costs = np.asarray(cost, np.float64)
-    if costs.shape != (n_docs,) or not np.isfinite(costs).all():
-        raise UsageError(f"evaluation: costs {costs.shape}; give a finite one per document")
-    return costs
 
 
 # --- a trial ------------------------------------------------------------------------------

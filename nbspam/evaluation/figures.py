@@ -103,10 +103,10 @@ def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, F
 def _det_curve(trial: Trial) -> DetCurve | None:
     if trial.score is None or len(np.unique(trial.y)) < 2:
         return None
-    hm_rate, caught, _ = metrics.roc_curve(trial.y, trial.score)
+    ham, spam, _ = metrics.roc_counts(trial.y, trial.score)
     answers, _ = trial.answers()
     here = float((answers[trial.y == 0] == 1).mean()), float((answers[trial.y == 1] == 0).mean())
-    return DetCurve(hm_rate, 1 - caught, here)
+    return DetCurve(ham / ham[-1], 1 - spam / spam[-1], here)
 
 
 def _histogram(trial: Trial) -> Histogram:

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers
-from nbspam.errors import UsageError
 
 NAN = float("nan")
 N_BINS = 15
@@ -53,28 +52,14 @@ class ReliabilityBins(NamedTuple):
 
 
 def confusion_matrix(
-    y_true: ArrayLike, y_pred: ArrayLike, n_classes: int, n_answers: int | None = None
+    y_true: Integers, y_pred: Integers, n_classes: int, n_answers: int
 ) -> Integers:
     """Return counts[truth, answer], shape (n_classes, n_answers).
 
-    n_answers: the classes followed by the answers that are no class (such as unsure); by
-    default the classes alone.  y_pred: (n_docs,) answers.  Raises UsageError if both differ in
-    number, or are out of range.
+    y_pred: (n_docs,) answers: the classes, followed by the answers that are no class (such as
+    unsure).
     """
-    n_answers = n_classes if n_answers is None else n_answers
-    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
-    if truth.shape != prediction.shape or truth.ndim != 1:
-        raise UsageError(
-            f"confusion matrix: {truth.shape} true and {prediction.shape} predicted labels; "
-            "give one of each per document"
-        )
-    for labels, n in ((truth, n_classes), (prediction, n_answers)):
-        if labels.size and not 0 <= labels.min() <= labels.max() < n:
-            raise UsageError(
-                f"confusion matrix: labels {labels.min()} to {labels.max()}; "
-                f"number {n} classes from 0"
-            )
-    cells = np.bincount(truth * n_answers + prediction, minlength=n_classes * n_answers)
+    cells = np.bincount(y_true * n_answers + y_pred, minlength=n_classes * n_answers)
     return cells.astype(np.int64, copy=False).reshape(n_classes, n_answers)
 
 
@@ -147,17 +132,6 @@ def lam(confusion: Integers) -> float:
     return float(1 / (1 + np.exp(-sum(logits) / 2)))
 
 
-def roc_curve(y_true: ArrayLike, score: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Return (hm_rate, share of spam caught, cutoff) at every distinct score.
-
-    A document that scores at least the cutoff is called spam; the first cutoff is infinite
-    and catches nothing.
-    """
-    ham, spam, cutoffs = roc_counts(y_true, score)
-    with np.errstate(invalid="ignore"):
-        return ham / ham[-1], spam / spam[-1], cutoffs
-
-
 def auc(y_true: ArrayLike, score: ArrayLike) -> float:
     """Return P(a spam scores above a ham), ties counted as half; NaN with a single class.
 
@@ -170,7 +144,8 @@ def auc(y_true: ArrayLike, score: ArrayLike) -> float:
 def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Integers, Integers, Floats]:
     """Return (ham, spam, cutoff): how many of each score at least the cutoff, highest first.
 
-    Shapes (n_scores + 1,): a row for each distinct score, after that of no document.
+    Shapes (n_scores + 1,): a row for each distinct score, after that of no document, whose cutoff
+    is infinite.  Divided by their last numbers, ham and spam are the ROC curve.
     """
     values = np.asarray(score, np.float64)
     # A stable sort takes one pass if the scores are sorted already, as in the bootstrap.
@@ -283,23 +258,23 @@ def share(part: np.int64, whole: np.int64) -> float:
 
 
 def bootstrap_interval(
-    statistic: Callable[..., ArrayLike],
-    arrays: Sequence[Any],
+    statistic: Callable[[Any], ArrayLike],
+    documents: Any,
     rng: np.random.Generator,
     n_resamples: int = 1000,
 ) -> Floats:
-    """Return [low, high], the 95 % percentile interval of statistic(*arrays) over documents.
+    """Return [low, high], the 95 % percentile interval of statistic(documents).
 
-    If the statistic returns an array, so do low and high.  Resamples for which it is NaN (for
-    example because only one class was drawn) are left out.  A resample keeps the order of the
-    documents, so arrays sorted by score stay sorted, and ranking them needs no sort.
+    documents: (n_docs,), or their numbers.  If the statistic returns an array, so do low and
+    high.  Resamples for which it is NaN (for example because only one class was drawn) are left
+    out.  A resample keeps the order of the documents, so documents sorted by score stay sorted,
+    and ranking them needs no sort.
     """
-    n_docs = len(arrays[0])
+    n_docs = len(documents)
     values = []
     for _ in range(n_resamples):
         times = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
-        rows = np.repeat(np.arange(n_docs), times)
-        values.append(np.asarray(statistic(*(array[rows] for array in arrays)), np.float64))
+        values.append(np.asarray(statistic(np.repeat(documents, times)), np.float64))
     return np.apply_along_axis(_percentile_interval, 0, np.stack(values))
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nbspam.errors import UsageError
 from nbspam.evaluation.metrics import (
     HM,
     auc,
@@ -20,7 +19,6 @@ from nbspam.evaluation.metrics import (
     mcc,
     reliability_bins,
     roc_counts,
-    roc_curve,
     sm_rate,
 )
 
@@ -78,16 +76,10 @@ def sm_at_hm(y, score, hm=HM):
 def test_confusion_and_mcc_equal_scikit_learns(seed):
     """Those of the classification report: tests/evaluation/test_report.py."""
     y_true, y_pred, k = labels(seed)
-    confusion = confusion_matrix(y_true, y_pred, k)
+    confusion = confusion_matrix(y_true, y_pred, k, k)
     theirs = metrics.confusion_matrix(y_true, y_pred, labels=range(k))
     np.testing.assert_array_equal(confusion, theirs)
     assert mcc(confusion) == pytest.approx(metrics.matthews_corrcoef(y_true, y_pred), **EXACT)
-
-
-@pytest.mark.parametrize("y_pred", [[0, 1], [0, 1, 2], [0, 1, -1], [[0, 1, 1]]])
-def test_labels_that_do_not_fit_are_refused(y_pred):
-    with pytest.raises(UsageError, match=r"confusion matrix: .*; (give|number)"):
-        confusion_matrix([0, 1, 1], y_pred, 2)
 
 
 # A filter that calls 1 of 100 ham spam and 4 of 20 spam ham.
@@ -113,7 +105,8 @@ def test_roc_curve_and_auc_equal_scikit_learns_and_the_mann_whitney_statistic(se
     stats = pytest.importorskip("scipy.stats")
     y, score = scored(seed)
     expected = metrics.roc_curve(y, score, drop_intermediate=False)
-    for ours, theirs in zip(roc_curve(y, score), expected, strict=True):
+    ham, spam, cutoffs = roc_counts(y, score)
+    for ours, theirs in zip((ham / ham[-1], spam / spam[-1], cutoffs), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     assert auc(y, score) == pytest.approx(metrics.roc_auc_score(y, score), **EXACT)
     spam, ham = score[y == 1], score[y == 0]
@@ -121,12 +114,9 @@ def test_roc_curve_and_auc_equal_scikit_learns_and_the_mann_whitney_statistic(se
     assert auc(y, score) == pytest.approx(stats.mannwhitneyu(spam, ham).statistic / pairs, **EXACT)
 
 
-def test_auc_counts_a_tie_as_half_a_win_and_one_class_has_no_rate_for_the_other():
+def test_auc_counts_a_tie_as_half_a_win():
     assert auc(Y, SCORE) == 11 / 15
     assert auc([0, 0, 1, 1], [-np.inf, np.inf, np.inf, np.inf]) == 0.75
-    hm, caught, _ = roc_curve([1, 1], [0.3, 0.2])
-    assert np.isnan(hm).all()
-    assert caught.tolist() == [0, 0.5, 1]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -204,35 +194,35 @@ def test_bootstrap_interval_equals_scipy():
     expected = stats.bootstrap(
         (values,), np.mean, n_resamples=200, method="percentile", rng=np.random.default_rng(7)
     ).confidence_interval
-    interval = bootstrap_interval(np.mean, (values,), np.random.default_rng(7), n_resamples=200)
+    interval = bootstrap_interval(np.mean, values, np.random.default_rng(7), n_resamples=200)
     assert interval == pytest.approx([expected.low, expected.high], rel=1e-12)
 
 
-def test_bootstrap_resamples_arrays_together_and_in_order():
-    def paired(a, b):
-        assert (a == b).all()
-        assert (np.diff(a) >= 0).all()
-        return a.mean()
+def test_bootstrap_keeps_the_order_of_the_documents():
+    def ordered_mean(x):
+        assert (np.diff(x) >= 0).all()
+        return x.mean()
 
-    x = np.arange(30)
-    low, high = bootstrap_interval(paired, (x, x), np.random.default_rng(0), n_resamples=50)
+    rng = np.random.default_rng(0)
+    low, high = bootstrap_interval(ordered_mean, np.arange(30), rng, n_resamples=50)
     assert 0 < low < 14.5 < high < 29
 
 
 def test_bootstrap_of_an_array_is_the_bootstrap_of_each_entry():
     x = np.random.default_rng(0).normal(size=40)
     together, mean, high = (
-        bootstrap_interval(statistic, (x,), np.random.default_rng(1), 100)
+        bootstrap_interval(statistic, x, np.random.default_rng(1), 100)
         for statistic in (lambda v: [v.mean(), v.max()], np.mean, np.max)
     )
     assert together.T.tolist() == [mean.tolist(), high.tolist()]
 
 
 def test_bootstrap_leaves_out_resamples_without_an_answer():
-    y, score = np.array([0, 1]), np.array([0.0, 1.0])
-    assert bootstrap_interval(auc, (y, score), np.random.default_rng(0), 50).tolist() == [1, 1]
-    none = bootstrap_interval(auc, (y[:1], score[:1]), np.random.default_rng(0), 50)
-    assert np.isnan(none).all()
+    def of(documents):  # a ham and a spam, numbered as they score
+        return bootstrap_interval(lambda x: auc(x, x), documents, np.random.default_rng(0), 50)
+
+    assert of(np.arange(2)).tolist() == [1, 1]
+    assert np.isnan(of(np.arange(1))).all()
 
 
 def test_compare_folds_counts_lower_cost_as_won_and_rounding_as_tied():

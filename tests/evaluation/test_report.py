@@ -57,7 +57,7 @@ def test_report_is_scikit_learns_to_the_letter_and_in_json(seed):
     metrics = pytest.importorskip("sklearn.metrics")
     y_true, y_pred, names = case(seed)
     how = {"labels": range(len(names)), "target_names": names, "zero_division": 0.0}
-    report = classification_report(confusion_matrix(y_true, y_pred, len(names)), names)
+    report = classification_report(confusion_matrix(y_true, y_pred, len(names), len(names)), names)
     expected = metrics.classification_report(y_true, y_pred, **how)
     if not np.any(y_true == y_pred):
         # scikit-learn prints the support as 3.0 when no prediction is right; ours never does.
