@@ -54,12 +54,7 @@ def configured_accounts() -> dict[str, dict[str, str]]:
     }
 
 
-def access_book(
-    password_command: str | None,
-    token_command: str | None,
-    tls_ca: str | None,
-    before: "AccessBook | None" = None,
-) -> "AccessBook":
+def access_book(access: options.StatedAccess, before: "AccessBook | None" = None) -> "AccessBook":
     """Return the access to all mail accounts, by options and the configuration file.
 
     before: a book with secrets typed earlier.
@@ -70,7 +65,7 @@ def access_book(
         imap_url(each["url"]).account: AccountAccess(*map(each.get, _ACCESS_KEYS))
         for each in configured_accounts().values()
     }
-    return AccessBook(AccountAccess(password_command, token_command, tls_ca), own, before)
+    return AccessBook(AccountAccess(*access), own, before)
 
 
 def is_account_name(name: str) -> bool:
@@ -106,10 +101,7 @@ def accounts_of(
     choices: "SortingChoices",
     rule: "Callable[[AnyClassifier], Rule]",
     model_path: str,
-    password_command: str | None,
-    token_command: str | None,
-    tls_ca: str | None,
-    **_: Any,
+    access: options.StatedAccess,
 ) -> "list[AccountToSort]":
     """Return the accounts that are named, or all in the configuration file; raises UsageError.
 
@@ -118,7 +110,7 @@ def accounts_of(
     from nbspam.delivery.account import AccountToSort
     from nbspam.imap.accounts import imap_url
 
-    book, known = access_book(password_command, token_command, tls_ca), configured_accounts()
+    book, known = access_book(access), configured_accounts()
     if not names and not known:
         raise UsageError(
             "no mailbox; give a Maildir or imaps://USER@HOST/, or write [account.NAME] into"
@@ -172,9 +164,7 @@ def setup_command(
     account: str,
     model_path: str,
     spam_folder: str | None,
-    password_command: str | None,
-    token_command: str | None,
-    tls_ca: str | None,
+    access: options.StatedAccess,
 ) -> None:
     """Look at a mail account, learn from it, and show what sorting it would do.
 
@@ -194,8 +184,7 @@ def setup_command(
     table = configured_accounts().get(account, {"url": account})
     url = imap_url(table["url"])
     model_path = table.get("model-file", model_path)
-    book = access_book(password_command, token_command, tls_ca)
-    with AccountSession(url, book) as session:
+    with AccountSession(url, access_book(access)) as session:
         survey = surveyed(session, table.get("spam-folder", spam_folder))
         output.echo_rows(
             (use, f"{of.n_messages:,}", printable(of.name)) for use, of in survey.items()
@@ -208,7 +197,7 @@ def setup_command(
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
     source = click.get_current_context().get_parameter_source("model_path")
     words = [] if source is click.core.ParameterSource.DEFAULT else ["-m", model_path]
-    for name in ("spam_folder", "password_command", "token_command", "tls_ca"):
+    for name in ("spam_folder", *access._fields):
         if output.is_named(name):
             value = click.get_current_context().params[name]
             words += [f"--{name.replace('_', '-')}", value]

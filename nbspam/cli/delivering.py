@@ -200,7 +200,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
         raise UsageError("sort: a Maildir and an account; sort each in a call of its own")
     _refuse_idle(are_accounts, values)
     if are_accounts:
-        accounts = accounts_of(names, choices, rule, **values)
+        accounts = accounts_of(names, choices, rule, values["model_path"], values["access"])
         if values["watch"]:
             watch_accounts(accounts, values["log"], values["metrics"])
             return 0

@@ -6,7 +6,7 @@ into items, into the rows of tables, and into a model's inputs.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from glob import glob
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -111,11 +111,9 @@ def reading_of(
     format: str | None,
     id_column: str | None,
     encoding: str | None,
+    access: options.StatedAccess,
     text_columns: tuple[str, ...] = (),
     label_column: str | None = None,
-    password_command: str | None = None,
-    token_command: str | None = None,
-    tls_ca: str | None = None,
 ) -> SourceOptions:
     """Return how sources are read, with a listener that prints remarks."""
 
@@ -123,7 +121,7 @@ def reading_of(
     def accounts() -> "AccessBook":
         from nbspam.cli.accounts import access_book
 
-        return access_book(password_command, token_command, tls_ca)
+        return access_book(access)
 
     return SourceOptions(
         format,
@@ -195,7 +193,7 @@ reading_options = options.filling(
     options.access_options,
 )
 row_options = options.filling(
-    reading_of,
+    partial(reading_of, access=options.StatedAccess()),
     "reading",
     options.SOURCES,
     click.option(

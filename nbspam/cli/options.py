@@ -248,6 +248,14 @@ class Decision(NamedTuple):
     loss: str | None = None  # the path of a file with all costs
 
 
+class StatedAccess(NamedTuple):
+    """The access to mail accounts whose tables in the configuration state none."""
+
+    password_command: str | None = None
+    token_command: str | None = None
+    tls_ca: str | None = None  # the path of a file of certificates
+
+
 def default_model_path() -> str:
     """Return the default path of the model, in the user's data folder; raises click.UsageError."""
     folder = frame.user_folder("XDG_DATA_HOME", "~/.local/share")
@@ -290,7 +298,9 @@ def count_option(*names: str, help: str) -> frame.Decorator:
     return click.option(*names, type=click.IntRange(min=1), metavar="N", help=help)
 
 
-access_options = frame.titled(
+access_options = filling(
+    StatedAccess,
+    "access",
     frame.ACCOUNTS,
     click.option(
         "--password-command",

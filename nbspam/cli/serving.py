@@ -208,9 +208,7 @@ def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "Acc
     """
     if values["review"] is None or not is_account(values["review"]):
         return None
-    return access_book(
-        values["password_command"], values["token_command"], values["tls_ca"], before
-    )
+    return access_book(values["access"], before)
 
 
 def values_again(
@@ -225,11 +223,12 @@ def values_again(
     try:
         made = ctx.command.make_context("serve", arguments, parent=ctx.parent)
         values = with_account_url(made.params)
-        book = _book_of(values, before)
+        values["jobs"] = options.processes(values["jobs"])
+        for name, kind in (("decision", options.Decision), ("access", options.StatedAccess)):
+            values[name] = kind(*map(values.get, kind._fields))
+        return values, _book_of(values, before)
     except click.ClickException as error:
         raise UsageError(options.complaint(error)) from error
-    decision = options.Decision(*(values[name] for name in options.Decision._fields))
-    return {**values, "jobs": options.processes(values["jobs"]), "decision": decision}, book
 
 
 def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "ServerChoices":
