@@ -86,7 +86,7 @@ def import_command(file: str, model_path: str, as_json: bool) -> None:
     table = classifier.table
     n_docs = output.class_counts_of(table.classes, table.class_count)
     n_tokens = len(table.vocabulary)
-    n_read = output.total_text(table.n_docs, classifier.noun, n_docs)
+    n_read = output.total_text(n_docs, classifier.noun)
     output.echo_result(
         as_json,
         {"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens},
@@ -138,7 +138,7 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
     loss, n_tokens = classifier.table.loss, len(classifier.table.vocabulary)
     facts: dict[str, object] = {"model": path, "kept": kept, "read": n_docs}
     facts |= {"tokens": n_tokens, "forgotten": output.loss_json(loss)}
-    read = output.total_text(sum(n_docs.values()), classifier.noun, n_docs)
+    read = output.total_text(n_docs, classifier.noun)
     if merged.is_training:
         facts |= {"parts": merged.n_added, "repeated": merged.repeated}
         again = f", {merged.repeated:,} more than once" if merged.repeated else ""

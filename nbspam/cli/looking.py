@@ -70,7 +70,7 @@ def info_command(model_path: str, as_json: bool) -> None:
     output.echo_rows(
         [
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
-            ("trained", output.total_text(table.n_docs, classifier.noun, n_docs)),
+            ("trained", output.total_text(n_docs, classifier.noun)),
             ("tokens", f"{n_tokens:,}"),
             *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
             *([("people", sent.in_words)] if sent else []),

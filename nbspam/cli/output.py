@@ -279,9 +279,9 @@ def counts_text(n_docs: dict[str, int]) -> str:
     return f"{shown} and {amount_text(more, 'more classes')}" if more > 0 else shown
 
 
-def total_text(n: int, noun: str, n_docs: dict[str, int]) -> str:
+def total_text(n_docs: dict[str, int], noun: str) -> str:
     """Return how many documents there are, in all and in each class: `3 rows (2 ham, 1 spam)`."""
-    return f"{amount_text(n, noun)} ({counts_text(n_docs)})"
+    return f"{amount_text(sum(n_docs.values()), noun)} ({counts_text(n_docs)})"
 
 
 def class_counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:

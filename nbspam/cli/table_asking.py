@@ -359,9 +359,8 @@ def _info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     settings = facts["settings"]
     priors = zip(classifier.schema.names, settings.pop("dirichlet", ()), strict=False)
     settings.pop("structure", None)  # is shown with names
-    n_rows = facts["read"]
     yield from _fact("model", file)
-    yield from _fact("trained", output.total_text(sum(n_rows.values()), "rows", n_rows))
+    yield from _fact("trained", output.total_text(facts["read"], "rows"))
     yield from _fact("target", facts["target"])
     for line in output.columns_text(classifier.schema):
         yield printing.clipped(printing.left("column", _HEAD) + printing.printable(line), _WIDTH)

@@ -122,7 +122,7 @@ def _show_table(
     output.echo_result(
         as_json,
         facts,
-        f"read {output.total_text(sum(n_rows.values()), 'rows', n_rows)}{failed}",
+        f"read {output.total_text(n_rows, 'rows')}{failed}",
         *(f"  {line}" for line in output.columns_text(schema)),
         f"learned {schema.target} by {classifier.name}; model in {model_path}",
     )
@@ -212,7 +212,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     classifier = cast("TableClassifier", merged.classifier)
     kept = output.save_model(classifier, output_path)
     n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)
-    read = output.total_text(sum(n_rows.values()), classifier.noun, n_rows)
+    read = output.total_text(n_rows, classifier.noun)
     facts = {"model": output_path, "kept": kept, "read": n_rows}
     learned = f"learned {classifier.schema.target}; model in {output_path}"
     output.echo_result(as_json, facts, f"added {merged.n_added} models: {read}", learned)

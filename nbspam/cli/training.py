@@ -154,13 +154,13 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
         "skipped": output.skipped_json(learned.skipped),
         "repeated": learned.repeated,
     }
-    noun, sent = learned.classifier.noun, learned.classifier.settings.sent_mail
+    sent = learned.classifier.settings.sent_mail
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     output.echo_result(
         as_json,
         facts,
-        f"read {output.total_text(table.n_docs, noun, n_docs)}{again}{failed}",
+        f"read {output.total_text(n_docs, learned.classifier.noun)}{again}{failed}",
         *inputs.columns_read_lines(learned.classifier.settings.columns),
         *([f"forgot {output.loss_text(table.loss)}"] if table.loss else []),
         *([f"learned {sent.in_words}"] if sent else []),
