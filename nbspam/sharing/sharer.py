@@ -39,7 +39,7 @@ from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
 from nbspam.store.assembly import MessageFiling, memory_of
 from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import plain, plain_pieces
+from nbspam.store.modelfile import plain_pieces
 from nbspam.store.open import save_classifier
 
 _AT_ONCE = 500  # records that are read or sent together
@@ -326,9 +326,8 @@ class Sharer:
         if self._digest[0] != place:
             state = self.model_of("").whole().to_state()
             state["memory"].pop("shared")  # it is this host's
-            learned = plain({name: state.get(name) for name in _LEARNED})
             digest = sha256()
-            for piece in plain_pieces(learned):
+            for piece in plain_pieces({name: state.get(name) for name in _LEARNED}):
                 digest.update(piece.ravel("K").data if isinstance(piece, np.ndarray) else piece)
             self._digest = place, digest.hexdigest()[:16]
         return self._digest[1]

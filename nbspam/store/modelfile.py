@@ -114,28 +114,8 @@ _ARRAY_END = (
 )
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """Return the value as plain types only; raises RefusedError."""
-    if depth > MAX_DEPTH:
-        raise RefusedError(f"nests deeper than {MAX_DEPTH}")
-    if isinstance(value, np.generic):
-        value = value.item()
-    kind = type(value)
-    if value is None or kind in {bool, float, str}:
-        return value
-    if kind is int and -(2**63) <= value < 2**64:
-        return value
-    if kind in {np.ndarray, np.memmap} and (dtype := value.dtype.newbyteorder("<")) in DTYPES:
-        return value.astype(dtype, copy=False).view(dtype, np.ndarray)
-    if kind is list:
-        return [plain(item, depth + 1) for item in value]
-    if kind is dict and all(type(key) is str for key in value):
-        return {key: plain(item, depth + 1) for key, item in value.items()}
-    raise RefusedError(f"holds a {kind.__name__}, which does not belong in a model")
-
-
 def write_plain(file: BinaryIO, state: State) -> None:
-    """Write a plain state, with its arrays aligned."""
+    """Write a plain state, with its arrays aligned; raises RefusedError for any other."""
     for piece in plain_pieces(state):
         if isinstance(piece, np.ndarray):
             padding = ALIGNMENT - (file.tell() + 1) % ALIGNMENT
@@ -146,37 +126,47 @@ def write_plain(file: BinaryIO, state: State) -> None:
     file.write(_STOP)
 
 
-def plain_pieces(value: Any) -> Iterator[bytes | np.ndarray]:
-    """Yield the codes of a plain value; the numbers of an array as the array itself."""
+def plain_pieces(value: Any, depth: int = 0) -> Iterator[bytes | np.ndarray]:
+    """Yield the codes of a value of plain types; the numbers of an array as the array itself.
+
+    Raises RefusedError for values of other types.
+    """
+    if depth > MAX_DEPTH:
+        raise RefusedError(f"nests deeper than {MAX_DEPTH}")
+    if isinstance(value, np.generic):
+        value = value.item()
+    kind = type(value)
     if value is None:
         yield _NONE
-    elif isinstance(value, bool):
+    elif kind is bool:
         yield _TRUE if value else _FALSE
-    elif isinstance(value, int):
+    elif kind is int and -(2**63) <= value < 2**64:
         yield _int(value)
-    elif isinstance(value, float):
+    elif kind is float:
         yield _FLOAT + struct.pack(">d", value)
-    elif isinstance(value, str):
+    elif kind is str:
         yield _text(value)
-    elif isinstance(value, list):
+    elif kind is list:
         yield _LIST
         for item in value:
-            yield from plain_pieces(item)
+            yield from plain_pieces(item, depth + 1)
         yield _LIST_END
-    elif isinstance(value, dict):
+    elif kind is dict and all(type(key) is str for key in value):
         yield _DICT
         for key, item in value.items():
             yield _text(key)
-            yield from plain_pieces(item)
+            yield from plain_pieces(item, depth + 1)
         yield _DICT_END
-    else:
-        array = value
+    elif kind in {np.ndarray, np.memmap} and (dtype := value.dtype.newbyteorder("<")) in DTYPES:
+        array = value.astype(dtype, copy=False).view(dtype, np.ndarray)
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             array = np.ascontiguousarray(array)
         order = "C" if array.flags.c_contiguous else "F"
         yield _ARRAY + b"".join(map(_int, array.shape)) + _TUPLE_END
-        yield _text("order") + _text(order) + _text("dtype") + _dtype(array.dtype) + _ARRAY_END
+        yield _text("order") + _text(order) + _text("dtype") + _dtype(dtype) + _ARRAY_END
         yield array
+    else:
+        raise RefusedError(f"holds a {kind.__name__}, which does not belong in a model")
 
 
 def read_plain_dict(memory: mmap.mmap, start: int) -> State:
@@ -511,7 +501,6 @@ def replacing_state(path: str, state: State) -> Iterator[Identity]:
     could not return is a bug in this program: a TypeError, and nothing is written.
     """
     try:
-        state = plain(state)
         _check_target(path)
         with disk.replacing(path) as file:
             yield _write(file, state)
