@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings, distinct, together
-from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, Messages, Sampling
+from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, Messages, Sampling, overlaid
 from nbspam.counts.table import (
     CountTable,
     TableSum,
     compact,
     counted,
     negative,
-    shifted,
+    possible_counts,
     token_counts_of,
     without_empty,
 )
@@ -370,8 +370,12 @@ def count_items(
         return Training(
             table, tuple(sampling.messages), sampling.bits, *known, 0, tuple(skipped), False
         )
+    corrections = unique.corrections(sampling.messages)
+    if corrections.classes:
+        total = overlaid(table, corrections)
+        table = without_empty(possible_counts(total, settings.weighting))
     return Training(
-        without_empty(shifted(table, unique.corrections(sampling.messages), settings.weighting)),
+        table,
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
         *unique.known(),

@@ -189,12 +189,6 @@ class CountTable(NamedTuple):
         loss = loss_without(self.loss, self.document_frequency, kept)
         return self.take(kept)._replace(loss=loss)
 
-    def limited(self, max_tokens: int) -> "CountTable":
-        """Return the table without its rarest tokens, if it has more than max_tokens."""
-        if len(self.vocabulary) <= max_tokens:
-            return self
-        return self.forgetting(most_frequent(self.document_frequency, max_tokens))
-
 
 def table_to_state(table: CountTable) -> dict[str, Any]:
     """Return a table as plain values for a file."""
@@ -341,32 +335,6 @@ def possible_counts(total: CountTable, weighting: str) -> CountTable:
     return total._replace(class_count=class_count, feature_count=counts)
 
 
-def shifted(table: CountTable, part: CountTable, weighting: str) -> CountTable:
-    """Return the table with a part added, whose numbers can be negative, as possible counts.
-
-    The part has no classes that the table does not have.  Tokens that the table does not have,
-    because it has forgotten them, are left out.
-    """
-    if not part.classes:
-        return table
-    column = table.vocabulary.columns(part.vocabulary.keys)
-    known = np.flatnonzero(column >= 0)
-    if len(known) < len(column):
-        part, column = part.take(known), column[known]
-    of_class = np.array([table.classes.index(name) for name in part.classes], np.int64)
-    class_count = table.class_count.copy()
-    class_count[of_class] += part.class_count
-    feature_count = table.feature_count.copy()
-    feature_count[np.ix_(column, of_class)] += part.feature_count
-    frequency = table.document_frequency.copy()
-    frequency[column] += part.document_frequency
-    frequency = np.maximum(frequency, 0)
-    total = table._replace(
-        class_count=class_count, feature_count=feature_count, document_frequency=frequency
-    )
-    return possible_counts(total, weighting)
-
-
 def negative(table: CountTable) -> CountTable:
     """Return the table that takes away what this one adds."""
     return CountTable(
@@ -435,7 +403,9 @@ class TableSum:
         """Return the sum of all tables so far."""
         # Higher levels hold earlier tables.
         total = add_tables([table for parts in reversed(self._levels) for table in parts])
-        return total if self._max_tokens is None else total.limited(self._max_tokens)
+        if self._max_tokens is None or len(total.vocabulary) <= self._max_tokens:
+            return total
+        return total.forgetting(most_frequent(total.document_frequency, self._max_tokens))
 
 
 def pruned_table(
@@ -453,7 +423,7 @@ def pruned_table(
     return table if len(keep) == len(table.vocabulary) else table.forgetting(keep)
 
 
-def worth_keeping(table: CountTable, min_df: int = 1, max_features: int | None = None) -> Integers:
+def worth_keeping(table: CountTable, min_df: int, max_features: int | None) -> Integers:
     """Return the columns, ascending, of the tokens that `pruned_table` keeps."""
     keep = np.flatnonzero(table.document_frequency >= min_df)
     if max_features is not None and len(keep) > max_features:

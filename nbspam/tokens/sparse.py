@@ -437,7 +437,7 @@ class ExtendedVocabulary:
         return self._known.text(column) if column < n else self._more.text(column - n)
 
     def whole(self) -> Vocabulary:
-        """Return the vocabulary, a copy."""
+        """Return all of it as one vocabulary."""
         return with_added(self._known, self._more)
 
 
@@ -446,6 +446,8 @@ def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
 
     Unlike `join`, this needs no sort and does not change the columns of its own tokens.
     """
+    if not len(more):
+        return vocabulary
     appended = (*vocabulary.appended, len(more))
     return replace(concatenated([vocabulary, more]), appended=appended)
 

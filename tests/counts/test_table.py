@@ -12,6 +12,7 @@ from nbspam.classifier import training as library
 from nbspam.classifier.training import learn_items
 from nbspam.counts import counting
 from nbspam.counts.counting import CountTally, Numbering, count_items
+from nbspam.counts.ledger import overlaid
 from nbspam.counts.table import (
     GRAIN,
     CountTable,
@@ -25,7 +26,6 @@ from nbspam.counts.table import (
     mutual_information,
     negative,
     pruned_table,
-    shifted,
     without_empty,
 )
 from nbspam.settings import (
@@ -174,7 +174,7 @@ def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, fo
 def test_subtracting_a_part_leaves_the_rest(documents, more):
     rest, part = table(documents), table(more)
 
-    left = shifted(add_tables([rest, part]), negative(part), PRESENCE)
+    left = overlaid(add_tables([rest, part]), negative(part))
     assert plain(without_empty(left)) == plain(rest)
 
 
@@ -278,7 +278,7 @@ def test_no_token_lacks_more_than_the_bound_of_a_sum_or_a_merge(first, second, l
 
 
 def test_a_token_that_comes_again_lacks_what_was_forgotten():
-    once = table_of({1: (5, 0), 2: (0, 2), 3: (1, 0)}).limited(1)  # 2 and 3 are forgotten
+    once = table_of({1: (5, 0), 2: (0, 2), 3: (1, 0)}).forgetting(np.array([0]))
     again = add_tables([once, table_of({2: (0, 1), 4: (1, 0)})])
 
     assert once.loss.of_others == 2
