@@ -32,7 +32,6 @@ from nbspam.classifier.fitting import RATE, correction_step, prior_worth
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
 from nbspam.decision import UNDECIDED, Cutoffs, Rule, default_rule
-from nbspam.mail.message import Message
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
@@ -241,15 +240,11 @@ def classify(
         start = sum(map(len, parts))
         own = [owners[k] for k in places[start : start + len(group)]]
         parts.append(joint_of(shared, tokenize(group, shared.settings.tokens).documents, own))
-    alike: dict[int, tuple[Rule, list[Answer], list[int]]] = {}  # by the identity of their rule
-    for k, joint in zip(places, np.concatenate(parts), strict=True):
-        each = rule_for(shared, owners[k], rule)
-        _, answers, some = alike.setdefault(id(each), (each, [], []))
-        answers.append(Answer(items[k].name, items[k].label, joint, found.notes.get(k)))
-        some.append(k)
     results: dict[int, Verdict | Skipped] = dict(found.failures)
-    for each, answers, some in alike.values():
-        results |= zip(some, AnyClassifier.verdicts(shared, answers, each), strict=True)
+    for k, joint in zip(places, np.concatenate(parts), strict=True):
+        answer = Answer(items[k].name, items[k].label, joint, found.notes.get(k))
+        own_rule = rule_for(shared, owners[k], rule)
+        results[k] = next(AnyClassifier.verdicts(shared, [answer], own_rule))
     return [results[k] for k in range(len(items))]
 
 
@@ -264,21 +259,13 @@ def _read_for(
     shared: Classifier, items: Sequence[Item], owners: Sequence[OwnCounts | None]
 ) -> MessagesToJudge:
     """Return the messages of items, each read for its owner."""
-    rows: dict[int, list[int]] = {}  # by the identity of the owner's sent mail
-    for k, own in enumerate(owners):
-        rows.setdefault(id(own and own.sent_mail), []).append(k)
-    if len(rows) <= 1:
-        return read_to_judge(items, _settings_for(shared, owners[0] if owners else None))
-    messages: dict[int, Message] = {}
-    failures: dict[int, Skipped] = {}
-    notes: dict[int, str] = {}
-    for some in rows.values():
-        found = read_to_judge([items[k] for k in some], _settings_for(shared, owners[some[0]]))
-        failures |= {some[k]: why for k, why in found.failures.items()}
-        notes |= {some[k]: note for k, note in found.notes.items()}
-        readable = (k for k in some if k not in failures)
-        messages |= zip(readable, found.messages, strict=True)
-    return MessagesToJudge([messages[k] for k in sorted(messages)], failures, notes)
+    read = MessagesToJudge([], {}, {})
+    for k, (item, own) in enumerate(zip(items, owners, strict=True)):
+        found = read_to_judge([item], _settings_for(shared, own))
+        read.messages.extend(found.messages)
+        read.failures.update((k, why) for why in found.failures.values())
+        read.notes.update((k, note) for note in found.notes.values())
+    return read
 
 
 def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule) -> Explanation:
