@@ -20,7 +20,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import parent_folder, resolved, unwritable
-from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
+from nbspam.errors import ModelFileError, ModelWarning, NbspamError, check_number
 from nbspam.models import DAMAGE
 from nbspam.printing import amount_text
 from nbspam.settings import PRESENCE
@@ -276,12 +276,12 @@ class PruningRule:
     half_life: float | None = None  # days; None: counts do not fade
 
     def __post_init__(self) -> None:
-        for name, least in (("min_df", 1), ("older_than", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise UsageError(f"{name}: {value} is not a number from {least} up; give one")
-        if self.half_life is not None and not 0 < self.half_life < float("inf"):
-            raise UsageError(f"half_life: {self.half_life} is not a number above 0; give days")
+        if self.min_df is not None:
+            check_number("min_df", self.min_df, 1, whole=True)
+        if self.older_than is not None:
+            check_number("older_than", self.older_than, 0, whole=True)
+        if self.half_life is not None:
+            check_number("half_life", self.half_life, 0, above=True)
 
 
 _GOLDEN = 0.6180339887498949  # 1 divided by the golden ratio: multiples fill 0 to 1 evenly

@@ -263,9 +263,9 @@ def test_a_model_can_lose_all_tokens(tmp_path, labels):
 
 def test_what_cannot_be_pruned_is_refused(tmp_path):
     for values, words in (
-        ({"min_df": 0}, "min_df: 0 is not a number from 1 up; give one"),
-        ({"older_than": -1}, "older_than: -1 is not a number from 0 up; give one"),
-        ({"half_life": 0.0}, r"half_life: 0\.0 is not a number above 0; give days"),
+        ({"min_df": 0}, "min_df: 0 is not a whole number from 1 up; give one"),
+        ({"older_than": -1}, "older_than: -1 is not a whole number from 0 up; give one"),
+        ({"half_life": 0.0}, r"half_life: 0\.0 is not a number above 0; give one"),
     ):
         with pytest.raises(UsageError, match=words):
             PruningRule(**values)
