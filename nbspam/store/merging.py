@@ -42,13 +42,13 @@ from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import tracked
 from nbspam.sent_mail import SentMail
-from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to_state
+from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.store import assembly, modelfile
 from nbspam.store.fields import check_part
 from nbspam.store.journal import locked_model, write_model
 from nbspam.store.model import StoredModel
 from nbspam.store.open import PART_KIND, keep_old_model
-from nbspam.store.tables import StoredTable, merge_tables, open_stored
+from nbspam.store.tables import merge_tables
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.sparse import Documents, Vocabulary, join, united
 
@@ -138,7 +138,7 @@ def run_of(table: CountTable, rank: int, last_seen: Days | int = 0) -> SortedTok
 
 
 def merged_runs(
-    runs: Sequence[SortedTokens], remembered: Sequence[Messages] = (), weighting: str = PRESENCE
+    runs: Sequence[SortedTokens], remembered: Sequence[Messages], weighting: str
 ) -> tuple[SortedTokens, CountTable]:
     """Return the sum of runs, on disk, without empty rows, and the counts that it owes.
 
@@ -577,11 +577,12 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     """
     named = set(paths)
     paths = [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
-    if is_part(modelfile.load_state(resolved(paths[0]))):
+    first = modelfile.load_state(resolved(paths[0]))
+    if is_part(first):
         return merge_parts([_part_at(path) for path in paths], day)
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")
-    if isinstance(open_stored(paths[0]), StoredTable):
+    if first["kind"] == "table":
         return Merged(merge_tables(paths), len(paths))
     return merge_models(paths)
 

@@ -19,7 +19,6 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import classifier_of, load_classifier, readable_state
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tables.training import RowsLearned, learn_rows, merged_tables, unlearn_rows
-from nbspam.verdicts import AnyClassifier
 
 Change = Callable[[TableClassifier, Sequence[Record]], RowsLearned]
 
@@ -82,10 +81,7 @@ class StoredTable:
 
 def table_at(path: str) -> TableClassifier:
     """Return the model of a table in a file; raises ModelFileError, or UsageError for others."""
-    return _of_table(path, load_classifier(path))
-
-
-def _of_table(path: str, classifier: AnyClassifier) -> TableClassifier:
+    classifier = load_classifier(path)
     if not isinstance(classifier, TableClassifier):
         raise UsageError(f"{path}: not a model of a table; name models of one kind")
     return classifier
@@ -100,7 +96,8 @@ def open_stored(path: str) -> StoredModel | StoredTable:
     snapshot, journal = read_model(path)
     kind = snapshot.state.get("kind")
     if kind == "table":
-        classifier = _of_table(path, classifier_of(path, snapshot.state))
+        classifier = classifier_of(path, snapshot.state)
+        assert isinstance(classifier, TableClassifier)
         return StoredTable(classifier, path, snapshot.stamp)
     if kind == "features":
         raise UsageError(

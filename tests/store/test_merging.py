@@ -19,7 +19,7 @@ from nbspam.counts.counting import count_items
 from nbspam.counts.shards import Shard, count_shard
 from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
 from nbspam.errors import InputError, ModelFileError, NbspamError
-from nbspam.settings import PRESETS
+from nbspam.settings import PRESENCE, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store import merging
 from nbspam.store.merging import (
@@ -367,10 +367,11 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
         if a + b > 0:
             counts = [max(a, 0), max(b, 0)]
             expected[key] = (min(rows)[1], counts, max(row[4] for row in rows))
+    given = [run(tokens, number) for number, tokens in enumerate(runs)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BLOCK", block)
         patch.setattr(merging, "RUNS_AT_ONCE", at_once)
-        whole, _ = merged_runs([run(tokens, number) for number, tokens in enumerate(runs)])
+        whole, _ = merged_runs(given, (), PRESENCE)
 
     assert plain(whole) == expected
     assert whole.is_mapped
@@ -413,7 +414,7 @@ def test_what_runs_have_forgotten_adds_up_as_in_memory(runs, lost, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BLOCK", block)
         patch.setattr(merging, "RUNS_AT_ONCE", 3)
-        found = merged_runs(given)[0].table
+        found = merged_runs(given, (), PRESENCE)[0].table
 
     assert equal_losses(found, add_tables([each.table for each in given]))
 
