@@ -35,6 +35,7 @@ from nbspam.arrays import (
     together,
 )
 from nbspam.counts.table import CountTable, counted
+from nbspam.decision import HAM_AND_SPAM
 from nbspam.settings import PRESENCE
 from nbspam.tokens.sparse import (
     ChangedRows,
@@ -286,10 +287,10 @@ class Memory(NamedTuple):
         return self._replace(sample=sample, last_seen=self.last_seen[columns])
 
 
-def no_messages(classes: Sequence[str], last_seen: Days, with_counts: bool) -> Memory:
-    """Return the memory of a model that has learned no message; last_seen: (n_features,)."""
+def no_messages(last_seen: Days, with_counts: bool) -> Memory:
+    """Return the memory of a model of ham and spam without messages; last_seen: (n_features,)."""
     nothing = np.empty(0, np.uint64)
-    ledger = ledger_of(nothing, nothing.astype(np.str_), nothing.astype(np.uint16), classes)
+    ledger = ledger_of(nothing, nothing.astype(np.str_), nothing.astype(np.uint16), HAM_AND_SPAM)
     documents = no_documents(np.arange(len(last_seen)), with_counts)
     return Memory(ledger, Sample(0, nothing, documents), last_seen)
 

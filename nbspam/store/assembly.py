@@ -116,14 +116,15 @@ def messages_after(base: Classifier, changes: Sequence[LabelChange]) -> list[Mod
 def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
+    messages = messages_of_changes(learned)
     seen = [change for change in changes if change.after is not None]
     tokens = [change.document.tokens for change in seen]
     return ModelMessages(
-        np.array([change.digest for change in learned], np.uint64),
-        np.array([change.after for change in learned], np.str_),
+        messages.digests,
+        messages.labels,
         np.array([change.day for change in learned], np.uint16),
         np.array([change.told for change in learned], np.bool_),
-        messages_of_changes(learned),
+        messages,
         0,
         together(tokens, np.uint64),
         np.repeat(
@@ -138,7 +139,7 @@ def assembled(
     settings: Settings,
     sampling: Sampling,
     last_seen: Days,
-    owed: CountTable | None = None,
+    owed: CountTable,
     progress: LogProgress = NOT_SHARED,
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
@@ -163,7 +164,7 @@ def assembled(
     if not has_ledger:
         ledger = ledger.only(sample.digests)
     decayed = max(part.decayed for part in parts)
-    owes = None if owed is None else _in_classes(owed, table.classes)
+    owes = _in_classes(owed, table.classes)
     memory = Memory(ledger, sample, last_seen, decayed, has_ledger, owes, progress)
     return derive(table, memory, settings)
 
@@ -194,7 +195,7 @@ def sampled_parts(
 def empty_model(settings: Settings) -> Classifier:
     """Return the model of ham and spam that has learned no message."""
     with_counts = settings.weighting != PRESENCE
-    memory = no_messages(HAM_AND_SPAM, np.empty(0, np.uint16), with_counts)
+    memory = no_messages(np.empty(0, np.uint16), with_counts)
     return derive(no_counts(HAM_AND_SPAM), memory, settings)
 
 
@@ -308,8 +309,8 @@ def reassembled(
     table: CountTable,
     parts: Sequence[ModelMessages],
     sampling: Sampling,
-    owed: CountTable | None = None,
-    progress: LogProgress = NOT_SHARED,
+    owed: CountTable,
+    progress: LogProgress,
 ) -> Classifier:
     """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
     last_seen = np.zeros(len(table.vocabulary), np.uint16)

@@ -536,7 +536,7 @@ def _classifier(total: Counts, found: dict[definition.Token, tuple[Counts, int]]
         count.sum(axis=1).astype(np.int64),
     )
     days = np.array([day for _, day in rows], np.uint16)
-    memory = no_messages(HAM_AND_SPAM, days, with_counts=False)
+    memory = no_messages(days, with_counts=False)
     has_pairs = definition.GROUPS.index("pairs") in vocabulary.groups
     settings = replace(PRESETS["mail"], tokens=_TOKENS._replace(pairs=has_pairs))
     return derive(table, memory, settings)
