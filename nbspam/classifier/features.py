@@ -133,10 +133,8 @@ class FeatureClassifier(verdicts.AnyClassifier):
         settings = settings_from_state(state)
         table = table_from_state(state)
         table = table._replace(feature_count=np.asarray(table.feature_count, np.float64))
-        shape = len(table.vocabulary), len(table.classes)
-        if table.feature_count.shape != shape or table.class_count.shape != shape[1:]:
-            raise ValueError("its tables differ in length")
-        model = restored(settings.model, state, table.classes, np.zeros((1, shape[0])))
+        like = np.zeros((1, len(table.vocabulary)))
+        model = restored(settings.model, state, table.classes, like)
         return cls(settings, table, model)
 
 
