@@ -228,11 +228,7 @@ def _matrices(corpora: Sequence[Corpus], settings: Settings) -> tuple[Vocabulary
 
 def _columns_times(X: Any, factor: Floats | None) -> Any:
     """Return a CSR matrix with each column multiplied by its factor; None: unchanged."""
-    from scipy import sparse
-
-    if factor is None:
-        return X
-    return sparse.csr_array((X.data * factor[X.indices], X.indices, X.indptr), X.shape)
+    return X if factor is None else X.multiply(factor).tocsr()
 
 
 # --- clusters --------------------------------------------------------------------------------
