@@ -7,6 +7,7 @@ to node i.  d-separation is tested as connectivity in the moral graph of the anc
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from math import comb, log, prod
 from typing import NamedTuple
@@ -38,17 +39,10 @@ def topological_order(parents: Parents, where: str = "network") -> list[int]:
 
     where: what the error calls the graph.
     """
-    order: list[int] = []
-    placed: set[int] = set()
-    waiting = list(range(len(parents)))
-    while waiting:
-        ready = [i for i in waiting if placed.issuperset(parents[i])]
-        if not ready:
-            raise UsageError(f"{where}: its arrows lead round in a circle; remove one")
-        order += ready
-        placed.update(ready)
-        waiting = [i for i in waiting if i not in placed]
-    return order
+    try:
+        return [*TopologicalSorter(dict(enumerate(parents))).static_order()]
+    except CycleError:
+        raise UsageError(f"{where}: its arrows lead round in a circle; remove one") from None
 
 
 def ancestors(parents: Parents, nodes: Iterable[int]) -> set[int]:
@@ -358,7 +352,7 @@ class _Climber:
             kind, parent, child = np.unravel_index(flat, gains.shape)
             gain = float(gains[kind, parent, child])
             if gain == -np.inf:
-                return None
+                break
             change = ArrowChange(gain, ("add", "remove", "reverse")[kind], int(parent), int(child))
             if self._after(change).tobytes() not in tabu:
                 return change
