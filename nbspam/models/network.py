@@ -29,6 +29,14 @@ _MOST_NAMED = 20  # in an error
 
 
 @dataclass(frozen=True, eq=False)
+class Factor:
+    """A table with one axis for each of some variables; nodes: these, ascending."""
+
+    nodes: tuple[int, ...]
+    table: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Network:
     """A Bayesian network.
 
@@ -51,6 +59,13 @@ class Network:
         """Return P(node given parents), with one axis per parent in order and the node last."""
         shape = [*(len(self.states[p]) for p in self.parents[node]), len(self.states[node])]
         return self.tables[node].reshape(shape)
+
+    def factor_given(self, node: int, evidence: Mapping[int, int]) -> Factor:
+        """Return P(node given parents) over the variables that the evidence leaves open."""
+        family = sorted((*self.parents[node], node))
+        cube = np.moveaxis(self.factor(node), -1, family.index(node))
+        table = cube[tuple(evidence.get(n, slice(None)) for n in family)]
+        return Factor(tuple(n for n in family if n not in evidence), table)
 
     def index(self, name: str, what: str = "variable") -> int:
         """Return the index of a variable; `what` names it in the error.  Raises UsageError."""
@@ -201,14 +216,6 @@ def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) ->
 _MAX_CELLS = 1 << 25  # of the largest table during elimination; 8 bytes each
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """The logarithms of a table with one axis for each of some variables, nats."""
-
-    nodes: tuple[int, ...]
-    log: Floats
-
-
 def infer(
     network: Network, targets: Sequence[int], evidence: Mapping[int, int]
 ) -> tuple[Floats, float]:
@@ -236,7 +243,9 @@ def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[in
     """
     # A variable without targets and evidence among itself and its descendants sums to 1.
     relevant = graphs.ancestors(network.parents, {*targets, *evidence})
-    factors = [_reduced(network, node, evidence) for node in sorted(relevant)]
+    known = [network.factor_given(node, evidence) for node in sorted(relevant)]
+    with np.errstate(divide="ignore"):
+        factors = [Factor(factor.nodes, np.log(factor.table)) for factor in known]
     hidden = relevant - set(targets) - evidence.keys()
     while hidden:
         node = _cheapest(network, factors, hidden)
@@ -246,18 +255,9 @@ def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[in
         met = _product(network, touched)
         axis = met.nodes.index(node)
         nodes = met.nodes[:axis] + met.nodes[axis + 1 :]
-        factors.append(Factor(nodes, np.asarray(np.logaddexp.reduce(met.log, axis=axis))))
+        factors.append(Factor(nodes, np.asarray(np.logaddexp.reduce(met.table, axis=axis))))
     left = _product(network, factors)
-    return left.log.transpose([left.nodes.index(target) for target in targets])
-
-
-def _reduced(network: Network, node: int, evidence: Mapping[int, int]) -> Factor:
-    """Return a node's factor with the evidence substituted."""
-    nodes = (*network.parents[node], node)
-    known = tuple(evidence.get(n, slice(None)) for n in nodes)
-    with np.errstate(divide="ignore"):
-        log = np.asarray(np.log(network.factor(node)[known]))
-    return Factor(tuple(n for n in nodes if n not in evidence), log)
+    return left.table.transpose([left.nodes.index(target) for target in targets])
 
 
 def _cheapest(network: Network, factors: Iterable[Factor], hidden: set[int]) -> int:
@@ -270,7 +270,7 @@ def _cheapest(network: Network, factors: Iterable[Factor], hidden: set[int]) -> 
 
 
 def _product(network: Network, factors: Sequence[Factor]) -> Factor:
-    """Return the product of factors over the union of their variables."""
+    """Return the product, a sum of logarithms, over the union of the factors' variables."""
     nodes = tuple(sorted({n for factor in factors for n in factor.nodes}))
     shape = [len(network.states[n]) for n in nodes]
     if prod(shape) > _MAX_CELLS:
@@ -280,9 +280,8 @@ def _product(network: Network, factors: Sequence[Factor]) -> Factor:
         )
     log = np.zeros(shape)
     for factor in factors:
-        order = sorted(range(len(factor.nodes)), key=lambda k: factor.nodes[k])
         axes = [len(network.states[n]) if n in factor.nodes else 1 for n in nodes]
-        log += factor.log.transpose(order).reshape(axes)
+        log += factor.table.reshape(axes)
     return Factor(nodes, log)
 
 

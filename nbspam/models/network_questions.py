@@ -128,7 +128,7 @@ class _Chains:
         self.network = network
         self.children = children(network.parents)
         self.relevant = ancestors(network.parents, {*targets, *evidence})
-        unknown = self.relevant - evidence.keys()
+        self.evidence, unknown = evidence, self.relevant - evidence.keys()
         self.free = [i for i in topological_order(network.parents) if i in unknown]
         self.values: Integers = np.zeros((CHAINS, len(network.names)), np.int64)
         for node, value in evidence.items():
@@ -162,7 +162,8 @@ class _Chains:
 
         A step changes one variable, so all possible states must be connected by such steps.
         """
-        if all((self._known_factor(node) > 0).all() for node in self.relevant):
+        factors = [self.network.factor_given(node, self.evidence) for node in self.relevant]
+        if all((factor.table > 0).all() for factor in factors):
             return ""
         # A variable of one value needs no axis, and so MAX_STATES limits their number.
         lengths = self.network.cardinality
@@ -170,24 +171,15 @@ class _Chains:
         if prod(lengths[node] for node in axes) > MAX_STATES:
             return "the tables hold 0 or 1, and some values may never be reached"
         possible = np.ones([lengths[node] for node in axes], bool)
-        for node in self.relevant:
-            family = {*self.network.parents[node], node}
-            shape = [lengths[n] if n in family else 1 for n in axes]
-            possible &= (self._known_factor(node) > 0).reshape(shape)
+        for factor in factors:
+            shape = [lengths[n] if n in factor.nodes else 1 for n in axes]
+            possible &= (factor.table > 0).reshape(shape)
         if _are_connected(possible):
             return ""
         return (
             "the tables hold 0 or 1, which keep a walk from reaching every possible state,"
             " so this estimate is worthless"
         )
-
-    def _known_factor(self, node: int) -> Floats:
-        """Return a node's factor given the evidence; its axes are the free nodes, ascending."""
-        family = sorted((*self.network.parents[node], node))
-        # In a network's factor, the axes are the parents, ascending, and then the node.
-        factor = np.moveaxis(self.network.factor(node), -1, family.index(node))
-        known = tuple(slice(None) if n in self.free else self.values[0, n] for n in family)
-        return np.asarray(factor[known])
 
     def _given_parents(self, node: int) -> Floats:
         """Return P(value given parents) for all values, shape (n_chains, n_values)."""
