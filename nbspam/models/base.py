@@ -275,18 +275,19 @@ class Statistics:
 
     def seen(self) -> Self:
         """Return these statistics without the classes of which nothing is left."""
-        kept = self.sums["class_count_"] > 0
-        return type(self)(self.classes[kept], {k: total[kept] for k, total in self.sums.items()})
+        classes = self.classes[self.sums["class_count_"] > 0]
+        return type(self)(classes, self._over(classes))
 
     def _over(self, classes: Labels) -> Sums:
-        """Return the sums with one row per class; `classes` contains self.classes."""
+        """Return the sums of these classes; they lack none of self.classes that has documents."""
         if len(classes) == len(self.classes):
             return self.sums
-        index = np.searchsorted(classes, self.classes)
+        kept = np.isin(self.classes, classes)
+        index = np.searchsorted(classes, self.classes[kept])
         spread = {}
         for name, total in self.sums.items():
             spread[name] = np.zeros((len(classes), *total.shape[1:]))
-            spread[name][index] = total
+            spread[name][index] = total[kept]
         return spread
 
 

@@ -387,14 +387,6 @@ class DistinctRows(Statistics):
         class_count = mine["class_count_"] + sign * theirs["class_count_"]
         return {"class_count_": class_count, **distinct_rows(rows, weight)}
 
-    def seen(self) -> Self:
-        """Return these statistics without the classes of which nothing is left."""
-        kept = self.sums["class_count_"] > 0
-        rows = self.sums["rows_"].copy()
-        rows[:, -1] = (np.cumsum(kept) - 1)[rows[:, -1]]
-        sums = {**self.sums, "class_count_": self.sums["class_count_"][kept], "rows_": rows}
-        return type(self)(self.classes[kept], sums)
-
     def clipped(self) -> Self:
         """Return these statistics without rounding errors, and without rows of no weight."""
         sums = super().clipped().sums
