@@ -116,7 +116,8 @@ class LinearModel(SmoothedModel):
     @property
     def prior_counts_(self) -> tuple[float, float]:
         """Return the numbers added to the counts of a token and of everything that is not it."""
-        return self.alpha_, self.alpha_
+        alpha = self.alpha_  # if it is "auto", a search
+        return alpha, alpha
 
     @property
     def feature_log_prob_(self) -> Array:
