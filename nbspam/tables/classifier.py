@@ -398,11 +398,8 @@ def description(classifier: TableClassifier) -> dict[str, Any]:
     from nbspam.models.describing import dependences
 
     schema, model = classifier.schema, classifier.model
-    settings = {
-        name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
-        for name, value in model.get_params().items()
-        if name != "levels" and value is not None
-    }
+    parameters = model_state(model)["parameters"].items()
+    settings = {k: v for k, v in parameters if k != "levels" and v is not None}
     return {
         "kind": classifier.name,
         "target": schema.target,
