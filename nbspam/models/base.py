@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from nbspam.errors import NotTrainedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -126,6 +127,21 @@ def blocks_of_rows(n_docs: int, width: int, size: int) -> Iterator[slice]:
     step = max(1, size // max(1, width))
     for start in range(0, n_docs, step):
         yield slice(start, min(start + step, n_docs))
+
+
+_FEWER = "take fewer features, or fewer values"
+
+
+def refuse_large(
+    where: str, what: str, shape: Iterable[int], most: int = 1 << 27, advice: str = _FEWER
+) -> None:
+    """Raise DataError if `what`, an array of this shape, would have more than `most` numbers."""
+    n = prod(map(float, shape))  # infinite if it is beyond all floats
+    if n > most:
+        raise DataError(
+            f"{where}: {what} need {n / 2**27:,.1f} GiB, more than the {most / 2**27:g} GiB"
+            f" allowed; {advice}"
+        )
 
 
 def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:

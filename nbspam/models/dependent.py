@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nbspam.errors import check_number
-from nbspam.models.base import DataError, logsumexp
+from nbspam.models.base import DataError, logsumexp, refuse_large
 from nbspam.models.columns import ColumnModel, Levels, RowsModel
 from nbspam.models.gaussian import ConditionalBells
 from nbspam.models.graphs import spanning_tree
@@ -26,7 +26,6 @@ from nbspam.models.pairs import (
     ValueTables,
     given_table,
     one_hot,
-    refuse_large,
 )
 from nbspam.models.smoothing import log_shares
 
@@ -228,7 +227,7 @@ class TAN(PairModel):
             parents = _rooted(parents, roots[0])
         trees = [ParentTree(_rooted(parents, root), levels) for root in roots]
         size = (len(trees), len(self.classes_), trees[0].missing + 1, levels.total + 1)
-        refuse_large(self._at("fit"), size, f"{len(trees):,} trees")
+        refuse_large(self._at("fit"), f"tables of {len(trees):,} trees", size)
         of_classes = list(self.value_tables())
         log_prior = np.array([each.parent[-1] for each in of_classes])
         tables = [[tree.table(each.given) for each in of_classes] for tree in trees]
@@ -410,8 +409,9 @@ class A2DE(AODE):
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         total = self.encoding.levels.total
-        refuse_large(self._at("fit"), (n_classes, total, total, total), f"{total:,} values cubed")
-        triples = np.zeros((n_classes, total, total, total))
+        of_triples = n_classes, total, total, total
+        refuse_large(self._at("fit"), f"counts of {total:,} values cubed", of_triples)
+        triples = np.zeros(of_triples)
         for rows, cells, _, _ in self._blocks(X, 2 * total):
             hot = one_hot(cells, total)
             times = hot if weight is None else hot * weight[rows, None]

@@ -16,6 +16,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
+from nbspam.models.base import refuse_large
 from nbspam.printing import Extent, tracked
 
 Parents = tuple[tuple[int, ...], ...]
@@ -116,7 +117,7 @@ def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
 
 AIC, BIC, MDL, LIKELIHOOD = "aic", "bic", "mdl", "likelihood"
 SCORES = (AIC, BIC, MDL, LIKELIHOOD)
-MAX_CELLS = 1 << 26  # of the largest table of one family; 8 bytes each
+MAX_CELLS = 1 << 26  # of the largest table of one family
 
 
 def family_counts(
@@ -150,20 +151,10 @@ def check_family(
     cardinality: Sequence[int], child: int, parents: tuple[int, ...]
 ) -> tuple[int, int]:
     """Return the shape of a family's table; raises UsageError beyond MAX_CELLS."""
-    rows = prod(cardinality[p] for p in parents)
-    cells = rows * cardinality[child]
-    if cells > MAX_CELLS:
-        raise UsageError(
-            f"network: a table of {len(parents)} parents would need {_bytes(cells * 8)},"
-            f" more than {_bytes(MAX_CELLS * 8)}; give a smaller --max-parents"
-        )
-    return rows, cardinality[child]
-
-
-def _bytes(n: int) -> str:
-    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
-    power = min((n.bit_length() - 1) // 10, len(units) - 1)
-    return f"{n / 1024**power:.3g} {units[power]}"
+    sizes = [cardinality[node] for node in (*parents, child)]
+    what, advice = f"tables of {len(parents)} parents", "give a smaller --max-parents"
+    refuse_large("network", what, sizes, MAX_CELLS, advice)
+    return prod(sizes[:-1]), sizes[-1]
 
 
 class FamilyScores:

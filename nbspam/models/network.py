@@ -16,9 +16,8 @@ import numpy as np
 from nbspam.arrays import Floats
 from nbspam.errors import UsageError, check_number
 from nbspam.models import graphs
-from nbspam.models.base import DataError
+from nbspam.models.base import DataError, refuse_large
 from nbspam.models.columns import RowsModel
-from nbspam.models.pairs import refuse_large
 from nbspam.models.smoothing import smoothed_shares
 
 if TYPE_CHECKING:
@@ -213,7 +212,7 @@ def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) ->
 # variables is never built (Zhang & Poole 1994); as logarithms, because products of hundreds of
 # factors would underflow.
 
-_MAX_CELLS = 1 << 25  # of the largest table during elimination; 8 bytes each
+_MAX_CELLS = 1 << 25  # of the largest table during elimination
 
 
 def infer(
@@ -273,11 +272,8 @@ def _product(network: Network, factors: Sequence[Factor]) -> Factor:
     """Return the product, a sum of logarithms, over the union of the factors' variables."""
     nodes = tuple(sorted({n for factor in factors for n in factor.nodes}))
     shape = [len(network.states[n]) for n in nodes]
-    if prod(shape) > _MAX_CELLS:
-        raise UsageError(
-            f"query: exact inference would need a table of {prod(shape) * 8 / 2**30:.3g} GiB;"
-            " sample instead, with --gibbs N"
-        )
+    advice = "sample instead, with --gibbs N"
+    refuse_large("query", "tables of exact inference", shape, _MAX_CELLS, advice)
     log = np.zeros(shape)
     for factor in factors:
         axes = [len(network.states[n]) if n in factor.nodes else 1 for n in nodes]
@@ -352,7 +348,7 @@ class BayesianNetwork(RowsModel):
         n_nodes, target, scores = len(self.cardinality), self.n_features_in_, self.scores()
         climbs = self.structure is None if self.climb is None else self.climb
         if climbs:  # a search keeps the cost of every arrow, which takes as much as 32 numbers
-            refuse_large(self._at("fit"), (n_nodes, n_nodes, 32), f"arrows of {n_nodes:,} nodes")
+            refuse_large(self._at("fit"), f"arrows of {n_nodes:,} nodes", (n_nodes, n_nodes, 32))
         if self.structure is not None:
             graph = self._given_graph(self.structure)
         elif self.start == "tree" and (self.class_parents or self.max_parents != 1):

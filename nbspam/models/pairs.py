@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nbspam.models import gaussian
-from nbspam.models.base import DataError, blocks_of_rows, is_sparse
+from nbspam.models.base import DataError, blocks_of_rows, is_sparse, refuse_large
 from nbspam.models.columns import BinaryByDefault, Levels
 from nbspam.models.smoothing import log_shares
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from nbspam.models.base import Array, Codes, Sums
 
-MAX_COUNT_BYTES = 1 << 30  # limit of a model's counts
 _BLOCK = 1 << 21  # numbers handled at a time
 
 
@@ -85,16 +84,6 @@ def one_hot(cells: Codes, total: int) -> Array:
     hot = np.zeros((len(cells), total + 1))
     np.put_along_axis(hot, cells, 1, axis=1)
     return hot[:, :total]
-
-
-def refuse_large(where: str, shape: tuple[int, ...], what: str) -> None:
-    """Raise DataError if counts of this shape would take more than MAX_COUNT_BYTES."""
-    size = 8 * float(np.prod([float(n) for n in shape]))
-    if size > MAX_COUNT_BYTES:
-        raise DataError(
-            f"{where}: counts of {what} need {size / 2**30:,.1f} GiB, more than the"
-            f" {MAX_COUNT_BYTES / 2**30:g} GiB allowed; take fewer features, or fewer values"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +189,7 @@ class PairModel(BinaryByDefault):
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         encoding = self.encoding
         n = encoding.n_events
-        refuse_large(self._at("fit"), (n_classes, n, n), f"pairs of {n:,} values")
+        refuse_large(self._at("fit"), f"counts of pairs of {n:,} values", (n_classes, n, n))
         pairs = np.zeros((n_classes, n, n))
         # Single precision counts exactly up to 2**24, and is twice as fast.
         dtype = np.float32 if weight is None else np.float64

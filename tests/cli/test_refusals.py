@@ -188,7 +188,7 @@ table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | 
 
 table eval $LIHANG --target Y --cv 7 | has 6 rows
 table train long.csv --target y --model aode -m $OTHER | 9,000 values need 1.2 GiB, more than the 1
-train $CORPUS --model network --features 40 --max-parents 39 | need 8 TiB, more than 512 MiB
+train $CORPUS --model network --features 40 --max-parents 39 | need 8,192.0 GiB, more than the 0.5
 train bad.csv --encoding utf-9 | --encoding utf-9: unknown
 table train bad.csv --target label --encoding utf-9 -m $OTHER | --encoding utf-9: unknown
 
