@@ -12,6 +12,7 @@ of all columns, and `CategoricalNB` is the simplest of them.
 from __future__ import annotations
 
 from collections.abc import Sized
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -203,9 +204,8 @@ class ColumnModel(SmoothedModel):
         levels: (n_columns,) the new numbers of values; codes: for each column, the new code of
         each old value, -1 for a value that no document has and that is forgotten.
         """
-        made = type(self)(**{**self.get_params(), "levels": levels})
-        vars(made).update({k: v for k, v in vars(self).items() if k.endswith("_")})
-        made.levels_ = np.asarray(levels, np.intp)
+        made = copy(self)
+        made.levels, made.levels_ = levels, np.asarray(levels, np.intp)
         sums = {**self._learnt().sums, **self._spread(made.levels_, codes)}
         return made._become(self._statistics(self.classes_, sums), self.n_features_in_)
 
