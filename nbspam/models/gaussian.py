@@ -301,11 +301,10 @@ class MixedNB(NormalColumns, ColumnModel):
         return levels.log_shares(self.level_count_, self.added_), self.bells()
 
     def _joint_log_proba(self, X: Any) -> Array:
-        log_prob, curves = self.tables()
+        log_prob, bells = self.tables()
         _, cells, numbers = self._parts(X)
-        return np.asarray(
-            self.class_log_prior_ + sum_cells(cells, log_prob) + curves.log_density(numbers)
-        )
+        joint = self.class_log_prior_ + sum_cells(cells, log_prob)
+        return np.asarray(joint + bells.log_density(numbers))
 
 
 # --- given class and parent -----------------------------------------------------------------
@@ -336,18 +335,16 @@ def conditional_moments(
         for name in ConditionalMoments.names
     }
 
-    def enter(places: slice, given: Codes, n_values: int) -> None:
-        known = given < n_values
+    # The class as a whole is a column whose only value is known in all rows.
+    cells = np.column_stack([cells, np.full(len(cells), levels.total)])
+    whole = slice(levels.total, levels.total + 1)
+    for column, place in zip(cells.T, [*levels.slices, whole], strict=True):
+        known, n_values = column < place.stop, place.stop - place.start
+        group = code[known] * n_values + column[known] - place.start
         weights = None if weight is None else weight[known]
-        cell = code[known] * n_values + given[known]
-        found = moments(numbers[known], cell, weights, n_classes * n_values)
+        found = moments(numbers[known], group, weights, n_classes * n_values)
         for name, total in zip(ConditionalMoments.names, found.values(), strict=True):
-            sums[name][:, places] = total.reshape(n_classes, n_values, -1)
-
-    for column, place in enumerate(levels.slices):
-        given = np.where(cells[:, column] < levels.total, cells[:, column], place.stop)
-        enter(place, given - place.start, place.stop - place.start)
-    enter(slice(levels.total, None), np.zeros(len(code), np.intp), 1)
+            sums[name][:, place] = total.reshape(n_classes, n_values, -1)
     return sums
 
 
