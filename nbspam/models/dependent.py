@@ -123,10 +123,9 @@ class SPODE(CountedWithParents, PairModel):
             # Rounded, so that how columns are stored (dense, sparse) does not break ties.
             best = joint.round(_DIGITS).argmax(axis=0)
             errors[self.categories_] += weight[rows] @ (best != truth[:, None])
-            flat = joint.reshape(len(joint), -1).T
-            total = logsumexp(flat).reshape(of_truth.shape)
-            surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
-            surprise = np.where(np.isneginf(of_truth), _WORST_LOSS, surprise)
+            total = np.logaddexp.reduce(joint, axis=0)
+            surprise = np.full(of_truth.shape, _WORST_LOSS)
+            np.subtract(total, of_truth, out=surprise, where=~np.isneginf(of_truth))
             loss[self.categories_] += weight[rows] @ surprise
         return errors, (loss / (weight.sum() or 1.0)).round(_DIGITS)
 
