@@ -40,7 +40,7 @@ UNSURE_FOLDER = ".Unsure"
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
-_PLACES = ("ham", "spam", "unsure", MOVING)
+_PLACES = re.compile(f"ham|unsure|{MOVING}|spam(-[A-Za-z])?")  # -F: it got this flag
 MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
@@ -87,7 +87,7 @@ class MaildirEntry(NamedTuple):
 class MaildirNote(NamedTuple):
     """Where a message was left, and its digest."""
 
-    place: str  # one of _PLACES
+    place: str  # as in _PLACES
     digest: str
 
 
@@ -248,7 +248,7 @@ def read_note(root: str) -> dict[str, MaildirNote]:
     for line in lines:
         place, _, rest = os.fsdecode(line).partition(" ")
         digest, _, base = rest.partition(" ")
-        if place in _PLACES and base:
+        if _PLACES.fullmatch(place) and base:
             found[base] = MaildirNote(place, digest)
     return found
 
@@ -381,6 +381,7 @@ class _Sorter:
         check_apart(root, [self.spam, self.unsure])
         if choices.flag is None:
             check_shown(root, self.spam)
+        self.as_spam = "spam" if choices.flag is None else f"spam-{choices.flag}"  # in the note
         self.report = SortingReport()
         self.before = read_note(root)
         self.left: dict[str, MaildirNote] = {}
@@ -448,7 +449,9 @@ class _Sorter:
 
     def _consider(self, entry: MaildirEntry, digest: str, left_at: set[str]) -> None:
         place, self.digests[entry.base] = self.place(entry), digest
-        if left_at and not left_at & {place, MOVING} and place != "unsure":
+        # An earlier run may have sorted by another flag, or by none.
+        others = {"ham", "unsure", self.as_spam} - {self._noted(place)}
+        if left_at and left_at <= others and place != "unsure":
             self.corrected.append(entry)
         elif not left_at and place == "spam":
             self.put_there.append(entry)
@@ -458,7 +461,11 @@ class _Sorter:
             self._leave(entry)
 
     def _leave(self, entry: MaildirEntry) -> None:
-        self.left[entry.base] = MaildirNote(self.place(entry), self.digests[entry.base])
+        place = self._noted(self.place(entry))
+        self.left[entry.base] = MaildirNote(place, self.digests[entry.base])
+
+    def _noted(self, place: str) -> str:
+        return self.as_spam if place == "spam" else place
 
     # ---- learning, judging, noting ----
 

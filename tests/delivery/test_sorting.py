@@ -258,6 +258,17 @@ def test_spam_may_be_flagged_instead_and_flags_that_users_change_teach(maildir):
     assert learned == {("cur/1.h:2,S", "ham"), ("cur/2.h:2,FS", "spam")}
 
 
+@pytest.mark.parametrize("flag", ["x", None])
+def test_another_way_to_sort_makes_no_lesson_of_what_the_last_one_left(maildir, flag):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("new/2.h", ham(2))
+    maildir.sort(flag="F")
+    for _ in range(2):
+        assert maildir.sort(flag=flag).learned == []
+    maildir.rename("new/2.h", "cur/2.h:2,x" if flag else ".Spam/cur/2.h:2,")
+    assert [one.label for one in maildir.sort(flag=flag).learned] == ["spam"]
+
+
 # --- nothing is lost ------------------------------------------------------------------
 
 
