@@ -85,7 +85,7 @@ class Folder(NamedTuple):
         if self.has_sequences and any(map(is_number, self.files)):
             return "mh"
         names = {name.lower() for name in self.folders}
-        if names == {"takeout"}:
+        if names in ({"takeout"}, {"mail"}):
             return "tree"  # Gmail's export, where labels of messages state the classes
         if may_be_classes and names and (not self.files or names >= CLASS_FOLDERS):
             return "classes"

@@ -236,6 +236,7 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
         "Takeout/Mail/1 Takeout/x",
         "Takeout/x Takeout/Mail/1",
     ),
+    "no class in that folder itself": ("Mail/1 Mail/2", "Mail/1 Mail/2"),
     "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=Ham Ham/b/1=Ham X/1=X"),
     "ham and spam beside files": ("Sum.txt ham/1 spam/1", "ham/1=ham spam/1=spam"),
     "a label": ("2001/1 2002/a/1", "2001/1=spam 2002/a/1=spam", {"label": "spam"}),
