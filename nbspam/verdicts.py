@@ -225,8 +225,7 @@ class AnyClassifier(ABC):
 
     def answers(self, inputs: Iterable[Any], jobs: Workers = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every input in order, or why it could not be read."""
-        for results in ordered_map(self._answer_chunk, self.chunks(inputs, jobs), jobs):
-            yield from results
+        return (answer for _, answer, _ in self.answered(inputs, jobs))
 
     def answered(
         self, inputs: Iterable[Any], jobs: Workers = 1, others: Sequence[Self] = ()
@@ -294,9 +293,6 @@ class AnyClassifier(ABC):
             else:
                 yield explanation
 
-    def _answer_chunk(self, inputs: Sequence[Any]) -> list[Answer | Skipped]:
-        return self._answers_of(self.judge(inputs), inputs)
-
     def _answer_beside(
         self, others: Sequence[Self], inputs: Sequence[Any]
     ) -> list[tuple[Answer | Skipped, Floats]]:
@@ -319,7 +315,7 @@ class AnyClassifier(ABC):
         ]
 
     def _verdict_chunk(self, rule: Rule | None, inputs: Sequence[Any]) -> list[Verdict | Skipped]:
-        answers = self._answer_chunk(inputs)
+        answers = self._answers_of(self.judge(inputs), inputs)
         verdicts = self.verdicts([a for a in answers if isinstance(a, Answer)], rule)
         found = [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
         lists = self.lists

@@ -8,7 +8,7 @@ draws them in a terminal.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -190,6 +190,15 @@ class Canvas:
         path = "L".join(f"{self.x.at(x):g} {self.y.at(y):g}" for x, y in points)
         self.add('<path class="{kind}" d="M{path}"/>', kind=kind, path=path)
 
+    def bars(self, kind: str, x: Any, low: Any, high: Any) -> None:
+        """Add equally wide bars that begin at x, (n,); those without height are not drawn."""
+        width = (WIDTH - _LEFT - _RIGHT) / len(x)
+        path = ""
+        for start, a, b in zip(x, map(self.y.at, low), map(self.y.at, high), strict=True):
+            if a != b:
+                path += f"M{self.x.at(start):g} {a:g}V{b:g}h{width - 1:.1f}V{a:g}z"
+        self.add('<path class="{kind}" d="{path}"/>', kind=kind, path=path)
+
     def dot(self, kind: str, x: float, y: float, r: float) -> None:
         """Add a dot at a point in the units of the axes; r: its radius in the picture's."""
         self.add(
@@ -311,21 +320,9 @@ def histogram_figure(histogram: Histogram) -> Markup:
         [(value, number_text(value)) for value in round_values(edges[0], edges[-1])],
         histogram.what,
     )
-    for kind, row, sign in (("second", counts[1], 1), ("first", counts[0], -1)):
-        canvas.add('<path class="{kind}" d="{path}"/>', kind=kind, path=_bars(canvas, row * sign))
+    for kind, ends in (("second", counts[1]), ("first", -counts[0])):
+        canvas.bars(kind, edges[:-1], 0 * ends, ends)
     return canvas.drawn()
-
-
-def _bars(canvas: Canvas, heights: Floats) -> str:
-    """Return the path of the bars of a histogram, which has as many as it has heights."""
-    zero = canvas.y.at(0)
-    width = (WIDTH - _LEFT - _RIGHT) / len(heights)
-    path = ""
-    for number, height in enumerate(heights.tolist()):
-        if height:
-            x = round(_LEFT + number * width, 1)
-            path += f"M{x:g} {zero:g}V{canvas.y.at(height):g}h{width - 1:.1f}V{zero:g}z"
-    return path
 
 
 def days_figure(days: Sequence[str], counts: Integers, kinds: Sequence[str], label: str) -> Markup:
@@ -341,14 +338,9 @@ def days_figure(days: Sequence[str], counts: Integers, kinds: Sequence[str], lab
     step = -(-len(days) // _MAX_LABELS)
     chosen = range(len(days) - 1 - step // 2, -1, -step)
     canvas.ticks_below(((k + 0.5, days[k]) for k in chosen), "day")
-    width = (WIDTH - _LEFT - _RIGHT) / max(len(days), 1)
     for kind, column, end in zip(kinds, counts.T, ends.T, strict=True):
-        path = ""
-        for day in np.flatnonzero(column).tolist():
-            low, high = canvas.y.at(end[day] - column[day]), canvas.y.at(end[day])
-            path += f"M{canvas.x.at(day):g} {low:g}V{high:g}h{width - 1:.1f}V{low:g}z"
-        if path:
-            canvas.add('<path class="{kind}" d="{path}"/>', kind=kind, path=path)
+        if column.any():
+            canvas.bars(kind, np.arange(len(days)), end - column, end)
     return canvas.drawn()
 
 
