@@ -28,7 +28,7 @@ from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.errors import InputError, UsageError
 from nbspam.sent_mail import SentMessage, sent_mail_of
 from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
-from nbspam.store.fields import MAX_TOKEN, check_cutoffs, check_settings
+from nbspam.store.fields import MAX_TOKEN, check_cutoffs, check_settings, is_number_between
 from nbspam.tokens import definition
 from nbspam.tokens.normalize import normalize, with_pairs
 from nbspam.tokens.sparse import Documents
@@ -57,34 +57,29 @@ def check_ours(first: bytes, name: str) -> None:
 
 # ---- values in lines of JSON: each is checked, because people edit the lines ----
 
-MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
+_MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
 
 
-def shown_day(day: int) -> str:
+def _shown_day(day: int) -> str:
     """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
     return date.fromordinal(EPOCH + day).isoformat()
 
 
-def checked_text(value: Any) -> str:
+def _checked_text(value: Any) -> str:
     """Return a text; raises TypeError for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is not text")
     return value
 
 
-def as_number(value: Any) -> float:
-    """Return a count; raises ValueError for anything else."""
-    if type(value) not in (int, float) or not 0 <= value <= MAX_COUNT:
-        raise ValueError(f"{value!r:.40} is not a number from 0 up")
+def _as_number(value: Any, least: float = 0.0) -> float:
+    """Return a count; raises ValueError for anything else.  least: below 0 for what is owed."""
+    if not is_number_between(value, least, _MAX_COUNT):
+        raise ValueError(f"{value!r:.40} is not a number from {least:,.0f} up")
     return float(value)
 
 
-def _signed(value: Any) -> float:
-    """Return a number that may be below 0; raises ValueError for anything else."""
-    return -as_number(-value) if type(value) in {int, float} and value < 0 else as_number(value)
-
-
-def as_whole(value: Any, most: int) -> int:
+def _as_whole(value: Any, most: int) -> int:
     """Return a whole number from 0 to most; raises ValueError for anything else."""
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
@@ -93,7 +88,7 @@ def as_whole(value: Any, most: int) -> int:
 
 def _as_hash(value: Any) -> int:
     """Return a number of 64 bits from its hexadecimal digits; raises ValueError, TypeError."""
-    return as_whole(int(checked_text(value), 16), 2**64 - 1)
+    return _as_whole(int(_checked_text(value), 16), 2**64 - 1)
 
 
 def _as_flag(value: Any, name: str) -> bool:
@@ -102,9 +97,9 @@ def _as_flag(value: Any, name: str) -> bool:
     return value
 
 
-def as_day(value: Any) -> int:
+def _as_day(value: Any) -> int:
     """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
-    return as_whole(date.fromisoformat(checked_text(value)).toordinal() - EPOCH, LAST_DAY)
+    return _as_whole(date.fromisoformat(_checked_text(value)).toordinal() - EPOCH, LAST_DAY)
 
 
 _FORMAT = 1
@@ -125,7 +120,7 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
         "settings": classifier.settings.to_dict(),
         "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
         "sample_bits": memory.sample.bits,
-        "decayed": shown_day(memory.decayed) if memory.decayed else None,
+        "decayed": _shown_day(memory.decayed) if memory.decayed else None,
     }
     if table.loss is not None:
         header["others_had"] = table.loss.of_others
@@ -163,7 +158,7 @@ def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) 
                 if n
             },
             "documents": int(table.document_frequency[j]),
-            "seen": shown_day(int(memory.last_seen[j])),
+            "seen": _shown_day(int(memory.last_seen[j])),
         }
 
 
@@ -178,7 +173,7 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
     ledger, sample = memory.ledger, memory.sample
     place = {digest: i for i, digest in enumerate(sample.digests.tolist())}
     for digest, label, day, told in zip(*(of.tolist() for of in ledger), strict=True):
-        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": shown_day(day)}
+        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": _shown_day(day)}
         if told:
             line["told"] = True
         if (i := place.get(digest)) is not None:
@@ -250,36 +245,32 @@ class _Loader:
             raise ValueError("not the first line of a model")
         if header["format"] != _FORMAT:
             raise ValueError(f"format {header['format']!r}, but this program reads {_FORMAT}")
-        self.classes = tuple(checked_text(name) for name in header["classes"])
+        self.classes = tuple(_checked_text(name) for name in header["classes"])
         if list(self.classes) != sorted(self.classes):
             raise ValueError("classes are not sorted")
         check_settings(header["settings"], len(self.classes))
         self.settings = settings_from_dict(header["settings"])
-        self.class_count = [as_number(n) for n in header["classes"].values()]
+        self.class_count = [_as_number(n) for n in header["classes"].values()]
         if not all(self.class_count) and self.classes != HAM_AND_SPAM:
             raise ValueError("a class without messages")
-        self.decayed = 0 if header["decayed"] is None else as_day(header["decayed"])
-        self.bits = as_whole(header["sample_bits"], 63)
+        self.decayed = 0 if header["decayed"] is None else _as_day(header["decayed"])
+        self.bits = _as_whole(header["sample_bits"], 63)
         others = header.get("others_had")
-        self.others_had = None if others is None else as_whole(others, int(MAX_COUNT))
+        self.others_had = None if others is None else _as_whole(others, int(_MAX_COUNT))
         self.has_ledger = _as_flag(header.get("ledger", True), "ledger")
         self.cutoffs: Cutoffs | None = None
         if "cutoffs" in header:
             check_cutoffs(header["cutoffs"])
             self.cutoffs = Cutoffs(**header["cutoffs"])
-        self.lacks: list[int] = []
-        self.texts: list[bytes] = []
-        self.keys: list[int] = []
-        self.counts: list[list[float]] = []
-        self.documents: list[int] = []
-        self.seen: list[int] = []
+        # Key, text, counts, documents, day when it was last seen, and what it lacks.
+        self.tokens: list[tuple[int, bytes, list[float], int, int, int]] = []
         self.messages: list[tuple[int, str, int, bool]] = []  # digest, class, day, told
         self.sent: list[SentMessage] = []
         self.owed: list[tuple[int, list[float], int]] = []  # key, counts, documents
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
-        text = checked_text(line["token"]).encode("utf-8", "surrogateescape")
+        text = _checked_text(line["token"]).encode("utf-8", "surrogateescape")
         if len(text) > MAX_TOKEN:
             raise ValueError(f"a token of more than {MAX_TOKEN:,} bytes")
         if "key" in line:
@@ -293,57 +284,56 @@ class _Loader:
             raise ValueError(
                 f"group: {line['group']!r:.40} is none of {', '.join(definition.GROUPS)}"
             )
-        counts = [as_number(line["count"].get(name, 0)) for name in self.classes]
+        counts = [_as_number(line["count"].get(name, 0)) for name in self.classes]
         are_possible = all(n <= most for n, most in zip(counts, self.class_count, strict=True))
         if self.settings.weighting == PRESENCE and not are_possible:
             raise ValueError("a token in more messages than there are")
-        self.counts.append(counts)
-        self.documents.append(as_whole(line["documents"], int(MAX_COUNT)))
-        self.seen.append(as_day(line["seen"]))
-        self.lacks.append(as_whole(line.get("lacks", 0), self.others_had or 0))
-        self.texts.append(text)
-        self.keys.append(key)
+        documents = _as_whole(line["documents"], int(_MAX_COUNT))
+        lacks = _as_whole(line.get("lacks", 0), self.others_had or 0)
+        self.tokens.append((key, text, counts, documents, _as_day(line["seen"]), lacks))
 
     def add_message(self, line: Line) -> None:
         digest = _as_hash(line["message"])
         if line["class"] not in self.classes:
             raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
         told = _as_flag(line.get("told", False), "told")
-        self.messages.append((digest, line["class"], as_day(line["day"]), told))
+        self.messages.append((digest, line["class"], _as_day(line["day"]), told))
         if "tokens" in line:
-            columns = [as_whole(column, 2**32 - 1) for column in line["tokens"]]
-            times = [as_whole(n, 2**32 - 1) for n in line.get("times", ())]
+            columns = [_as_whole(column, 2**32 - 1) for column in line["tokens"]]
+            times = [_as_whole(n, 2**32 - 1) for n in line.get("times", ())]
             if 0 in times:
                 raise ValueError("a token that occurs in a message 0 times")
             self.sampled.append((digest, columns, times))
 
     def add_owed(self, line: Line) -> None:
         key = _as_hash(line["owed"])
-        counts = [_signed(line["count"].get(name, 0)) for name in self.classes]
-        self.owed.append((key, counts, int(_signed(line["documents"]))))
+        counts = [_as_number(line["count"].get(name, 0), -_MAX_COUNT) for name in self.classes]
+        self.owed.append((key, counts, int(_as_number(line["documents"], -_MAX_COUNT))))
 
     def add_sent(self, line: Line) -> None:
         digest, *facts = map(_as_hash, (line["sent"], *line["facts"]))
-        self.sent.append(SentMessage(digest, as_whole(line["when"], 2**32 - 1), tuple(facts)))
+        self.sent.append(SentMessage(digest, _as_whole(line["when"], 2**32 - 1), tuple(facts)))
 
     def classifier(self) -> Classifier:
         """Return the model; raises NotTrainedError, or an exception of _WRONG."""
-        keys = np.array(self.keys, np.uint64)
+        keys = np.array([key for key, *_ in self.tokens], np.uint64)
         order = np.argsort(keys, kind="stable")
+        rows = [self.tokens[i] for i in order.tolist()]
+        _, texts, counts, documents, seen, lacks = zip(*rows, strict=True) if rows else ((),) * 6
         loss = None
         if self.others_had is not None:
-            loss = Loss(np.array(self.lacks, np.int64)[order], self.others_had)
+            loss = Loss(np.array(lacks, np.int64), self.others_had)
         table = CountTable(
             self.classes,
             np.array(self.class_count, np.float64),
-            vocabulary_of(keys[order], [self.texts[i] for i in order.tolist()]),
-            np.array(self.counts, np.float64).reshape(-1, len(self.classes))[order],
-            np.array(self.documents, np.int64)[order],
+            vocabulary_of(keys[order], texts),
+            np.array(counts, np.float64).reshape(-1, len(self.classes)),
+            np.array(documents, np.int64),
             loss,
         )
-        seen = np.array(self.seen, np.uint16)[order]
+        days = np.array(seen, np.uint16)
         own = self._ledger(), self._sample(order)
-        memory = Memory(*own, seen, self.decayed, self.has_ledger, self._owed())
+        memory = Memory(*own, days, self.decayed, self.has_ledger, self._owed())
         sent = sent_mail_of(self.sent) if self.sent else None
         model = derive(table, memory, replace(self.settings, sent_mail=sent))
         return replace(model, cutoffs=self.cutoffs)
