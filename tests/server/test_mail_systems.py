@@ -422,7 +422,9 @@ class DeliveringDovecot(Dovecot):
         for script, text in zip(scripts, blocks_of(page, "sieve"), strict=True):
             script.write_text(placed(text))
         (text,) = blocks_of(page, "dovecot")
-        super().__init__(place, more=f"postmaster_address = p@example.org\n{placed(text)}")
+        # As in Debian, a user has no Junk until mail is filed there.
+        bare = "postmaster_address = p@x.org\nnamespace inbox {\nmailbox Junk {\nauto = no\n}\n}\n"
+        super().__init__(place, more=bare + placed(text))
 
     def run(self, program, *words, data=b""):
         command = [program, "-c", self.place / "dovecot.conf", *words]
@@ -435,6 +437,7 @@ class DeliveringDovecot(Dovecot):
         self.run(LDA, "-d", user, data=data)
 
     def move_last(self, user, source, target):
+        self.put(target, user=user)
         self.move(self.bodies(source, user)[-1], source, target, user)
 
 
@@ -505,8 +508,7 @@ def test_moving_mail_teaches_its_users_model(dovecot):
     dovecot.move_last("ann", "Junk", "INBOX")
     assert lessons(dovecot)[-1] == "user=ann taught=ham outcome=moved"
     number = len(lessons(dovecot))
-    dovecot.put("Deleted Items")  # as Outlook calls the trash
-    dovecot.move_last("ann", "Junk", "Deleted Items")
+    dovecot.move_last("ann", "Junk", "Deleted Items")  # as Outlook calls the trash
     assert len(lessons(dovecot)) == number
     assert [len(dovecot.bodies(name)) for name in ("INBOX", "Junk", "Deleted Items")] == [1, 0, 1]
     assert_shown("log", dovecot.served.errors.read_text())
