@@ -185,14 +185,8 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     from nbspam.cli.accounts import accounts_of, is_account_name, watch_accounts
     from nbspam.delivery.maildir import SortingChoices, sort_maildir
 
-    choices = SortingChoices(
-        values["spam_folder"],
-        values["unsure_folder"],
-        values["flag"],
-        values["tag"],
-        values["learn"] == "folders",
-        values["dry_run"],
-    )
+    own = {name: values[name] for name in ("spam_folder", "unsure_folder", "flag", "dry_run")}
+    choices = SortingChoices(**own, tags=values["tag"], learns=values["learn"] == "folders")
     rule = partial(options.rule_of, values["decision"])
     names = [name for name in mailboxes if is_account_name(name)]
     are_accounts = names == list(mailboxes)

@@ -251,7 +251,8 @@ class AccountSorter:
             return
         if put_there:
             model = sorting_model(self.account.model_path)
-            for batch in self._verdicts(put_there, *self._classifier()):
+            judge = sorting_classifier(self.account.model_path, self.account.rule_of)
+            for batch in self._verdicts(put_there, *judge):
                 unlike = [
                     each
                     for each, verdict, data in batch
@@ -317,7 +318,7 @@ class AccountSorter:
         messages = self._needs[Need.VERDICT]
         if not messages:
             return
-        classifier, rule = self._classifier()
+        classifier, rule = sorting_classifier(self.account.model_path, self.account.rule_of)
         self.report.lack = classifier.lack
         if classifier.lack is not None:  # they are judged again, when the model can
             for batch in self._verdicts(messages[:_MOST_AGAIN], classifier, rule):
@@ -431,9 +432,6 @@ class AccountSorter:
                 raise
         some = [self._moved([uid], target) for uid in uids] if len(uids) > 1 else []
         return {uid: where for placed in some for uid, where in placed.items()}
-
-    def _classifier(self) -> tuple[Classifier, Rule]:
-        return sorting_classifier(self.account.model_path, self.account.rule_of)
 
     def _verdicts(
         self, messages: list[PlacedMessage], classifier: Classifier, rule: Rule
