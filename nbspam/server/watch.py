@@ -154,10 +154,10 @@ def watch(accounts: Sequence[AccountToSort], log: Log, metrics: socket.socket | 
     finally:
         for watcher in watchers:
             watcher.end()
+        for each, handler in before.items():  # a second signal waits for no silent server
+            signal.signal(each, handler)
         for watcher in watchers:
             watcher.join()
-        for each, handler in before.items():
-            signal.signal(each, handler)
     for watcher in watchers:
         if watcher.error is not None:
             raise watcher.error

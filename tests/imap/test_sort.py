@@ -746,6 +746,17 @@ def test_a_thread_that_cannot_start_is_the_reason_that_is_told(box, monkeypatch)
         watched(1, box.account())
 
 
+def test_a_second_interrupt_ends_watching_at_once(box, monkeypatch):
+    """As the first one waits for a server that may be silent for a minute."""
+    join = watch.AccountWatcher.join
+    monkeypatch.setattr(
+        watch.AccountWatcher, "join", lambda self: join(self) or signal.raise_signal(signal.SIGINT)
+    )
+    box.put("INBOX", S[0])
+    with pytest.raises(KeyboardInterrupt):
+        watched(1, box.account())
+
+
 @pytest.mark.parametrize(
     ("step", "lost"), [("_learn", []), ("_act", []), ("_act", [LostError("lost")])]
 )
