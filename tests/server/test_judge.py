@@ -180,16 +180,22 @@ async def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(error, mail_c
 
 async def test_who_has_gone_is_not_judged_and_leaves_no_message_behind(mail_classifier):
     gated, data = Gated(mail_classifier, is_open=False), bytes(bytearray(SPAM))
-    async with Living(gated) as judge:
+    living = Living(gated)
+    async with living as judge:
         first = judge.judge(HAM)
         await until(gated.has_begun.is_set)
         await leave(judge.judge, data)
         assert judge.n_waiting == 3  # their places in the queue are bounded
         last = judge.judge(SPAM)
+        first.cancel()  # while it is judged
         gated.gate.set()
-        await asyncio.gather(first, last)
+        await last
+        await leave(judge.judge, data)
+        await until(lambda: not judge.n_waiting)  # and nobody is behind them
+        await judge.judge(SPAM)
 
-    assert gated.sizes == [1, 1]
+    assert gated.sizes == [1, 1, 1]
+    assert living.tally.total("batches") == 3
 
 
 async def test_without_a_model_file_the_model_is_as_old_as_now(mail_classifier):

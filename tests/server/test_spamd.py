@@ -1,5 +1,6 @@
 """The protocol of spamd, without a network: every client's version, every error."""
 
+import random
 import re
 import time
 import zlib
@@ -7,9 +8,11 @@ import zlib
 import pytest
 
 import scripted
+from nbspam.server.connection import report
+from nbspam.server.judge import Judgement
 from nbspam.server.spamd import SpamdConnection, parse_head
 from protocols import check, tell
-from scripted import Client, desk, full
+from scripted import RULE, Client, desk, full, verdict_of
 from support import HAM, SPAM
 
 UNSURE = b"Subject: perhaps\n\nperhaps\n"
@@ -76,6 +79,8 @@ def test_rules_and_reports_have_what_their_version_reads_and_no_control_characte
         b"\r\n  nats  token\r\n  +2.5  pi\\x1bll\r\n"
     )  # fmt: skip
     assert body_of(HAM, "REPORT_IFSPAM") == b""
+    told = report(Judgement(verdict_of(HAM), RULE, listed="allow a@b.example", lack="no spam"))
+    assert told.endswith(" required\r\nallow a@b.example\r\nno spam\r\n")
 
 
 def test_process_returns_the_message_with_our_headers_and_without_forged_ones():
@@ -200,10 +205,16 @@ def test_a_message_over_the_limit_is_neither_sent_back_nor_learned():
     assert client.desk.judge.seen == []  # or it would count as a message and as a trouble
     assert b"\r\n\r\nX-Nbspam: spam" in answer(check(data, "HEADERS"), limits=limits)
 
+    noise = SPAM + random.Random(1).randbytes(2000)  # larger than the limit when compressed, too
+    client = talk(packed(noise), limits=limits)
+    assert b"Spam: True" in client.answer
+    assert client.desk.tally.total("oversized") == 1
+
     for order in ("Set: local", "Remove: local"):
         for request in (
             tell("spam", data, order),
             packed(data, "TELL", "Message-class: spam", order),
+            packed(noise, "TELL", "Message-class: spam", order),
         ):
             client = talk(request, limits=limits)
             why = b"learned here; teach it by the command line\r\n"

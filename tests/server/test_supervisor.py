@@ -67,7 +67,8 @@ def test_a_worker_without_a_sign_of_life_is_ended(lives):
 def test_a_worker_that_ends_is_started_again_but_not_at_once(lives, ended, monkeypatch):
     found, _ = lives
     first, _ = found.workers
-    ended.append((first, signal.SIGKILL))
+    orphan = 7  # of another program, which process 1 of a container inherits
+    ended += [(orphan, 0), (first, signal.SIGKILL)]
     found.tick()
     assert list(found.waiting) == [1]
     assert len(found.workers) == 1

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import os
+import time
 import unicodedata
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -349,6 +350,13 @@ def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
     found = {user: len(list(mailboxes.newly_sent(user))) for user in ("ann", "eve", "mal", "dan")}
     assert found == {"ann": 1, "eve": 0, "mal": 0, "dan": 0}
     assert list(mailboxes.newly_sent("nobody")) == []
+
+
+def test_sent_mail_is_read_once(tmp_path, monkeypatch):
+    maildir_of("ann", tmp_path / "boxes", "one")
+    mailboxes = Mailboxes(str(tmp_path / "boxes"), str(tmp_path / "m"), str(tmp_path / "users"))
+    monkeypatch.setattr(mailbox, "time", lambda: time.time() + 9)  # later than it came
+    assert [len(list(mailboxes.newly_sent("ann"))) for _ in range(2)] == [1, 0]
 
 
 def test_sent_mail_that_is_moved_during_a_look_hides_no_other(tmp_path, monkeypatch):

@@ -164,6 +164,13 @@ def test_one_message_is_shown_with_its_evidence_and_as_text_only(page, box):
     assert "\u202e" not in text
 
 
+def test_a_message_that_could_not_be_judged_is_shown_without_evidence(page, box):
+    put(box, 1, written(1, "failure"))
+    text = page.shown(f"/message?key={key_of(1)}").text
+    assert "number 1 1@a.example" in text
+    assert "It could not be judged." in text
+
+
 def test_a_message_that_has_gone_leads_back(page, box):
     put(box, 1)
     answer = page.get("/message?key=gone&words=a")

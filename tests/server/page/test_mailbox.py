@@ -91,6 +91,12 @@ def test_a_message_that_was_read_or_moved_is_the_same(tmp_path):
     assert dict(box.read([each.key for each in before])) == {key_of(n): written(n) for n in (1, 2)}
 
 
+def test_a_message_that_is_there_twice_is_listed_once_where_it_is_newest(tmp_path):
+    box = box_of(mbox(tmp_path / "box", [1, 2, 1]))
+    assert numbers_of(box) == [1, 2]
+    assert [each.place for each in box.newest()] == [2, 1]
+
+
 def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     root = maildir(tmp_path / "box", [1, 4])
     maildir(root / ".Junk", [3], "cur")

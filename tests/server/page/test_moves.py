@@ -104,20 +104,26 @@ def test_what_is_not_there_or_has_no_place_stays_and_nothing_is_overwritten(mail
     assert maildir.files == {**files, ".Spam/cur/1.h:2,S": b"another of this name"}
 
 
-def test_what_vanishes_just_before_it_is_moved_is_left_alone(maildir, mailbox, monkeypatch):
+@pytest.mark.parametrize(("is_known", "left"), [(True, ["cur/1.h:2,S"]), (False, [])])
+def test_what_vanishes_just_before_it_is_moved_is_left_alone(
+    maildir, mailbox, monkeypatch, is_known, left
+):
     maildir.put("new/1.h", ham(1))
-    maildir.sort()
+    if is_known:
+        maildir.sort()
     found = module.maildir_entries
 
     def late(root, folder):
         yield from found(root, folder)
-        if folder == ".Unsure":
+        if folder == ".Unsure" and is_known:
             maildir.rename("new/1.h", "cur/1.h:2,S")
+        elif folder == ".Unsure":
+            (maildir.root / "new/1.h").unlink(missing_ok=True)
 
     monkeypatch.setattr(module, "maildir_entries", late)
     before = maildir.noted()
     assert mailbox.file("1.h", "spam") is None
-    assert list(maildir.files) == ["cur/1.h:2,S"]
+    assert list(maildir.files) == left
     assert maildir.noted() == before
 
 
