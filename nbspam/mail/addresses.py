@@ -241,7 +241,7 @@ class ListMatch(NamedTuple):
 
     line: str  # as "allow ann@example.org"
     shift: float  # nats for spam
-    why: str  # it counts so much
+    why: str  # the reason why it counts so much
     is_true: bool = False  # verified: by the trusted server, or as a named recipient
 
 

@@ -221,7 +221,7 @@ _OPAQUE = re.compile(
     re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
-# A byte is found faster in bytes than bytes are.
+# As numbers, because `in` first tries to take bytes for a number: see `headers.CR`.
 _BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
 _ITEMS = re.compile(rb"(?:[^;(\"']++|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
 _WORDS = re.compile(rb"(?:[^\s(]++|\([^)]*\)?)+")
@@ -398,10 +398,7 @@ def _inset(value: bytes) -> Declared:
 
 
 def _masks(value: bytes) -> bool | None:
-    """Return whether a mask lets nothing through, None if it is no image.
-
-    Such a mask is a gradient without an opaque colour.
-    """
+    """Return whether a mask lets nothing through, as transparent gradients; None: no image."""
     if b"gradient(" not in value:
         return False if _has_image(value) else None
     colours = [found for each in _COLOURS.findall(value) if (found := read_colour(each))]

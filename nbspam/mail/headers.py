@@ -48,8 +48,8 @@ _BASE64_RUN, _TAIL = re.compile(rb"[A-Za-z0-9+/=\s]*+"), 200  # bytes at the end
 _TEXT = re.compile(rb"(?:[\0\s -~]|[\xc3-\xf4][\x80-\xbf]{1,3}){16}")
 _SOFT_BREAK = re.compile(rb"=[ \t]++\n")  # with blanks, which some server has added
 UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
-# As numbers, and longer ones by `find`: `in` first takes bytes for a number, which costs more than
-# a search does.
+# As numbers, and longer ones by `find`: `in` first tries to take bytes for a number, which costs
+# more than a search does.
 CR, _EQUALS, _QUESTION = b"\r=?"
 PART_BEGINS, PART_ENDS = 1, 2  # effects of a boundary line: it begins a part, or ends the last one
 _EFFECT_BY_END = {b"": PART_BEGINS, b"--": PART_ENDS}

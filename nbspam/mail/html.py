@@ -55,7 +55,7 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
 _LINKS = frozenset(b"href xlink:href src srcset action formaction background data poster".split())
-# A byte is found faster in bytes than bytes are: these are first taken for a number, which fails.
+# As numbers, because `in` first tries to take bytes for a number: see `headers.CR`.
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
@@ -70,8 +70,8 @@ _TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
-# Attributes that tell nothing, whose values do not either: _WHITE needs a colon or a sign.  A
-# quote in the name of an attribute is followed by more of it.
+# Attributes that tell nothing.  In their values _WHITE finds nothing, because they have no colon
+# and no equals sign.  A quote in the name of an attribute is followed by more of the name.
 _IDLE = re.compile(
     rb" (?=[a-z]++=)(?:align|border|cell(?:padding|spacing)|checked|clear|(?:col|row)span|cols"
     rb"|content|coords|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name"

@@ -40,8 +40,8 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _META_REACH = 1024  # bytes in which HTML must declare its charset
-# Bytes of a writer's own text that are its beginning; if it has fewer than a few, then what it
-# quotes is all that it says: E-321.
+# Bytes of the beginning of a writer's own text.  A message in which its writer says less than a
+# few bytes says what it quotes: E-321.
 _BEGINNING, _FEW_BYTES = 2000, 20
 # Words in lines that introduce another message, such as "On 3 September 2002, Sam wrote:", or the
 # address there, in mail programs of many languages.

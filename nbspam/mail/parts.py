@@ -18,7 +18,7 @@ _MESSAGES = frozenset((b"message/rfc822", b"message/global", b"message/news"))
 _AMP, _RTF = b"text/x-amp-html", b"text/rtf"
 _HTML_TYPES = frozenset((b"text/html", b"application/xhtml+xml", b"image/svg+xml", _AMP))
 _CARDS = frozenset((b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory"))
-# Files that are text if they look like it only if their names say so, too.
+# Files of these types are text only if they look like it and their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
     b"txt": b"text/plain",

@@ -170,7 +170,7 @@ class _SheetText:
         self.sheet: Sheet | None = None  # of the last document, unless it has variables
         number = 0
         for selectors, declarations in _split_rules(text):
-            # `in` first takes bytes for a number, which fails: E-350.
+            # By `find`, because `in` first tries to take bytes for a number: E-350.
             if selectors.find(b",") >= 0 and not _are_known(selectors):
                 continue
             is_plain = selectors.find(b"[") < 0 and selectors.find(b"(") < 0

@@ -12,9 +12,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail.visibility import RAW, TAG, VOID
 
-# Attributes of a tag, which the parser compares in pairs; and tags times different tags of
-# formatting, since every paragraph repeats the formatting that is left open.
-_MAX_ATTRIBUTES, _MAX_REPEATED = 200, 400_000
+_MAX_ATTRIBUTES = 200  # of a tag, which the parser compares in pairs
+# Tags times different tags of formatting: every paragraph repeats the formatting left open.
+_MAX_REPEATED = 400_000
 _AT_ONCE = 4000  # tags that are parsed together
 _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"

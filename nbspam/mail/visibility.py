@@ -2,7 +2,7 @@
 
 A style is what one element changes: by its name, its attributes, and the rules of style sheets
 that select it.  A look is what its text gets from all elements around it.  Both are compared by
-identity, so that what follows from two of them is found quickly again.
+identity, so that caches find quickly what follows from two of them.
 `docs/explanation/visibility.md` says what counts.
 """
 

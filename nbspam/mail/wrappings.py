@@ -323,7 +323,7 @@ class _RtfLook(NamedTuple):
 
 
 def rtf_parts(data: bytes, text: bytes = b"") -> list[bytes]:
-    """Return text and that of RTF as MIME parts, in which hidden text is hidden, too."""
+    """Return a text and that of RTF as MIME parts; hidden text of RTF stays hidden."""
     shown, hidden = rtf_texts(data)
     text += b"\n" + shown
     parts = [b"\n" + text] if text.strip() else []
@@ -355,7 +355,7 @@ def _joined(written: list[tuple[str, bytes]]) -> bytes:
 
 
 def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
-    """Yield each piece of text, after its charset, and whether it is hidden."""
+    """Yield whether a piece of text is hidden, its charset, and the piece."""
     light = _light_colours(data[:_FONT_TABLE])
     fonts = {font: _PAGES.get(charset) for font, charset in _FONT.findall(data[:_FONT_TABLE])}
     looks = [_RtfLook()]  # of the groups that are open

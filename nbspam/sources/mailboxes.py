@@ -38,8 +38,8 @@ _NO_MAIL_STARTS = (
 )
 _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
 # A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
-# and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  What few
-# messages have stands before each expression, which takes long.
+# and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  Before each
+# expression, which takes long, stands a mark that few messages have.
 _DELETED = (
     b"\nX-Mozilla-Status: ",
     rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]",

@@ -129,18 +129,21 @@ def knowing_sent_mail(
     Raises UsageError.  Without `sent`, these are Maildirs called .Sent or Sent (see
     `mailboxes.sent_folders`).
     """
-    if settings.reading == "mail":
-        found, known = None, settings.sent_mail
-        try:
-            found = learned_sent_mail(read_items(sent or sent_folders(sources)))
-        except EmptyError:
-            if sent:  # a folder that nobody has named may be empty
-                raise
-        both = found.united(known) if found and known else found or known
-        return replace(settings, sent_mail=both)
-    if sent:
-        raise UsageError(f"--sent {sent[0]}: for mail, and this model is of texts; leave it out")
-    return settings
+    if settings.reading != "mail":
+        if sent:
+            raise UsageError(
+                f"--sent {sent[0]}: for mail, and this model is of texts; leave it out"
+            )
+        return settings
+    try:
+        found = learned_sent_mail(read_items(sent or sent_folders(sources)))
+    except EmptyError:
+        if sent:  # a folder that nobody has named may be empty
+            raise
+        return settings
+    known = settings.sent_mail
+    both = found.united(known) if found and known else found or known
+    return replace(settings, sent_mail=both)
 
 
 def learned_sent_mail(items: Iterable[Item]) -> SentMail | None:
