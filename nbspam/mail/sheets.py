@@ -40,9 +40,9 @@ _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
 _PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]++|\[[^]]*\]?|\([^)]*\)?)+)")
 _BRACKETED = rb"\[[^]]*\]?|\([^)]*\)?"
 _SELECTORS = re.compile(rb"(?:[^,\[(]++|%b)+" % _BRACKETED)
-# What is in no selector, outside of brackets; and nothing instead of one.
-_NO_SELECTOR = re.compile(rb"[^\w\s.#*>+~:&,|?)\]\x80-\xff-]|(?:\A|,)\s*+(?:,|\Z)")
-_PSEUDO_NAME = re.compile(rb":(?!-webkit-)([\w-]++)")
+# All that selectors are written with outside of brackets, for bytes.translate.
+_OF_SELECTORS = bytes(c for c in range(256) if c > 127 or chr(c).isalnum())
+_OF_SELECTORS += b" \t\n\r\f\v_.#*>+~:&,|?)]-"
 _PSEUDO_NAMES = frozenset(
     b"active after any-link autofill backdrop before blank checked cue current default defined dir"
     b" disabled empty enabled file-selector-button first first-child first-letter first-line"
@@ -420,9 +420,15 @@ def _bounded(stated: list[_StyleRule], most: int) -> list[_StyleRule]:
 
 def _are_known(selectors: bytes) -> bool:
     """Return whether browsers know all selectors of a rule, which they drop otherwise."""
-    outside = re.sub(_BRACKETED, b"", selectors)  # `:is(…)` takes anything
-    names = _PSEUDO_NAME.findall(outside.lower())
-    return _PSEUDO_NAMES.issuperset(names) and not _NO_SELECTOR.search(outside)
+    if selectors.find(b"(") >= 0 or selectors.find(b"[") >= 0:
+        selectors = re.sub(_BRACKETED, b"", selectors)  # `:is(…)` takes anything
+    if selectors.translate(None, _OF_SELECTORS) or not all(
+        map(bytes.strip, selectors.split(b","))
+    ):
+        return False
+    if selectors.find(b":") < 0:
+        return True
+    return _PSEUDO_NAMES.issuperset(re.findall(rb":(?!-webkit-)([\w-]++)", selectors.lower()))
 
 
 @css.remember(_MAX_SELECTORS, _MAX_SELECTOR)
