@@ -165,7 +165,7 @@ def _normalize(odd: list[tuple[_Texts, int]], others: _Texts) -> None:
         place = bisect_right(others.documents, document)
         others.texts.insert(place, " ".join(sorted(found[document])).encode())
         others.documents.insert(place, document)
-        others.origins.insert(place, _ORIGINS.index("defect"))
+        others.origins.insert(place, _NUMBER["defect"])
 
 
 def _behind(first: _Fields, second: _Fields) -> _Fields:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from contextlib import suppress
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.sources.files import Listener, NamedColumns, Rememberer, TextColumns
 from nbspam.sources.items import SourceOptions, read_items
 from nbspam.sources.records import Record, read_cells, read_records
-from nbspam.sources.rows import lines_of, read_rows, sniff, sniff_table
+from nbspam.sources.rows import lines_of, read_rows, sniff, sniff_table, split_rows
 from support import standard_input
 
 TABLE = "id,title,body,label\n7,Lunch?,at noon,ham\n8,Win,money now,spam\n"
@@ -407,6 +408,41 @@ def test_an_endless_line_is_refused(monkeypatch):
     stream = io.BytesIO(b"label,text\nham," + b"x" * 300_000)
     with pytest.raises(ValueError, match="line 2: over 200,000 bytes"):
         list(lines_of(stream))
+
+
+WRITTEN = st.text(st.characters(codec="ascii", exclude_characters='\r\0"'), max_size=8)
+
+
+@given(st.lists(st.tuples(WRITTEN, WRITTEN), min_size=1, max_size=6), st.data())
+def test_any_open_quote_is_found_in_any_table(table, data):
+    at = data.draw(st.integers(0, len(table) - 1))
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows(table[:at])
+    line = out.getvalue().count("\n") + 1
+    first, last = table[at]
+    text = out.getvalue() + f'"{first}","{last}\n' + "x,y\n" * (len(table) - at)
+    lines = lines_of(io.BytesIO(text.encode()))
+    where = line + first.count(chr(10))
+    with pytest.raises(ValueError, match=rf"^line {where}: not CSV, a quote that opens here"):
+        list(split_rows(lines, "csv")[0])
+
+
+@pytest.mark.parametrize("line", ["xxxxxxxxx\n", "x" * 9999 + "\n"])
+def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line, monkeypatch):
+    monkeypatch.setattr("nbspam.sources.rows._MAX_LINE", 200_000)
+    n_taken = 0
+
+    def lines():
+        nonlocal n_taken
+        for each in chain(["label,text\n", "ham,x\n", 'ham,"'], repeat(line)):
+            n_taken += 1
+            yield each
+
+    csv.field_size_limit(131_072)  # the default; the limit is only ever raised
+    with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
+        list(split_rows(lines(), "csv")[0])
+    assert n_taken * len(line) < 600_000
 
 
 @given(st.binary(max_size=300), st.sampled_from(["csv", "tsv", "jsonl", "fasttext"]))

@@ -1,6 +1,5 @@
 """Stored mail: where messages end, their order, and the kinds of folders."""
 
-import csv
 import gzip
 import io
 import mailbox
@@ -8,17 +7,15 @@ import os
 import re
 import sys
 from contextlib import nullcontext
-from itertools import chain, repeat
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError
-from nbspam.sources import mailboxes, rows
+from nbspam.sources import mailboxes
 from nbspam.sources.files import begins_with_from_line
 from nbspam.sources.items import read_items
-from nbspam.sources.rows import lines_of, split_rows
 from support import FROM, complains, make_maildir, write_files
 
 
@@ -483,41 +480,6 @@ def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box,
         patched.setattr(os, "scandir", lambda path: nullcontext([Barred()]))
         names = [name for name, *_ in walk(box, "x")]
     assert names == [f"{box}/barred.eml"]
-
-
-cells = st.text(st.characters(codec="ascii", exclude_characters='\r\0"'), max_size=8)
-
-
-@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=6), st.data())
-def test_any_open_quote_is_found_in_any_table(table, data):
-    at = data.draw(st.integers(0, len(table) - 1))
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerows(table[:at])
-    line = out.getvalue().count("\n") + 1
-    first, last = table[at]
-    text = out.getvalue() + f'"{first}","{last}\n' + "x,y\n" * (len(table) - at)
-    lines = lines_of(io.BytesIO(text.encode()))
-    where = line + first.count(chr(10))
-    with pytest.raises(ValueError, match=rf"^line {where}: not CSV, a quote that opens here"):
-        list(split_rows(lines, "csv")[0])
-
-
-@pytest.mark.parametrize("line", ["xxxxxxxxx\n", "x" * 9999 + "\n"])
-def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line, monkeypatch):
-    monkeypatch.setattr(rows, "_MAX_LINE", 200_000)
-    n_taken = 0
-
-    def lines():
-        nonlocal n_taken
-        for each in chain(["label,text\n", "ham,x\n", 'ham,"'], repeat(line)):
-            n_taken += 1
-            yield each
-
-    csv.field_size_limit(131_072)  # the default; the limit is only ever raised
-    with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
-        list(split_rows(lines(), "csv")[0])
-    assert n_taken * len(line) < 600_000
 
 
 def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, untouched, tmp_path):
