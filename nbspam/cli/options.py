@@ -212,13 +212,11 @@ def complaint(error: click.ClickException) -> str:
 
 def _spelt(error: click.BadParameter) -> str:
     """Return the name of a wrong value: that of the option, or of its environment variable."""
-    option = error.param
-    if option is None:
-        return "option"
-    if error.ctx is not None and option.name is not None:
-        source = error.ctx.get_parameter_source(option.name)
-        if source is click.core.ParameterSource.ENVIRONMENT:
-            return str(option.envvar)
+    option, context = error.param, error.ctx
+    assert option is not None  # click adds them where a callback leaves them out
+    assert context is not None
+    if context.get_parameter_source(str(option.name)) is click.core.ParameterSource.ENVIRONMENT:
+        return str(option.envvar)
     return max(option.opts, key=len)
 
 
