@@ -23,7 +23,7 @@ from nbspam.evaluation.judging import judge_folds
 from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens as load
-from support import complains, examples, json_lines, random_trial, trial_of
+from support import complains, examples, json_lines, random_trial, trial_of, trial_of_classes
 
 FOLD = [0, 0, 1, 1, 2, 2]
 Y = [0, 1, 0, 1, 0, 1]
@@ -47,6 +47,14 @@ def test_a_comparison_by_hand():
     assert differences["cost"][1:] == (3, 1, 2, 1, 0)
     assert (comparison.only_first_right, comparison.only_second_right) == (1, 2)
     assert comparison.p_value == 1.0
+
+
+def test_three_classes_have_neither_false_positives_nor_a_ranking():
+    y, joint = np.array([0, 1, 2]), np.log(np.full((3, 3), 0.2) + 0.4 * np.eye(3))
+    trials = [trial_of_classes(tuple("abc"), y, each) for each in (joint, joint[:, ::-1])]
+    comparison = compare(*trials)
+    assert [*by_name(comparison)] == ["errors", "cost", "log_loss", "brier"]
+    assert by_name(comparison)["errors"][1:3] == (0, 2)
 
 
 def test_unsure_answers_are_counted_apart():

@@ -172,6 +172,9 @@ def test_text_of_many_classes_names_the_most_frequent_confusions_instead():
     assert lines[1] == ["5", "group.number.0", "called", "group.number.19"]
     assert len(lines) == 10
     assert not [line for line in lines if line[1] == line[3]]
+    answers = [*range(19), 20]
+    unsure = evaluate(range(20), answers, names, other_answers=["unsure"])
+    assert "\n21 unsure\n" in evaluation_text(unsure)  # a column, and no class with a row
 
 
 def test_a_matrix_in_per_cent_fits_or_is_left_out():

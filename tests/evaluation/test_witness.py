@@ -7,9 +7,11 @@ from nbspam.errors import InputError
 from nbspam.evaluation import judging
 from nbspam.evaluation.evaluation import trial_under_prior
 from nbspam.evaluation.online import judge_online
-from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness
+from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness, strongest_values
 from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
+from nbspam.sources.records import rows_given
+from nbspam.tables.training import TableSettings, read_table, train_table
 from nbspam.verdicts import Evidence, Verdict
 from support import texts
 
@@ -57,6 +59,13 @@ def test_folds_in_other_processes_are_heard_alike_and_answer_as_if_nobody_heard(
         found.append((witness.reasons, witness.words, witness.settings, trial.joint.tolist()))
     assert found[0] == found[1]
     assert found[0][3] == judging.fold_trial(data, PRESETS["mail"], 3, 0).joint.tolist()
+
+
+def test_numbers_that_are_in_no_interval_are_no_values():
+    settings = TableSettings("y")
+    rows = rows_given([{"x": n + 0.5, "y": "ab"[n % 2]} for n in range(9)])
+    classifier = train_table(read_table(rows, settings).table, settings)
+    assert strongest_values(classifier, 3) == {}
 
 
 def test_single_answers_and_messages_that_are_gone_have_no_reasons():

@@ -11,6 +11,7 @@ from nbspam.classifier.training import train_classifier
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import POLICIES
 from nbspam.evaluation.online import judge_online, online_trial
+from nbspam.evaluation.witness import Witness
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.arrival import date_of
 from nbspam.sources.items import Item
@@ -111,6 +112,8 @@ def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
 def test_a_class_that_was_not_heard_of_is_the_least_likely():
     messages = [*stream(30), (["zebra"], "zoo"), (["zebra", "lunch"], "zoo")]
     data, learned = judged(messages, chosen=MANY["mail"])
+    witness = Witness()
+    online_trial(data, MANY["mail"], "everything", witness)
 
     zoo = data.classes.index("zoo")
     heard = [k for k in range(3) if k != zoo]
@@ -118,6 +121,8 @@ def test_a_class_that_was_not_heard_of_is_the_least_likely():
     assert known.sum() >= 25
     joint = learned.joint[:31][known]
     assert (joint[:, zoo] < joint[:, heard].min(axis=1) - 49).all()
+    assert witness.reasons[30].against == zoo
+    assert witness.reasons[30].evidence == ()
     assert learned.joint[31].argmax() == zoo
 
 
