@@ -410,13 +410,14 @@ class Estimator(Scored):
                     "is required."
                 )
         if first:
+            self.n_features_in_ = X.shape[1]
             if names:  # so that others are refused later
                 self.feature_names_in_ = np.array(names, dtype=object)
             self._begin(X)
         batch = self._batch(verb, X, y, sample_weight, classes)
         if not (may_be_empty or batch.sums["class_count_"].any()):
             raise DataError(f"{self._at(verb)}: every sample_weight is zero; give one above zero")
-        self._become(batch if first else self._learnt().plus(batch), X.shape[1])
+        self._become(batch if first else self._learnt().plus(batch))
         if first:
             self._choose(X, y, sample_weight)
 
@@ -438,7 +439,7 @@ class Estimator(Scored):
                 f"{self._at('unlearn')}: not all of these documents were learnt with these "
                 "labels; unlearn only what was learnt"
             )
-        return self._become(left.clipped(), self.n_features_in_)
+        return self._become(left.clipped())
 
     def merge(self, other: Self) -> Self:
         """Add the documents of another model of the same class and columns; raises DataError.
@@ -455,7 +456,7 @@ class Estimator(Scored):
                 f"{self._at('merge')}: {other!r} is of another kind or has other columns; "
                 "merge models that were trained alike"
             )
-        return self._become(mine.plus(theirs), self.n_features_in_)
+        return self._become(mine.plus(theirs))
 
     def forget_empty_classes(self) -> Self:
         """Forget the classes of which un-learning left no documents; DataError if that is all."""
@@ -464,7 +465,7 @@ class Estimator(Scored):
             raise DataError(
                 f"{self._at('forget_empty_classes')}: no documents are left; fit a new model"
             )
-        return self._become(left, self.n_features_in_)
+        return self._become(left)
 
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None
@@ -501,12 +502,11 @@ class Estimator(Scored):
             vars(self).update(before)
             raise
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
+    def _become(self, learnt: Statistics) -> Self:
         """Replace the sums, if the parameters fit them; arrays are never changed in place."""
         self._check_parameters()
         self._log_prior(learnt.sums["class_count_"])
         self.classes_ = learnt.classes
-        self.n_features_in_ = n_features
         for name, total in learnt.sums.items():
             setattr(self, name, total)
         return self

@@ -207,7 +207,7 @@ class ColumnModel(SmoothedModel):
         made = copy(self)
         made.levels, made.levels_ = levels, np.asarray(levels, np.intp)
         sums = {**self._learnt().sums, **self._spread(made.levels_, codes)}
-        return made._become(self._statistics(self.classes_, sums), self.n_features_in_)
+        return made._become(self._statistics(self.classes_, sums))
 
     def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
         """Return the sums that have axes over values, over new values; see `with_levels`."""

@@ -327,9 +327,9 @@ class BayesianNetwork(RowsModel):
         self._learnt()
         return graphs.parents_of(self.arrows_)
 
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
+    def _become(self, learnt: Statistics) -> Self:
         with self._undone_by_errors():
-            super()._become(learnt, n_features)
+            super()._become(learnt)
             self.arrows_ = graphs.arrows_of(self._search_graph()).astype(np.uint8)
         return self
 

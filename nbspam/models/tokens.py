@@ -104,7 +104,9 @@ class LinearModel(SmoothedModel):
         if (classes[:-1] >= classes[1:]).any():
             raise DataError(f"{cls.__name__}.from_counts: unsorted or equal classes; sort them")
         learnt = Statistics(classes, {"class_count_": n_docs, "feature_count_": counts})
-        return cls(**params)._become(learnt, counts.shape[1])
+        model = cls(**params)
+        model.n_features_in_ = counts.shape[1]
+        return model._become(learnt)
 
     @property
     def alpha_(self) -> float:
