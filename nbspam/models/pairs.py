@@ -175,16 +175,16 @@ class PairModel(BinaryByDefault):
         """
         encoding, is_number = self.encoding, self.levels_ == 0
         for rows in blocks_of_rows(X.shape[0], width, _BLOCK):
-            part = X[rows]
-            dense, numbers = part.toarray() if is_sparse(X) else part, np.empty((part.shape[0], 0))
-            if is_number.any():
-                dense, numbers = dense[:, ~is_number], dense[:, is_number].astype(np.float64)
-            cells = encoding.levels.cells(self._values(dense), type(self).__name__)
-            if encoding.binary:
-                present = (cells & 1).astype(np.float64)
-                yield rows, cells, type(part)(present) if is_sparse(X) else present, numbers
+            dense = X[rows].toarray() if is_sparse(X) else X[rows]
+            numbers = dense[:, is_number].astype(np.float64)
+            values = self._values(dense[:, ~is_number])
+            cells = encoding.levels.cells(values, type(self).__name__)
+            if not encoding.binary:
+                events = one_hot(cells, encoding.levels.total)
             else:
-                yield rows, cells, one_hot(cells, encoding.levels.total), numbers
+                present = (cells & 1).astype(np.float64)
+                events = type(X)(present) if is_sparse(X) else present
+            yield rows, cells, events, numbers
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         encoding = self.encoding
