@@ -245,14 +245,12 @@ def _tree(model: TAN, names: Sequence[str]) -> dict[str, Any]:
         if a >= 0 and model.levels_[b] != 1
     ]
     varied = np.flatnonzero(model.levels_ != 1).tolist()
-    of_pairs = sorted(
-        (pair for pair in combinations(varied, 2) if model.levels_[list(pair)].any()),
-        key=lambda pair: -information[pair],
-    )
-    pairs = [
+    pairs: list[dict[str, Any]] = [
         {"columns": [names[a], names[b]], "information": float(information[a, b])}
-        for a, b in of_pairs
+        for a, b in combinations(varied, 2)
+        if model.levels_[[a, b]].any()
     ]
+    pairs.sort(key=lambda pair: -pair["information"])
     root = None if model.root == ALL_ROOTS else names[parents.index(-1)]
     return {"root": root, "edges": edges, "pairs": pairs}
 
