@@ -402,13 +402,11 @@ def completions(
     missing; weight: (n_rows,).  levels: the number of values of each column, to complete missing
     cells too.
     """
-    n_classes, gaps = len(classes), np.isnan(X)
-    if levels is None:
-        gaps = np.zeros_like(gaps)
-    sizes = np.broadcast_to(1 if levels is None else levels, X.shape[1:]).tolist()
+    sizes = [] if levels is None else levels.tolist()
+    gaps = np.isnan(X) if sizes else np.zeros(X.shape, bool)
     missing = [np.flatnonzero(row).tolist() for row in gaps]
     n_variants = [prod(sizes[j] for j in columns) for columns in missing]
-    n_labels = np.where(y < 0, n_classes, 1)
+    n_labels = np.where(y < 0, len(classes), 1)
     n_ways = sum(n * k for n, k in zip(n_variants, n_labels.tolist(), strict=True))
     if n_ways > MAX_WAYS:
         raise DataError(
@@ -422,10 +420,9 @@ def completions(
             filled = list(product(*(range(sizes[j]) for j in columns)))
             variants[start : start + n, columns] = filled
     row = np.repeat(np.arange(len(X)), n_variants)
-    of_variant = n_labels[row]
-    variant = np.repeat(np.arange(len(row)), of_variant)
-    label = np.arange(len(variant)) - np.repeat(np.cumsum(of_variant) - of_variant, of_variant)
-    label = np.where(y[row[variant]] < 0, label, y[row[variant]])
-    total = np.bincount(row, of_variant, len(X)).astype(np.intp)
-    begin = np.cumsum(total) - total
+    variant = np.repeat(np.arange(len(row)), n_labels[row])
+    row = row[variant]  # of each way
+    place = np.arange(len(row)) - np.searchsorted(variant, variant)
+    label = np.where(y[row] < 0, place, y[row])
+    begin = np.searchsorted(row, np.arange(len(X)))
     return Completions(like, classes, variants, variant, label, begin, weight, hard)
