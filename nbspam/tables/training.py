@@ -255,14 +255,12 @@ def _closed(schema: Schema, parameters: Mapping[str, Any]) -> Schema:
 
     parameters: of the model.
     """
-    if isinstance(parameters.get("class_prior"), tuple) or "class_dirichlet" in parameters:
-        schema = replace(schema, closed=True)
-    if "dirichlet" not in parameters:
-        return schema
-    *columns, classes = parameters["dirichlet"]
-    pairs = zip(schema.columns, columns, strict=True)
-    stated = tuple(replace(c, closed=c.closed or own is not None) for c, own in pairs)
-    return replace(schema, columns=stated, closed=schema.closed or classes is not None)
+    *of_columns, of_classes = parameters.get("dirichlet", [None] * len(schema.names))
+    is_stated = of_classes is not None or "class_dirichlet" in parameters
+    is_stated |= isinstance(parameters.get("class_prior"), tuple)
+    pairs = zip(schema.columns, of_columns, strict=True)
+    columns = tuple(replace(c, closed=c.closed or own is not None) for c, own in pairs)
+    return replace(schema, columns=columns, closed=schema.closed or is_stated)
 
 
 def _position(schema: Schema, option: str, column: str) -> int | str:
@@ -289,9 +287,8 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
 
 # --- from a user's choices to the settings of a table's model ------------------------------
 
-_OF_TABLES = ("model", "alpha", "class_prior", "dirichlet", *PARAMETERS)
-# Options of columns that a model takes.
-_MODEL_OPTIONS = ("parent", "root", "class_parents", "order")
+# Choices beside those about columns that are parameters of a model.
+_OF_MODELS = ("alpha", "class_prior", *PARAMETERS)
 
 
 def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSettings:
@@ -300,7 +297,8 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
     columns: with a target.  Of `choices`, those about tokens are refused.
     """
     assert columns.target is not None
-    unused = [name for name in decisions_made(choices) if name not in _OF_TABLES]
+    decisions = decisions_made(choices)
+    unused = [name for name in decisions if name not in ("model", "dirichlet", *_OF_MODELS)]
     if unused:
         raise UsageError(
             f"{option_name(unused[0])}: for mail and text; leave it out with --target"
@@ -311,11 +309,9 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
         raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
     if columns.bins is not None:
         check_number("--bins", columns.bins, 2, MOST_VALUES, whole=True)
-    parameters = decisions_made(choices)
-    for name in ("model", "dirichlet"):
-        parameters.pop(name, None)
-    given = decisions_made(columns)
-    parameters |= {name: given[name] for name in _MODEL_OPTIONS if name in given}
+    of_models = (*_OF_MODELS, "parent", "root", "class_parents", "order")
+    decisions |= decisions_made(columns)
+    parameters = {name: value for name, value in decisions.items() if name in of_models}
     _check_columns(choices, columns)
     return TableSettings(
         columns.target,
