@@ -11,44 +11,28 @@ Secret: how counts become probabilities, and which counts each model keeps.
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nbspam.errors import UsageError
 
-TOKENS, COLUMNS = "tokens", "columns"
-
-
-class EstimatorEntry(NamedTuple):
-    """The facts on an estimator that are needed before its class is imported."""
-
-    module: str  # in nbspam.models
-    class_name: str
-    learns_from: str  # TOKENS: all tokens of messages; COLUMNS: a table, or chosen tokens
-    takes_numbers: bool = False  # columns of numbers need not be cut into intervals
-    numbers_given: bool = False  # nor if asked: they are then normal, given class and category
-    n_features: int | None = None  # tokens chosen by default; None: not for tokens of messages
-    fits_unlabelled: bool = False  # EM can train it on unlabelled documents
-    sees_presence: bool = False  # only whether a token is in a document, not how often
-
-
+# The module of a model in nbspam.models, and its class.
 ESTIMATORS = {
-    "bernoulli": EstimatorEntry(
-        "tokens", "BernoulliNB", TOKENS, fits_unlabelled=True, sees_presence=True
-    ),
-    "multinomial": EstimatorEntry("tokens", "MultinomialNB", TOKENS, fits_unlabelled=True),
-    "complement": EstimatorEntry("tokens", "ComplementNB", TOKENS),
-    "categorical": EstimatorEntry("columns", "CategoricalNB", COLUMNS),
-    "gaussian": EstimatorEntry("gaussian", "GaussianNB", COLUMNS, takes_numbers=True),
-    "mixed": EstimatorEntry("gaussian", "MixedNB", COLUMNS, takes_numbers=True),
-    "spode": EstimatorEntry("dependent", "SPODE", COLUMNS, numbers_given=True, n_features=1000),
-    "tan": EstimatorEntry("dependent", "TAN", COLUMNS, numbers_given=True, n_features=1000),
-    "aode": EstimatorEntry("dependent", "AODE", COLUMNS, numbers_given=True, n_features=1000),
-    "a2de": EstimatorEntry("dependent", "A2DE", COLUMNS, n_features=50),
-    "akde": EstimatorEntry("dependent", "AKDE", COLUMNS),
-    "network": EstimatorEntry("network", "BayesianNetwork", COLUMNS, n_features=100),
+    "bernoulli": ("tokens", "BernoulliNB"),
+    "multinomial": ("tokens", "MultinomialNB"),
+    "complement": ("tokens", "ComplementNB"),
+    "categorical": ("columns", "CategoricalNB"),
+    "gaussian": ("gaussian", "GaussianNB"),
+    "mixed": ("gaussian", "MixedNB"),
+    "spode": ("dependent", "SPODE"),
+    "tan": ("dependent", "TAN"),
+    "aode": ("dependent", "AODE"),
+    "a2de": ("dependent", "A2DE"),
+    "akde": ("dependent", "AKDE"),
+    "network": ("network", "BayesianNetwork"),
 }
-TOKEN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == TOKENS)
-COLUMN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == COLUMNS)
+# Models of all tokens of messages.  The columns of all others are a table's, or chosen tokens.
+TOKEN_MODELS = ("bernoulli", "multinomial", "complement")
+COLUMN_MODELS = tuple(name for name in ESTIMATORS if name not in TOKEN_MODELS)
 # On a table of counts, models of tokens are these classes, which know missing cells; Bernoulli's
 # columns have two values, absent and present.
 COUNTED = {
@@ -56,12 +40,15 @@ COUNTED = {
     "multinomial": ("columns", "CountedMultinomialNB"),
     "complement": ("columns", "CountedComplementNB"),
 }
-NUMERIC_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.takes_numbers)
-NUMBERS_GIVEN = tuple(k for k, e in ESTIMATORS.items() if e.numbers_given)
-EM_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.fits_unlabelled)
+# Models that take numbers without cutting them into intervals, and models that do so if asked:
+# numbers are then normal, given class and category.
+NUMERIC_MODELS = ("gaussian", "mixed")
+NUMBERS_GIVEN = ("spode", "tan", "aode")
+EM_MODELS = ("bernoulli", "multinomial")  # can be trained on unlabelled documents
 # Models of the presence of chosen tokens, and the number of tokens each uses by default.
-FEATURES = {k: e.n_features for k, e in ESTIMATORS.items() if e.n_features is not None}
-PRESENCE_MODELS = (*(k for k, e in ESTIMATORS.items() if e.sees_presence), *FEATURES)
+FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
+# Models that see whether a token is in a document, not how often.
+PRESENCE_MODELS = ("bernoulli", *FEATURES)
 
 # The errors raised when a damaged model file is restored.
 DAMAGE = (
@@ -72,8 +59,7 @@ DAMAGE = (
 
 def estimator_class(name: str) -> Any:
     """Return the class of an estimator; name: one of ESTIMATORS."""
-    estimator = ESTIMATORS[name]
-    return _imported(estimator.module, estimator.class_name)
+    return _imported(*ESTIMATORS[name])
 
 
 def column_class(name: str) -> Any:
@@ -152,7 +138,7 @@ else:
         return estimator_class(_NAMES[name])
 
 
-_NAMES = {estimator.class_name: name for name, estimator in ESTIMATORS.items()}
+_NAMES = {class_name: name for name, (_, class_name) in ESTIMATORS.items()}
 __all__ = sorted(_NAMES)
 
 

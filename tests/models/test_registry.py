@@ -67,10 +67,10 @@ def test_every_estimator_is_registered_once():
 
 
 def test_the_package_exports_every_estimator_by_its_class_name():
-    assert set(nbspam.models.__all__) == {e.class_name for e in ESTIMATORS.values()}
+    assert set(nbspam.models.__all__) == {class_name for _, class_name in ESTIMATORS.values()}
     assert set(nbspam.models.__all__) <= set(dir(nbspam.models))
-    for name, estimator in ESTIMATORS.items():
-        assert getattr(nbspam.models, estimator.class_name) is estimator_class(name)
+    for name, (_, class_name) in ESTIMATORS.items():
+        assert getattr(nbspam.models, class_name) is estimator_class(name)
     with pytest.raises(AttributeError, match="no attribute 'PerceptronNB'"):
         nbspam.models.PerceptronNB  # noqa: B018
 
@@ -93,9 +93,7 @@ def test_type_checkers_see_the_same_names():
     tree = ast.parse(Path(nbspam.models.__file__).read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     found = [(node.module, each.name, each.asname) for node in block.body for each in node.names]
-    expected = [
-        (f"nbspam.models.{module}", name, name) for module, name, *_ in ESTIMATORS.values()
-    ]
+    expected = [(f"nbspam.models.{module}", name, name) for module, name in ESTIMATORS.values()]
 
     assert ast.unparse(block.test) == "TYPE_CHECKING"
     assert sorted(found) == sorted(expected)
