@@ -451,13 +451,13 @@ def _rows(each: "Estimated", target: str) -> list[list[str]]:
 
     matrix = matrix_of(each, target)
     head = [each.title, *matrix.classes]
-    if matrix.probability is not None:
-        lines = zip(matrix.labels, matrix.probability, matrix.counts, strict=True)
+    numbers = matrix.numbers
+    if "probability" in numbers:
+        lines = zip(matrix.labels, numbers["probability"], numbers["count"], strict=True)
         return [head, *([label, *map(_share, p, n)] for label, p, n in lines)]
     rows = [head]
-    for label, n, mean, deviation in zip(
-        matrix.labels, matrix.counts, matrix.mean, matrix.deviation, strict=True
-    ):
+    of_density = numbers["count"], numbers["mean"], numbers["standard_deviation"]
+    for label, n, mean, deviation in zip(matrix.labels, *of_density, strict=True):
         given = f" | {label}" if label else ""
         rows.append([f"rows{given}", *map(printing.readable_number, n)])
         rows.append([f"mean{given}", *map(_number, mean)])

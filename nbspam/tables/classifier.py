@@ -8,7 +8,6 @@ values and classes: every number that it computes answers from.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product, zip_longest
-from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -263,9 +262,17 @@ class Estimated(NamedTuple):
     given: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
     counts: Floats
-    probability: Floats | None
-    mean: Floats | None
-    variance: Floats | None
+    probability: Any  # an array, or None of a normal distribution
+    mean: Any
+    variance: Any
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The arrays that it has, by their names in NUMBERS."""
+        if self.probability is not None:
+            return {"count": self.counts, "probability": self.probability}
+        of_density = {"mean": self.mean, "variance": self.variance}
+        return {"count": self.counts, **of_density, "standard_deviation": np.sqrt(self.variance)}
 
 
 def estimated(classifier: TableClassifier, whole: bool = True) -> Iterator[Estimated]:
@@ -308,21 +315,19 @@ def estimate_rows(each: Estimated) -> Iterator[dict[str, Any]]:
     distribution: its title; of, given: variables and values, None for a number's density; count:
     the source of the number.
     """
+    arrays = each.numbers.items()
     for place in np.ndindex(each.counts.shape):
         named = [values[k] for values, k in zip(each.values, place, strict=True)]
-        count = float(each.counts[place])
-        row = {
+        numbers = {name: float(array[place]) for name, array in arrays}
+        if numbers["count"].is_integer():
+            numbers["count"] = int(numbers["count"])
+        yield {
             "distribution": each.title,
             "of": dict(zip_longest(each.of, named[len(each.given) :])),
             "given": dict(zip(each.given, named, strict=False)),
-            "count": int(count) if count.is_integer() else count,
-            **dict.fromkeys(NUMBERS[1:]),
+            **dict.fromkeys(NUMBERS),
+            **numbers,
         }
-        if each.probability is not None:
-            yield row | {"probability": float(each.probability[place])}
-        elif each.mean is not None and each.variance is not None:
-            mean, variance = float(each.mean[place]), float(each.variance[place])
-            yield row | {"mean": mean, "variance": variance, "standard_deviation": sqrt(variance)}
 
 
 class Matrix(NamedTuple):
@@ -333,10 +338,7 @@ class Matrix(NamedTuple):
 
     classes: tuple[str, ...]
     labels: tuple[str, ...]  # of the rows: "value | given value"
-    counts: list[list[float]]
-    probability: list[list[float]] | None
-    mean: list[list[float]]  # of a normal distribution, and its standard deviation
-    deviation: list[list[float]]
+    numbers: dict[str, list[list[float]]]  # see `Estimated.numbers`
 
 
 def matrix_of(each: Estimated, target: str) -> Matrix:
@@ -349,21 +351,13 @@ def matrix_of(each: Estimated, target: str) -> Matrix:
         axis = variables.index(target)
         classes = each.values[axis]
 
-    def by_class(array: Floats | None) -> list[list[float]]:
-        if array is None:
-            return [[]]
+    def by_class(array: Floats) -> list[list[float]]:
         whole = array[..., None] if axis == array.ndim else array
         cells: list[list[float]] = np.moveaxis(whole, axis, -1).reshape(-1, len(classes)).tolist()
         return cells
 
-    return Matrix(
-        classes,
-        tuple(_labels(each, axis)),
-        by_class(each.counts),
-        None if is_density else by_class(each.probability),
-        by_class(each.mean),
-        by_class(None if each.variance is None else np.sqrt(each.variance)),
-    )
+    numbers = {name: by_class(array) for name, array in each.numbers.items()}
+    return Matrix(classes, tuple(_labels(each, axis)), numbers)
 
 
 def _labels(each: Estimated, axis: int) -> Iterator[str]:
