@@ -14,20 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Floats32, Integers, Integers32, Keys, find
+from nbspam.classifier import combine
 from nbspam.classifier.classifier import Classifier, lack_of
-from nbspam.classifier.combine import (
-    FEWEST_WITH_BEGINNING,
-    IN_LAYER,
-    MOST_NATS,
-    Combination,
-    WeighedEvidence,
-    bounded,
-    leanings,
-    limits_for,
-    limits_of,
-    log_odds,
-    share_unknown,
-)
+from nbspam.classifier.combine import Combination, WeighedEvidence
 from nbspam.classifier.fitting import RATE, correction_step, prior_worth
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
@@ -116,7 +105,8 @@ def known_of(classifier: Classifier, keys: Keys) -> KnownTokens:
     correction[known] = fit.correction[column[known]]
     most = np.log(max(float(table.class_count.sum()), 1) + 1)
     rarity = np.maximum(1 - np.log(count.sum(axis=1) + 1) / most, 0.0)
-    return KnownTokens(fit, table.class_count, is_met, count, correction, rarity, limits_of(table))
+    limits = combine.limits_of(table)
+    return KnownTokens(fit, table.class_count, is_met, count, correction, rarity, limits)
 
 
 def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> TokenEntries:
@@ -143,12 +133,13 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
     """Return documents over keys with their log-odds by the shared and the users' counts."""
     if documents.in_rest is not None:  # see `Combination.weighed`
         learned = shared.class_count.sum() + own.class_count.sum(axis=1)
-        is_judged_twice = (learned >= FEWEST_WITH_BEGINNING).take(documents.rows())
+        is_judged_twice = (learned >= combine.FEWEST_WITH_BEGINNING).take(documents.rows())
         documents = documents._replace(in_rest=documents.in_rest & is_judged_twice)
     groups = groups_of(documents.tokens)
     columns, rows = documents.columns, documents.rows()
     of_all = shared.counts, shared.class_count, groups
-    odds, leaning = log_odds(*of_all).take(columns), leanings(*of_all).take(columns)
+    odds = combine.log_odds(*of_all).take(columns)
+    leaning = combine.leanings(*of_all).take(columns)
     mine = np.flatnonzero(own.is_own.take(rows))
     if len(mine):
         weight = max(1.0, float(shared.class_count.sum()) / SHARED)
@@ -156,13 +147,13 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
         count += weight * own.values.take(mine, axis=0)[:, :2]
         total = shared.class_count + weight * own.class_count
         of_mine = count, total.take(rows.take(mine), axis=0), groups.take(columns.take(mine))
-        odds[mine], leaning[mine] = log_odds(*of_mine), leanings(*of_mine)
-    in_layer = IN_LAYER[groups] & shared.is_met
-    limits = limits_for(shared.limits, documents, groups)
+        odds[mine], leaning[mine] = combine.log_odds(*of_mine), combine.leanings(*of_mine)
+    in_layer = combine.IN_LAYER[groups] & shared.is_met
+    limits = combine.limits_for(shared.limits, documents, groups)
     is_structure = IS_STRUCTURE.take(groups)
     is_new = is_structure.take(columns) & ~(own.is_met | shared.is_met.take(columns))
     unknown = np.bincount(rows, is_new, documents.n_docs)
-    share = share_unknown(unknown, documents.lengths(is_structure))
+    share = combine.share_unknown(unknown, documents.lengths(is_structure))
     correction = shared.correction * in_layer
     return WeighedEvidence(documents, groups, odds, in_layer, correction, limits, share, leaning)
 
@@ -177,7 +168,7 @@ def corrected(
     columns, rows = documents.columns, documents.rows()
     wanted = own.is_met | shared.is_met.take(columns)
     wanted &= own.is_own.take(rows)
-    wanted &= IN_LAYER[groups_of(documents.tokens)].take(columns)
+    wanted &= combine.IN_LAYER[groups_of(documents.tokens)].take(columns)
     wanted &= ~documents.are_in_rest()
     entry = np.flatnonzero(wanted)
     row, value = rows.take(entry), shared.rarity.take(columns.take(entry))
@@ -197,7 +188,7 @@ def joint_of(
     score = known.combination.scores(evidence)
     if own.is_own.any():
         entry, row, value = corrected(known, evidence.documents, own)
-        score += bounded(np.bincount(row, own.values[entry, 2] * value, len(score)))
+        score += combine.bounded(np.bincount(row, own.values[entry, 2] * value, len(score)))
     return joint_of_log_odds(score) + shared.shift
 
 
@@ -282,8 +273,8 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     parts = known.combination.parts(evidence)
     entry, _, value = corrected(known, evidence.documents, own)
     more = own.values[entry, 2] * value
-    if abs(total := float(more.sum())) > MOST_NATS:
-        more *= MOST_NATS / abs(total)
+    if abs(total := float(more.sum())) > combine.MOST_NATS:
+        more *= combine.MOST_NATS / abs(total)
     shares = parts.shares
     shares[entry] += more
     (joint,) = joint_of(shared, documents, [owner])
@@ -379,7 +370,7 @@ def _learned(lessons: Sequence[_Lesson], n_tokens: int) -> Floats32:
         before = correction.copy()
         for columns, values, score, truth in lessons if number % 2 == 0 else lessons[::-1]:
             now = correction[columns]
-            total = max(-MOST_NATS, min(float(values @ now), MOST_NATS))
+            total = max(-combine.MOST_NATS, min(float(values @ now), combine.MOST_NATS))
             if step := correction_step(score + total, truth, 1.0):
                 correction[columns] = now + RATE * step * values
     return np.asarray((correction + before) / 2, np.float32)
