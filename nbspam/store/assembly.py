@@ -200,15 +200,13 @@ def empty_model(settings: Settings) -> Classifier:
 
 
 def compacted(
-    base: Classifier, changes: Sequence[LabelChange], progress: LogProgress | None = None
+    base: Classifier, changes: Sequence[LabelChange], progress: LogProgress
 ) -> Classifier:
     """Return a model with changes added to its counts and messages, and fitted again.
 
-    progress: of the host that shares its lessons, after these changes; None: as before them.
+    progress: of the host that shares its lessons, after these changes.
     """
-    memory = memory_of(base)
-    progress = memory.progress if progress is None else progress
-    if not changes and progress == memory.progress:
+    if not changes and progress == memory_of(base).progress:
         return base
     settings = base.settings
     parts = messages_after(base, changes)
@@ -281,7 +279,7 @@ def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier
     due = ModelGrowth.of(base).note_all(changes)
     if not due:
         return overlay(base, changes)
-    fitted = compacted(base, changes[:due])
+    fitted = compacted(base, changes[:due], memory_of(base).progress)
     rest = respelt(changes[due:], base.table.vocabulary, fitted.table.vocabulary)
     return overlay(fitted, rest)
 

@@ -210,7 +210,7 @@ class StoredModel:
                         self.path, new, self._journal if self.is_there else None, rest
                     )
             except _ReplacedError:
-                self._fit()
+                self._fit((), self.progress)
             self._load()
 
     def _note_of_lack(self) -> Outcome:
@@ -452,10 +452,9 @@ class StoredModel:
             return len(changes) if is_ours else 0
         return len(changes) if n_due and are_shared else n_due
 
-    def _fit(self, more: Sequence[LabelChange] = (), progress: LogProgress | None = None) -> None:
+    def _fit(self, more: Sequence[LabelChange], progress: LogProgress) -> None:
         """Write a model file with all changes and more, fitted again; raises NbspamError."""
-        changes = [*self._changes, *more]
-        self._write_base(assembly.compacted(self.base, changes, progress or self.progress))
+        self._write_base(assembly.compacted(self.base, [*self._changes, *more], progress))
 
     def _note(self, changes: Sequence[LabelChange]) -> None:
         """Add changes that were kept to what this object knows."""
