@@ -171,10 +171,8 @@ def shard_from_state(state: Mapping[str, Any]) -> CountedShard:
 
 def messages_of_shard(counted: CountedShard, rows: Integers) -> Messages:
     """Return some messages of a shard, over the keys of their tokens only."""
-    documents = counted.documents.take(rows)
-    used, columns = np.unique(documents.columns, return_inverse=True)
-    keys: Any = counted.table.vocabulary.keys
-    documents = documents._replace(tokens=keys[used], columns=columns)
+    documents = counted.documents.take(rows).without_unused()
+    documents = documents._replace(tokens=counted.table.vocabulary.keys[documents.tokens])
     names = np.array(counted.table.classes, np.str_)
     return Messages(names[counted.labels[rows]], counted.digests[rows], documents)
 
