@@ -182,11 +182,9 @@ def _check_range(value: Any, what: str, rule: ArrayRule, sizes: Sizes) -> None:
 def _check_order(value: Any, what: str, rule: ArrayRule) -> None:
     if rule.order == ASCENDING:
         require(bool((value[1:] > value[:-1]).all()), f"{what}: not ascending")
-    elif rule.order == RISING:
-        require(bool((value[1:] >= value[:-1]).all()), f"{what}: not rising")
-    elif rule.order == OFFSETS:
-        rises = int(value[0]) == 0 and bool((value[1:] >= value[:-1]).all())
-        require(rises, f"{what}: not ascending")
+    elif rule.order:
+        begins = rule.order == RISING or int(value[0]) == 0
+        require(begins and bool((value[1:] >= value[:-1]).all()), f"{what}: not rising")
 
 
 # ---- the tables: models of tokens, and parts of a training ----
