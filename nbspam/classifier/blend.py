@@ -275,7 +275,7 @@ def _derivatives(judged: Floats, y: Integers, theta: Floats) -> tuple[Floats, Fl
 def _totals(count: Floats, groups: Octets) -> Floats:
     """Return the sums of weights by group and class, shape (n_groups, n_classes)."""
     columns = [np.bincount(groups, count[:, k], len(GROUPS)) for k in range(count.shape[1])]
-    # Of no tokens at all, numpy adds weights up as whole numbers.
+    # Where there are no tokens, numpy adds weights up as whole numbers.
     return np.stack(columns, axis=1).astype(np.float64)
 
 

@@ -62,7 +62,7 @@ class LogTables(NamedTuple):
         start = np.where(lacking, -np.inf, self.intercept[classes])
         with np.errstate(invalid="ignore"):
             differences = np.append((weight[:, 0] - weight[:, 1]) * value, start[0] - start[1])
-        # Whatever is impossible in both classes does not distinguish them.
+        # A part that is impossible in both classes does not distinguish them.
         differences[np.isnan(differences)] = 0.0
         return differences[:-1], float(differences[-1])
 
@@ -116,7 +116,7 @@ def estimator_of(table: CountTable, settings: Settings) -> Any:
 def token_probabilities(table: CountTable, settings: Settings) -> Floats | None:
     """Return P(token given class), (n_features, n_classes); None if the model has none.
 
-    Of multinomial naive Bayes it is the probability that a word is this token, of Bernoulli's
+    By multinomial naive Bayes it is the probability that a word is this token, by Bernoulli's
     that a document has it.
     """
     if settings.combine or settings.model not in ("bernoulli", "multinomial"):

@@ -130,7 +130,7 @@ def _map_of(array: Any) -> mmap.mmap | None:
 
 
 def run_of(table: CountTable, rank: int, last_seen: Days | int = 0) -> SortedTokens:
-    """Return a table as a run; rank: of all of its texts; last_seen: of each token, or of all."""
+    """Return a table as a run; rank: that of its texts; last_seen: of each token, or of all."""
     n = len(table.vocabulary)
     packed = table._replace(vocabulary=table.vocabulary.packed())
     seen = np.broadcast_to(np.asarray(last_seen, np.uint16), n)
@@ -179,7 +179,7 @@ def blocks(runs: Sequence[SortedTokens]) -> Iterator[SortedTokens]:
 def _cuts(runs: Sequence[SortedTokens]) -> Any:
     """Return keys, ascending, between two of which there are at most BLOCK rows.
 
-    Of each run, every `step`-th key is looked at.
+    Only every `step`-th key of a run is looked at.
     """
     step = max(1, BLOCK // (2 * len(runs)))
     marks = []
@@ -335,10 +335,10 @@ def merge_models(paths: Sequence[str]) -> Merged:
 
 
 def _opened(path: str, place: int) -> _MergedModel:
-    """Return a model with its journal; place: among the models, whose first text of a token stays.
+    """Return a model with its journal; place: its number, the rank of its texts.
 
-    A model with its journal's changes is written to disk again, so that models do not fill the
-    memory.
+    If a journal has changes, their sum with the model is written to a temporary file, so that
+    models do not fill the memory.
     """
     whole = StoredModel(path).whole()
     run = run_of(whole.table, place, assembly.memory_of(whole).last_seen)

@@ -41,7 +41,8 @@ _WORDS = ("~", ".journal", ".share")  # endings of the other files with words of
 def allowed(path: str, right: int) -> dict[str, list[str]]:
     """Return the groups that have a right to files of a model, each with the names of these.
 
-    Who may write in their folder can replace them, unless it is sticky: then it is named, too.
+    The folder is named too if others may write in it and it is not sticky, because they can
+    replace the files.
     """
     folder = parent_folder(os.path.abspath(path))
     places, status = [*_files(path)], os.stat(folder)
