@@ -155,13 +155,9 @@ class _EventLoopWorker:
                 await asyncio.wait_for(self.ended.wait(), _SWEEP)
         self.ended.set()
         await self.drain()
-        if desk.reviewer is not None:
-            desk.reviewer.end()
-        desk.judge.end()
-        if desk.teacher is not None:
-            desk.teacher.end()
-        if self.courier is not None:
-            self.courier.end()
+        for each in (desk.reviewer, desk.judge, desk.teacher, self.courier):
+            if each is not None:
+                each.end()
         return FAILING if desk.is_failing else 0
 
     def wake_supervisor(self) -> None:
