@@ -5,7 +5,7 @@ Nothing is marked as read.  A move keeps the notes of `sort` true at any moment:
 before it, and the new place after it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -18,11 +18,10 @@ from nbspam.errors import InputError, LostError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
-from nbspam.server.page.mailbox import PATIENCE, MailboxLetter, ReviewMailbox
+from nbspam.server.page.mailbox import PATIENCE, MailboxLetter, ReviewMailbox, few_at_a_time
 from nbspam.sources.files import MAX_MESSAGE, is_account
 
 _MOST_IN_FOLDER = 1000  # messages that are shown
-_BATCH, _BATCH_BYTES = 16, 4 << 20  # messages that are fetched at a time
 _KEPT_BYTES = 32 << 20  # of messages that were read last
 _SILENCE = 10.0  # seconds: while a server is silent, all visitors of the worker wait
 
@@ -90,8 +89,9 @@ class AccountMailbox(ReviewMailbox):
         for is_again in (False, True):
             if missing and is_again:  # where they were at the last look, they are not
                 self._asked(self._find_all)
-            for batch in _batches({key: self._at[key][0] for key in missing if key in self._at}):
-                for key, data in self._asked(partial(self._read_batch, batch=batch)).items():
+            here = [(key, self._at[key][0]) for key in missing if key in self._at]
+            for few in few_at_a_time(here, lambda each: each[1].size):
+                for key, data in self._asked(partial(self._read_batch, batch=dict(few))).items():
                     del missing[key]
                     yield key, data
 
@@ -230,19 +230,6 @@ class AccountMailbox(ReviewMailbox):
         for validity, uid in placed.values():
             memory.note(folder, validity, [(uid, digest)])
         return None if at.folder == folder else at.folder
-
-
-def _batches(places: Mapping[str, _Found]) -> Iterator[dict[str, _Found]]:
-    """Yield places by batches of messages that are fetched together."""
-    batch: dict[str, _Found] = {}
-    for key, each in places.items():
-        n_bytes = sum(one.size for one in batch.values()) + each.size
-        if batch and (len(batch) == _BATCH or n_bytes > _BATCH_BYTES):
-            yield batch
-            batch = {}
-        batch[key] = each
-    if batch:
-        yield batch
 
 
 def _new_in(session: AccountSession, uids: Sequence[int]) -> Iterator[tuple[str, _Found]]:

@@ -154,10 +154,8 @@ def _days(
         if row.arrived >= starts[0]:
             numbers[bisect_right(starts, row.arrived) - 1][row.label] += 1
         if row.at is not None and row.at >= starts[0]:
-            if row.told == row.label:
-                what = "confirmed"
-            else:
-                what = "settled" if row.label == UNSURE else "corrected"
+            what = "settled" if row.label == UNSURE else "corrected"
+            what = "confirmed" if row.told == row.label else what
             numbers[bisect_right(starts, row.at) - 1][what] += 1
     return tuple(Day(day, **each) for day, each in zip(dates, numbers, strict=True))
 

@@ -7,7 +7,7 @@ is learned, then noted, and its message moved last; undoing reverses this order.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from math import nan
@@ -31,14 +31,18 @@ from nbspam.server.page.database import (
     reasons_of,
 )
 from nbspam.server.page.doubtful import Doubting, DoubtSearch, last_search, note_settled
-from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox
+from nbspam.server.page.mailbox import (
+    Mailboxes,
+    MailboxLetter,
+    ReviewMailbox,
+    few_at_a_time,
+)
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 
 UNJUDGED = "unjudged"  # instead of the verdict of a message that could not be judged
 _AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
 _MAILBOXES = 16  # in which the places of messages are remembered
-_BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
 
 Result = TypeVar("Result")
 
@@ -219,11 +223,12 @@ class Reviewer:
         if not letters:
             return
         places = {letter.key: letter for letter in letters}
-        messages, own = box.read(places), await self.run(box.own_model)
-        while batch := await self.run(_some_of, messages):
-            known = await self.run(_known_to, own, batch)
+        messages = few_at_a_time(box.read(places), lambda each: len(each[1]))
+        own = await self.run(box.own_model)
+        while few := await self.run(lambda: next(messages, None)):
+            known = await self.run(_known_to, own, few)
             rows = []
-            for key, data in batch:
+            for key, data in few:
                 row = await self._judged(box, places[key], data)
                 is_known = row.is_known or key in known
                 rows.append(row._replace(learned=n_learned, is_known=is_known))
@@ -324,18 +329,6 @@ def _known_to(own: StoredModel | None, messages: Sequence[tuple[str, bytes]]) ->
     if own is None:
         return set()
     return {key for key, data in messages if own.filed(data).label is not None}
-
-
-def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Return the next few messages, few enough to hold."""
-    found: list[tuple[str, bytes]] = []
-    size = 0
-    for each in messages:
-        found.append(each)
-        size += len(each[1])
-        if len(found) == _BATCH or size >= _BATCH_BYTES:
-            break
-    return found
 
 
 def _seen(letter: MailboxLetter, data: bytes, judgement: Judgement | None) -> SeenMessage:
