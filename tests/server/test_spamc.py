@@ -50,6 +50,7 @@ ANSWERS = [
     ("--username ann -c", SPAM, 1, SPAM_SCORE),
     ("-s 100 -c", SPAM * 9, 0, rb"0/0\n"),
     ("--max-size 100", SPAM * 9, 0, re.escape(SPAM * 9)),
+    ("-s 100 -L spam", SPAM * 9, 98, rb""),
     ("-t 30 -n 30 -c", SPAM, 1, SPAM_SCORE),
     ("--timeout 30 --connect-timeout 30 -c", SPAM, 1, SPAM_SCORE),
     ("--filter-retries 2 --filter-retry-sleep 1 -c", SPAM, 1, SPAM_SCORE),
