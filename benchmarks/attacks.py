@@ -69,7 +69,7 @@ def best_ham_words(classifier: Classifier) -> tuple[str, ...]:
     evidence: list[Evidence] = []
     for i in range(0, len(words), AT_ONCE):
         text = " ".join(words[i : i + AT_ONCE]).encode()
-        explanation = classifier.explain_message(Message((Field("body", text),), ()), "words")
+        explanation = classifier.explain_message(Message((Field("body", text),)), "words")
         evidence += explanation.evidence
     best = sorted(evidence, key=lambda each: each.contribution)
     return tuple(islice(plain_words(each.token for each in best), N_WORDS))

@@ -310,7 +310,7 @@ def words_of(table):
 
 def message(**fields):
     """Return a message whose fields, by origin, have these texts."""
-    return Message(tuple(Field(name, text.encode()) for name, text in fields.items()), ())
+    return Message(tuple(Field(name, text.encode()) for name, text in fields.items()))
 
 
 def of_keys(batch, labels, digests):

@@ -87,9 +87,7 @@ def _stretches(
             continue
         field = Field(origin, word[0].encode("utf-8", "replace"))
         found = [
-            t
-            for t in definition.reference_tokens(Message((field,), ()), single)
-            if t.origin == origin
+            t for t in definition.reference_tokens(Message((field,)), single) if t.origin == origin
         ]
         token = found[0] if len(found) == 1 else definition.Token(*field)
         yield str(token), start, end

@@ -102,7 +102,7 @@ def marked(item: Item, settings: Settings, evidence: tuple[Evidence, ...]) -> Ma
         each for each in by_header(message.fields) if each.origin in ("body", "subject")
     )
     single = settings.tokens._replace(pairs=False, characters=False)
-    words = set(map(str, reference_tokens(Message(of_text, ()), single)))
+    words = set(map(str, reference_tokens(Message(of_text), single)))
     known = len(words & {each.token for each in evidence if each.counts})
     shown = tuple(passage for passage in passages if passage.pieces)
     return Marked(subject, shown, left_out, is_cut, len(words), known)
@@ -175,7 +175,7 @@ def _found(
     field = Field(origin, run[0].encode("utf-8", "replace"))
     lower = run[0].lower()
     at = 0
-    for token in reference_tokens(Message((field,), ()), settings):
+    for token in reference_tokens(Message((field,)), settings):
         if token.origin != origin:  # an oddity of the spelling
             continue
         word = token.text.decode("utf-8", "replace")

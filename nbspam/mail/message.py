@@ -1,7 +1,7 @@
 """Parsing messages: from bytes to fields, the texts of a message by their origin.
 
 Mail may be well-formed, broken, or broken on purpose; all of it is parsed, and nothing
-raises.  Errors in a message are noted as defects, which are evidence, too.
+raises.  Errors in a message are noted in a field of defects, which are evidence, too.
 """
 
 import re
@@ -62,10 +62,9 @@ _QUOTED_LINES = re.compile(rb">(?<![^\n]>)[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
 
 
 class Message(NamedTuple):
-    """The fields of a message, and its defects."""
+    """The fields of a message."""
 
     fields: tuple[Field, ...]
-    defects: tuple[str, ...]  # sorted
 
 
 def by_header(fields: Iterable[Field]) -> Iterator[Field]:
@@ -94,9 +93,8 @@ def parse_opened(message: OpenedMessage, limits: ReadingLimits) -> Message:
 
 def plain_text(data: bytes) -> Message:
     """Return a text that is not mail, such as a table's cell, as a message of one field."""
-    text, defect = to_utf8(data, None)
-    text = sampled(text, LIMITS.text)
-    return Message((Field("body", text),), () if defect is None else (defect,))
+    text = sampled(to_utf8(data, None)[0], LIMITS.text)
+    return Message((Field("body", text),))
 
 
 class _MessageReader:
@@ -177,7 +175,7 @@ class _MessageReader:
         for origin, words in (("html", facts), ("defect", self.defects)):
             if words:
                 fields.append(Field(origin, " ".join(sorted(words)).encode()))
-        return Message(tuple(fields), tuple(sorted(self.defects)))
+        return Message(tuple(fields))
 
     def bounded(self, fields: list[Field]) -> list[Field]:
         """Return the fields, shortened if a subject, heads or names of files are endless."""
@@ -346,7 +344,7 @@ def with_beginning(message: Message) -> Message:
     apart = list(fields)
     for place, text in zip(places, beginnings, strict=True):
         apart[place] = Field("body", text)
-    return Message((*apart, Field("rest", rest)), message.defects)
+    return Message((*apart, Field("rest", rest)))
 
 
 def own_beginnings(

@@ -198,7 +198,7 @@ def _message(opened: OpenedItem, settings: Settings) -> Message:
             return plain_text(data)
         # Lower case before it is cut, because the tokenizer's table folds only ASCII.
         text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
-        return Message((Field("body", text.encode()),), ())
+        return Message((Field("body", text.encode()),))
     if settings.strip:
         opened = open_message(strip(opened.data[1:], settings.strip))
     limits = LIMITS

@@ -206,4 +206,5 @@ def test_a_head_ends_where_it_ends_for_the_reader(lines):
     if (subject := telling.get(b"subject")) is not None:
         assert texts.pop(0).split() == headers.decode_value(subject).split()
     assert texts[-1] == headers.decode_value((b"\n" + data)[body:])
-    assert ("no-blank-line" in message.defects) == (body == stop + 1 <= len(data))
+    noted = dict(message.fields).get("defect", b"").split()
+    assert (b"no-blank-line" in noted) == (body == stop + 1 <= len(data))

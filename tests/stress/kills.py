@@ -46,7 +46,7 @@ def message(name):
 
 
 def keys_of(name):
-    body = Message((Field("body", b" ".join(words_of(name))),), ())
+    body = Message((Field("body", b" ".join(words_of(name))),))
     return tokenize([body], TokenSettings()).keys
 
 

@@ -61,8 +61,8 @@ def test_the_pass_over_a_batch_agrees_with_the_definition(messages, settings):
 
 # Runs of characters are taken from heads and bodies alike.
 BODY_THEN_HEAD = [
-    Message((Field("body", b"a a"),), ()),
-    Message((Field("head", b"\nSubject: a"),), ()),
+    Message((Field("body", b"a a"),)),
+    Message((Field("head", b"\nSubject: a"),)),
 ]
 
 
@@ -90,14 +90,14 @@ def test_keys_ascend_and_columns_ascend_within_a_document(messages, settings):
     ],
 )
 def test_text_is_cut_into_words_of_lower_case_that_are_not_too_long(text, tokens, settings):
-    message = Message((Field("body", text.encode()),), ())
+    message = Message((Field("body", text.encode()),))
     found = definition.reference_tokens(message, TokenSettings(**settings))
     assert [str(token) for token in found] == tokens.split()
 
 
 def test_tokens_are_tagged_by_where_they_stand():
     fields = (Field("subject", b"Free"), Field("body", b"Free"))
-    tagged, plain = definition.reference_tokens(Message(fields, ()), TokenSettings())
+    tagged, plain = definition.reference_tokens(Message(fields), TokenSettings())
     assert (str(tagged), str(plain)) == ("subject:free", "free")
     assert definition.reference_key(tagged) != definition.reference_key(plain)
     runs = definition.Token("char", b"a: b:")  # read as it is spelt, though it has colons
@@ -106,14 +106,14 @@ def test_tokens_are_tagged_by_where_they_stand():
 
 def test_pairs_do_not_cross_fields_and_skip_words_that_are_too_long():
     fields = (Field("subject", b"buy now"), Field("body", b"cheap " + b"x" * 50 + b" pills"))
-    tokens = definition.reference_tokens(Message(fields, ()), TokenSettings(pairs=True))
+    tokens = definition.reference_tokens(Message(fields), TokenSettings(pairs=True))
     pairs = [str(token) for token in tokens if token.origin.startswith("2g")]
     assert pairs == ["2g:subject:buy now", "2g:cheap pills"]
 
 
 def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
     fields = Field("hidden", b"win cash"), Field("body", b"good day")
-    batch = tokenize([Message(fields, ())], TokenSettings(pairs=True))
+    batch = tokenize([Message(fields)], TokenSettings(pairs=True))
     vocabulary = batch_vocabulary(batch)
 
     groups = {
@@ -139,20 +139,20 @@ def test_keys_are_the_same_in_every_release(origin, text, key):
 
 def test_runs_of_characters_are_taken_from_written_text_alone():
     fields = (Field("subject", b"A b"), Field("url", b"xy"))
-    tokens = definition.reference_tokens(Message(fields, ()), TokenSettings(characters=True))
+    tokens = definition.reference_tokens(Message(fields), TokenSettings(characters=True))
     runs = [token.text for token in tokens if token.origin == "char"]
     assert runs == [b"a", b" ", b"b", b"a ", b" b", b"a b"]
 
 
 def test_zero_bytes_end_a_run_and_are_no_part_of_it():
-    messages = [Message((Field("body", b"s\0s"),), ()) for _ in range(3)]
+    messages = [Message((Field("body", b"s\0s"),)) for _ in range(3)]
     batch = tokenize(messages, TokenSettings(characters=True))
     assert (np.bincount(batch.documents.columns) == 3).all()
 
 
 def test_words_beyond_those_that_a_batch_can_number_are_dropped():
     text = b"a " * (1 << 20)
-    batch = tokenize([Message((Field("body", text),), ())], TokenSettings(pairs=True))
+    batch = tokenize([Message((Field("body", text),))], TokenSettings(pairs=True))
     assert sorted(batch.documents.times().tolist()) == [(1 << 19) - 1, 1 << 19]
 
 
@@ -165,15 +165,15 @@ def test_words_beyond_those_that_a_batch_can_number_are_dropped():
     ],
 )
 def test_the_longest_messages_of_a_batch_lose_words_and_the_others_none(words, counted):
-    messages = [Message((Field("body", b"a " * n),), ()) for n in words]
+    messages = [Message((Field("body", b"a " * n),)) for n in words]
     documents = tokenize(messages, TokenSettings()).documents
     number = np.bincount(documents.rows(), documents.times(), documents.n_docs)
     assert number.tolist() == list(counted)
 
 
 def test_a_message_whose_normal_form_has_many_words_takes_none_of_its_neighbours():
-    flood = Message((Field("body", "\u3316".encode() * 120_000),), ())
-    small = Message((Field("body", b"lunch on thursday at twelve"),), ())
+    flood = Message((Field("body", "\u3316".encode() * 120_000),))
+    small = Message((Field("body", b"lunch on thursday at twelve"),))
     settings = TokenSettings()
     alone = tokenize([small], settings).keys
     batch = tokenize([flood, small], settings)
@@ -190,7 +190,7 @@ def test_a_message_whose_normal_form_has_many_words_takes_none_of_its_neighbours
 )
 def test_batches_hold_whole_messages_up_to_a_size(sizes, most, with_runs, batched, monkeypatch):
     monkeypatch.setattr(tokenizer, "_BATCH_BYTES", most)
-    messages = [Message((Field("body", b"x" * n),), ()) for n in sizes]
+    messages = [Message((Field("body", b"x" * n),)) for n in sizes]
     found = batches(messages, TokenSettings(characters=with_runs))
     assert [len(group) for group in found] == batched
 
@@ -236,8 +236,8 @@ SHARES_ALL_BITS = b"piqvclcu^*T[![Xj"  # all 64 bits of the header name `Receive
 def test_the_rest_of_a_text_has_tokens_of_the_body_and_marks_those_it_alone_has():
     how = TokenSettings(pairs=True)
     fields = Field("body", b"cheap pills"), Field("rest", b"meeting on monday pills cheap pills")
-    documents = tokenize([Message(fields[:1], ()), Message(fields, ())], how).documents
-    whole = Message((Field("body", b"cheap pills"), Field("body", fields[1].text)), ())
+    documents = tokenize([Message(fields[:1]), Message(fields)], how).documents
+    whole = Message((Field("body", b"cheap pills"), Field("body", fields[1].text)))
 
     assert documents.one(1).tokens.tolist() == tokenize([whole], how).keys.tolist()
     alone = {"meeting", "on", "monday"}
@@ -297,7 +297,7 @@ def test_header_names_are_remembered_up_to_a_number_and_a_length(monkeypatch):
 
     def kept(*lines):
         head = b"".join(b"\n" + line for line in lines)
-        tokenize([Message((Field("head", head),), ())], TokenSettings())
+        tokenize([Message((Field("head", head),))], TokenSettings())
         return len(names._known[0])
 
     before = kept(b"A: b")
@@ -326,8 +326,8 @@ def test_header_names_are_remembered_up_to_a_number_and_a_length(monkeypatch):
 def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
     head, name, hidden, token, monkeypatch
 ):
-    honest = Message((Field("head", b"\n" + hidden + b": localhost"),), ())
-    forged = Message((Field(head, b"\n" + name + b": x"),), ())
+    honest = Message((Field("head", b"\n" + hidden + b": localhost"),))
+    forged = Message((Field(head, b"\n" + name + b": x"),))
     for collide in (0, 1):  # as all names do if they are multiplied by 0
         monkeypatch.setattr(
             tokenizer, "_MULTIPLIERS", tokenizer._MULTIPLIERS * np.uint64(1 - collide)
