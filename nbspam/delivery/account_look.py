@@ -349,7 +349,7 @@ def need_of(
         return Need.VERDICT if set(places) <= {"ham"} else Need.REMOVAL
     if says and says != left.keyword:
         return Need(says)
-    if left.keyword == "spam" and not says and each.is_known:
+    if left.keyword == "spam" and not says and each.is_known and not has_gone:
         return Need.HAM
     if left.place == here:
         return need_of_mail if each.is_delivered else Need.NOTHING

@@ -47,4 +47,9 @@ def placed(place, keyword="", is_read=False, is_known=False):
     ],
 )
 def test_each_message_of_an_account_has_one_need(message, before, places, need):
-    assert need_of(message, before, places, has_gone=True) is need
+    assert need_of(message, before, places, has_gone=not message.is_known) is need
+
+
+def test_a_mark_that_went_with_a_copy_was_not_taken_away():
+    other = placed("ham", is_known=True)
+    assert need_of(other, LeftMessage("ham", "spam"), {"ham"}, has_gone=True) is Need.NOTHING

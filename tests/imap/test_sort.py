@@ -346,6 +346,17 @@ def test_a_second_delivery_is_judged_also_after_the_junk_folder_was_renamed(box)
     assert box.where()["Spam"] == [S[0], again]
 
 
+def test_spam_that_is_marked_and_deleted_makes_no_ham_of_its_second_delivery(box):
+    again = S[0].replace(b"\n\n", b"\nX-Route: other\n\n", 1)
+    box.put("INBOX", S[0], again, flags="\\Seen")
+    box.sort()
+    box.flag(S[0], "INBOX", "$Junk")
+    assert box.sort().learned == ["spam"]
+    box.move(S[0], "INBOX", "Trash")
+    assert [box.sort().learned for _ in range(2)] == [[], []]
+    assert box.label_of(S[0]) == "spam"
+
+
 def test_two_servers_of_one_host_are_two_accounts(box):
     with fake_server() as other:
         for each in (box, Box(other, box.model)):
