@@ -572,7 +572,7 @@ def set_aside(path: str, journal: Journal, model: Identity | None) -> str | None
     else:
         os.rename(name, aside)
         disk.sync_folder(disk.parent_folder(path))
-        _warn(f"{aside}: the journal of another model, moved out of the way; not learned from")
+        _warn(f"{aside}: not the journal of this model, moved out of the way; not learned from")
     return aside
 
 

@@ -537,7 +537,8 @@ def test_every_writer_of_a_model_keeps_what_it_did_not_take_in(changed, journal,
 
     assert not journal.exists() or read_journal(changed).is_whole
     assert aside(journal) == [b"older notes", before]
-    assert any(text.startswith(f"{journal}.") for text in texts)
+    (text,) = (text for text in texts if text.startswith(f"{journal}."))
+    assert ("the damaged journal" if what == "damaged" else "not the journal of this") in text
     assert what != "damaged" or known(changed)[0] == 0
 
 
