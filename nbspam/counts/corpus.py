@@ -77,7 +77,8 @@ class Corpus:
             sampling.bits,
             digests,
             labels,
-            repeated=len(rows) - len(once),
+            np.zeros(len(once), np.bool_),
+            len(rows) - len(once),
         )
 
     def unique(self, rows: Integers) -> tuple[Integers, Integers, Keys]:

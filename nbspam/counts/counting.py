@@ -340,7 +340,7 @@ class Training(NamedTuple):
     bits: int  # number of zero bits at the end of the digests in the sample
     digests: Keys  # (n_docs,) of all messages, or of the sample if there is no ledger
     labels: Strings  # (n_docs,)
-    told: Booleans | None = None  # (n_docs,) see Item; None: none of them
+    told: Booleans  # (n_docs,) see Item
     repeated: int = 0  # messages that came again and were not counted again
     skipped: tuple[Skipped, ...] = ()
     has_ledger: bool = True

@@ -35,7 +35,6 @@ from nbspam.arrays import (
     together,
 )
 from nbspam.counts.table import CountTable, counted
-from nbspam.decision import HAM_AND_SPAM
 from nbspam.settings import PRESENCE
 from nbspam.tokens.sparse import (
     ChangedRows,
@@ -214,17 +213,13 @@ class Ledger(NamedTuple):
 
 
 def ledger_of(
-    digests: Keys, names: Strings, days: Days, classes: Sequence[str], told: Booleans | None = None
+    digests: Keys, names: Strings, days: Days, classes: Sequence[str], told: Booleans
 ) -> Ledger:
-    """Return the ledger of messages in any order.
-
-    names: (n_docs,) the classes.  told: (n_docs,), None if no person has told any class.
-    """
+    """Return the ledger of messages in any order; names: (n_docs,) the classes."""
     order = np.argsort(digests)
     labels = np.searchsorted(np.array(classes, np.str_), names[order])
     small = np.min_scalar_type(max(len(classes) - 1, 0))
-    told = np.zeros(len(order), np.bool_) if told is None else told[order]
-    return Ledger(digests[order], labels.astype(small), days[order], told)
+    return Ledger(digests[order], labels.astype(small), days[order], told[order])
 
 
 # --- the memory -----------------------------------------------------------------------------
@@ -290,7 +285,8 @@ class Memory(NamedTuple):
 def no_messages(last_seen: Days, with_counts: bool) -> Memory:
     """Return the memory of a model of ham and spam without messages; last_seen: (n_features,)."""
     nothing = np.empty(0, np.uint64)
-    ledger = ledger_of(nothing, nothing.astype(np.str_), nothing.astype(np.uint16), HAM_AND_SPAM)
+    told = nothing.astype(np.bool_)
+    ledger = Ledger(nothing, nothing.astype(np.uint8), nothing.astype(np.uint16), told)
     documents = no_documents(np.arange(len(last_seen)), with_counts)
     return Memory(ledger, Sample(0, nothing, documents), last_seen)
 
