@@ -169,9 +169,8 @@ def means_of_others(documents, row):
     known = table.known(batch.documents)
     groups = table.vocabulary.groups[known.tokens]
     odds = combine.log_odds(table.feature_count[known.tokens], table.class_count, groups)
-    return combine.group_means(known, groups, odds.take(known.columns), combine.limits_of(table))[
-        0
-    ]
+    limits = combine.limits_of(table)
+    return combine.group_means(known, groups, odds.take(known.columns), limits)[0]
 
 
 def test_long_messages_left_out_are_bounded_alike():
