@@ -403,24 +403,28 @@ async def test_what_is_read_without_memory_for_it_is_refused_once():
     assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
     assert at.tally.total("trouble busy") == 1
 
+    async def larger_than_memory(kind, *pieces):
+        """Return a client, without whose message there would be memory."""
+        at.read_buffer = room
+        large = await Client(kind, at).send(*pieces)
+        give_way = large.connection.give_way
+        large.connection.give_way = lambda: (give_way(), setattr(at, "read_buffer", room))
+        at.read_buffer = NoMemory()
+        return large
+
     # The large messages that are still received make room.
-    at.read_buffer, large = room, Client(MilterConnection, at)
-    await large.send(OFFER, milter_mail(SPAM + bytes(at.limits.small_bytes), end=False))
-    small, give_way = Client(MilterConnection, at), large.connection.give_way
-    large.connection.give_way = lambda: (give_way(), setattr(at, "read_buffer", room))
+    long = SPAM + bytes(at.limits.small_bytes)
+    large = await larger_than_memory(MilterConnection, OFFER, milter_mail(long, end=False))
+    small = Client(MilterConnection, at)
     room[: len(OFFER)] = OFFER
-    at.read_buffer = NoMemory()
     small.connection.buffer_updated(len(OFFER))
     assert small.answer[4:5] == b"O"
     await large.send(packet(b"E"))
     assert large.answer.endswith(packet(b"t"))
 
     # So does one that reads, and no more of it is kept.
-    before, large = at.held, Client(RspamdConnection, at)
-    await large.send(post("/checkv2", bytes(at.limits.small_bytes + 9))[:-4])
-    give_way = large.connection.give_way
-    large.connection.give_way = lambda: (give_way(), setattr(at, "read_buffer", room))
-    at.read_buffer = NoMemory()
+    before = at.held
+    large = await larger_than_memory(RspamdConnection, post("/checkv2", long)[:-4])
     large.connection.buffer_updated(4)
     assert b" 503 " in large.answer
     assert at.held == before + len(large.answer)

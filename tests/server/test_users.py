@@ -307,6 +307,11 @@ def maildir_of(user, boxes, *names):
     return sent
 
 
+def mailboxes_in(folder):
+    """Return the mailboxes of users in a folder."""
+    return Mailboxes(str(folder / "boxes"), str(folder / "m"), str(folder / "users"))
+
+
 async def test_senders_are_known_from_the_users_own_sent_mail(living, tmp_path):
     sent = maildir_of("ann", tmp_path / "boxes", "one")
     maildir_of("bob", tmp_path / "boxes")
@@ -346,7 +351,7 @@ def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
         if own.is_dir():
             own.rename(tmp_path / f"away-{user}")
         own.symlink_to(theirs.parent / link)
-    mailboxes = Mailboxes(str(boxes), str(tmp_path / "m"), str(tmp_path / "users"))
+    mailboxes = mailboxes_in(tmp_path)
     found = {user: len(list(mailboxes.newly_sent(user))) for user in ("ann", "eve", "mal", "dan")}
     assert found == {"ann": 1, "eve": 0, "mal": 0, "dan": 0}
     assert list(mailboxes.newly_sent("nobody")) == []
@@ -354,7 +359,7 @@ def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
 
 def test_sent_mail_is_read_once(tmp_path, monkeypatch):
     maildir_of("ann", tmp_path / "boxes", "one")
-    mailboxes = Mailboxes(str(tmp_path / "boxes"), str(tmp_path / "m"), str(tmp_path / "users"))
+    mailboxes = mailboxes_in(tmp_path)
     monkeypatch.setattr(mailbox, "time", lambda: time.time() + 9)  # later than it came
     assert [len(list(mailboxes.newly_sent("ann"))) for _ in range(2)] == [1, 0]
 
@@ -369,7 +374,7 @@ def test_sent_mail_that_is_moved_during_a_look_hides_no_other(tmp_path, monkeypa
 
     monkeypatch.setattr(mailbox, "SENT_FOLDERS", [".Sent"])
     monkeypatch.setattr(mailbox, "maildir_entries", entries)
-    mailboxes = Mailboxes(str(tmp_path / "boxes"), str(tmp_path / "m"), str(tmp_path / "users"))
+    mailboxes = mailboxes_in(tmp_path)
     assert [item.name for item in mailboxes.newly_sent("ann")] == [".Sent/cur/two"]
 
 

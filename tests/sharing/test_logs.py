@@ -203,10 +203,8 @@ def test_an_outbox_that_is_full_refuses_lessons(host, monkeypatch):
 
 
 def test_an_outbox_for_which_the_disk_has_no_room_says_so(host):
-    base, long = (
-        host.outlet.outbox._base,
-        message(1) + b" ".join(b"word%d" % n for n in range(9999)),
-    )
+    base = host.outlet.outbox._base
+    long = message(1) + b" ".join(b"word%d" % n for n in range(9999))
     ((n_pages,),) = base.execute("PRAGMA page_count")
     base.execute(f"PRAGMA max_page_count={n_pages}")
     with pytest.raises(ModelFileError, match=r"model\.share: database or disk is full; make room"):

@@ -43,10 +43,8 @@ async def test_head_is_refused_without_a_body_and_the_connection_stays():
 
 async def test_a_connection_belongs_to_whoever_each_request_says():
     # A proxy, or ssh -L, may send what several browsers ask over one connection.
-    client, nobody = (
-        Client(WebConnection, desk()),
-        asked("GET", "/").replace(COOKIE.encode(), b"x"),
-    )
+    client = Client(WebConnection, desk())
+    nobody = asked("GET", "/").replace(COOKIE.encode(), b"x")
     login = asked("GET", f"/?token={ACCESS.token_of('')}").replace(COOKIE.encode(), b"x")
     for request in (asked("GET", "/"), login, asked("GET", "/"), nobody):
         await client.send(request)

@@ -268,14 +268,12 @@ def crash(maildir, monkeypatch, step, path, sorted_before, undone):
     mailbox = seen(maildir)
     maildir.teach(data, label)
     if undone:
-        assert mailbox.file("1.h", label) is not None
-        act, goal = (
-            partial(mailbox.put_back, "1.h", path.removesuffix("new/1.h").rstrip("/")),
-            path,
-        )
+        folder = mailbox.file("1.h", label)
+        assert folder is not None
+        act, goal = partial(mailbox.put_back, "1.h", folder), path
     else:
-        act, goal = partial(mailbox.file, "1.h", label), "new/1.h"
-        goal = goal if label == "ham" else f".Spam/{goal}"
+        act = partial(mailbox.file, "1.h", label)
+        goal = "new/1.h" if label == "ham" else ".Spam/new/1.h"
     taught = maildir.learned()
     steps = iter(range(step + 1))
 
