@@ -425,7 +425,7 @@ def _meant(engine: Any, jobs: int) -> tuple[str, _Opened]:
     """Return the name of an engine, and its workers; raises UsageError."""
     if isinstance(engine, str):
         name, _, address = engine.partition(":")
-        if name == "dask":
+        if name == "dask" and engine != "dask:":
             return engine, _dask(engine, address, jobs)
         if engine in ("loky", "ray"):
             return engine, (_loky if engine == "loky" else _ray)(jobs)

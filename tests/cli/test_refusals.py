@@ -233,6 +233,7 @@ train $CORPUS --model a2de --features 2000 -m $OTHER | values cubed
 train $TEXTS --model bernoulli --weighting counts | sees only whether a token is in a document
 train $FOLDER --engine dusk | --engine dusk: unknown; choose from fork, dask, loky, ray, or dask:A
 train $FOLDER --engine Dask | --engine Dask: unknown; choose from fork, dask, loky, ray, or dask:A
+train $FOLDER --engine dask: | --engine dask:: unknown; choose from fork, dask, loky, ray, or
 table eval $MELONS --target 好瓜 --test $MELONS --engine loky | --engine: for --cv; --test trains
 train $TEXTS --unlabelled $FOLDER --unlabelled-weight -1 | --unlabelled-weight -1
 train $TEXTS --unlabelled-weight 1 | --unlabelled PATH
