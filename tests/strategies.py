@@ -26,7 +26,7 @@ FIELDS = st.one_of(
     st.builds(Field, ORIGINS, TEXTS.map(lambda text: text.encode("utf-8", "replace"))),
     st.builds(Field, st.sampled_from(["head", "part-head", "nested-head"]), HEADS),
 )
-MESSAGES = st.builds(Message, st.lists(FIELDS, max_size=6).map(tuple), st.just(()))
+MESSAGES = st.builds(Message, st.lists(FIELDS, max_size=6).map(tuple))
 TOKEN_SETTINGS = st.builds(
     TokenSettings,
     punctuation=st.sampled_from(["", "$'-", "_"]),
