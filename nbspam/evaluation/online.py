@@ -16,7 +16,7 @@ from nbspam.classifier.sum import LogTables
 from nbspam.classifier.training import Learner, ModelGrowth, fitted_evidence
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.ledger import Messages, Sampling
-from nbspam.counts.table import CountTable, token_counts_of
+from nbspam.counts.table import counted
 from nbspam.decision import default_rule, is_worth_learning
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Trial
@@ -175,9 +175,7 @@ class _StreamModel:
         documents, y = data.documents.take(rows), place[y]
         learner = self.learner if self._classes == old else None
         if learner is None:
-            groups = data.vocabulary.groups
-            counts = token_counts_of(documents, y, len(self._classes), groups, settings.weighting)
-            table = CountTable(self._classes, counts[0], data.vocabulary, counts[1], counts[2])
+            table = counted(self._classes, data.vocabulary, documents, y, settings.weighting)
         else:
             table = learner.table
         labels = np.array(self._classes, np.str_)[y]
