@@ -102,13 +102,12 @@ def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day
         uids[use] = session.uids()
     newest = uids["inbox"][-min(_HELD_OUT, len(uids["inbox"]) // 4) :]
     uids["inbox"] = uids["inbox"][: -len(newest)]
-    wanted = {use: uids.get(use, ()) for use in ("inbox", "archive")}
+    wanted = {use: uids[use] for use in ("inbox", "archive") if uids.get(use)}
     n_ham = sum(map(len, wanted.values()))
     chosen = [("junk", "spam", spread(uids["junk"], MOST_OF_CLASS))]
     chosen += [
         (use, "ham", spread(there, -(-MOST_OF_CLASS * len(there) // max(n_ham, MOST_OF_CLASS))))
         for use, there in wanted.items()
-        if there
     ]
 
     def items(parts: Sequence[tuple[str, str | None, Sequence[int]]]) -> Iterator[Item]:
@@ -132,11 +131,10 @@ def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day
         (explanation,) = classifier.explanations([item])
         if isinstance(explanation, Explanation):
             verdicts.append((explanation, heading(item.read())))
-    of_ham = tuple(names[use] for use, there in wanted.items() if there)
     n_learned = Counter(data.classes[number] for number in data.y)
     samples = (
         LearnedSample("spam", n_learned["spam"], len(uids["junk"]), (names["junk"],)),
-        LearnedSample("ham", n_learned["ham"], n_ham, of_ham),
+        LearnedSample("ham", n_learned["ham"], n_ham, tuple(names[use] for use in wanted)),
     )
     skipped += tuple(Skipped(str(url), why) for url, why in session.refused.items())
     return FirstDay(classifier, samples, trial, tuple(verdicts), skipped)

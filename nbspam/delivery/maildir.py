@@ -40,7 +40,6 @@ UNSURE_FOLDER = ".Unsure"
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
-_PLACES = re.compile(f"ham|unsure|{MOVING}|spam(-[A-Za-z])?")  # -F: it got this flag
 MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
@@ -48,6 +47,8 @@ _DELETED = "T"  # the flag of a message that a mail program will remove, perhaps
 # mbsync and OfflineIMAP write a message's UID into its file name, and mark their copies.
 _NUMBER = re.compile(r",U=\d+")
 _MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)
+# A line of a note: place, digest and unique name; spam that was not moved got a flag (-F).
+_NOTED = re.compile(rb"^(ham|unsure|moving|spam(?:-[A-Za-z])?) (\S*) (.+)$", re.MULTILINE)
 
 
 class MaildirEntry(NamedTuple):
@@ -87,7 +88,7 @@ class MaildirEntry(NamedTuple):
 class MaildirNote(NamedTuple):
     """Where a message was left, and its digest."""
 
-    place: str  # as in _PLACES
+    place: str  # as in _NOTED
     digest: str
 
 
@@ -241,16 +242,13 @@ def _make_folder(root: str, folder: str) -> None:
 def read_note(root: str) -> dict[str, MaildirNote]:
     """Return where messages were left, by unique name; damaged lines are skipped."""
     try:
-        lines = read_own(os.path.join(root, NOTE_FILE), root).split(b"\n")
+        data = read_own(os.path.join(root, NOTE_FILE), root)
     except FileNotFoundError:
         return {}
-    found = {}
-    for line in lines:
-        place, _, rest = os.fsdecode(line).partition(" ")
-        digest, _, base = rest.partition(" ")
-        if _PLACES.fullmatch(place) and base:
-            found[base] = MaildirNote(place, digest)
-    return found
+    return {
+        os.fsdecode(base): MaildirNote(os.fsdecode(place), os.fsdecode(digest))
+        for place, digest, base in _NOTED.findall(data)
+    }
 
 
 def write_note(root: str, left: Mapping[str, MaildirNote]) -> None:
