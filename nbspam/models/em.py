@@ -153,18 +153,19 @@ class Incomplete(Protocol):
 
 def climb(start: Any, data: Incomplete, stopping: Stopping = AT_CONVERGENCE) -> Fit:
     """Return the model that EM reaches from a start; raises DataError."""
-    model, expected = start, data.expect(start)
-    share = expected.share
+    model = start
+    before = expected = data.expect(start)
     steps = [expected.step()]
     for _ in tracked(range(stopping.most), "rounds", Extent(lambda: None)):  # most end earlier
-        share, before, old = expected.share, expected, model
-        model = data.maximise(share)
+        before, old = expected, model
+        model = data.maximise(before.share)
         expected = data.expect(model)
-        gain, change = expected.q(share) - before.q(share), data.change(model, old)
+        gain = expected.q(before.share) - before.q(before.share)
+        change = data.change(model, old)
         steps.append(expected.step(gain, change))
         if change < stopping.change or gain <= stopping.gain * data.n_docs:
             break
-    return Fit(model, share, tuple(steps))
+    return Fit(model, before.share, tuple(steps))
 
 
 def likeliest(fits: Iterator[Fit]) -> Fit:
@@ -329,8 +330,9 @@ class Completions:
         share = np.exp(joint - seen[self.row])
         if self.hard:
             best = np.flatnonzero(share == 1.0)
+            first = best[np.searchsorted(self.row[best], np.arange(len(seen)))]
             share = np.zeros(len(joint))
-            share[best[np.unique(self.row[best], return_index=True)[1]]] = 1.0
+            share[first] = 1.0
         share *= self.weight[self.row]
         share[share <= _NEGLIGIBLE] = 0.0
         return Expected(share, joint, float(self.weight @ seen), _log_prior_of_columns(model))

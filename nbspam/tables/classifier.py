@@ -17,6 +17,7 @@ from nbspam.arrays import Floats
 from nbspam.decision import Rule, two_likeliest
 from nbspam.errors import InputError, UsageError
 from nbspam.models import model_state, restored
+from nbspam.models.base import blocks_of_rows
 from nbspam.models.columns import count_cells
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table, coded, is_missing, schema_from_dict, schema_to_dict
@@ -145,9 +146,8 @@ class TableClassifier(verdicts.AnyClassifier):
         before = np.cumsum(known) - known  # how many columns become known before each one
         n_steps = int(known.sum()) + 1
         joint = np.empty((n_steps, len(self.classes)))
-        for start in range(0, n_steps, _STEPS):
-            steps = np.arange(start, min(start + _STEPS, n_steps))
-            nested = np.where(before < steps[:, None], X, np.nan)
+        for steps in blocks_of_rows(n_steps, 1, _STEPS):
+            nested = np.where(before < np.arange(n_steps)[steps, None], X, np.nan)
             joint[steps] = self.model.predict_joint_log_proba(nested)
         return joint + self.shift
 
