@@ -55,7 +55,7 @@ class Moments(Statistics):
     """Statistics of which three, a count, a mean and a sum of squares, are added as moments."""
 
     names = ("value_count_", "mean_", "deviation_")
-    not_counts = names[1:2]
+    not_counts = ("mean_",)
 
     def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
         """Return the moments of the values of both, or with sign -1 of the remaining ones.
@@ -319,7 +319,7 @@ class ConditionalMoments(Moments):
     """Statistics whose moments, if there are numbers, are given the class and a value."""
 
     names = ("given_count_", "given_mean_", "given_deviation_")
-    not_counts = names[1:2]
+    not_counts = ("given_mean_",)
 
 
 def conditional_moments(
