@@ -160,6 +160,10 @@ def data_of(like, table, hard=False):
     return em.completions(like, X, y, np.arange(2), weight, levels, hard)
 
 
+def unlabelled(like, X, levels=None):
+    return em.completions(like, X, np.full(len(X), -1), np.arange(2), np.ones(len(X)), levels)
+
+
 def complete(first, data, *stopping):
     return em.climb(data.maximise(data.expect(first).share), data, *stopping)
 
@@ -255,7 +259,7 @@ def test_three_coins_reach_the_textbooks_estimates_from_each_start(Model, start,
         rows, coins, sample_weight=[a * b, a * (1 - b), (1 - a) * c, (1 - a) * (1 - c)]
     )
     levels = np.array([2]) if Model is BayesianNetwork else None
-    data = em.completions(like, COIN_TOSSES, np.full(10, -1), np.arange(2), np.ones(10), levels)
+    data = unlabelled(like, COIN_TOSSES, levels)
     fit = em.climb(first, data, SIXTY_ROUNDS)
 
     heads = np.exp(fit.model.predict_joint_log_proba([[1.0]])[0])
@@ -286,7 +290,7 @@ def test_missing_cells_are_completed_as_an_oracle_completes_them():
 
 def test_a_component_cannot_shrink_to_a_point():
     X = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])
-    data = em.completions(GaussianNB(ddof=0), X, np.full(6, -1), np.arange(2), np.ones(6))
+    data = unlabelled(GaussianNB(ddof=0), X)
     model = data.maximise(np.eye(2)[[0, 0, 1, 1, 1, 1]])
     assert model.var_[0] == pytest.approx(1e-3 * X.var(), rel=1e-5)
 
@@ -300,6 +304,6 @@ def test_rows_that_miss_too_much_are_refused():
 
 def test_zero_probabilities_are_refused():
     like = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0]], [0, 1])
-    data = em.completions(like, np.array([[1.0]]), np.array([-1]), np.arange(2), np.ones(1))
+    data = unlabelled(like, np.array([[1.0]]))
     with pytest.raises(UsageError, match="give an alpha above 0"):
         em.climb(like, data)
