@@ -399,7 +399,7 @@ class BayesianNetwork(RowsModel):
         return log_marginals(self.network(), [self.n_features_in_], {})
 
     def family_counts(self, child: int) -> Array:
-        """Return the counts of a variable's values, see `structure.family_counts`."""
+        """Return the counts of a variable's values, see `graphs.family_counts`."""
         parents = self.parents_[child]
         return graphs.family_counts(self.rows_, self.cardinality, child, parents, self.row_count_)
 

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
-from nbspam.models import BayesianNetwork
-from nbspam.models import graphs as structure
+from nbspam.models import BayesianNetwork, graphs
 from nbspam.models.network import Network, from_json, infer, to_json
 from nbspam.models.network_questions import gibbs, network_of_tokens
 from nbspam.printing import watched
@@ -102,7 +101,7 @@ def score(rows, sizes, parents, name):
 
 
 @st.composite
-def graphs(draw, low=2, high=5):
+def acyclic(draw, low=2, high=5):
     """Return the parents of each node of an acyclic graph, at most three each."""
     n = draw(st.integers(low, high))
     order = draw(st.permutations(range(n)))
@@ -116,7 +115,7 @@ def graphs(draw, low=2, high=5):
 @st.composite
 def networks(draw):
     """Return a network as JSON with tables of fractions, among them 0 and 1."""
-    parents = draw(graphs())
+    parents = draw(acyclic())
     values = [list("abc"[: draw(st.integers(2, 3))]) for _ in parents]
     variables = []
     for child, of in enumerate(parents):
@@ -135,7 +134,7 @@ def networks(draw):
 @st.composite
 def samples(draw, low=2, high=4):
     """Return rows of codes over some columns, the numbers of values, and a graph over them."""
-    parents = draw(graphs(low, high))
+    parents = draw(acyclic(low, high))
     sizes = [draw(st.integers(2, 3)) for _ in parents]
     row = st.tuples(*(st.integers(0, size - 1) for size in sizes))
     return draw(st.lists(row, min_size=2, max_size=12)), sizes, parents
@@ -172,21 +171,21 @@ def test_answers_are_sums_over_all_joint_values(network, data):
         assert probability[place] == pytest.approx(float(exact), abs=1e-12)
 
 
-@given(graphs(2, 6), st.data())
+@given(acyclic(2, 6), st.data())
 @examples(100)
 def test_nodes_are_separated_if_every_trail_between_them_is_blocked(parents, data):
     a, b, *others = data.draw(st.permutations(range(len(parents))))
     given = data.draw(st.sets(st.sampled_from(others))) if others else set()
     blocked = not any(is_open(parents, path, given) for path in trails(parents, a, b))
-    assert structure.separated(parents, [a], [b], given) == blocked
+    assert graphs.separated(parents, [a], [b], given) == blocked
 
 
-@pytest.mark.parametrize("name", structure.SCORES)
+@pytest.mark.parametrize("name", graphs.SCORES)
 @given(samples())
 @examples(20)
 def test_scores_follow_their_definition(name, sample):
     rows, sizes, parents = sample
-    scores = structure.FamilyScores(np.array(rows), sizes, name)
+    scores = graphs.FamilyScores(np.array(rows), sizes, name)
     assert scores.total(parents) == pytest.approx(score(rows, sizes, parents, name))
 
 
@@ -277,23 +276,23 @@ def dependent_codes(rng, n_rows, n_columns):
 
 def test_the_five_independences_of_figure_7_4_and_the_v_structure():
     for a, b, c in ((2, 3, 0), (3, 4, 1), (2, 1, 0), (2, 4, 0), (2, 4, 1)):
-        assert structure.separated(MELON, [a], [b], [c])
-    assert structure.ancestors(MELON, [3]) == {0, 1, 3}
-    assert structure.children(MELON) == [[2, 3], [3, 4], [], [], []]
-    assert structure.topological_order(((1,), (2,), ())) == [2, 1, 0]
+        assert graphs.separated(MELON, [a], [b], [c])
+    assert graphs.ancestors(MELON, [3]) == {0, 1, 3}
+    assert graphs.children(MELON) == [[2, 3], [3, 4], [], [], []]
+    assert graphs.topological_order(((1,), (2,), ())) == [2, 1, 0]
     with pytest.raises(UsageError, match="network: its arrows lead round in a circle"):
-        structure.topological_order(((1,), (0,), ()))
-    assert structure.separated(MELON, [0], [1])  # eq. 7.27
-    assert not structure.separated(MELON, [0], [1], [3])
-    assert not structure.separated(MELON, [2], [4], [3])
-    assert (0, 1) in structure.moral_graph(MELON)
-    assert len(structure.moral_graph(MELON)) == 5
+        graphs.topological_order(((1,), (0,), ()))
+    assert graphs.separated(MELON, [0], [1])  # eq. 7.27
+    assert not graphs.separated(MELON, [0], [1], [3])
+    assert not graphs.separated(MELON, [2], [4], [3])
+    assert (0, 1) in graphs.moral_graph(MELON)
+    assert len(graphs.moral_graph(MELON)) == 5
 
 
 def test_dot_has_every_arrow_and_moral_edge():
     names = ["good", 'swe"et', "sound", "colour", "root"]
-    dot = structure.to_dot(MELON, names)
-    moral = structure.to_dot(MELON, names, moral=True)
+    dot = graphs.to_dot(MELON, names)
+    moral = graphs.to_dot(MELON, names, moral=True)
 
     assert dot.startswith("digraph network {")
     assert dot.count("->") == 4
@@ -307,10 +306,10 @@ def test_dot_has_every_arrow_and_moral_edge():
 
 def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counted():
     codes = np.array([[0, 1], [1, 1], [-1, 0], [1, -1]])
-    twice = structure.FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))
-    weighted = structure.FamilyScores(codes[:2], (2, 2), weight=np.array([2.0, 2.0]))
+    twice = graphs.FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))
+    weighted = graphs.FamilyScores(codes[:2], (2, 2), weight=np.array([2.0, 2.0]))
     assert twice.total(((1,), ())) == weighted.total(((1,), ()))
-    counts = structure.family_counts(codes, (2, 2), 1, (0,))
+    counts = graphs.family_counts(codes, (2, 2), 1, (0,))
     assert counts.tolist() == [[0, 1], [0, 1]]
 
 
@@ -320,41 +319,41 @@ def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counte
 @cache
 def all_graphs(n):
     """Return every acyclic graph of n nodes."""
-    places, graphs = [(a, b) for a in range(n) for b in range(n) if a != b], []
+    places, found = [(a, b) for a in range(n) for b in range(n) if a != b], []
     for chosen in product([False, True], repeat=len(places)):
         arrows = list(compress(places, chosen))
         graph = tuple(tuple(a for a, b in arrows if b == node) for node in range(n))
         with suppress(UsageError):
-            structure.topological_order(graph)
-            graphs.append(graph)
-    return graphs
+            graphs.topological_order(graph)
+            found.append(graph)
+    return found
 
 
 @given(seeds)
 @examples(10)
 def test_hill_climbing_finds_the_best_of_all_graphs_of_three_nodes(seed):
     rng = np.random.default_rng(seed)
-    scores = structure.FamilyScores(dependent_codes(rng, 60, 3), [3] * 3, "aic")
+    scores = graphs.FamilyScores(dependent_codes(rng, 60, 3), [3] * 3, "aic")
 
     best = min(map(scores.total, all_graphs(3)))
     for start in (
         ((), (), ()),
         ((), (0,), (0,)),
-        structure.tree_start(scores),
+        graphs.tree_start(scores),
     ):
-        assert scores.total(structure.hill_climb(scores, start)) == pytest.approx(best)
+        assert scores.total(graphs.hill_climb(scores, start)) == pytest.approx(best)
 
 
-@given(seeds, graphs())
+@given(seeds, acyclic())
 @some
 def test_climbing_never_worsens_its_start_nor_makes_a_cycle(seed, start):
     n, most = len(start), max(2, *map(len, start))
     codes = dependent_codes(np.random.default_rng(seed), 50, n)
-    scores = structure.FamilyScores(codes, [3] * n)
-    end = structure.hill_climb(scores, start, max_parents=most)
+    scores = graphs.FamilyScores(codes, [3] * n)
+    end = graphs.hill_climb(scores, start, max_parents=most)
 
     assert scores.total(end) <= scores.total(start) + 1e-9
-    assert len(structure.topological_order(end)) == n
+    assert len(graphs.topological_order(end)) == n
     assert max(map(len, end)) <= most
 
 
@@ -362,12 +361,12 @@ def test_huge_tables_are_avoided_unless_max_parents_asks_for_them():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 200, (300, 5))
     codes[:, 1] = codes[:, 0]
-    scores = structure.FamilyScores(codes, [200] * 5, "likelihood")
+    scores = graphs.FamilyScores(codes, [200] * 5, "likelihood")
 
-    found = structure.hill_climb(scores, ((),) * 5)
+    found = graphs.hill_climb(scores, ((),) * 5)
     assert max(map(len, found)) == 1
     with pytest.raises(UsageError, match=r"tables of 3 parents need 11.9 GiB"):
-        structure.hill_climb(scores, ((),) * 5, max_parents=3)
+        graphs.hill_climb(scores, ((),) * 5, max_parents=3)
 
 
 def test_the_columns_of_a_wide_table_are_watched():
@@ -379,9 +378,9 @@ def test_the_columns_of_a_wide_table_are_watched():
         watched_loops.append((what, sum(weights), extent.total()))
         yield from passed
 
-    scores = structure.FamilyScores(np.zeros((4, 5), np.int64), [2] * 5, "likelihood")
+    scores = graphs.FamilyScores(np.zeros((4, 5), np.int64), [2] * 5, "likelihood")
     with watched(watch):
-        structure.hill_climb(scores, structure.tree_start(scores))
+        graphs.hill_climb(scores, graphs.tree_start(scores))
     assert watched_loops == [("columns", 10, 10), ("columns", 5, 5)]
 
 
@@ -389,24 +388,24 @@ def test_the_columns_of_a_wide_table_are_watched():
 @some
 def test_the_tree_start_is_the_most_likely_tree(seed):
     codes = np.random.default_rng(seed).integers(0, 3, (30, 4))
-    scores = structure.FamilyScores(codes, [3] * 4, "likelihood")
+    scores = graphs.FamilyScores(codes, [3] * 4, "likelihood")
     trees = [graph for graph in all_graphs(4) if sorted(map(len, graph)) == [0, 1, 1, 1]]
     best = min(map(scores.total, trees))
-    assert scores.total(structure.tree_start(scores)) == pytest.approx(best)
+    assert scores.total(graphs.tree_start(scores)) == pytest.approx(best)
 
     # Under the target, which is the parent of all: a tree of the three others.
-    under = structure.tree_start(scores, target=2)
+    under = graphs.tree_start(scores, target=2)
     assert under[2] == ()
     assert sorted(map(len, under)) == [0, 1, 2, 2]
-    graphs = [
+    rooted = [
         tuple(() if i == 2 else tuple(sorted({2, *of})) for i, of in enumerate(graph))
         for graph in all_graphs(4)
         if graph[2] == ()
     ]
-    best = min(scores.total(g) for g in graphs if sorted(map(len, g)) == [0, 1, 2, 2])
+    best = min(scores.total(g) for g in rooted if sorted(map(len, g)) == [0, 1, 2, 2])
     assert scores.total(under) == pytest.approx(best)
-    alone = structure.FamilyScores(np.zeros((2, 1), int), (2,))
-    assert structure.tree_start(alone, target=0) == ((),)
+    alone = graphs.FamilyScores(np.zeros((2, 1), int), (2,))
+    assert graphs.tree_start(alone, target=0) == ((),)
     # With one parent for each, the class, it is naive.
     models = (BayesianNetwork(climb=False, max_parents=n) for n in (1, 2))
     fitted = [model.fit(codes[:, :3] > 0, codes[:, 3]) for model in models]
@@ -449,7 +448,7 @@ def test_queries_without_an_answer_are_refused():
         with pytest.raises(UsageError, match=f"{size} GiB, .* allowed; sample instead, with"):
             infer(independent, range(n), {})
         with pytest.raises(UsageError, match=f"tables of {n} parents need .*; give a smaller"):
-            structure.check_family([2] * (n + 1), n, tuple(range(n)))
+            graphs.check_family([2] * (n + 1), n, tuple(range(n)))
 
 
 # --- sampling ----------------------------------------------------------------------------
@@ -532,12 +531,12 @@ def test_an_invalid_document_is_refused_with_the_reason(rows, words):
 
 
 def test_counts_beyond_the_limit_of_memory_are_refused_with_their_size():
-    most = structure.MAX_CELLS
-    assert structure.check_family((most,), 0, ()) == (1, most)
+    most = graphs.MAX_CELLS
+    assert graphs.check_family((most,), 0, ()) == (1, most)
     with pytest.raises(UsageError, match=r"need 1.0 GiB, more than the 0.5 GiB allowed; give"):
-        structure.check_family((2 * most,), 0, ())
+        graphs.check_family((2 * most,), 0, ())
     with pytest.raises(UsageError, match=r"tables of 2 parents need 4\.5 GiB"):
-        structure.family_counts(np.zeros((1, 3), int), (20, 10_000, 3_000), 0, (1, 2))
+        graphs.family_counts(np.zeros((1, 3), int), (20, 10_000, 3_000), 0, (1, 2))
     model = BayesianNetwork(levels=[500] * 4, start="empty", max_parents=3)
     with pytest.raises(UsageError, match=r"3 parents need 465.7 GiB, more than the 0.5"):
         model.fit([[0, 1, 2, 3], [1, 1, 2, 3]], [0, 1])
