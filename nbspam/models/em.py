@@ -281,10 +281,8 @@ def _log_prior_of_tokens(model: LinearModel) -> float:
     tables, (of_token, of_others) = model.tables(), model.prior_counts_
     beyond_prior = tables.intercept - model.class_log_prior_
     of_absent = float((of_token + of_others) * beyond_prior.sum())
-    of_classes = 0.0
-    if model.smooths_classes:
-        added = model.class_added(len(model.classes_))
-        of_classes = float(added[added > 0] @ model.class_log_prior_[added > 0])
+    added = model.class_added(len(model.classes_))
+    of_classes = float(added[added > 0] @ model.class_log_prior_[added > 0])
     return of_classes + of_absent + float(of_token * tables.weight.sum())
 
 
@@ -378,9 +376,8 @@ def _log_prior_of_columns(model: Any) -> float:
 
     if not isinstance(model, ColumnModel):  # GaussianNB
         return 0.0
-    n_classes = len(model.classes_)
-    of_class = model.class_added(n_classes) if model.smooths_classes else np.zeros(n_classes)
-    added = [*np.split(model.added_, np.cumsum(model.levels_)[:-1]), of_class]
+    of_columns = np.split(model.added_, np.cumsum(model.levels_)[:-1])
+    added = [*of_columns, model.class_added(len(model.classes_))]
     total = 0.0
     for each in distributions(model):
         if each.probability is not None:

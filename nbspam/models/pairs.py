@@ -251,9 +251,7 @@ class PairModel(BinaryByDefault):
         """Return the change of each class's log-prior, of counts, if left_out documents go."""
         if not left_out:
             return np.zeros(len(self.class_count_))
-        count = self.class_count_
-        if self.smooths_classes:
-            count = count + self.class_added(len(count))
+        count = self.class_count_ + self.class_added(len(self.class_count_))
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(count - left_out, 0.0) / np.where(count > 0, count, 1.0))
 

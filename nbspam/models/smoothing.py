@@ -124,7 +124,12 @@ class SmoothedModel(Estimator):
         return isinstance(self.class_prior, str) and self.class_prior == "smoothed"
 
     def class_added(self, n_classes: int) -> Array:
-        """Return the number added to the count of each class, (n_classes,); raises DataError."""
+        """Return the number added to the count of each class, (n_classes,); raises DataError.
+
+        It is 0 unless the prior is smoothed.
+        """
+        if not self.smooths_classes:
+            return np.zeros(n_classes)
         return addends(self.estimate, self.alpha, self.class_dirichlet, n_classes, "classes")
 
     def _log_prior(self, class_count: Array) -> Array:

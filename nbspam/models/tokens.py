@@ -184,8 +184,9 @@ class LinearModel(SmoothedModel):
         return addend(self.estimate, self.alpha)  # type: ignore[arg-type]  # which it checks
 
     def class_added(self, n_classes: int) -> Array:
-        """Return the number added to the count of each class, (n_classes,); raises DataError."""
-        if self.class_dirichlet is None and self._checked_addend() is None:
+        """See `SmoothedModel.class_added`; to choose alpha for the classes is a DataError, too."""
+        are_alpha = self.smooths_classes and self.class_dirichlet is None
+        if are_alpha and self._checked_addend() is None:
             raise DataError("class_prior: 'smoothed' needs a number as alpha; give one")
         return super().class_added(n_classes)
 
