@@ -28,7 +28,7 @@ from nbspam.cli.progress import Watcher, progress_text
 from nbspam.printing import Extent, tracked
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
-from support import COMMAND_WORDS, SPAM, complains, raising, run_nbspam
+from support import COMMAND_WORDS, SPAM, complains, raising, run_nbspam, write_files
 
 # What they print says what they did; of the others it is what they were asked for.
 DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "shard", "merge"}
@@ -90,6 +90,14 @@ def test_quiet_silences_warnings_and_keeps_the_status(nbspam, trained, folder):
     assert (status, "skipped" in err) == (1, True)
     assert nbspam("classify", folder, "-q") == (status, out, "")
     assert complains(nbspam("classify", folder, "-q", "--strict"), 1, "3.eml")
+
+
+def test_of_many_odd_messages_five_are_named(nbspam, trained, tmp_path):
+    write_files(tmp_path / "odd", {f"{n}.jpg": b"\xff\xd8\xff%d" % n for n in range(7)})
+    *named, last = nbspam("classify", tmp_path / "odd")[2].splitlines()
+    assert len(named) == 5
+    assert all("looks like a JPEG picture" in line for line in named)
+    assert last == "nbspam: 2 more like these"
 
 
 # --- options that commands share -------------------------------------------------------------

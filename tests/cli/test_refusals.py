@@ -152,6 +152,7 @@ train x --target y | --target: for tables; use: nbspam table train
 explain --factors | --factors: for tables; use: nbspam table explain
 cluster x -k 2 --drop y | --drop: for tables; use: nbspam table cluster
 table eval x --target y | --target: only for training; add --cv K or --test SOURCE
+table eval x --cv 2 | --cv, --test: train a new model; say --target COLUMN, too
 table eval x --online | --online: for mail and text; use: nbspam eval
 table update --spam x | --spam: for mail and text; use: nbspam update
 table update --policy error | --policy: for mail and text; use: nbspam update
