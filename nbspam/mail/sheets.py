@@ -150,7 +150,7 @@ _NOTHING = css.Block({}, {})
 _Stated = tuple[int, _Selector, bytes | GeneratedText]
 
 
-class _Step(NamedTuple):
+class _AppliedRules(NamedTuple):
     """How rules apply to an element."""
 
     style: Style | None
@@ -233,7 +233,7 @@ class Sheet:
         self._single = stated.single
         self._others: dict[bytes, list[_StyleRule]] = {}  # by their rarest key
         self._rules: dict[bytes, list[_StyleRule]] = {}  # of keys that were looked up
-        self._steps: dict[tuple[StartTag, _Context], _Step] = {}
+        self._steps: dict[tuple[StartTag, _Context], _AppliedRules] = {}
         self._bits = 0
         self._left = _MAX_RESOLVED
         for rule in others:
@@ -247,7 +247,7 @@ class Sheet:
         """
         return [_NO_RELATIVES] if self._bits > 0 or self.has_variables or self.has_texts else []
 
-    def enter(self, path: list[_Context], tag: StartTag) -> _Step:
+    def enter(self, path: list[_Context], tag: StartTag) -> _AppliedRules:
         """Enter an element on a path, and return how rules apply to it."""
         step = self.step(tag, path[-1])
         path[-1] = step.behind
@@ -340,7 +340,7 @@ class Sheet:
             return tag.style
         return self.step(tag, _NO_RELATIVES).style
 
-    def step(self, tag: StartTag, context: _Context) -> _Step:
+    def step(self, tag: StartTag, context: _Context) -> _AppliedRules:
         """Return how rules apply to an element in a context."""
         step = self._steps.get((tag, context))
         if step is None:
@@ -353,7 +353,7 @@ class Sheet:
             stated = [rule.generated for rule in rules if rule.generated] if self.has_texts else ()
             texts = {text.is_before: text for text in stated}  # the strongest on each side
             around = outer | gives, gives, 0, 0, inside
-            step = _Step(style, behind, around, [*texts.values()])
+            step = _AppliedRules(style, behind, around, [*texts.values()])
             if tag.is_cached:
                 if len(self._steps) >= _MAX_STEPS:
                     self._steps.clear()
