@@ -153,7 +153,7 @@ def serve_command(**values: Any) -> None:
     accepted requests.
 
     \b
-    nbspam serve --spamd 127.0.0.1:783
+    nbspam serve --spamd 127.0.0.1:1783
     nbspam serve --spamd /run/nbspam/spamd.sock --allow-tell
     """
     # Until the server waits for signals: SIGHUP would end it.
