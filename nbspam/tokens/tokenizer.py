@@ -46,26 +46,26 @@ _WINDOW_STARTS = np.arange(_WINDOWS)[:, np.newaxis] * definition.WORD_BYTES
 _MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
 _IS_COUNTED = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
-SALTS = np.array([*map(definition.salt_of, _ORIGINS), 0], np.uint64)
+_SALTS = np.array([*map(definition.salt_of, _ORIGINS), 0], np.uint64)
 # Their kinds as the keys of their words have them.
-KINDS = np.array([*map(definition.kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
+_KINDS = np.array([*map(definition.kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
 _HAS_CHARACTERS = np.array([*map(definition.has_characters, _ORIGINS), False])
 _IS_TEXT = np.array([*(origin in definition.IN_TEXT for origin in _ORIGINS), False])
 _LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
 # The prefixes of token texts, at index 2 * origin for words and 2 * origin + 1 for pairs.
-_TAGS = [
+_PREFIXES = [
     b"" if name in definition.IN_TEXT else name.encode() + b":"
     for origin in _ORIGINS
     for name in (origin, definition.pair_origin(origin))
 ]
 # The first byte is the space between the words of a pair.
-TAGS = b"".join((b" ", *_TAGS))
-TAG_LENGTHS = np.array([*map(len, _TAGS), 0, 0])
-TAG_STARTS = len(b" ") + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
+_TAGS = b"".join((b" ", *_PREFIXES))
+_TAG_LENGTHS = np.array([*map(len, _PREFIXES), 0, 0])
+_TAG_STARTS = len(b" ") + np.cumsum(_TAG_LENGTHS) - _TAG_LENGTHS
 
 
 class Layout(NamedTuple):
-    """All fields of a batch in one buffer: text of words, zeros, text of runs, TAGS, zeros.
+    """All fields of a batch in one buffer: text of words, zeros, text of runs, _TAGS, zeros.
 
     Texts to be cut into runs of characters are separate fields, after the fields of words.
     """
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
     buffer: bytes
     end: int  # end of the words' text, including a zero byte before and after it
     runs: int  # where the text that is cut into runs begins
-    tags: int  # where TAGS begins
+    tags: int  # where _TAGS begins
     n_docs: int
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
@@ -118,7 +118,7 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
         runs, more = _runs(joined, fields, settings.raw)
         fields = _behind(fields, more)
     return Layout(
-        b"".join((words, runs, TAGS, padding)),
+        b"".join((words, runs, _TAGS, padding)),
         len(joined) - len(padding),
         len(joined),
         len(joined) + len(runs),
@@ -295,7 +295,7 @@ def _runs(joined: bytes, fields: _Fields, is_raw: bool) -> tuple[bytes, _Fields]
 # --- the tokens of a batch -------------------------------------------------------------------
 
 HASH_MASK = ~np.uint64((1 << definition.HASH_SHIFT) - 1)
-ALL = slice(None)  # every column
+_ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
 # merging take longer: E-001.
 _BATCH_BYTES = 1 << 19
@@ -417,7 +417,7 @@ def _bounded(words: _Words, layout: Layout, before: int) -> _Words:
 def _hash_words(layout: Layout, words: _Words) -> Keys:
     """Return the hash of every word, salted by its field's origin, shape (n_words,)."""
     return definition.hash_slices(
-        layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
+        layout.buffer, words.start, words.length, _SALTS[layout.origin].take(words.field_of)
     )
 
 
@@ -426,7 +426,7 @@ def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
 
     start: the rider of the first word.
     """
-    below: Keys = KINDS[layout.origin].take(words.field_of)
+    below: Keys = _KINDS[layout.origin].take(words.field_of)
     below |= np.arange(start, start + len(below), dtype=np.uint64)
     return below
 
@@ -496,7 +496,7 @@ def are_structure(keys: Keys) -> Booleans:
 # --- vocabularies ------------------------------------------------------------------------------
 
 
-def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
+def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = _ALL) -> Vocabulary:
     """Return the vocabulary of a batch of messages, or of some of its columns.
 
     wanted: (n_keys,) a mask of the columns.
@@ -506,8 +506,8 @@ def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocab
     is_pair = np.asarray(keys & np.uint64(definition.WORD_BIT) == 0)
     # Tags and words, and if there are pairs, spaces and second words; arrays of shape (n_tokens,).
     tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
-    starts = [TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
-    lengths = [TAG_LENGTHS.take(tag), words.length.take(word)]
+    starts = [_TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
+    lengths = [_TAG_LENGTHS.take(tag), words.length.take(word)]
     if is_pair.any():
         second = np.minimum(word + 1, len(words.start) - 1)
         starts += [np.full(len(word), layout.tags), words.start[second]]
