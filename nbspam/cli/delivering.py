@@ -139,7 +139,8 @@ def filter_command(
     "--flag",
     metavar="LETTER",
     type=options.LETTER,
-    help="Set this flag on spam in a Maildir instead of moving it.",
+    help="Set this flag on spam in a Maildir instead of moving it.  Mail that has it already, such"
+    " as a star (F), is learned as spam.",
 )
 @click.option(
     "--tag", is_flag=True, help="Set the keyword $Junk on spam in an account instead of moving it."
