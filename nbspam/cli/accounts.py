@@ -197,9 +197,8 @@ def setup_command(
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
     source = click.get_current_context().get_parameter_source("model_path")
     words = [] if source is click.core.ParameterSource.DEFAULT else ["-m", model_path]
-    for name in ("spam_folder", *access._fields):
+    for name, value in {"spam_folder": spam_folder, **access._asdict()}.items():
         if output.is_named(name):
-            value = click.get_current_context().params[name]
             words += [f"--{name.replace('_', '-')}", value]
     named = shlex.join([*words, account if account in configured_accounts() else str(url)])
     click.echo(f"  nbspam sort --dry-run {named}    what sorting new mail would do")
