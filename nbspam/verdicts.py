@@ -283,11 +283,12 @@ class AnyClassifier(ABC):
         self, inputs: Iterable[Any], rule: Rule | None = None
     ) -> Iterator[Explanation | Skipped]:
         """Yield an explanation of every input in order, or why it could not be read."""
+        rule = rule if rule and self.lack is None else self.rule
         for given in inputs:
             try:
                 explanation = self.explain(given, rule)
                 if self.lists is not None:
-                    explanation = self.lists.explanation(given, explanation, rule or self.rule)
+                    explanation = self.lists.explanation(given, explanation, rule)
             except InputError as error:
                 yield Skipped(given.name, str(error))
             else:
@@ -315,6 +316,7 @@ class AnyClassifier(ABC):
         ]
 
     def _verdict_chunk(self, rule: Rule | None, inputs: Sequence[Any]) -> list[Verdict | Skipped]:
+        rule = rule if rule and self.lack is None else self.rule
         answers = self._answers_of(self.judge(inputs), inputs)
         verdicts = self.verdicts([a for a in answers if isinstance(a, Answer)], rule)
         found = [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
@@ -322,7 +324,7 @@ class AnyClassifier(ABC):
         if lists is None:
             return found
         return [
-            each if isinstance(each, Skipped) else lists.verdict(given, each, rule or self.rule)
+            each if isinstance(each, Skipped) else lists.verdict(given, each, rule)
             for given, each in zip(inputs, found, strict=True)
         ]
 

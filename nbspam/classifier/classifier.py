@@ -286,15 +286,14 @@ def judge_and_mark(
     """
     from nbspam.mail.verdict_headers import check_wanted, sure_label, with_verdict
 
+    rule = rule if classifier.lack is None else classifier.rule
     check_wanted(wanted, (*classifier.classes, *rule.actions))
     item = Item("-", None, data)
     message = message_of_item(item, classifier.settings)
     (document,) = classifier.documents([message])
     (joint,) = classifier.joint_of(document) + classifier.shift
     verdict = own = classifier.verdict("-", joint, rule)
-    explanation = None
-    if wanted.explain:
-        explanation = classifier.explain_message(message, "-", rule)
+    explanation = classifier.explain_message(message, "-", rule) if wanted.explain else None
     if classifier.lists is not None:
         verdict = classifier.lists.verdict(item, verdict, rule)
         if explanation is not None:

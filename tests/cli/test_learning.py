@@ -187,6 +187,16 @@ def test_a_denied_domain_is_spam_whoever_signs(nbspam, trained):
     assert nbspam("deny")[1] == "deny\texample.com\ndeny\tlist:news.example\n"
 
 
+@pytest.mark.parametrize("costs", [(), ("--fp-cost", "2")])
+def test_a_model_of_spam_alone_is_unsure_of_denied_senders_too(nbspam, costs):
+    nbspam("update", "--spam", "-", stdin=SPAM)
+    nbspam("deny", "example.com")
+    data = b"From: ann@example.com\n" + HAM
+    assert nbspam("classify", *costs, stdin=data)[1].startswith("unsure\t1.0")
+    assert nbspam("explain", *costs, stdin=data)[1].startswith("unsure ")
+    assert nbspam("filter", *costs, stdin=data)[1].startswith("X-Nbspam: unsure,")
+
+
 def test_a_damaged_list_is_told_by_its_line(nbspam, trained):
     lists = trained.with_name(f"{trained.name}.lists")
     lists.write_text("allow \33[1ma@b.example\n")
