@@ -215,16 +215,13 @@ class TAN(PairModel):
 
     def _derive(self) -> TreeTables:
         levels, these = self.encoding.levels, self.categories_
-        default = int(class_information(self.own_counts(), levels).argmax())
+        root = default = int(class_information(self.own_counts(), levels).argmax())
+        if self.root not in (None, ALL_ROOTS):
+            root = int(np.searchsorted(these, self.root))
         information = self.information()
-        parents = spanning_tree(information[np.ix_(these, these)], default)
-        roots = [default]
-        if self.root == ALL_ROOTS:
-            roots = np.flatnonzero(levels.n > 1).tolist() or roots
-        elif self.root is not None:
-            roots = [int(np.searchsorted(these, self.root))]
-            parents = _rooted(parents, roots[0])
-        trees = [ParentTree(_rooted(parents, root), levels) for root in roots]
+        parents = _rooted(spanning_tree(information[np.ix_(these, these)], default), root)
+        roots = np.flatnonzero(levels.n > 1).tolist() if self.root == ALL_ROOTS else []
+        trees = [ParentTree(_rooted(parents, each), levels) for each in roots or [root]]
         size = (len(trees), len(self.classes_), trees[0].missing + 1, levels.total + 1)
         refuse_large(self._at("fit"), f"tables of {len(trees):,} trees", size)
         of_classes = list(self.value_tables())
@@ -252,7 +249,7 @@ class TAN(PairModel):
 class TreeTables(NamedTuple):
     """The tables of TAN; columns are numbered among the categorical ones."""
 
-    tree: ParentTree  # by default
+    tree: ParentTree  # of the given root, or the one by default
     log_prior: Array  # (n_classes,)
     by_root: list[tuple[ParentTree, list[Array]]]  # a tree, and the table of each class
     of_numbers: Codes  # the parent of each column of numbers, (n_numbers,)
