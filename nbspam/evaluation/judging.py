@@ -1,4 +1,4 @@
-"""Ways of judging: held-out answers from folds, from halves or of one model.
+"""Ways of judging: answers from folds, from other mail or of a model file.
 
 Each way ends in a `Trial`.  Documents are tokenised once, however many models are trained on
 them, and models are trained and give answers by the same functions as in `nbspam train` and
@@ -38,26 +38,136 @@ from nbspam.workers import Workers, ordered_map
 Answering = Callable[[Integers, Integers], HeldOut]
 LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for smaller models
-_PARTS = 64  # that folds are given to workers in, at most
+_PARTS = 64  # of the folds, of which a worker gets one at a time; at most
 
 
 # --- folds -------------------------------------------------------------------------------
 
 
-def judge(
+def judge_folds(
+    items: Iterable[Item],
+    settings: Settings,
+    k: int | str,
+    seed: int,
+    jobs: Workers = 1,
+    with_smaller: bool = False,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers to items by cross-validation in k folds; raises InputError, UsageError.
+
+    with_smaller: see `with_answers`.
+    """
+    data, skipped = labelled_corpus(items, settings, jobs)
+    trial = fold_trial(data, settings, k, seed, with_smaller, jobs, witness)
+    return replace(trial, skipped=skipped)
+
+
+def fold_trial(
+    data: Corpus,
+    settings: Settings,
+    k: int | str,
+    seed: int,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return a corpus's answers by cross-validation; raises UsageError."""
+    # All copies of a message are in one fold: a model that has learned one knows the others.
+    _, first, copy = np.unique(data.digests, return_index=True, return_inverse=True)
+    distinct = np.sort(first)
+    of_distinct = folds(data.y[distinct], data.classes, k, seed, f"different {settings.noun}")
+    fold = of_distinct[np.searchsorted(distinct, first)][copy]
+    trial = unanswered(data, settings, fold)
+    held_out = features_held_out if settings.model in FEATURES else _held_out
+    return with_answers(trial, partial(held_out, data, settings), with_smaller, jobs, witness)
+
+
+def table_trial(
+    table: Table,
+    settings: TableSettings,
+    k: int | str,
+    seed: int,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers to a table's rows by cross-validation; raises UsageError.
+
+    The intervals of numeric columns are computed for each fold without its rows.
+    """
+    classifier = train_table(table, settings)
+    trial = Trial(
+        classifier.classes,
+        table.y,
+        np.empty((0, 0)),  # `with_answers` finds them
+        classifier.rule,
+        folds(table.y, classifier.classes, k, seed, classifier.noun),
+        classifier.prior,
+        table.names,
+        classifier.noun,
+    )
+    held_out = partial(rows_held_out, table, settings)
+    return with_answers(trial, held_out, with_smaller, jobs, witness)
+
+
+def unanswered(data: Corpus, settings: Settings, fold: Integers) -> Trial:
+    """Return the trial of a corpus, whose answers are still to be found."""
+    # Models of dependent tokens learn copies of mail, too.
+    learned = data.y if settings.model in FEATURES else data.unique(np.arange(len(data.y)))[1]
+    class_count = np.bincount(learned, minlength=len(data.classes)).astype(np.float64)
+    return Trial(
+        data.classes,
+        data.y,
+        np.empty((0, 0)),
+        default_rule(data.classes, settings.is_mail_combined),
+        fold,
+        assumed_prior(class_count, settings),
+        data.names,
+        settings.noun,
+    )
+
+
+def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int, noun: str) -> Integers:
+    """Return the fold of each document in k stratified folds, shape (n_docs,).
+
+    y: (n_docs,) index into classes, of which some may not occur.  k: a number, or LEAVE_ONE_OUT
+    for as many folds as there are documents, which cannot be stratified.  noun: what they are, in
+    the plural.  Raises UsageError if a class that occurs has fewer than k, or is left out whole.
+    """
+    n_docs, count = len(y), np.bincount(y, minlength=len(classes))
+    rarest = int(np.where(count, count, n_docs + 1).argmin())
+    smallest, name = int(count[rarest]), classes[rarest]
+    if smallest < 2:
+        raise UsageError(
+            f"--cv {k}: class {name} has fewer than two {noun}, and without them no model knows"
+            " it; give two or more of each class"
+        )
+    if k in (LEAVE_ONE_OUT, n_docs):
+        return np.arange(n_docs)
+    check_number("--cv", k, 2, whole=True)
+    k = int(k)
+    if k > smallest:
+        raise UsageError(
+            f"--cv {k}: the smallest class, {name}, has {smallest} {noun}; give a number of folds"
+            " from 2 to that, or loo to leave out one at a time"
+        )
+    return stratified_folds(y, k, np.random.RandomState(checked_seed(seed)))
+
+
+def with_answers(
     trial: Trial,
     held_out: Answering,
     with_smaller: bool = False,
     jobs: Workers = 1,
     witness: Witness | None = None,
 ) -> Trial:
-    """Return the trial with the answers to each of its folds of a model of the other folds.
+    """Return the trial with its answers: a model of all other folds answers each fold.
 
-    with_smaller: also the answers of models of the SHARES of those folds.
+    with_smaller: so do models of SHARES of these other folds.
     """
-    n_learned = round(len(trial.y) * trial.fold.max() / (trial.fold.max() + 1))
+    n_learned = round(len(trial.y) * trial.fold.max() / (trial.fold.max() + 1))  # k - 1 of k folds
     joint = answers_by_fold(trial, held_out, jobs=jobs, witness=witness)
-    # Every class keeps a document, so the smallest shares may have as many, and then the same.
+    # Each class keeps a document at least, so the smallest shares may be the same documents.
     rest = np.flatnonzero(trial.fold)
     share_of = {len(some_of(rest, trial.y, share)): share for share in SHARES if with_smaller}
     smaller = tuple(
@@ -113,70 +223,6 @@ def _answers_to(
     return answers
 
 
-def folds(y: Integers, classes: Sequence[str], k: int | str, seed: int, noun: str) -> Integers:
-    """Return the fold of each document in k stratified folds, shape (n_docs,).
-
-    y: (n_docs,) index into classes, of which some may not occur.  k: a number, or LEAVE_ONE_OUT
-    for as many folds as there are documents, which cannot be stratified.  noun: what they are, in
-    the plural.  Raises UsageError if a class that occurs has fewer than k, or is left out whole.
-    """
-    n_docs, count = len(y), np.bincount(y, minlength=len(classes))
-    rarest = int(np.where(count, count, n_docs + 1).argmin())
-    smallest, name = int(count[rarest]), classes[rarest]
-    if smallest < 2:
-        raise UsageError(
-            f"--cv {k}: class {name} has fewer than two {noun}, and without them no model knows"
-            " it; give two or more of each class"
-        )
-    if k in (LEAVE_ONE_OUT, n_docs):
-        return np.arange(n_docs)
-    check_number("--cv", k, 2, whole=True)
-    k = int(k)
-    if k > smallest:
-        raise UsageError(
-            f"--cv {k}: the smallest class, {name}, has {smallest} {noun}; give a number of folds"
-            " from 2 to that, or loo to leave out one at a time"
-        )
-    return stratified_folds(y, k, np.random.RandomState(checked_seed(seed)))
-
-
-def fold_trial(
-    data: Corpus,
-    settings: Settings,
-    k: int | str,
-    seed: int,
-    with_smaller: bool = False,
-    jobs: Workers = 1,
-    witness: Witness | None = None,
-) -> Trial:
-    """Return a corpus's answers by cross-validation; raises UsageError."""
-    # All copies of a message are in one fold: a model that has learned one knows the others.
-    _, first, copy = np.unique(data.digests, return_index=True, return_inverse=True)
-    distinct = np.sort(first)
-    of_distinct = folds(data.y[distinct], data.classes, k, seed, f"different {settings.noun}")
-    fold = of_distinct[np.searchsorted(distinct, first)][copy]
-    trial = unanswered(data, settings, fold)
-    held_out = features_held_out if settings.model in FEATURES else _held_out
-    return judge(trial, partial(held_out, data, settings), with_smaller, jobs, witness)
-
-
-def unanswered(data: Corpus, settings: Settings, fold: Integers) -> Trial:
-    """Return the trial of a corpus, whose answers are still to be found."""
-    # Models of dependent tokens learn copies of mail, too.
-    learned = data.y if settings.model in FEATURES else data.unique(np.arange(len(data.y)))[1]
-    class_count = np.bincount(learned, minlength=len(data.classes)).astype(np.float64)
-    return Trial(
-        data.classes,
-        data.y,
-        np.empty((0, 0)),
-        default_rule(data.classes, settings.is_mail_combined),
-        fold,
-        assumed_prior(class_count, settings),
-        data.names,
-        settings.noun,
-    )
-
-
 def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
     return answers_of(trained_on(data, settings, rest), data, of)
 
@@ -209,52 +255,6 @@ def answers_of(classifier: Classifier, data: Corpus, of: Integers) -> HeldOut:
         return classifier.reasons(documents.one(place), towards, against)
 
     return HeldOut(classifier, classifier.joint_of(documents), reasons)
-
-
-def table_trial(
-    table: Table,
-    settings: TableSettings,
-    k: int | str,
-    seed: int,
-    with_smaller: bool = False,
-    jobs: Workers = 1,
-    witness: Witness | None = None,
-) -> Trial:
-    """Return the answers to a table's rows by cross-validation; raises UsageError.
-
-    The intervals of numeric columns are computed for each fold without its rows.
-    """
-    classifier = train_table(table, settings)
-    trial = Trial(
-        classifier.classes,
-        table.y,
-        np.empty((0, 0)),  # `judge` finds the answers
-        classifier.rule,
-        folds(table.y, classifier.classes, k, seed, classifier.noun),
-        classifier.prior,
-        table.names,
-        classifier.noun,
-    )
-    held_out = partial(rows_held_out, table, settings)
-    return judge(trial, held_out, with_smaller, jobs, witness)
-
-
-def judge_folds(
-    items: Iterable[Item],
-    settings: Settings,
-    k: int | str,
-    seed: int,
-    jobs: Workers = 1,
-    with_smaller: bool = False,
-    witness: Witness | None = None,
-) -> Trial:
-    """Return the answers to each of k folds of a model that is trained on the other folds.
-
-    with_smaller: also the answers of models trained on the SHARES of those folds.
-    """
-    data, skipped = labelled_corpus(items, settings, jobs)
-    trial = fold_trial(data, settings, k, seed, with_smaller, jobs, witness)
-    return replace(trial, skipped=skipped)
 
 
 # --- smaller models ------------------------------------------------------------------------
