@@ -99,10 +99,10 @@ class TableClassifier(verdicts.AnyClassifier):
         towards, against = two_likeliest(joint[-1])
         evidence, constant = self._weighed(X, joint, towards, against)
         return verdicts.Explanation(
-            self.verdict(given.name, self.joint_of(X), rule),
+            self.verdict(given.name, self.joint_of_row(X), rule),
             self.classes[towards],
             self.classes[against],
-            verdicts.shares_by_chain(joint[[-1, -1]], towards, against)[1],
+            verdicts.shares_by_chain(joint[-1:], towards, against)[1],  # log-odds of the whole row
             constant,
             evidence,
         )
@@ -132,7 +132,7 @@ class TableClassifier(verdicts.AnyClassifier):
         order = np.argsort(-np.abs(shares), kind="stable").tolist()
         return tuple(evidence[i] for i in order), constant
 
-    def joint_of(self, X: Floats) -> Floats:
+    def joint_of_row(self, X: Floats) -> Floats:
         """Return log P(class, row) of one row of values (n_columns,), nats, with `shift`."""
         return np.asarray(self.model.joint_log_proba_or_prior(X[None])[0] + self.shift)
 
@@ -140,7 +140,7 @@ class TableClassifier(verdicts.AnyClassifier):
         """Return log P(class, known values) as the values become known one by one, nats.
 
         X: (n_columns,).  Shape (n_known + 1, n_classes), with `shift`; the first row knows
-        nothing.  Unlike `joint_of`, -inf in all classes stays.
+        nothing.  Unlike `joint_of_row`, -inf in all classes stays.
         """
         known = ~np.isnan(X)
         before = np.cumsum(known) - known  # how many columns become known before each one
@@ -242,7 +242,7 @@ def factors(
             steps = np.diff(joint, axis=0)
         # After a density as far down as this, a sum has no digits left for another factor.
         steps[np.abs(joint[:-1]) > _SWALLOWS] = np.nan
-        verdict = classifier.verdict(record.name, classifier.joint_of(X), rule)
+        verdict = classifier.verdict(record.name, classifier.joint_of_row(X), rule)
         target = classifier.schema.target
         yield Factors(verdict, target, classifier.values(X), joint, steps)
 

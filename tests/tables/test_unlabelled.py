@@ -93,7 +93,7 @@ def test_without_smoothing_what_labelled_rows_lack_can_still_be_found():
     records = [Record(f"#{i}", dict(zip("cdy", row, strict=True))) for i, row in enumerate(cells)]
     settings = TableSettings("y", parameters={"estimate": "mle"})
     classifier = train_by_em(table_of(records, settings), settings).classifier
-    assert np.isfinite(classifier.joint_of(np.array([0.0, 1.0]))).any()
+    assert np.isfinite(classifier.joint_of_row(np.array([0.0, 1.0]))).any()
 
 
 @pytest.fixture
