@@ -488,8 +488,8 @@ def read_lessons(
 ) -> tuple[list[TokenizedLesson], list[Skipped]]:
     """Return the lessons in one chunk of items, and the items that were skipped.
 
-    to_judge: whether models judge the messages, too.  Worker processes of `nbspam update` and of
-    `read_corpus` run this.
+    to_judge: models judge the messages, too, so beginnings are set apart (`with_beginning`).
+    Worker processes of `nbspam update` and of `read_corpus` run this.
     """
     read = read_to_learn(items, settings)
     names, labels, messages_read = [item.name for item in read.items], read.labels, read.messages

@@ -49,7 +49,7 @@ from nbspam.verdicts import Skipped
 
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
 _MAX_ENTRIES = 4_000_000
-_APART = 1_000  # messages from which on a process of its own fits a server's model
+_APART = 1_000  # messages; a larger model is fitted for a server by a process of its own
 # The model that read each served file last: others in the process share its arrays.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
 
@@ -198,7 +198,7 @@ class StoredModel:
             try:
                 with journals.replacing_model(self.path, whole.to_state()) as new:
                     stack.enter_context(self._locked())
-                    if self._changes is not changes:
+                    if self._changes is not changes:  # a new file was loaded, with a new list
                         raise _ReplacedError
                     self._clear_away()
                     rest = journals.NO_JOURNAL
@@ -510,7 +510,7 @@ class StoredModel:
         self._load()
 
     def _write_base(self, whole: Classifier) -> None:
-        """Write a model file, and remove the journal, whose changes it includes."""
+        """Write a model file that takes in the journal and removes it; `_refresh` loads it."""
         if not self.is_on_disk:
             self._begin(whole)
             return

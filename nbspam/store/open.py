@@ -23,7 +23,7 @@ from nbspam.verdicts import AnyClassifier
 if TYPE_CHECKING:
     from nbspam.models.network_questions import NamedNetwork
 
-# Only models of tokens learn on, and have a journal.
+# Only models of tokens have a journal.
 _CLASS_OF_KIND = {
     TOKENS_KIND: ("nbspam.classifier.classifier", "Classifier"),
     "features": ("nbspam.classifier.features", "FeatureClassifier"),

@@ -78,7 +78,7 @@ def _facts(head: Correspondence, sent: SentMail, checks: list[Check] | None) -> 
 
 
 def _reply(head: Correspondence, sent: SentMail, senders: list[Mailbox]) -> str | None:
-    """Return the fact of an answer to the user, if a stranger sent it.
+    """Return the fact about a message that answers the user, or claims to; else None.
 
     An answer to others' messages is no fact: anybody can write to the members of a list, and
     training would take it for evidence of ham.
