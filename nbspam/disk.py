@@ -360,7 +360,7 @@ def adopt(descriptor: int, like: str) -> None:
     like: a file, whose mode it gets too, or a folder.  If there is none, what root writes gets
     the owner of its folder.
     """
-    with contextlib.suppress(FileNotFoundError, PermissionError):
+    with contextlib.suppress(OSError):  # a file system may not know owners, or modes
         if os.geteuid() == 0 and not os.path.lexists(like):  # what root begins for others
             like = parent_folder(like)
         old = os.stat(like, follow_symlinks=False)

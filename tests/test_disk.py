@@ -418,9 +418,15 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     assert (tmp_path / "m").read_bytes() == b"whole"
 
 
-def test_a_file_system_that_counts_no_links_can_be_written_to(target, monkeypatch):
-    """As one in user space may do."""
-    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result([0] * 10))
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("fstat", lambda _: os.stat_result([0] * 10)),  # it counts no links
+        ("fchmod", raising(OSError(errno.ENOSYS, "it has no modes"))),
+    ],
+)
+def test_a_file_system_in_user_space_can_be_written_to(target, monkeypatch, name, call):
+    monkeypatch.setattr(os, name, call)
     with soon(), replacing(str(target)) as file:
         file.write(b"new")
     assert target.read_bytes() == b"new"
