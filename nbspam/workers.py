@@ -30,6 +30,7 @@ Result = TypeVar("Result")
 # Chunks per worker that may be computed ahead of an earlier one that takes longer.
 _AHEAD = 4
 PROTOCOL = 5  # of pickle
+_ENDED = "a worker process was ended from outside (out of memory?)"
 _SHARE = "/sys/fs/cgroup/cpu.max"  # of a container: microseconds of every so many, or "max"
 
 
@@ -167,9 +168,7 @@ class _ForkedWorker:
         try:
             error, result = pickle.load(self._back)
         except (EOFError, pickle.UnpicklingError):
-            raise NbspamError(
-                "a worker process was ended from outside (out of memory?); try --jobs 1"
-            ) from None
+            raise NbspamError(f"{_ENDED}; try --jobs 1") from None
         if error is not None:
             raise error
         return result
@@ -272,11 +271,16 @@ def _answer(compute: Callable[[], Any]) -> bytes:
     try:
         return pickle.dumps((None, compute()), PROTOCOL)
     except Exception as error:
-        if not isinstance(error, NbspamError):
-            from traceback import format_exc
+        from traceback import format_exc
 
+        if not isinstance(error, NbspamError):
             error.add_note(format_exc())
-        return pickle.dumps((error, None), PROTOCOL)
+        try:
+            answer = pickle.dumps((error, None), PROTOCOL)
+            pickle.loads(answer)  # fails if a class asks for more than its errors keep
+        except Exception:
+            answer = pickle.dumps((RuntimeError(format_exc()), None), PROTOCOL)
+        return answer
 
 
 # --- engines --------------------------------------------------------------------------------
@@ -367,13 +371,12 @@ class Engine:
         except Exception as error:
             from concurrent.futures import BrokenExecutor, CancelledError
 
+            cause = error.__cause__ or error
             what = (str(error) or type(error).__name__).splitlines()[0]
             if isinstance(error, BrokenExecutor):
-                what = "a worker process was ended from outside (out of memory?)"
-            elif isinstance(error, ImportError) or isinstance(error.__cause__, ImportError):
-                what = (
-                    f"the scheduler or a worker does not have nbspam ({error.__cause__ or error})"
-                )
+                what = _ENDED
+            elif isinstance(cause, ImportError):
+                what = f"the scheduler or a worker does not have nbspam ({cause})"
             elif isinstance(error, CancelledError | OSError):
                 what = "the connection to the workers is lost"
             raise NbspamError(
@@ -479,12 +482,9 @@ def _dask(engine: str, address: Any, jobs: int) -> Iterator[_Pool]:
 
 
 def _pool_of_client(client: Any) -> _Pool:
-    def submit(function: Callable[..., Any], *arguments: Any) -> Any:
-        return client.submit(function, *arguments, pure=False)
-
+    submit = partial(client.submit, pure=False)
     # Workers send shared objects to one another; lost ones are made again.
-    n_workers = sum(client.nthreads().values())
-    return _Pool(submit, n_workers, lambda data: submit(bytes, data))
+    return _Pool(submit, sum(client.nthreads().values()), partial(submit, bytes))
 
 
 @contextmanager

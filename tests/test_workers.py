@@ -179,6 +179,27 @@ def test_only_several_chunks_are_worked_on_in_other_processes():
     assert os.getpid() not in list(ordered_map(lambda _: os.getpid(), range(4), 2))
 
 
+class UnsendableError(Exception):
+    """Holds what cannot be sent, or cannot be made again."""
+
+    def __init__(self, n, why):
+        super().__init__(f"{why} {n}")
+        if n == 3:
+            self.why = lambda: why
+
+
+def fail_unsent(n):
+    raise UnsendableError(n, "lost its number")
+
+
+@pytest.mark.parametrize("workers", [2, "processes"], indirect=True)
+@pytest.mark.parametrize("n", [3, 4])
+def test_an_error_that_cannot_be_sent_is_still_told(workers, n):
+    # A RuntimeError with its traceback; or itself, where Dask has taught pickle how.
+    with pytest.raises(Exception, match=f"lost its number {n}"):
+        list(ordered_map(fail_unsent, [n, n], workers))
+
+
 def test_a_result_that_cannot_be_sent_is_an_error_in_the_caller():
     with pytest.raises(Exception, match="lambda"):
         list(ordered_map(lambda _: lambda: 0, range(4), 2))
