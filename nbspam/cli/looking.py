@@ -335,6 +335,8 @@ def ask_network(model_path: str, question: NetworkQuestion) -> None:
         raise UsageError(
             "--evidence, --gibbs: for a question; say --target NAME too, and the model by -m FILE"
         )
+    if gibbs is None and output.is_named("seed"):
+        raise UsageError("--seed: for --gibbs N; give it, too")
     if model_path.lower().endswith(".json"):
         named = load_network(model_path)
     else:

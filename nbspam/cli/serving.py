@@ -20,6 +20,7 @@ from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.frame import Call, echo_beside, is_quiet, subcommand, titled
 from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
+from nbspam.settings import option_name
 from nbspam.sources.files import is_account
 from nbspam.sources.items import Item
 
@@ -39,6 +40,18 @@ LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of
 PAGE = "What the page shows"
 TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
+
+# Where options count.
+_AT_PATH = "a socket at a PATH"
+_NEEDS = {
+    "socket_mode": _AT_PATH,
+    "socket_group": _AT_PATH,
+    "peer_users": _AT_PATH,
+    "allow_tell": "--spamd ADDRESS",
+    "password_file": "--http ADDRESS",
+    "reject_above": "--milter ADDRESS",
+    "quarantine_above": "--milter ADDRESS",
+}
 
 
 @subcommand("serve", "--model-file", "--spamd", "--http", "--web")
@@ -69,8 +82,7 @@ MAIL = "What becomes of mail"
         "--socket-mode",
         metavar="MODE",
         type=options.MODE,
-        default="666",
-        show_default=True,
+        show_default="666",
         help="Give sockets at paths this mode, which says who may connect.",
     ),
     click.option("--socket-group", metavar="GROUP", help="Give sockets at paths this group."),
@@ -295,6 +307,19 @@ def _check_page(values: dict[str, Any], book: "AccessBook | None") -> None:
             mailbox.check(values["move"])
 
 
+def _check_used(values: dict[str, Any], listeners: "Listeners") -> None:
+    """Raise UsageError for an option that no socket uses."""
+    from nbspam.server.choices import listened
+
+    there = {f"--{name} ADDRESS" for name, _ in listeners.sockets}
+    if any(listened(each).path for _, each in listeners.sockets):
+        there.add(_AT_PATH)
+    for option, need in _NEEDS.items():
+        # 0 is a probability.
+        if values[option] is not None and values[option] is not False and need not in there:
+            raise UsageError(f"{option_name(option)}: for {need}; give it, too")
+
+
 def listeners_of(
     values: dict[str, Any], choices: "ServerChoices", before: "Listeners | None" = None
 ) -> "Listeners":
@@ -303,18 +328,16 @@ def listeners_of(
     Prints the address of the page first, and warns of addresses where other machines may teach.
     before: sockets that are used already.
     """
-    from nbspam.server.choices import SocketRights, listen, listened, page_of
+    from nbspam.server.choices import ALL_USERS, SocketRights, listen, listened, page_of
     from nbspam.server.worker import PROTOCOLS, protocol
 
     web, log = values["web"], values["log"]
     texts = {name: values[name] for name in PROTOCOLS} | {"web": [web] if web is not None else []}
-    rights = SocketRights(values["socket_mode"], values["socket_group"])
+    mode = values["socket_mode"]
+    rights = SocketRights(ALL_USERS.mode if mode is None else mode, values["socket_group"])
     listeners = listen(texts, rights, before)
     try:
-        for option in ("reject_above", "quarantine_above"):
-            if values[option] is not None and "milter" not in dict(listeners.sockets):
-                name = f"--{option.replace('_', '-')}"
-                raise UsageError(f"{name}: for mail of --milter only; give --milter ADDRESS, too")
+        _check_used(values, listeners)
         for name, _ in listeners.sockets:
             protocol(name)
         for key in [key for key in listeners.opened if key[0] == "web"]:

@@ -162,6 +162,7 @@ train $FOLDER --hard -m $OTHER | --rounds, --epsilon: for --unlabelled PATH; giv
 classify --format csv imaps://ann@x/INBOX | imaps://ann@x/INBOX: mail, and no csv; leave
 
 table query $NETWORK | the model by -m FILE
+table query -m $NETWORK --target 好瓜 --seed 1 | --seed: for --gibbs N; give it, too
 table query -m $NETWORK --target 好瓜=x | target 好瓜=x: no such value; choose from: 是, 否
 table query -m $NETWORK --evidence 大小=1 --target 好瓜 | evidence '大小': no such
 table query -m $NETWORK --evidence 敲声=x --target 好瓜 | 敲声=x: no such value
@@ -424,8 +425,16 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--http 0 --password-file none", 1, "--password-file none: No such file"),
         (f"--http 0 --password-file {password}", 1, no_password),
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
-        ("--spamd 0 --reject-above .9", 2, "--reject-above: for mail of --milter only; give --mi"),
-        ("--http 0 --quarantine-above .9", 2, "--quarantine-above: for mail of --milter only; g"),
+        ("--spamd 0 --reject-above .9", 2, "--reject-above: for --milter ADDRESS; give it, too"),
+        ("--http 0 --quarantine-above .9", 2, "--quarantine-above: for --milter ADDRESS; give it"),
+        ("--http 0 --allow-tell", 2, "--allow-tell: for --spamd ADDRESS; give it, too"),
+        (
+            f"--spamd 0 --password-file {__file__}",
+            2,
+            "--password-file: for --http ADDRESS; give it",
+        ),
+        ("--spamd 0 --socket-mode 600", 2, "--socket-mode: for a socket at a PATH; give it, too"),
+        ("--spamd 0 --socket-group x", 2, "--socket-group: for a socket at a PATH; give it, too"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
         (f"-m {trained} --spamd 0 --jobs 1000", 2, "--jobs 1000: more than 64 workers; give"),
@@ -446,6 +455,9 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--web 0.0.0.0:0", 2, "other machines can reach it"),
     ]:
         assert complains(nbspam("serve", *options.split()), status, words)
+    monkeypatch.setattr(socket, "SO_PEERCRED", 17, raising=False)  # as on Linux
+    unused = nbspam("serve", "--spamd", 0, "--peer-users")
+    assert complains(unused, 2, "--peer-users: for a socket at a PATH; give it, too")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         found = nbspam("serve", "-m", trained, "--spamd", port)
