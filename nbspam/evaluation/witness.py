@@ -165,18 +165,15 @@ def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[Stro
     Values are categories or intervals; the log-odds are of shares of rows, by Laplace's rule,
     whatever the classifier's own model is.
     """
-    levels = classifier.schema.levels
-    first = classifier.schema.entries.start
+    first = classifier.schema.entries.start.tolist()
     names: list[str] = []
     counts: list[Floats] = []
     shares: list[Floats] = []
-    for column, n_values, start in zip(
-        classifier.schema.columns, levels.tolist(), first.tolist(), strict=True
-    ):
-        seen = classifier.counts[:, start : start + n_values]
-        names += [f"{column.name}={column.value(value)}" for value in range(n_values)]
+    for column, start in zip(classifier.schema.columns, first, strict=True):
+        seen = classifier.counts[:, start : start + column.n_values]
+        names += [f"{column.name}={column.value(value)}" for value in range(column.n_values)]
         counts += list(seen.T)
-        shares += list(np.log((seen + 1) / (seen.sum(axis=1, keepdims=True) + n_values)).T)
+        shares += list(np.log((seen + 1) / (seen.sum(axis=1, keepdims=True) + column.n_values)).T)
     if not names or len(classifier.classes) < 2:
         return {}
     weight = np.stack(shares)

@@ -121,7 +121,7 @@ class TableClassifier(verdicts.AnyClassifier):
     def _weighed(self, X: Floats, joint: Floats, towards: int, against: int) -> verdicts.Weighed:
         """Return evidence and constant, see `reasons`; joint: of `joint_by_steps`."""
         shares, constant = verdicts.shares_by_chain(joint, towards, against)
-        n_values, first = self.schema.levels, self.schema.entries.start
+        n_values, first = self.schema.n_values, self.schema.entries.start
         known = np.flatnonzero(~np.isnan(X)).tolist()
         evidence: list[verdicts.Evidence] = []
         for column, text, share in zip(known, self.values(X), shares.tolist(), strict=True):
@@ -189,7 +189,7 @@ def value_counts(table: Table) -> Floats:
     above 0.
     """
     entries = table.schema.entries
-    X = np.where(np.isnan(table.X) | (table.schema.levels > 0), table.X, 0.0)
+    X = np.where(np.isnan(table.X) | (table.schema.n_values > 0), table.X, 0.0)
     are_counts = [column.is_count and column.cuts is None for column in table.schema.columns]
     X[(table.X == 0) & are_counts] = np.nan
     cells = entries.cells(X, "value_counts")

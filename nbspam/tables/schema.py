@@ -100,14 +100,14 @@ class Schema:
         return (*(column.name for column in self.columns), self.target)
 
     @property
-    def levels(self) -> Integers:
+    def n_values(self) -> Integers:
         """The number of values of each column, 0 for numbers, shape (n_columns,)."""
         return np.array([column.n_values for column in self.columns], np.int64)
 
     @property
     def entries(self) -> Levels:
         """The index of all values; a column of numbers has a single entry."""
-        return Levels(np.maximum(self.levels, 1))
+        return Levels(np.maximum(self.n_values, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,7 +240,7 @@ def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str])
 
 def constant_numbers(table: Table) -> Iterator[str]:
     """Yield a warning for each column of numbers that is constant, if only within a class."""
-    for j in np.flatnonzero(table.schema.levels == 0).tolist():
+    for j in np.flatnonzero(table.schema.n_values == 0).tolist():
         known = ~np.isnan(table.X[:, j])
         name, column, y = table.schema.columns[j].name, table.X[known, j], table.y[known]
         if len(np.unique(column)) == 1:

@@ -131,7 +131,7 @@ def table_rows(table: Table, rows: Integers) -> Table:
 
 def chosen_model(schema: Schema, settings: TableSettings) -> str:
     """Return the model's name, as given or by the kinds of columns; raises UsageError."""
-    numbers = schema.levels == 0
+    numbers = schema.n_values == 0
     name = settings.model
     if name is None:
         if settings.discretise not in (None, NOT_CUT) or not numbers.any():
@@ -164,7 +164,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
     table = _without_numbers(table, name, settings)
-    if (n_values := table.schema.levels).sum() > MOST_VALUES:
+    if (n_values := table.schema.n_values).sum() > MOST_VALUES:
         most = table.schema.columns[n_values.argmax()].name
         raise UsageError(
             f"column {most!r} has {n_values.max():,} values, and all columns of a model may have"
@@ -186,7 +186,8 @@ def _without_numbers(table: Table, name: str, settings: TableSettings) -> Table:
         return cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
     if name in (*NUMERIC_MODELS, *COUNTED) or settings.discretise == NOT_CUT:
         return table
-    how, numbers = settings.discretise or "mdl", np.flatnonzero(table.schema.levels == 0).tolist()
+    how = settings.discretise or "mdl"
+    numbers = np.flatnonzero(table.schema.n_values == 0).tolist()
     cuts = {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers}
     return cut_into_intervals(table, cuts)
 
@@ -212,7 +213,7 @@ def _model_parameters(schema: Schema, name: str, settings: TableSettings) -> dic
         where = f"--structure {settings.structure_from}"
         parameters["structure"] = structure_from_json(settings.structure, schema.names, where)
     if name != "gaussian" and not columns_are_counts:
-        parameters["levels"] = schema.levels
+        parameters["levels"] = schema.n_values
     return parameters
 
 
@@ -535,8 +536,8 @@ def _over(classifier: TableClassifier, schema: Schema) -> TableClassifier:
         for a, b in zip(old.columns, schema.columns, strict=True)
     ]
     model = classifier.model
-    if (schema.levels != old.levels).any():
-        model = model.with_levels(schema.levels, codes)
+    if (schema.n_values != old.n_values).any():
+        model = model.with_levels(schema.n_values, codes)
     row = _codes(old.classes, schema.classes)
     # A column of numbers has a single entry, which counts its known cells.
     place = schema.entries.places([code if len(code) else np.zeros(1, np.intp) for code in codes])

@@ -63,7 +63,7 @@ def train_by_em(
         table.y,
         start.model.classes_,
         np.where(known, 1.0, weight),
-        start.schema.levels if name == "network" else None,
+        start.schema.n_values if name == "network" else None,
         hard,
     )
     if restarts is None:
@@ -158,7 +158,7 @@ def cluster_rows(
     schema, _ = detect(rows, None, categorical, numeric, drop=drop)
     notes = tuple(odd_columns(rows, schema, {*categorical, *numeric}))
     table = coded(rows, schema)
-    like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
+    like = MixedNB(levels=schema.n_values, alpha=alpha, ddof=0)
     nowhere, classes, weight = np.full(len(rows), -1), np.arange(k), np.ones(len(rows))
     data = em.completions(like, table.X, nowhere, classes, weight, hard=hard)
     fit = em.mixture(data, k, np.random.default_rng(checked_seed(seed)), restarts, stopping)

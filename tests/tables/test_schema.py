@@ -50,7 +50,7 @@ def test_kinds_are_told_from_cells_or_said():
     assert schema.classes == ("no", "yes")
     assert empty == ()
     said, _ = detect(records(TEXT), "good", categorical=["weight"], numeric=["size", "id"])
-    assert said.levels.tolist() == [0, 2, 0, 3]
+    assert said.n_values.tolist() == [0, 2, 0, 3]
     assert said.columns[3].levels == ("0.5", "1.5", "2.5")
 
 

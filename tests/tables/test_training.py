@@ -96,8 +96,8 @@ def test_cells_that_keep_a_column_from_numbers_are_named_in_a_warning(cells, nam
 
 def test_a_gaussian_model_takes_all_numbers_for_numbers():
     table = "a,b,y\n1,0,p\n2,0,q\n3,0,q\n"
-    assert read(table, model="gaussian").table.schema.levels.tolist() == [0, 0]
-    assert read(table).table.schema.levels.tolist() == [3, 1]
+    assert read(table, model="gaussian").table.schema.n_values.tolist() == [0, 0]
+    assert read(table).table.schema.n_values.tolist() == [3, 1]
 
 
 def test_columns_can_be_left_out():
@@ -230,9 +230,9 @@ def test_a_column_of_numbers_counts_its_known_cells():
     rows = [*melons(), Record("x", {**melons()[0].cells, "密度": "?"})]
     table = read_table(rows, TableSettings(TARGET)).table
     counts = value_counts(table)
-    assert counts.shape == (2, np.maximum(table.schema.levels, 1).sum())
+    assert counts.shape == (2, np.maximum(table.schema.n_values, 1).sum())
     position = [column.name for column in table.schema.columns].index("密度")
-    first = np.maximum(table.schema.levels, 1)[:position].sum()
+    first = np.maximum(table.schema.n_values, 1)[:position].sum()
     assert counts[:, first].tolist() == [9, 8]
 
 
