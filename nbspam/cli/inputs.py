@@ -134,8 +134,8 @@ def reading_of(
     )
 
 
-class Listed(tuple[str, ...]):
-    """Sources of which there may be none: then nothing is read, instead of standard input."""
+class CompleteSources(tuple[str, ...]):
+    """All sources: if there are none, nothing is read, instead of standard input."""
 
     def __bool__(self) -> bool:
         return True
@@ -146,9 +146,9 @@ def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ..
     if files0_from is None:
         return sources
     output.tell_waiting([files0_from], "--files0-from -")
-    listed = Listed([*sources, *file_names_in(files0_from)])
-    click.get_current_context().params["sources"] = listed  # no option may write over them
-    return listed
+    complete = CompleteSources([*sources, *file_names_in(files0_from)])
+    click.get_current_context().params["sources"] = complete  # no option may write over them
+    return complete
 
 
 sources_argument = options.filling(
@@ -481,7 +481,7 @@ def _is_for_tables() -> bool:
 
 
 def check_there(model_path: str, advice: str | None = None) -> None:
-    """Raise ModelFileError if a model is missing; advice: if none, to train one for tables."""
+    """Raise ModelFileError if a model is missing; advice: to train a table's unless given."""
     train = f"train one with: nbspam table train SOURCE --target NAME -m {model_path}"
     try:
         os.stat(model_path)

@@ -72,7 +72,7 @@ def update_command(
     sources, reading, labels = corpus
     reading = reading if model is None else as_learned(reading, model.settings)
     if sent and not inputs.paths_of(sources, labels):
-        sources = inputs.Listed()  # nothing else is read
+        sources = inputs.CompleteSources()  # nothing else is read
     items = _told_one(inputs.items_of_sources(sources, reading, labels), sources, labels)
     if model is None:
         from nbspam.store.model import StoredModel
@@ -154,7 +154,7 @@ def unlearn_command(
         if model.unlearn_sent_mail(read_items(sent)):
             left = model.settings.sent_mail
             besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
-        sources = inputs.Listed(sources)
+        sources = inputs.CompleteSources(sources)
     items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     unlearn = partial(model.unlearn, items, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, unlearn)

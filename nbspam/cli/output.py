@@ -131,7 +131,7 @@ def at_terminal() -> bool:
 
 def or_standard_input(sources: Iterable[str]) -> list[str]:
     """Return the sources, or standard input if there are none; see `tell_waiting`."""
-    if sources:  # which a list of names is, though it may hold none
+    if sources:  # as `inputs.CompleteSources` are, even if there are none
         return tell_waiting(sources)
     return tell_waiting(["-"], "no SOURCE")
 
