@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Indices, Integers, Keys, together
-from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
+from nbspam.counts.counting import LessonBatch, Training, read_lessons
 from nbspam.counts.ledger import Memory, Messages, Sampling
 from nbspam.counts.table import CountTable, counted
 from nbspam.disk import replacing
@@ -128,7 +128,7 @@ def read_corpus(
     items: Iterable[Item], settings: Settings, jobs: Workers = 1
 ) -> tuple[Corpus, tuple[Skipped, ...]]:
     """Return all labelled items as one corpus, and the items that were skipped."""
-    parts: list[TokenizedLesson] = []
+    parts: list[LessonBatch] = []
     skipped: list[Skipped] = []
     for part, failures in chunk_by_chunk(partial(_read_chunk, settings), items, jobs):
         parts.append(part)
@@ -158,14 +158,14 @@ def remembered(table: CountTable, memory: Memory) -> Corpus:
     )
 
 
-def _read_chunk(settings: Settings, items: list[Item]) -> tuple[TokenizedLesson, list[Skipped]]:
-    """Return one chunk of items as a single lesson; this runs in a worker process."""
+def _read_chunk(settings: Settings, items: list[Item]) -> tuple[LessonBatch, list[Skipped]]:
+    """Return one chunk of items as a single batch; this runs in a worker process."""
     lessons, skipped = read_lessons(settings, items, to_judge=True)
     return _joined(lessons), skipped
 
 
-def _joined(parts: Sequence[TokenizedLesson]) -> TokenizedLesson:
-    """Return all lessons as one, over the union of their vocabularies."""
+def _joined(parts: Sequence[LessonBatch]) -> LessonBatch:
+    """Return all batches as one, over the union of their vocabularies."""
     vocabulary, column = join([part.vocabulary for part in parts])
     tokens = np.arange(len(vocabulary))
     documents = [no_documents(tokens, with_counts=True)]
@@ -175,7 +175,7 @@ def _joined(parts: Sequence[TokenizedLesson]) -> TokenizedLesson:
         start += len(own)
         columns = own.take(part.messages.documents.columns)
         documents.append(part.messages.documents._replace(tokens=tokens, columns=columns))
-    return TokenizedLesson(
+    return LessonBatch(
         [name for part in parts for name in part.names],
         Messages(
             together([part.messages.labels for part in parts], np.str_),

@@ -462,8 +462,8 @@ def _messages(documents: Documents, labels: Sequence[str], digests: Sequence[int
     return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), documents)
 
 
-class TokenizedLesson(NamedTuple):
-    """Labelled messages to learn, with their names and the texts of their tokens."""
+class LessonBatch(NamedTuple):
+    """A batch of messages to learn, with their names and the texts of their tokens."""
 
     names: list[str]  # (n_docs,)
     messages: Messages
@@ -485,7 +485,7 @@ class TokenizedLesson(NamedTuple):
 
 def read_lessons(
     settings: Settings, items: list[Item], to_judge: bool = False
-) -> tuple[list[TokenizedLesson], list[Skipped]]:
+) -> tuple[list[LessonBatch], list[Skipped]]:
     """Return the lessons in one chunk of items, and the items that were skipped.
 
     to_judge: models judge the messages, too, so beginnings are set apart (`with_beginning`).
@@ -502,7 +502,7 @@ def read_lessons(
         batch = tokenize(group, settings.tokens)
         messages = _messages(batch.documents, labels[own], read.digests[own])
         vocabulary = batch_vocabulary(batch)
-        lessons.append(TokenizedLesson(names[own], messages, vocabulary, read.told[own]))
+        lessons.append(LessonBatch(names[own], messages, vocabulary, read.told[own]))
         done = own.stop
     return lessons, list(read.failures.values())
 

@@ -19,8 +19,8 @@ from nbspam.arrays import Booleans, Days, Integers, Keys, Strings, differences, 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, overlay
 from nbspam.counts.counting import (
+    LessonBatch,
     Outcome,
-    TokenizedLesson,
     outcome_of,
     table_of_messages,
     without_texts,
@@ -437,7 +437,7 @@ class MessageFiling(NamedTuple):
 
     def decided(
         self,
-        lessons: Sequence[TokenizedLesson],
+        lessons: Sequence[LessonBatch],
         copies: Copies,
         day: int,
         is_wanted: Callable[[int, FiledMessage], bool],
@@ -447,15 +447,15 @@ class MessageFiling(NamedTuple):
         outcomes: list[Outcome] = []
         now: dict[int, LabelChange] = {}
         bits = self.bits
-        for lesson in lessons:
-            labels = lesson.messages.labels.tolist()
-            digests = map(copies.numbered, lesson.messages.digests.tolist())
+        for batch in lessons:
+            labels = batch.messages.labels.tolist()
+            digests = map(copies.numbered, batch.messages.digests.tolist())
             for row, digest in enumerate(digests):
                 before = now[digest].filed if digest in now else self.at(digest)
                 if not is_wanted(len(outcomes), before):
                     outcomes.append(Outcome(already_known=1))
                     continue
-                after = FiledMessage(labels[row], lesson.told[row])
+                after = FiledMessage(labels[row], batch.told[row])
                 after = NOT_FILED if labels[row] == NOWHERE else after
                 outcomes.append(outcome_of(before, after))
                 if after == before or after == before._replace(told=False):
@@ -468,7 +468,7 @@ class MessageFiling(NamedTuple):
                     change = change or self._sampled(digest)
                 if change is None:
                     known = self.base.table.vocabulary
-                    change = lesson.change(row, digest, known, self.base.settings.weighting)
+                    change = batch.change(row, digest, known, self.base.settings.weighting)
                 now[digest] = change._replace(
                     before=before.label, after=after.label, day=day, told=after.told
                 )

@@ -19,7 +19,7 @@ import numpy as np
 from nbspam.arrays import Integers
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.training import ModelGrowth, uncopied_overlay
-from nbspam.counts.counting import Outcome, TokenizedLesson, read_lessons
+from nbspam.counts.counting import LessonBatch, Outcome, read_lessons
 from nbspam.counts.ledger import (
     NO_BITS,
     NOT_FILED,
@@ -333,12 +333,12 @@ class StoredModel:
     def _change(self, items: Iterable[Item], day: int, jobs: int, copies: Copies) -> Outcome:
         outcome, settings = Outcome(), self.settings
         read = partial(read_lessons, settings)
-        gathered: list[TokenizedLesson] = []
+        gathered: list[LessonBatch] = []
         n_entries = 0
         for lessons, skipped in chunk_by_chunk(read, items, jobs):
             outcome += Outcome(skipped=tuple(skipped))
             gathered += lessons
-            n_entries += sum(len(lesson.messages.documents.columns) for lesson in lessons)
+            n_entries += sum(len(batch.messages.documents.columns) for batch in lessons)
             if n_entries > _MAX_ENTRIES:
                 outcomes, notes = self._commit(gathered, settings, copies, day)
                 outcome = sum(outcomes, outcome) + notes
@@ -348,7 +348,7 @@ class StoredModel:
 
     def _commit(
         self,
-        lessons: Sequence[TokenizedLesson],
+        lessons: Sequence[LessonBatch],
         settings: Settings,
         copies: Copies,
         day: int,
