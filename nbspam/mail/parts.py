@@ -247,7 +247,7 @@ class Parts:
         is_text = kind != _RTF and (kind.startswith((b"text/", b"message/")) or b"/" not in kind)
         is_shown = not disposition.startswith(b"attachment")
         if not is_text or filename or not is_shown:
-            self.look_at_file(body)
+            self.add_file(body)
         if not is_text:
             is_alternative = part.branches and self.choices[part.branches[-1][0]].root is None
             if is_alternative and is_shown and kind.startswith(b"image/"):
@@ -289,7 +289,7 @@ class Parts:
             self.defects.add("too-many-parts")
         return []
 
-    def look_at_file(self, body: _Body) -> None:
+    def add_file(self, body: _Body) -> None:
         """Add facts about an attached file; a document is to be read later."""
         from nbspam.mail import attachments
 
