@@ -582,7 +582,7 @@ def merge(paths: Sequence[str], day: int) -> Merged:
         return merge_parts([_part_at(path) for path in paths], day)
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")
-    if first["kind"] == "table":
+    if first.get("kind") == "table":
         return Merged(merge_tables(paths), len(paths))
     return merge_models(paths)
 

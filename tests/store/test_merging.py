@@ -314,6 +314,13 @@ def test_a_part_whose_contents_make_no_sense_is_refused(three, name):
     assert [each.state for each in findings(three[0])] == [BAD]
 
 
+def test_a_model_that_states_no_kind_is_refused(tmp_path):
+    path = str(tmp_path / "m")
+    save_state(path, {"classes": ["ham", "spam"]})
+    with pytest.raises(ModelFileError, match=r"its contents do not fit .*; train it again"):
+        merge([path, path], DAY)
+
+
 # ---- streams ----
 
 
