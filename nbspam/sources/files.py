@@ -54,6 +54,7 @@ _FORMAT_BY_ENDING = {".tgz": "tar", ".zip": "zip", ".parquet": "parquet"} | {
     for ending, kind in _ENDINGS.items()
     for compressed in ("", *COMPRESSIONS)
 }
+_STREAMS = {stat.S_IFIFO, stat.S_IFCHR}
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -125,10 +126,14 @@ def standard_input() -> BinaryIO:
 def file_names_in(path: str) -> list[str]:
     """Return the file names in a file, each of which ends in NUL; raises InputError.
 
-    path: "-" is standard input.  A file called "-" is no longer standard input.
+    path: "-" is standard input, and it may be a pipe.  A file called "-" is no longer standard
+    input.
     """
     if path == "-":
         data = standard_input().read()
+    elif not is_url(path) and stat.S_IFMT(status_of(path).st_mode) in _STREAMS:
+        with Blaming(path), open(path, "rb") as stream:  # <(find ...), /dev/null
+            data = stream.read()
     else:
         with Blaming(path), open_file(path) as stream:
             data = stream.read()

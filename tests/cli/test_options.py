@@ -441,6 +441,12 @@ def test_lists_of_names_are_read_after_those_of_the_command_line(nbspam, trained
     assert both == nbspam("classify", *files)
     (folder.parent / "list").write_bytes(listed)
     assert nbspam("classify", files[0], "--files0-from", folder.parent / "list") == both
+    written, read = os.pipe()[::-1]
+    os.write(written, listed)
+    os.close(written)
+    assert nbspam("classify", files[0], "--files0-from", f"/dev/fd/{read}") == both
+    os.close(read)
+    assert nbspam("classify", "--files0-from", os.devnull) == (0, "", "")
 
     for command in (("classify",), ("predict",), ("explain",), ("classify", "--json")):
         assert nbspam(*command, "--files0-from", "-") == (0, "", "")
