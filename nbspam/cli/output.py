@@ -6,6 +6,7 @@ Text from strangers is escaped before it reaches the terminal.
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -52,7 +53,8 @@ def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
 def write_text(pieces: Iterable[str], option: str, path: str) -> None:
     """Write text in pieces to the file of an option; raises InputError."""
     try:
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        opener = partial(os.open, mode=0o600)  # as models: it can hold text of mail
+        with open(path, "w", -1, "utf-8", "backslashreplace", opener=opener) as stream:
             stream.writelines(pieces)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror}; give another name") from error

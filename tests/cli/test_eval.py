@@ -108,6 +108,8 @@ def test_errors_page_and_picture_are_written_in_every_way_of_judging(
     assert status == 0
     rows = [line.split("\t") for line in path.read_text().splitlines()]
     assert f", {len(rows)} wrong" in report
+    # Like models: they hold names and text of mail.
+    assert [file.stat().st_mode & 0o777 for file in (path, page)] == [0o600, 0o600]
     for answer, truth, probability, name in rows:
         assert answer != truth
         assert 0 < float(probability) <= 1
