@@ -255,16 +255,16 @@ class Successes:
 
 
 def save_model(classifier: "AnyClassifier", model_path: str) -> str | None:
-    """Write a model file; say, and return, where the model it replaces is kept, if it is."""
+    """Write a model file; say, and return, where the file it replaces is kept, if it is."""
     from nbspam.store.open import save_keeping
 
     return report_kept(save_keeping(model_path, classifier))
 
 
 def report_kept(kept: str | None) -> str | None:
-    """Say, and return, where the model that a file replaced is kept, if it is."""
+    """Say, and return, where the file that a model or part replaced is kept, if it is."""
     if kept is not None:
-        warn(f"the model that was there is kept as {kept}")
+        warn(f"the file that was there is kept as {kept}")
     return kept
 
 

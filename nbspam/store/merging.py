@@ -455,24 +455,25 @@ class TrainingPart(NamedTuple):
 
 
 def save_part(path: str, counted: CountedShard, settings: Settings) -> str | None:
-    """Write a part, and return where the model that it replaces is kept, if it replaces one.
+    """Write a part, and return where the model or other part that it replaces is kept, if any.
 
     Raises ModelFileError.
     """
     path = resolved(path)
     with locked_model(path):
-        is_model = modelfile.is_model_file(path) and not _holds_part(path)
-        kept = keep_old_model(path) if is_model else None
+        is_other = modelfile.is_model_file(path) and not _holds_part(path, counted.shard)
+        kept = keep_old_model(path) if is_other else None
         state = {"kind": PART_KIND, **settings_to_state(settings), **shard_to_state(counted)}
         write_model(path, state)
     return kept
 
 
-def _holds_part(path: str) -> bool:
+def _holds_part(path: str, shard: tuple[int, int]) -> bool:
     try:
-        return is_part(modelfile.load_state(path))
+        state = modelfile.load_state(path)
     except ModelFileError:
         return False
+    return is_part(state) and (state.get("number"), state.get("of")) == shard
 
 
 def is_part(state: modelfile.State) -> bool:

@@ -176,12 +176,15 @@ def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
     assert out.startswith("added 2 parts: 4 messages (2 ham, 2 spam)\nlearned ")
     assert nbspam("train", mails, "-m", once)[0] == 0
     assert whole.read_bytes() == once.read_bytes()
-    nbspam.out("shard", "1/1", mails, "-o", first)
+    # A part that is counted again replaces itself, and keeps another part or a model.
+    nbspam.out("shard", "1/2", mails, "-o", first)
+    _, _, err = nbspam("shard", "1/1", mails, "-o", first)
+    assert err == f"nbspam: the file that was there is kept as {first}~\n"
+    assert nbspam.out("merge", f"{first}~", parts[1], "-o", whole).startswith("added 2 parts")
     assert nbspam.out("merge", first, "-o", whole).startswith("added 1 part: 4 messages")
 
-    # A part that replaces a model keeps it.
     _, _, err = nbspam("shard", "1/2", mails, "-o", once)
-    assert err == f"nbspam: the model that was there is kept as {once}~\n"
+    assert err == f"nbspam: the file that was there is kept as {once}~\n"
     assert nbspam("classify", "-m", f"{once}~", stdin=SPAM)[0] == 0
 
 

@@ -274,10 +274,11 @@ def test_a_part_is_no_model_and_doctor_says_what_it_is(three, tmp_path):
     assert load_state(nothing)["classes"] == []  # a part may have no messages
 
 
-def test_a_part_replaces_a_part_but_keeps_a_model(three, tmp_path):
+def test_a_part_replaces_itself_but_keeps_another_part_or_a_model(three, tmp_path):
     first, second, _, once = three
     share, _ = count_shard(SURE, PRESETS["mail"], Shard(1, 1))
 
+    assert save_part(first, share, PRESETS["mail"]) == f"{first}~"
     assert save_part(first, share, PRESETS["mail"]) is None
     before = (tmp_path / "once").read_bytes()
     assert save_part(once, share, PRESETS["mail"]) == f"{once}~"

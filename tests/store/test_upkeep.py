@@ -520,7 +520,7 @@ def test_a_model_of_other_mail_is_kept_whole_with_its_journal(nbspam, trained, o
     before = load(str(trained)).table
     status, out, err = nbspam("train", "--spam", "-", "--ham", other / "ham", stdin=SPAM)
 
-    assert (status, err) == (0, f"nbspam: the model that was there is kept as {kept(trained)}\n")
+    assert (status, err) == (0, f"nbspam: the file that was there is kept as {kept(trained)}\n")
     assert out.startswith("read 25 messages")
     assert not os.path.exists(journal_path(str(trained)))
     old = load(str(kept(trained))).table
