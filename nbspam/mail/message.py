@@ -87,7 +87,7 @@ def parse_message(data: bytes, limits: ReadingLimits = LIMITS) -> Message:
 
 
 def parse_opened(message: OpenedMessage, limits: ReadingLimits) -> Message:
-    """Return the fields of a message; never raises."""
+    """Return the fields of a message whose head was walked already; never raises."""
     return _MessageReader(message, limits).message()
 
 
