@@ -208,7 +208,7 @@ def _left_out(
     known = table.document_frequency[columns] > own.document_frequency
     count = np.maximum(table.feature_count[columns] - own.feature_count, 0.0)
     judged = judgements(count[known], groups[known], GroupSums(total, sums.size))
-    documents = documents.on(np.where(known, columns, -1))
+    documents = documents.renumbered(np.where(known, columns, -1))
     value = entry_weights(documents, groups[known], weighting)
     n_cells, n_classes = documents.n_docs * len(GROUPS), judged.shape[2]
     cell = documents.rows().astype(np.int64) * len(GROUPS)

@@ -110,7 +110,7 @@ def learn_vocabulary(
     vocabulary = named_vocabulary(bounds.vocabulary)
     data, skipped = read_corpus(items, settings, jobs)
     once, y, _ = data.unique(np.arange(len(data.y)))
-    documents = vocabulary.known(data.over_keys(once)).over(np.arange(len(vocabulary)))
+    documents = vocabulary.known(data.over_keys(once)).over_all(np.arange(len(vocabulary)))
     table = counted(data.classes, vocabulary, documents, y, settings.weighting)
     check_classes(table)
     classifier = Classifier(settings, table, log_tables(table, settings))

@@ -209,7 +209,7 @@ def _matrices(corpora: Sequence[Corpus], settings: Settings) -> tuple[Vocabulary
     vocabulary, column = join([corpus.vocabulary for corpus in corpora])
     ends = np.cumsum([len(corpus.vocabulary) for corpus in corpora])
     parts = [
-        corpus.documents.on(own)
+        corpus.documents.renumbered(own)
         for corpus, own in zip(corpora, np.split(column, ends[:-1]), strict=True)
     ]
     found = np.concatenate([part.tokens[part.columns] for part in parts])
@@ -221,7 +221,7 @@ def _matrices(corpora: Sequence[Corpus], settings: Settings) -> tuple[Vocabulary
     number = np.full(len(vocabulary), -1)
     number[keep] = np.arange(len(keep))
     vocabulary, all_columns = vocabulary.take(keep), np.arange(len(keep))
-    kept = [part.on(number[part.tokens]).over(all_columns) for part in parts]
+    kept = [part.renumbered(number[part.tokens]).over_all(all_columns) for part in parts]
     groups, weighting = vocabulary.groups, settings.weighting
     return vocabulary, [csr(part, entry_weights(part, groups, weighting)) for part in kept]
 

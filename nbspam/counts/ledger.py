@@ -171,7 +171,7 @@ def over_columns(
     found = vocabulary.columns(np.concatenate([part.documents.tokens for part in parts]))
     ends = np.cumsum([len(part.documents.tokens) for part in parts]).tolist()
     documents = [
-        part.documents.on(found[start:end]).over(columns)
+        part.documents.renumbered(found[start:end]).over_all(columns)
         for part, (start, end) in zip(parts, pairwise([0, *ends]), strict=True)
     ]
     return stacked(
@@ -277,7 +277,7 @@ class Memory(NamedTuple):
         """Return the memory of these columns (ascending) only."""
         names = np.full(len(self.last_seen), -1)
         names[columns] = np.arange(len(columns))
-        documents = self.sample.documents.on(names).over(np.arange(len(columns)))
+        documents = self.sample.documents.renumbered(names).over_all(np.arange(len(columns)))
         sample = self.sample._replace(documents=documents)
         return self._replace(sample=sample, last_seen=self.last_seen[columns])
 

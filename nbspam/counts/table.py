@@ -160,7 +160,7 @@ class CountTable(NamedTuple):
         is_met = self.document_frequency.take(documents.tokens) > 0
         if is_met.all():
             return documents
-        return documents.on(np.where(is_met, documents.tokens, -1))
+        return documents.renumbered(np.where(is_met, documents.tokens, -1))
 
     def of_class(self, name: str) -> tuple[float, Floats]:
         """Return a class's number of documents and its counts (n_features,); 0 if unknown."""

@@ -393,7 +393,7 @@ def spelt_out(changes: Sequence[LabelChange], known: Vocabulary) -> list[LabelCh
         keys, spelt = change.document.tokens, change
         if len(change.new) < len(keys):
             has_text = np.isin(keys, change.new.keys)
-            document = change.document.on(np.where(has_text, np.cumsum(has_text) - 1, -1))
+            document = change.document.renumbered(np.where(has_text, np.cumsum(has_text) - 1, -1))
             spelt = change._replace(document=document._replace(tokens=keys[has_text]))
         found.append(spelt)
     return found

@@ -147,8 +147,8 @@ class Documents(NamedTuple):
         columns, counts, in_rest = (_some(left, slice(end)) for left in fewer)
         return self._replace(offsets=offsets, columns=columns, counts=counts, in_rest=in_rest)
 
-    def on(self, numbers: Integers) -> "Documents":
-        """Return the documents with other numbers for their tokens, such as columns for keys.
+    def renumbered(self, numbers: Integers) -> "Documents":
+        """Return the documents with a number for each token, such as its column for its key.
 
         numbers: (n_tokens,) the new number of each token; a token with -1 is dropped.
         """
@@ -159,7 +159,7 @@ class Documents(NamedTuple):
         rank = smallest(is_known.cumsum() - is_known, len(numbers))
         return known._replace(tokens=numbers[is_known], columns=rank.take(known.columns))
 
-    def over(self, columns: Integers) -> "Documents":
+    def over_all(self, columns: Integers) -> "Documents":
         """Return documents over some columns of a vocabulary as documents over all of them.
 
         columns: all columns of the vocabulary in order, 0 to n_features - 1.  The caller makes
@@ -171,7 +171,8 @@ class Documents(NamedTuple):
     def without_unused(self) -> "Documents":
         """Return the documents over only those tokens that occur in them."""
         used = np.bincount(self.columns, minlength=len(self.tokens)) > 0
-        return self.on(np.where(used, np.arange(len(used)), -1))._replace(tokens=self.tokens[used])
+        fewer = self.renumbered(np.where(used, np.arange(len(used)), -1))
+        return fewer._replace(tokens=self.tokens[used])
 
 
 def _some(values: Any, chosen: Any) -> Any:
@@ -286,7 +287,7 @@ class Vocabulary:
 
     def known(self, documents: Documents) -> Documents:
         """Return documents over keys as documents over columns; drops unknown tokens."""
-        return documents.on(self.columns(documents.tokens))
+        return documents.renumbered(self.columns(documents.tokens))
 
     def columns(self, keys: Keys) -> Integers:
         """Return the column of every key, -1 for unknown keys; same shape as keys."""
@@ -422,7 +423,7 @@ class ExtendedVocabulary:
 
     def known(self, documents: Documents) -> Documents:
         """See `Vocabulary.known`."""
-        return documents.on(self.columns(documents.tokens))
+        return documents.renumbered(self.columns(documents.tokens))
 
     def columns(self, keys: Keys) -> Integers:
         """See `Vocabulary.columns`."""

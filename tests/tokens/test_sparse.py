@@ -115,7 +115,8 @@ def test_a_part_is_a_slice_and_one_is_a_document_over_its_own_tokens(dicts, data
 
 @given(DICTS, st.dictionaries(st.integers(0, 12), st.integers(0, 99)))
 def test_on_other_names_tokens_without_one_are_dropped(dicts, names):
-    renamed = documents_of(dicts).on(np.array([names.get(j, -1) for j in range(len(TOKENS))]))
+    numbers = np.array([names.get(j, -1) for j in range(len(TOKENS))])
+    renamed = documents_of(dicts).renumbered(numbers)
 
     assert renamed.tokens.tolist() == [names[column] for column in sorted(names)]
     # Two tokens may get one name: entries, not names, are counted.
@@ -133,7 +134,7 @@ def test_over_all_columns_the_columns_are_the_tokens(dicts, more):
     documents = documents_of(dicts, places)
     columns = np.arange(places[-1] + 1 + more)
 
-    whole = documents.over(columns)
+    whole = documents.over_all(columns)
     assert whole.tokens is columns
     assert plain(whole) == plain(documents)
     assert whole.columns.dtype == np.min_scalar_type(len(columns))
