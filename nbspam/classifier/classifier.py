@@ -162,7 +162,7 @@ class Classifier(AnyClassifier):
         return AnyClassifier.verdicts(self, answers, rule if self.lack is None else None)
 
     def scores(self, joint: Floats) -> list[float | None]:
-        """Return the log-odds of the last of two classes, nats; None of more, or of plain sums."""
+        """Return the log-odds of class 1, nats; None of more classes, or of plain sums."""
         if not (self.settings.combine and len(self.classes) == 2):
             return [None] * len(joint)
         return list((joint[:, 1] - joint[:, 0]).tolist())

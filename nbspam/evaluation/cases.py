@@ -29,7 +29,7 @@ from nbspam.verdicts import Evidence, Explanation
 # --- words of a text, marked by the class that they spoke for -----------------------------
 
 N_CHARACTERS = 2_000  # of a message that are shown, of its text and its head together
-# The fields that are shown, in this order, by origin.
+# The titles of the fields that are shown, in this order, by origin.
 _SHOWN = {
     "subject": "Subject",
     "from": "From",

@@ -53,7 +53,7 @@ def judge_folds(
     with_smaller: bool = False,
     witness: Witness | None = None,
 ) -> Trial:
-    """Return the answers to items by cross-validation in k folds; raises InputError, UsageError.
+    """Return the answers to items by cross-validation; raises InputError, UsageError.
 
     with_smaller: see `with_answers`.
     """

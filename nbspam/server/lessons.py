@@ -77,7 +77,7 @@ class TaughtModels:
         return is_current and site.is_due
 
     def __call__(self, user: str) -> StoredModel:
-        """Return a user's model, "" for the site's; raises UserError for no user's name.
+        """Return a user's model, "" for the site's; raises UserError for a wrong name.
 
         Raises SharedLogError without a folder of users, whose lessons only a log has then.  If
         there is no model, the first lesson makes one.

@@ -522,7 +522,7 @@ def _by_name(path: str) -> str:
 
 
 def _around(place: str, places: Container[str]) -> list[str]:
-    """Return those of some places that hold a place or are it, the outermost first."""
+    """Return which of some places hold a place or are it, the outermost first."""
     ends = (end.start() for end in re.finditer(rf"[{re.escape(os.sep)}#]|\Z", place))
     return [place[:end] for end in ends if place[:end] in places]
 

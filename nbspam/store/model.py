@@ -420,7 +420,7 @@ class StoredModel:
         return self._keep(changes, progress)
 
     def _keep(self, changes: list[LabelChange], progress: LogProgress | None = None) -> Outcome:
-        """Keep changes in the journal, but those up to a due fit in a new model file.
+        """Keep changes up to a due fit in a new model file, and later ones in the journal.
 
         progress: see `_keep_shared`; all changes are in one file then.
         """
