@@ -510,7 +510,7 @@ class StoredModel:
         self._load()
 
     def _write_base(self, whole: Classifier) -> None:
-        """Write a model file that takes in the journal and removes it; `_refresh` loads it."""
+        """Write a model file and remove the journal, which it takes in; `_refresh` loads it."""
         if not self.is_on_disk:
             self._begin(whole)
             return
