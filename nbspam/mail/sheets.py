@@ -38,20 +38,22 @@ _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z"
 _SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
 _PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]++|\[[^]]*\]?|\([^)]*\)?)+)")
-_BRACKETED = rb"\[[^]]*\]?|\([^)]*\)?"
+_STRING = rb"\"[^\"]*\"?|'[^']*'?"
+_BRACKETED = rb"\[(?:[^]\"']++|%b)*+\]?|\((?:[^)\"']++|%b)*+\)?" % (_STRING, _STRING)
 _SELECTORS = re.compile(rb"(?:[^,\[(]++|%b)+" % _BRACKETED)
 # All that selectors are written with outside of brackets, for bytes.translate.
 _OF_SELECTORS = bytes(c for c in range(256) if c > 127 or chr(c).isalnum())
 _OF_SELECTORS += b" \t\n\r\f\v_.#*>+~:&,|?)]-"
 _PSEUDO_NAMES = frozenset(
-    b"active after any-link autofill backdrop before blank checked cue current default defined dir"
-    b" disabled empty enabled file-selector-button first first-child first-letter first-line"
-    b" first-of-type focus focus-visible focus-within fullscreen future has host hover in-range"
-    b" indeterminate invalid is lang last-child last-of-type left link marker modal not nth-child"
-    b" nth-last-child nth-last-of-type nth-of-type only-child only-of-type open optional"
-    b" out-of-range part past paused placeholder placeholder-shown playing popover-open read-only"
-    b" read-write required right root scope selection slotted target user-invalid user-valid valid"
-    b" visited where".split()
+    b"active after any-link autofill backdrop before checked cue default defined details-content"
+    b" dir disabled empty enabled file-selector-button first first-child first-letter first-line"
+    b" first-of-type focus focus-visible focus-within fullscreen future grammar-error has"
+    b" highlight host host-context hover in-range indeterminate invalid is lang last-child"
+    b" last-of-type left link marker modal not nth-child nth-last-child nth-last-of-type"
+    b" nth-of-type only-child only-of-type open optional out-of-range part past paused"
+    b" picture-in-picture placeholder placeholder-shown playing popover-open read-only read-write"
+    b" required right root scope selection slotted spelling-error state target target-text"
+    b" user-invalid user-valid valid view-transition visited where window-inactive".split()
 )
 # What the parser's engine is asked: nothing that leads it from one element to others.
 _CONDITION = (
@@ -421,10 +423,9 @@ def _bounded(stated: list[_StyleRule], most: int) -> list[_StyleRule]:
 def _are_known(selectors: bytes) -> bool:
     """Return whether browsers know all selectors of a rule, which they drop otherwise."""
     if selectors.find(b"(") >= 0 or selectors.find(b"[") >= 0:
-        selectors = re.sub(_BRACKETED, b"", selectors)  # `:is(…)` takes anything
-    if selectors.translate(None, _OF_SELECTORS) or not all(
-        map(bytes.strip, selectors.split(b","))
-    ):
+        selectors = re.sub(_BRACKETED, b"]", selectors)  # `:is(…)` takes anything
+    are_written = all(map(bytes.strip, selectors.split(b",")))
+    if not are_written or selectors.translate(None, _OF_SELECTORS):
         return False
     if selectors.find(b":") < 0:
         return True

@@ -313,6 +313,10 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
             for each in (":x", "", "b%", "b:-ms-x")
         ),
         ("p:is(:x), i::-webkit-x, i:hover, p {display:none}", "<p>no", "", "no"),
+        *(
+            (f"{each}, p {{display:none}}", "<p>no", "", "no")
+            for each in ("[title]", "[title=']']", "i:not([title='(,)'])", "i::highlight(a)")
+        ),
         ("p, i:not(:nth-child(2)) {display:none}", "<p>no", "", "no"),
         # Media are those of a wide screen.
         ("@media screen{p{display:none}} i{}", "<p>no</p>a", "a", "no"),
