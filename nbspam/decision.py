@@ -78,9 +78,16 @@ UNDECIDED = LossMatrix((*HAM_AND_SPAM, UNSURE), np.array([[2.0, 2.0, 1.0], [2.0,
 def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:
     """Return the expected loss of every action, shape (n_docs, n_actions): Zhou's eq. 7.1.
 
-    probability: (n_docs, n_classes).  loss: (n_classes, n_actions).
+    probability: (n_docs, n_classes).  loss: (n_classes, n_actions).  Raises UsageError.
     """
-    return np.asarray(probability, np.float64) @ np.asarray(loss, np.float64)
+    posterior, costs = np.asarray(probability, np.float64), np.asarray(loss, np.float64)
+    try:
+        return posterior @ costs
+    except ValueError as error:
+        raise UsageError(
+            f"loss: its shape {costs.shape} does not fit probabilities of shape"
+            f" {posterior.shape}; give a row for each class"
+        ) from error
 
 
 def risks(posterior: Mapping[str, float], rule: Rule) -> dict[str, float]:
