@@ -154,6 +154,8 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
     """
     if os.path.islink(target):  # it would have another lock than the file it leads to
         raise _refusal(target, "a symbolic link, and none is followed here")
+    if like is not None and os.path.exists(target) and not os.path.isfile(target):
+        raise _refusal(target, "not a regular file")
     name = f"{target}.lock"
     try:
         make_folder(parent_folder(target))

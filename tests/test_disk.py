@@ -377,6 +377,8 @@ def test_what_is_no_file_gets_no_lock(target):
     os.mkfifo(target)
     with pytest.raises(ModelFileError, match="cannot write the model: not a regular file; give"):
         locked(str(target)).__enter__()
+    with pytest.raises(ModelFileError, match="m: not a regular file; remove it, or move it away"):
+        locked(str(target), like=str(target.parent)).__enter__()  # a file beside another
     assert os.listdir(target.parent) == ["m"]
 
 
