@@ -115,7 +115,7 @@ async def refusal(request: Request) -> Response | None:
     if posts and not secrets.compare_digest(given, session["form"].encode()):
         return forbidden(request, _EARLIER)
     if user and path == "/server":
-        return forbidden(request, "The counts of the server are for the token in its first line.")
+        return forbidden(request, "The server's first line has the token that shows its counts.")
     if not user and has_users(request) and path not in _OF_SITE:
         return forbidden(request, "Mail is for its user only. Log in as one.")
     return None
