@@ -416,11 +416,16 @@ class _Sorter:
                 f"{self.root}: {new[0]} is in two folders at once{more}; nothing is learned from"
                 " their moves, give such messages different names"
             )
+        # An earlier run may have left spam in the usual folder, which is another one now.
+        usual = spam_folder(self.root, True)
+        if usual not in folders:
+            there = {entry.base for entry in maildir_entries(self.root, usual)} - present.keys()
+            self.left = {base: self.before[base] for base in there & self.before.keys()}
         # Moving can rename a message.  So a file with an unknown name is taken for a noted message
         # whose name is gone if both have the same digest.  Several such messages may be equal.
         gone: dict[str, set[str]] = defaultdict(set)
         for base, left in self.before.items():
-            if base not in present:
+            if base not in present and base not in self.left:
                 gone[left.digest].add(left.place)
         for entry in found:
             if known_as := self.before.get(entry.base):

@@ -79,6 +79,15 @@ def test_an_inbox_has_its_spam_in_the_junk_folder_beside_it(
     assert [one.moved_to for one in report.judged] == [f"{unsure_at}/new/2.h"]
 
 
+@pytest.mark.parametrize("other", [{"spam_folder": "Other"}, {"flag": "F"}])
+def test_a_run_with_another_folder_forgets_no_spam(maildir, other):
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+    assert maildir.sort(**other).learned == []
+    maildir.rename(".Spam/new/1.h", "cur/1.h")
+    assert [(one.name, one.label) for one in maildir.sort().learned] == [("cur/1.h", "ham")]
+
+
 def test_a_folder_of_a_maildir_has_its_spam_beside_it(maildir, trained):
     """In it no mail program would show any."""
     lists = Maildir(maildir.root / ".Lists", trained)
