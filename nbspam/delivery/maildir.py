@@ -314,7 +314,7 @@ def sorting_model(path: str) -> StoredModel:
     """Return the model that learns from sorted mail; raises UsageError if it cannot."""
     model = StoredModel(path, new=PRESETS["mail"])
     check_ledger(model.base, path)
-    check_labels("sort", model.base.classes, _OTHER_MODEL)
+    check_labels("sort", model.classes, _OTHER_MODEL)
     return model
 
 
@@ -536,7 +536,7 @@ class _Sorter:
 
     def _verdicts(self, chosen: list[MaildirEntry]) -> Iterator[tuple[MaildirEntry, Verdict]]:
         """Yield messages with their verdicts; reports or ignores unreadable ones."""
-        if not chosen:
+        if not chosen and self.before:  # a first run tells of a model of other classes
             return
         classifier, rule = sorting_classifier(self.model_path, self.rule_of)
         self.report.lack = classifier.lack

@@ -129,6 +129,11 @@ class StoredModel:
         """The settings that the model was trained with."""
         return self.base.settings
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The sorted names of the classes, also of those that only the journal knows."""
+        return tuple(sorted({*self.base.classes, *self._growth.classes}))
+
     def classifier(self) -> Classifier:
         """Return the classifier with everything that was learned so far."""
         with self._mutex:
@@ -243,7 +248,7 @@ class StoredModel:
         if classes is None:
             with looked_through(items) as (found, again):
                 return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
-        assembly.check_known(classes, {*self.base.classes, *self._growth.classes})
+        assembly.check_known(classes, self.classes)
         return self._learn(items, day, policy, jobs) + self._note_of_lack()
 
     def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
@@ -402,8 +407,8 @@ class StoredModel:
             return Outcome()
         if len(left) < 2:
             raise NotTrainedError(
-                f"{self.name}: only the class {', '.join(left) or 'none'} would be left, and a"
-                " classifier needs two; train a new model instead"
+                f"{self.name}: all messages would be of class {', '.join(left) or 'none'}, and a"
+                " classifier needs two classes; train a new model instead"
             )
         assembly.check_prior(self.base, self.name, left)
         new = [name for name in left if name not in before]

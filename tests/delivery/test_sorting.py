@@ -420,8 +420,14 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
 def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, trained):
     with pytest.raises(InputError, match="not a Maildir"):
         sort_maildir(str(tmp_path), str(trained), SortingChoices(), DAY)
+    learns = ("update", "--label", "work=-", "--new-class")  # a class that the journal knows
+    assert nbspam(*learns, stdin=ham(1))[0] == 0
+    with pytest.raises(UsageError, match=r"^sort: .* the labels are ham, spam, work; give a m"):
+        sort.sorting_model(str(trained))
     (folder / "ham").rename(folder / "work")
     nbspam("train", folder)
+    with pytest.raises(UsageError, match=r"^sort: .* the labels are spam, work; give a mod"):
+        maildir.sort()  # even if there is nothing to judge
     for place in ("new/1.h", ".Spam/new/1.h"):  # one to judge, and a lesson
         maildir.put("new/1.h", spam(1))
         write_note(str(maildir.root), {"1.h": MaildirNote("ham", "-")} if "Spam" in place else {})
