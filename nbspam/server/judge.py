@@ -442,12 +442,12 @@ class Judge:
             if own is None:
                 why = classifier.explain(item, rule) if case.explain else None
                 learned = float(classifier.table.n_docs)
-                given = Judgement(verdict, rule, why, classifier.lack, learned, is_known)
             else:
                 why = personal.explain(classifier, item, own, rule) if case.explain else None
-                own_rule = personal.rule_for(classifier, own, rule)
-                lack, learned = personal.lack_of_own(classifier, own), n_learned(classifier, own)
-                given = Judgement(verdict, own_rule, why, lack, learned, is_known)
+                learned = n_learned(classifier, own)
+            own_rule = personal.rule_for(classifier, own, rule)
+            lack = personal.lack_of_own(classifier, own)
+            given = Judgement(verdict, own_rule, why, lack, learned, is_known)
             matches = (each.match(case.data, case.user, trusted) for each in lists[case.user])
             found.append(_listed(given, next(filter(None, matches), None)))
         return found

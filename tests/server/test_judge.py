@@ -21,7 +21,9 @@ from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
+from nbspam.store.assembly import empty_model
 from nbspam.store.model import StoredModel
+from nbspam.store.open import save_classifier
 from nbspam.verdicts import Skipped
 from scripted import RULE, outcome_word, until
 from serving import PATIENCE
@@ -315,6 +317,17 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
     assert await label("bob") == ("spam", None)
     assert "neither allow nor deny ADDRESS" in str(troubles[0])
     judge.end()
+
+
+async def test_a_model_of_spam_alone_is_unsure_of_denied_senders_too(tmp_path):
+    path = tmp_path / "model"
+    save_classifier(str(path), empty_model(chosen_settings(SettingsChoices(), is_text=False)))
+    StoredModel(str(path)).learn([Item("-", "spam", SPAM)], day=20_000)
+    path.with_name("model.lists").write_text("deny example.com\n")
+    async with Living(open_served(str(path))) as judge:
+        found = await judge.judge(SPAM, explain=True)
+    assert found.listed == "deny example.com"
+    assert (found.verdict.label, found.explanation.verdict.label) == ("unsure", "unsure")
 
 
 async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
