@@ -48,6 +48,7 @@ _NEEDS = {
     "socket_group": _AT_PATH,
     "peer_users": _AT_PATH,
     "allow_tell": "--spamd ADDRESS",
+    "report_teaches": "--allow-tell",
     "password_file": "--http ADDRESS",
     "reject_above": "--milter ADDRESS",
     "quarantine_above": "--milter ADDRESS",
@@ -254,8 +255,6 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
     from nbspam.store.assembly import empty_model
 
     _check_page(values, book)
-    if values["report_teaches"] and not values["allow_tell"]:
-        raise UsageError("--report-teaches: no client may teach; give --allow-tell, too")
     if values["peer_users"] and not hasattr(socket, "SO_PEERCRED"):
         raise UsageError("--peer-users: this system does not say who connects; leave it out")
     tag, password_file = values["subject_tag"], values["password_file"]
@@ -311,6 +310,8 @@ def _check_used(values: dict[str, Any], listeners: "Listeners") -> None:
     from nbspam.server.choices import listened
 
     there = {f"--{name} ADDRESS" for name, _ in listeners.sockets}
+    if values["allow_tell"]:
+        there.add("--allow-tell")
     if any(listened(each).path for _, each in listeners.sockets):
         there.add(_AT_PATH)
     for option, need in _NEEDS.items():

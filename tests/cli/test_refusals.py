@@ -444,7 +444,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
             "--loss: it is for ham, spam and unsure, but the labels are ask; leave it out",
         ),
         ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
-        ("--spamd 0 --report-teaches", 2, "--report-teaches: no client may teach; give --allow-t"),
+        ("--spamd 0 --report-teaches", 2, "--report-teaches: for --allow-tell; give it, too"),
         ("--spamd 0 --peer-users", 2, "--peer-users: this system does not say who connects; l"),
         ("--spamd 0 --review box", 2, "--review box: shown on a page; give --web"),
         ("--web 0 --review none", 1, "--review none: no such mailbox; give a Maildir"),
