@@ -81,13 +81,10 @@ def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:
     probability: (n_docs, n_classes).  loss: (n_classes, n_actions).  Raises UsageError.
     """
     posterior, costs = np.asarray(probability, np.float64), np.asarray(loss, np.float64)
-    try:
-        return posterior @ costs
-    except ValueError as error:
-        raise UsageError(
-            f"loss: its shape {costs.shape} does not fit probabilities of shape"
-            f" {posterior.shape}; give a row for each class"
-        ) from error
+    if posterior.shape[-1:] != costs.shape[:1]:
+        shapes = f"{costs.shape} with probabilities {posterior.shape}"
+        raise UsageError(f"loss: shape {shapes}; give a row for each class")
+    return posterior @ costs
 
 
 def risks(posterior: Mapping[str, float], rule: Rule) -> dict[str, float]:

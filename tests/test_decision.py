@@ -66,7 +66,7 @@ def test_ties_go_to_the_first_action_and_impossible_costs_are_refused():
     # The same factors, multiplied in another order.
     assert bayes_actions([[0.4999999999999999, 0.5000000000000001]], zero_one_loss(2)) == [0]
     assert bayes_actions([[0.1, 0.9]], [[-2, -1], [-1, -2]]).tolist() == [1]
-    with pytest.raises(UsageError, match=r"^loss: its shape \(3, 2\) does not fit .*; give a row"):
+    with pytest.raises(UsageError, match=r"^loss: shape \(3, 2\) with .* \(1, 2\); give a row"):
         conditional_risk([[0.3, 0.7]], [[0, 1], [1, 0], [1, 1]])
 
     for arguments in ((0,), (-1,), (float("nan"),), (float("inf"),), (2, 0), (2, 2 / 3), (2, 9)):

@@ -174,8 +174,9 @@ def _show(
         page = compared_page(compared, names, " ".join(sources), form.per_week)
         output.write_text([page], "--report", form.report)
     if form.as_json:
-        for pair in zip(form.others, compared.comparisons, strict=True):
-            output.echo_json({**_comparison_json(*pair), "order": judged.order})
+        for other, each in zip(form.others, compared.comparisons, strict=True):
+            facts = {**asdict(each), "differences": [one._asdict() for one in each.differences]}
+            output.echo_json({"against": other, **facts, "order": judged.order})
         return
     pieces = f"stretches, {ORDERS[judged.order]}" if judged.order else "folds"
     texts = []
@@ -264,9 +265,3 @@ def _comparison_text(head: list[str], comparison: "Comparison", judged: "Trial")
         f" {comparison.only_second_right}: p = {comparison.p_value:.3g}",
     ]
     return "\n".join(lines)
-
-
-def _comparison_json(other: str, comparison: "Comparison") -> dict[str, object]:
-    """Return a comparison for JSON."""
-    differences = [each._asdict() for each in comparison.differences]
-    return {"against": other, **asdict(comparison), "differences": differences}

@@ -131,20 +131,16 @@ def file_names_in(path: str) -> list[str]:
     """
     if path == "-":
         data = standard_input().read()
-    elif not is_url(path) and stat.S_IFMT(status_of(path).st_mode) in _STREAMS:
-        with Blaming(path), open(path, "rb") as stream:  # <(find ...), /dev/null
-            data = stream.read()
-    else:
-        with Blaming(path), open_file(path) as stream:
+    else:  # <(find ...) and /dev/null are streams
+        is_stream = not is_url(path) and stat.S_IFMT(status_of(path).st_mode) in _STREAMS
+        with Blaming(path), open(path, "rb") if is_stream else open_file(path) as stream:
             data = stream.read()
     if b"\n" in data and b"\0" not in data:
         raise InputError(
             f"--files0-from {path}: no NUL in it, its names end in newlines; write it with"
             " `find -print0`"
         )
-    names = data.split(b"\0")
-    if not names[-1]:
-        names.pop()
+    names = data.removesuffix(b"\0").split(b"\0") if data else []
     if b"" in names:
         raise InputError(
             f"--files0-from {path}: name {names.index(b'') + 1} is empty; leave it out"

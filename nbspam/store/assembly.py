@@ -164,7 +164,10 @@ def assembled(
     if not has_ledger:
         ledger = ledger.only(sample.digests)
     decayed = max(part.decayed for part in parts)
-    owes = _in_classes(owed, table.classes)
+    owes = None
+    if len(frequency := owed.document_frequency.astype(np.int64)):
+        counts = np.column_stack([owed.of_class(name)[1] for name in table.classes])
+        owes = Owed(owed.vocabulary.keys, counts, frequency)
     memory = Memory(ledger, sample, last_seen, decayed, has_ledger, owes, progress)
     return derive(table, memory, settings)
 
@@ -262,13 +265,6 @@ def balanced(
     )
     is_owed = rest.feature_count.any(axis=1) | (rest.document_frequency != 0)
     return table, rest.take(np.flatnonzero(is_owed))
-
-
-def _in_classes(owed: CountTable, classes: tuple[str, ...]) -> Owed | None:
-    """Return the owed counts in these classes; None if there are none."""
-    counts = np.column_stack([owed.of_class(name)[1] for name in classes])
-    frequency = owed.document_frequency.astype(np.int64)
-    return Owed(owed.vocabulary.keys, counts, frequency) if len(frequency) else None
 
 
 def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier:
