@@ -402,6 +402,15 @@ def is_full(error: OSError) -> bool:
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
+@contextlib.contextmanager
+def writing(path: str, what: str = "model") -> Iterator[None]:
+    """Raise `unwritable` instead of the system's errors within the block."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error, what) from error
+
+
 def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError:
     """Return the error to raise for a model that the system does not let us write.
 

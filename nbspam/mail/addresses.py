@@ -424,10 +424,8 @@ def change_lists(
         verbs = {key: each for key, each in before.verbs.items() if key not in keys}
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
         lists = AddressLists(verbs, before.trusted if trust is None else checked_server(trust))
-        try:
+        with disk.writing(lists_path(model), "lists"):
             write_lists(model, lists)
-        except OSError as error:
-            raise disk.unwritable(lists_path(model), error, "lists") from error
     return lists
 
 

@@ -372,14 +372,12 @@ def _put_in_place(path: str) -> None:
     """Move the next journal to its place, unless its model file never came."""
     name = _next_path(path)
     is_owned = read_journal(path, name).owner == identity_at(path)
-    try:
+    with disk.writing(path):
         if is_owned:
             os.replace(name, journal_path(path))
         else:
             os.unlink(name)
         disk.sync_folder(disk.parent_folder(path))
-    except OSError as error:
-        raise disk.unwritable(path, error) from error
 
 
 def append(

@@ -31,7 +31,7 @@ from nbspam.counts.ledger import (
 )
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
-from nbspam.disk import Stamp, resolved, spooling, stamp_of, unwritable
+from nbspam.disk import Stamp, resolved, spooling, stamp_of, writing
 from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
@@ -533,7 +533,7 @@ class StoredModel:
             self._load()
         assert self._identity is not None
         journal = None
-        try:
+        with writing(self.path):
             if self._journal.is_whole and self._journal.owner == self._identity:
                 is_kept = self.outlet is not None
                 journal = journals.append(self.path, self._journal, changes, progress, is_kept)
@@ -542,8 +542,6 @@ class StoredModel:
                 everything = [*self._changes, *changes]
                 journal = journals.write_journal(self.path, self._identity, everything, progress)
             self._take_in(journal._replace(changes=changes))
-        except OSError as error:
-            raise unwritable(self.path, error) from error
 
     def _clear_away(self) -> None:
         """Remove or keep aside a journal that a write would lose; see `set_aside`."""
@@ -559,10 +557,8 @@ class StoredModel:
                 # Left by a crash; the model has all of its changes.
                 journals.remove_journal(self.path)
                 return
-        try:
+        with writing(self.path):
             journals.set_aside(self.path, journal, self._identity)
-        except OSError as error:
-            raise unwritable(self.path, error) from error
 
 
 # --- items that wait until their classes are known -------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
-from nbspam.disk import locked, open_own, replacing, resolved, unwritable
+from nbspam.disk import locked, open_own, replacing, resolved, writing
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.store import journal as journals
@@ -220,15 +220,12 @@ def keep_old_model(path: str) -> str:
     ignored, so that a crash in between also leaves a whole model.
     """
     kept = f"{path}~"
-    with locked(kept, like=path):
+    with locked(kept, like=path), writing(path):
+        _copy(path, kept)
         try:
-            _copy(path, kept)
-            try:
-                _copy(journals.journal_path(path), journals.journal_path(kept))
-            except FileNotFoundError:
-                journals.remove_journal(kept)
-        except OSError as error:
-            raise unwritable(path, error) from error
+            _copy(journals.journal_path(path), journals.journal_path(kept))
+        except FileNotFoundError:
+            journals.remove_journal(kept)
     return kept
 
 

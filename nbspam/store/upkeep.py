@@ -19,7 +19,7 @@ from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
-from nbspam.disk import parent_folder, resolved, unwritable
+from nbspam.disk import parent_folder, resolved, writing
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, check_number
 from nbspam.models import DAMAGE
 from nbspam.printing import amount_text
@@ -226,11 +226,8 @@ def repair(path: str) -> Finding:
     path = resolved(path)
     if not os.path.exists(path):
         raise ModelFileError(f"{path}: no such model; give a model file")
-    with journals.locked_model(path):
-        try:
-            return _repair(path)
-        except OSError as error:
-            raise unwritable(path, error) from error
+    with journals.locked_model(path), writing(path):
+        return _repair(path)
 
 
 def _repair(path: str) -> Finding:
