@@ -325,7 +325,7 @@ def _subsets(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
     return {len(rows): rows for rows in parts}.values()
 
 
-# --- halves, and a single model -------------------------------------------------------------
+# --- other mail, and a model file ------------------------------------------------------------
 
 
 class _JudgedInput(NamedTuple):

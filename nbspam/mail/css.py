@@ -233,7 +233,7 @@ _DISPLAYS = frozenset(
 )
 _POSITIONS = frozenset(b"static relative absolute fixed sticky -webkit-sticky".split())
 _FLOATS = frozenset(b"left right none inline-start inline-end".split())
-# As of `lengths.read_length`.
+# The size and whether it is relative, as of `lengths.read_length`.
 _SIZES = {
     b"xx-small": (9.0, False),
     b"x-small": (10.0, False),

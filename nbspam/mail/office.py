@@ -58,7 +58,7 @@ def split_office(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _divided(pieces: Iterable[tuple[bool, bytes]]) -> tuple[bytes, bytes]:
-    """Return the shown pieces and the hidden ones; each stands behind whether it is hidden."""
+    """Return the shown and the hidden pieces; pieces: whether each is hidden, and its text."""
     divided: tuple[list[bytes], list[bytes]] = ([], [])
     for is_hidden, piece in pieces:
         divided[is_hidden].append(piece)

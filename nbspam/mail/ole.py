@@ -204,9 +204,9 @@ _CODE_PAGE_OF_MESSAGE = re.compile(rb"\x03\0\xfd\x3f.{4}(..)\0\0", re.DOTALL)
 def _outlook_texts(
     file: "OleFileIO", charset: str, files: list[bytes]
 ) -> Iterator[tuple[bool, str]]:
-    """Yield the texts of a message and of messages inside it, and the names of their files.
+    """Yield whether a text is hidden, and the text, as `_texts`; files: gets the files.
 
-    Before each stands whether it is hidden.  files: gets the files.
+    Texts are those of the message and of messages inside it, and the names of their files.
     """
     read = set()  # storages whose body has been read
     for *storage, name in file.listdir():  # sorted

@@ -184,8 +184,7 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
 
     assert personal.lack_of_own(nothing, own) is None
     assert personal.rule_for(nothing, own, nothing.rule) == cutoffs()
-    # It is one rule, so that the verdicts are found together.
-    assert personal.rule_for(nothing, own, UNDECIDED) is personal.rule_for(nothing, own, UNDECIDED)
+    assert personal.rule_for(nothing, own, UNDECIDED) == cutoffs()
     alone = learn_items(items_of(taught), SETTINGS).classifier
     found, right = (
         sum(verdict.label == item.label for verdict, item in zip(verdicts, items, strict=True))
