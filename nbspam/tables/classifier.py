@@ -262,14 +262,14 @@ class Estimated(NamedTuple):
     given: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
     counts: Floats
-    probability: Any  # an array, or None of a normal distribution
-    mean: Any
-    variance: Any
+    probability: Floats | None  # None of a normal distribution
+    mean: Floats | None
+    variance: Floats | None
 
     @property
     def numbers(self) -> dict[str, Any]:
         """The arrays that it has, by their names in NUMBERS."""
-        if self.probability is not None:
+        if self.mean is None or self.variance is None:
             return {"count": self.counts, "probability": self.probability}
         of_density = {"mean": self.mean, "variance": self.variance}
         return {"count": self.counts, **of_density, "standard_deviation": np.sqrt(self.variance)}
