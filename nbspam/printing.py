@@ -116,7 +116,7 @@ def clipped(text: str, width: int) -> str:
     if display_width(text) <= width:
         return text
     text = text[:width]
-    while display_width(text) >= width:
+    while text and display_width(text) >= width:
         text = text[:-1]
     return text + "…"
 

@@ -67,6 +67,7 @@ def test_the_width_of_text_in_a_terminal(text, width):
 def test_text_is_cut_to_columns_of_a_terminal(text, shown):
     assert printing.clipped(text, 5) == shown
     assert printing.display_width(shown) <= 5
+    assert printing.clipped(text, 0) == "…"
 
 
 def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp_path):
