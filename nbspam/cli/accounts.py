@@ -135,15 +135,17 @@ def watch_accounts(accounts: "list[AccountToSort]", log: str, metrics: str | Non
     from nbspam.server.metrics import Log
     from nbspam.server.watch import watch
 
-    at = listening("--metrics", address_of("--metrics", metrics)) if metrics is not None else None
-    with nullcontext() if at is None else closing(at):
+    listener = None
+    if metrics is not None:
+        listener = listening("--metrics", address_of("--metrics", metrics))
+    with nullcontext() if listener is None else closing(listener):
         for each in accounts:
             access = each.book.access_to(each.url)
             if not (access.password_command or access.token_command):
                 # Threads that ask at once would mix passwords up, show one, and heed no interrupt.
                 with suppress(NbspamError):  # the account's thread tells it, and others go on
                     each.book.secret_of(each.url)
-        watch(accounts, Log(log), at)
+        watch(accounts, Log(log), listener)
 
 
 # --- setup: an account from nothing to a model, and what to type next ---------------------------

@@ -297,6 +297,7 @@ def explanation_lines(
     explanation: "Explanation", number: int, classifier: "AnyClassifier"
 ) -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
+    from nbspam.decision import UNSURE
     from nbspam.sent_mail import fact_in_words
 
     verdict, classes = explanation.verdict, classifier.classes
@@ -304,7 +305,7 @@ def explanation_lines(
         f"{verdict.label}  probability {verdict.probability:.4f}"
         f"  score {_nats(explanation.score, 2)} for {explanation.towards}  {verdict.name}"
     )
-    if explanation.score > 0 and verdict.label in {*classes, "unsure"} - {explanation.towards}:
+    if explanation.score > 0 and verdict.label in {*classes, UNSURE} - {explanation.towards}:
         yield printable(f"{explanation.towards} is likelier, but not likely enough for that label")
     if explanation.kept < 1:
         yield (
