@@ -41,7 +41,7 @@ PAGE = "What the page shows"
 TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
 
-# Where options count.
+# Options that do nothing without another one, and that one.
 _AT_PATH = "a socket at a PATH"
 _NEEDS = {
     "socket_mode": _AT_PATH,

@@ -44,6 +44,7 @@ _SELECTORS = re.compile(rb"(?:[^,\[(]++|%b)+" % _BRACKETED)
 # All that selectors are written with outside of brackets, for bytes.translate.
 _OF_SELECTORS = bytes(c for c in range(256) if c > 127 or chr(c).isalnum())
 _OF_SELECTORS += b" \t\n\r\f\v_.#*>+~:&,|?)]-"
+# Chromium knows these names, and drops all of a rule with another one, but for `-webkit-`.
 _PSEUDO_NAMES = frozenset(
     b"active after any-link autofill backdrop before checked cue default defined details-content"
     b" dir disabled empty enabled file-selector-button first first-child first-letter first-line"
