@@ -444,9 +444,11 @@ def test_ctrl_c_ends_all_processes_without_a_traceback(engine, module, tmp_path)
     assert err == "interrupted\n"
 
 
+WAYS = [("dask", "--cv"), ("loky", "--test"), ("ray", "--cv")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["--cv", "--test"])
-@pytest.mark.parametrize("engine", ["dask", "loky", "ray"])
+@pytest.mark.parametrize(("engine", "way"), WAYS)
 def test_a_report_by_an_engine_is_the_same_page(engine, way, request, mails, nbspam, tmp_path):
     if engine == "dask":
         engine = f"dask:{request.getfixturevalue('client').scheduler.address}"

@@ -47,6 +47,7 @@ from nbspam.store.open import load_tokens, save_classifier
 from nbspam.tokens.tokenizer import tokenize
 from stress.hostile import PATTERNS, Inputs, mutated
 from support import ROOT, standard_input
+from tokens.test_normalize import assert_equal_in_context
 from tokens.test_tokenizer import expected, spelt
 
 SEED = int(os.environ.get("STRESS_SEED", "1"))
@@ -502,3 +503,9 @@ def test_no_long_date_takes_long(piece):
     start = time.process_time()
     date_of(b"Date: " + piece * 1_000_000)
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("start", range(0, 0x110000, 0x22000))
+def test_every_code_point_has_the_form_that_the_definition_gives_it(start, monkeypatch):
+    context = "{}\na{}e\n中{}中\né\u0323{}{}a"
+    assert_equal_in_context(range(start, start + 0x22000), context, monkeypatch)

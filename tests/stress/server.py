@@ -29,7 +29,7 @@ from protocols import OFFER, check, milter_mail, milter_parts, packet, post, tel
 from serving import WITH_UVLOOP, serving, until
 from stress.hostile import Inputs, garbled
 
-FULL = 60_000  # bytes of a file, after which the disk is full
+FULL = 20_000  # bytes of a file, after which the disk is full
 QUIET = "--jobs", "2", "--log", "none"
 PIECES = b"\r\n", b"\n\n", b"\0", b"99999999999", b": ", b"-1"
 
