@@ -2,7 +2,7 @@
 
 import asyncio
 
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.errors import InputError
 from nbspam.server.choices import Access, ServerChoices, ServerLimits, Service

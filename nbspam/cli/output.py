@@ -19,7 +19,7 @@ from nbspam.printing import amount_text, printable, raw_name, readable_json
 if TYPE_CHECKING:
     from xml.etree import ElementTree
 
-    from nbspam.counts.counting import Outcome
+    from nbspam.counts.lessons import Outcome
     from nbspam.counts.table import Loss
     from nbspam.decision import Rule
     from nbspam.tables.schema import Schema

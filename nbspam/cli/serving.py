@@ -25,7 +25,7 @@ from nbspam.sources.files import is_account
 from nbspam.sources.items import Item
 
 if TYPE_CHECKING:
-    from nbspam.counts.counting import Outcome
+    from nbspam.counts.lessons import Outcome
     from nbspam.delivery.postfix import HeldMessage
     from nbspam.imap.accounts import AccessBook
     from nbspam.server.choices import Listeners, ServerChoices, ShareChoices, Sockets
@@ -461,7 +461,7 @@ def _teach(
     sharing: "ShareChoices | None",
 ) -> "Outcome":
     """Learn the messages, each by the model that judged it; raises NbspamError."""
-    from nbspam.counts.counting import Outcome
+    from nbspam.counts.lessons import Outcome
     from nbspam.delivery.postfix import MessageGoneError
     from nbspam.server.lessons import TaughtModels
 

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Indices, Integers, Keys, together
-from nbspam.counts.counting import LessonBatch, Training, read_lessons
+from nbspam.counts.counting import Training
 from nbspam.counts.ledger import Memory, Messages, Sampling
+from nbspam.counts.lessons import LessonBatch, read_lessons
 from nbspam.counts.table import CountTable, counted
 from nbspam.disk import replacing
 from nbspam.errors import InputError, UsageError, check_number

@@ -8,14 +8,14 @@ growing arrays, and its row is found in a hash table that looks up a whole batch
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings, distinct, together
-from nbspam.counts.ledger import NOT_FILED, FiledMessage, LabelChange, Messages, Sampling, overlaid
+from nbspam.counts.ledger import Messages, Sampling, overlaid
 from nbspam.counts.table import (
     CountTable,
     TableSum,
@@ -27,155 +27,125 @@ from nbspam.counts.table import (
     without_empty,
 )
 from nbspam.mail.digest import Copies
-from nbspam.mail.message import Message, with_beginning
+from nbspam.mail.message import Message
 from nbspam.settings import PRESENCE, UNBOUNDED, Bounds, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunks_of, read_to_learn
-from nbspam.tokens.sparse import RIDER_MASK, Documents, Vocabulary, concatenated
+from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, concatenated
 from nbspam.tokens.tokenizer import TokenBatch, batch_vocabulary, batches, groups_of, tokenize
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers, ordered_map
 
-# --- repeated messages: each counts once, in the class that it had last ---------------------
-
 ReadMessages = tuple[Messages, list[bool]]  # messages, and whether each was told (see Item)
 
 
-class Unique:
-    """Makes each message count once, in the class that it had last.
+class Training(NamedTuple):
+    """The input of training: counts of all messages, and a sample of them."""
 
-    A message that has another class when it comes again moves to that class.  It is told if any
-    copy with this class was, since it moved there.
+    table: CountTable
+    messages: tuple[Messages, ...]  # the sample
+    bits: int  # number of zero bits at the end of the digests in the sample
+    digests: Keys  # (n_docs,) of all messages, or of the sample if there is no ledger
+    labels: Strings  # (n_docs,)
+    told: Booleans  # (n_docs,) see Item
+    repeated: int = 0  # messages that came again and were not counted again
+    skipped: tuple[Skipped, ...] = ()
+    has_ledger: bool = True
+
+
+def count_items(
+    items: Iterable[Item], settings: Settings, jobs: Workers = 1, bounds: Bounds = UNBOUNDED
+) -> Training:
+    """Return the counts of labelled items.
+
+    A message that comes again is not counted again; if it then has another class, it moves to
+    that class.  It is told if any copy with this class was, since it moved there.  Without a
+    ledger, every copy counts, in its own class.
     """
+    sampling = Sampling(settings.weighting)
+    skipped: list[Skipped] = []
+    seen = Unique(settings.weighting) if bounds.ledger else SampledMessages(sampling)
+    counts = TableSum(bounds.max_tokens)
+    for part in counted_chunks(items, settings, jobs):
+        sampling.add(seen.new_of(part.messages))
+        skipped.extend(part.failures.values())
+        if part.table is not None:
+            counts.add(part.table)
+    return seen.training(total_of(counts), sampling, tuple(skipped))
 
-    def __init__(self, weighting: str) -> None:
-        self._weighting = weighting
-        self.n_read = 0
-        self.label: dict[int, str] = {}  # by digest
-        self.told: set[int] = set()  # the digests of the messages whose classes were told
-        self._copies = Copies()
-        self._repeated = TableSum()  # the counts of repeated messages
-        self._moves: list[tuple[Messages, str]] = []  # each message with the class that it leaves
 
-    @property
-    def n_repeated(self) -> int:
-        """How many messages came again."""
-        return self.n_read - len(self.label)
+class CountedChunk(NamedTuple):
+    """The result of one chunk: its messages and, if the tally is full, the counts so far."""
 
-    def new_of(self, parts: Iterable[ReadMessages]) -> list[Messages]:
-        """Return the messages that did not come before, with digests of their own."""
-        new = []
-        for part, told in parts:
-            self.n_read += len(part.labels)
-            digests = [self._copies.numbered(digest) for digest in part.digests.tolist()]
-            part = part._replace(digests=np.array(digests, np.uint64))
-            rows = enumerate(zip(digests, part.labels.tolist(), told, strict=True))
-            is_new = np.array([self._is_new(part, row, *each) for row, each in rows], np.bool_)
-            if not is_new.all():
-                self._repeated.add(table_of_messages(part.take(~is_new), self._weighting))
-            new.append(part.take(is_new))
-        return new
+    n_items: int
+    messages: list[ReadMessages]
+    failures: dict[int, Skipped]  # by position in the chunk
+    table: CountTable | None  # counts of all chunks since the previous table
 
-    def _is_new(self, part: Messages, row: int, digest: int, name: str, told: bool) -> bool:
-        before = self.label.get(digest)
-        self.label[digest] = name
-        if before is not None and before != name:
-            self._moves.append((_message(part, row), before))
-            self.told.discard(digest)
-        if told:
-            self.told.add(digest)
-        return before is None
 
-    def known(self) -> tuple[Keys, Strings, Booleans]:
-        """Return the digests and classes of the messages, and whether each was told.
+def counted_chunks(
+    items: Iterable[Item], settings: Settings, jobs: Workers
+) -> Iterator[CountedChunk]:
+    """Yield the chunks that workers counted, in the order of items."""
+    counter = _Counter(settings)
+    yield from ordered_map(counter.count, enumerate(chunks_of(items, jobs)), jobs, counter.last)
 
-        Copies of a text have different digests.
+
+def total_of(counts: TableSum) -> CountTable:
+    """Return the sum of what workers counted; each token has the text that came first."""
+    table = counts.total()
+    return table._replace(vocabulary=table.vocabulary.with_riders(0))
+
+
+class _Counter:
+    """The work of one process: counts chunk after chunk."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def tally(self) -> "CountTally":
+        """The counts so far; created in the worker, since writing to forked memory copies it."""
+        return CountTally(self.settings.weighting)
+
+    def count(self, chunk: tuple[int, list[Item]]) -> CountedChunk:
+        """Count one chunk; chunk: its number, and its items."""
+        turn, items = chunk
+        read = read_to_learn(items, self.settings)
+        labels, told = read.labels, read.told
+        batched = []
+        done = 0
+        for group in batches(read.messages, self.settings.tokens):
+            own = slice(done, done + len(group))
+            messages = self.count_batch(group, labels[own], read.digests[own], turn)
+            batched.append((messages, told[own]))
+            done = own.stop
+        table = self.taken() if self.tally.is_full else None
+        return CountedChunk(len(items), batched, read.failures, table)
+
+    def count_batch(
+        self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
+    ) -> Messages:
+        """Count a batch of messages, and return them.
+
+        This is a separate function so that the batch is freed before the next one is made.
         """
-        digests = np.fromiter(self.label, np.uint64, len(self.label))
-        labels = np.array(list(self.label.values()), np.str_)
-        return digests, labels, np.array([digest in self.told for digest in self.label], np.bool_)
+        batch = tokenize(group, self.settings.tokens)
+        self.tally.add(batch, labels, turn)
+        documents = batch.documents
+        if self.settings.weighting == PRESENCE:
+            documents = documents._replace(counts=None)
+        return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), documents)
 
-    def corrections(self, sample: Sequence[Messages]) -> CountTable:
-        """Return the corrections that repeated messages make to the counts of everything read.
+    def last(self) -> CountedChunk:
+        """Return the counts that were not returned yet."""
+        return CountedChunk(0, [], {}, self.taken())
 
-        The copy that was counted is moved if it is in the sample, else the copy that came again.
-        The texts of tokens are left empty.
-        """
-        total = TableSum()
-        total.add(negative(self._repeated.total()))
-        if self._moves:
-            sampled = {
-                digest: (part, row)
-                for part in sample
-                for row, digest in enumerate(part.digests.tolist())
-            }
-        for copy, before in self._moves:
-            at_hand = sampled.get(int(copy.digests[0]))
-            message = copy if at_hand is None else _message(*at_hand)
-            moved = table_of_messages(message._replace(labels=copy.labels), self._weighting)
-            total.add(moved)
-            total.add(negative(moved._replace(classes=(before,))))
-        return total.total()
-
-    def relabelled(self, parts: Iterable[Messages]) -> Iterator[Messages]:
-        """Yield messages that this object knows, with the classes that they had last."""
-        if not self._moves:
-            yield from parts
-            return
-        for part in parts:
-            known = zip(part.digests.tolist(), part.labels.tolist(), strict=True)
-            labels = [self.label.get(digest, name) for digest, name in known]
-            yield part._replace(labels=np.array(labels, np.str_))
-
-
-def repeated(digests: Keys) -> Keys:
-    """Return the digests that come several times, each once, ascending."""
-    ascending = np.sort(digests)
-    return np.asarray(distinct(ascending[1:][ascending[1:] == ascending[:-1]]))
-
-
-def _message(part: Messages, row: int) -> Messages:
-    return part.take(np.arange(len(part.labels)) == row)
-
-
-def table_of_messages(part: Messages, weighting: str) -> CountTable:
-    """Return the counts of messages; the texts of tokens are left empty."""
-    classes, y = np.unique(part.labels, return_inverse=True)
-    vocabulary = without_texts(part.documents.tokens)
-    return counted(tuple(classes.tolist()), vocabulary, part.documents, y, weighting)
-
-
-def without_texts(keys: Keys) -> Vocabulary:
-    """Return the vocabulary of these keys, in which every text is empty."""
-    return Vocabulary(
-        keys, np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64), groups_of(keys)
-    )
-
-
-class SampledMessages:
-    """The messages of the sample; without a ledger, training remembers no others."""
-
-    def __init__(self, sampling: Sampling) -> None:
-        self._sampling = sampling
-        self._told: dict[int, bool] = {}  # by digest, of all messages that ever were in the sample
-
-    def new_of(self, parts: Iterable[ReadMessages]) -> list[Messages]:
-        """Return the messages to add to the sample: wanted, and not added before."""
-        new = []
-        for part, told in parts:
-            chosen = self._sampling.wants(part.digests)
-            for row in np.flatnonzero(chosen).tolist():
-                digest = int(part.digests[row])
-                chosen[row] = digest not in self._told
-                self._told.setdefault(digest, told[row])
-            new.append(part.take(chosen))
-        return new
-
-    def known(self, sample: Sequence[Messages]) -> tuple[Keys, Strings, Booleans]:
-        """Return the digests and classes of the sample's messages, and whether each was told."""
-        digests = together([part.digests for part in sample], np.uint64)
-        labels = together([part.labels for part in sample], np.str_)
-        return digests, labels, np.array([self._told[d] for d in digests.tolist()], np.bool_)
+    def taken(self) -> CountTable:
+        """Return the counts so far and start a new tally."""
+        table = self.tally.table()
+        del self.tally
+        return table
 
 
 # --- the counts of one process ---------------------------------------------------------------
@@ -329,211 +299,158 @@ def with_room(numbers: Any, n: int) -> Any:
     return more
 
 
-# --- counting in several processes -----------------------------------------------------------
+# --- repeated messages: each counts once, in the class that it had last ---------------------
 
 
-class Training(NamedTuple):
-    """The input of training: counts of all messages, and a sample of them."""
+class Unique:
+    """Makes each message count once, in the class that it had last.
 
-    table: CountTable
-    messages: tuple[Messages, ...]  # the sample
-    bits: int  # number of zero bits at the end of the digests in the sample
-    digests: Keys  # (n_docs,) of all messages, or of the sample if there is no ledger
-    labels: Strings  # (n_docs,)
-    told: Booleans  # (n_docs,) see Item
-    repeated: int = 0  # messages that came again and were not counted again
-    skipped: tuple[Skipped, ...] = ()
-    has_ledger: bool = True
-
-
-def count_items(
-    items: Iterable[Item], settings: Settings, jobs: Workers = 1, bounds: Bounds = UNBOUNDED
-) -> Training:
-    """Return the counts of labelled items.
-
-    A message that comes again is not counted again; if it then has another class, it moves to
-    that class.  It is told if any copy with this class was, since it moved there.  Without a
-    ledger, every copy counts, in its own class.
+    A message that has another class when it comes again moves to that class.  It is told if any
+    copy with this class was, since it moved there.
     """
-    sampling = Sampling(settings.weighting)
-    skipped: list[Skipped] = []
-    unique = Unique(settings.weighting) if bounds.ledger else SampledMessages(sampling)
-    counts = TableSum(bounds.max_tokens)
-    for part in counted_chunks(items, settings, jobs):
-        sampling.add(unique.new_of(part.messages))
-        skipped.extend(part.failures.values())
-        if part.table is not None:
-            counts.add(part.table)
-    table = total_of(counts)
-    if isinstance(unique, SampledMessages):
-        known = unique.known(sampling.messages)
-        return Training(
-            table, tuple(sampling.messages), sampling.bits, *known, 0, tuple(skipped), False
-        )
-    corrections = unique.corrections(sampling.messages)
-    if corrections.classes:
-        total = overlaid(table, corrections)
-        table = without_empty(possible_counts(total, settings.weighting))
-    return Training(
-        table,
-        tuple(unique.relabelled(sampling.messages)),
-        sampling.bits,
-        *unique.known(),
-        unique.n_repeated,
-        tuple(skipped),
+
+    def __init__(self, weighting: str) -> None:
+        self._weighting = weighting
+        self.n_read = 0
+        self.label: dict[int, str] = {}  # by digest
+        self.told: set[int] = set()  # the digests of the messages whose classes were told
+        self._copies = Copies()
+        self._repeated = TableSum()  # the counts of repeated messages
+        self._moves: list[tuple[Messages, str]] = []  # each message with the class that it leaves
+
+    @property
+    def n_repeated(self) -> int:
+        """How many messages came again."""
+        return self.n_read - len(self.label)
+
+    def new_of(self, parts: Iterable[ReadMessages]) -> list[Messages]:
+        """Return the messages that did not come before, with digests of their own."""
+        new = []
+        for part, told in parts:
+            self.n_read += len(part.labels)
+            digests = [self._copies.numbered(digest) for digest in part.digests.tolist()]
+            part = part._replace(digests=np.array(digests, np.uint64))
+            rows = enumerate(zip(digests, part.labels.tolist(), told, strict=True))
+            is_new = np.array([self._is_new(part, row, *each) for row, each in rows], np.bool_)
+            if not is_new.all():
+                self._repeated.add(table_of_messages(part.take(~is_new), self._weighting))
+            new.append(part.take(is_new))
+        return new
+
+    def _is_new(self, part: Messages, row: int, digest: int, name: str, told: bool) -> bool:
+        before = self.label.get(digest)
+        self.label[digest] = name
+        if before is not None and before != name:
+            self._moves.append((_message(part, row), before))
+            self.told.discard(digest)
+        if told:
+            self.told.add(digest)
+        return before is None
+
+    def known(self) -> tuple[Keys, Strings, Booleans]:
+        """Return the digests and classes of the messages, and whether each was told.
+
+        Copies of a text have different digests.
+        """
+        digests = np.fromiter(self.label, np.uint64, len(self.label))
+        labels = np.array(list(self.label.values()), np.str_)
+        return digests, labels, np.array([digest in self.told for digest in self.label], np.bool_)
+
+    def corrections(self, sample: Sequence[Messages]) -> CountTable:
+        """Return the corrections that repeated messages make to the counts of everything read.
+
+        The copy that was counted is moved if it is in the sample, else the copy that came again.
+        The texts of tokens are left empty.
+        """
+        total = TableSum()
+        total.add(negative(self._repeated.total()))
+        if self._moves:
+            sampled = {
+                digest: (part, row)
+                for part in sample
+                for row, digest in enumerate(part.digests.tolist())
+            }
+        for copy, before in self._moves:
+            at_hand = sampled.get(int(copy.digests[0]))
+            message = copy if at_hand is None else _message(*at_hand)
+            moved = table_of_messages(message._replace(labels=copy.labels), self._weighting)
+            total.add(moved)
+            total.add(negative(moved._replace(classes=(before,))))
+        return total.total()
+
+    def training(
+        self, table: CountTable, sampling: Sampling, skipped: tuple[Skipped, ...]
+    ) -> Training:
+        """Return the input of training; table: the counts of everything read."""
+        corrections = self.corrections(sampling.messages)
+        if corrections.classes:
+            total = overlaid(table, corrections)
+            table = without_empty(possible_counts(total, self._weighting))
+        sample = tuple(self.relabelled(sampling.messages))
+        return Training(table, sample, sampling.bits, *self.known(), self.n_repeated, skipped)
+
+    def relabelled(self, parts: Iterable[Messages]) -> Iterator[Messages]:
+        """Yield messages that this object knows, with the classes that they had last."""
+        if not self._moves:
+            yield from parts
+            return
+        for part in parts:
+            known = zip(part.digests.tolist(), part.labels.tolist(), strict=True)
+            labels = [self.label.get(digest, name) for digest, name in known]
+            yield part._replace(labels=np.array(labels, np.str_))
+
+
+def repeated(digests: Keys) -> Keys:
+    """Return the digests that come several times, each once, ascending."""
+    ascending = np.sort(digests)
+    return np.asarray(distinct(ascending[1:][ascending[1:] == ascending[:-1]]))
+
+
+def _message(part: Messages, row: int) -> Messages:
+    return part.take(np.arange(len(part.labels)) == row)
+
+
+def table_of_messages(part: Messages, weighting: str) -> CountTable:
+    """Return the counts of messages; the texts of tokens are left empty."""
+    classes, y = np.unique(part.labels, return_inverse=True)
+    vocabulary = without_texts(part.documents.tokens)
+    return counted(tuple(classes.tolist()), vocabulary, part.documents, y, weighting)
+
+
+def without_texts(keys: Keys) -> Vocabulary:
+    """Return the vocabulary of these keys, in which every text is empty."""
+    return Vocabulary(
+        keys, np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64), groups_of(keys)
     )
 
 
-class CountedChunk(NamedTuple):
-    """The result of one chunk: its messages and, if the tally is full, the counts so far."""
+class SampledMessages:
+    """Lets every copy count, in its own class, and remembers only the messages of the sample."""
 
-    n_items: int
-    messages: list[ReadMessages]
-    failures: dict[int, Skipped]  # by position in the chunk
-    table: CountTable | None  # counts of all chunks since the previous table
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._told: dict[int, bool] = {}  # by digest, of all messages that ever were in the sample
 
+    def new_of(self, parts: Iterable[ReadMessages]) -> list[Messages]:
+        """Return the messages to add to the sample: wanted, and not added before."""
+        new = []
+        for part, told in parts:
+            chosen = self._sampling.wants(part.digests)
+            for row in np.flatnonzero(chosen).tolist():
+                digest = int(part.digests[row])
+                chosen[row] = digest not in self._told
+                self._told.setdefault(digest, told[row])
+            new.append(part.take(chosen))
+        return new
 
-def counted_chunks(
-    items: Iterable[Item], settings: Settings, jobs: Workers
-) -> Iterator[CountedChunk]:
-    """Yield the chunks that workers counted, in the order of items."""
-    counter = _Counter(settings)
-    yield from ordered_map(counter.count, enumerate(chunks_of(items, jobs)), jobs, counter.last)
-
-
-def total_of(counts: TableSum) -> CountTable:
-    """Return the sum of what workers counted; each token has the text that came first."""
-    table = counts.total()
-    return table._replace(vocabulary=table.vocabulary.with_riders(0))
-
-
-class _Counter:
-    """The work of one process: counts chunk after chunk."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-
-    @cached_property
-    def tally(self) -> CountTally:
-        """The counts so far; created in the worker, since writing to forked memory copies it."""
-        return CountTally(self.settings.weighting)
-
-    def count(self, chunk: tuple[int, list[Item]]) -> CountedChunk:
-        """Count one chunk; chunk: its number, and its items."""
-        turn, items = chunk
-        read = read_to_learn(items, self.settings)
-        labels, told = read.labels, read.told
-        batched = []
-        done = 0
-        for group in batches(read.messages, self.settings.tokens):
-            own = slice(done, done + len(group))
-            messages = self.count_batch(group, labels[own], read.digests[own], turn)
-            batched.append((messages, told[own]))
-            done = own.stop
-        table = self.taken() if self.tally.is_full else None
-        return CountedChunk(len(items), batched, read.failures, table)
-
-    def count_batch(
-        self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
-    ) -> Messages:
-        """Count a batch of messages, and return them.
-
-        This is a separate function so that the batch is freed before the next one is made.
-        """
-        batch = tokenize(group, self.settings.tokens)
-        self.tally.add(batch, labels, turn)
-        documents = batch.documents
-        if self.settings.weighting == PRESENCE:
-            documents = documents._replace(counts=None)
-        return _messages(documents, labels, digests)
-
-    def last(self) -> CountedChunk:
-        """Return the counts that were not returned yet."""
-        return CountedChunk(0, [], {}, self.taken())
-
-    def taken(self) -> CountTable:
-        """Return the counts so far and start a new tally."""
-        table = self.tally.table()
-        del self.tally
-        return table
-
-
-def _messages(documents: Documents, labels: Sequence[str], digests: Sequence[int]) -> Messages:
-    return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), documents)
-
-
-class LessonBatch(NamedTuple):
-    """A batch of messages to learn, with their names and the texts of their tokens."""
-
-    names: list[str]  # (n_docs,)
-    messages: Messages
-    vocabulary: Vocabulary  # all tokens of the messages
-    told: list[bool]  # (n_docs,) see Item
-
-    def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> LabelChange:
-        """Return one message as a change without classes.
-
-        Only tokens that a model does not know have texts in it; known: the tokens that it knows.
-        """
-        document = self.messages.documents.one(row)
-        if weighting == PRESENCE:
-            document = document._replace(counts=None)
-        column = np.searchsorted(self.vocabulary.keys, document.tokens)
-        new = self.vocabulary.take(column[known.columns(document.tokens) < 0])
-        return LabelChange(digest, None, None, 0, document, new.packed())
-
-
-def read_lessons(
-    settings: Settings, items: list[Item], to_judge: bool = False
-) -> tuple[list[LessonBatch], list[Skipped]]:
-    """Return the lessons in one chunk of items, and the items that were skipped.
-
-    to_judge: models judge the messages, too, so beginnings are set apart (`with_beginning`).
-    Worker processes of `nbspam update` and of `read_corpus` run this.
-    """
-    read = read_to_learn(items, settings)
-    names, labels, messages_read = [item.name for item in read.items], read.labels, read.messages
-    if to_judge and settings.has_beginnings:
-        messages_read = list(map(with_beginning, messages_read))
-    lessons = []
-    done = 0
-    for group in batches(messages_read, settings.tokens):
-        own = slice(done, done + len(group))
-        batch = tokenize(group, settings.tokens)
-        messages = _messages(batch.documents, labels[own], read.digests[own])
-        vocabulary = batch_vocabulary(batch)
-        lessons.append(LessonBatch(names[own], messages, vocabulary, read.told[own]))
-        done = own.stop
-    return lessons, list(read.failures.values())
-
-
-# --- outcomes of lessons ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The numbers of messages that were learned, moved, and so on."""
-
-    learned: int = 0
-    already_known: int = 0  # learned before, in the same class: nothing changed
-    confirmed: int = 0  # learned before, in the same class, which a person has now given
-    moved: int = 0  # learned before, in another class
-    unlearned: int = 0
-    unknown: int = 0  # to be un-learned, but never learned
-    passed: int = 0  # not learned, because the policy did not need them
-    skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
-    notes: tuple[str, ...] = ()  # for the model's owner
-
-    def __add__(self, other: "Outcome") -> "Outcome":
-        names = [field.name for field in fields(self)]
-        return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
-
-
-def outcome_of(before: FiledMessage, after: FiledMessage) -> Outcome:
-    """Return the outcome of moving a message from one place to another."""
-    if after == NOT_FILED:
-        return Outcome(unknown=1) if before == NOT_FILED else Outcome(unlearned=1)
-    if before.label == after.label:
-        is_new = after.told and not before.told
-        return Outcome(confirmed=1) if is_new else Outcome(already_known=1)
-    return Outcome(learned=1) if before == NOT_FILED else Outcome(moved=1)
+    def training(
+        self, table: CountTable, sampling: Sampling, skipped: tuple[Skipped, ...]
+    ) -> Training:
+        """Return the input of training; table: the counts of everything read."""
+        sample = tuple(sampling.messages)
+        digests = together([part.digests for part in sample], np.uint64)
+        labels = together([part.labels for part in sample], np.str_)
+        told = np.array([self._told[digest] for digest in digests.tolist()], np.bool_)
+        return Training(
+            table, sample, sampling.bits, digests, labels, told, 0, skipped, has_ledger=False
+        )

@@ -11,7 +11,7 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.errors import NbspamError
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, bayes_rule, score_of

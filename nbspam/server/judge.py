@@ -27,7 +27,7 @@ from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import Combination
 from nbspam.classifier.personal import OwnCounts, n_learned, own_of
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import Stamp, resolved, stamp_of, stamp_of_status
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError

@@ -19,8 +19,8 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.arrays import today
-from nbspam.counts.counting import Outcome
 from nbspam.counts.ledger import FiledMessage
+from nbspam.counts.lessons import Outcome
 from nbspam.disk import locked, resolved, stamp_of
 from nbspam.errors import ModelFileError, NbspamError, SharedLogError
 from nbspam.server import judge

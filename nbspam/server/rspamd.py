@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
 from nbspam.printing import readable_json

@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
 from nbspam.printing import printable
 from nbspam.server import connection

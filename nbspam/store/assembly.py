@@ -18,13 +18,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Days, Integers, Keys, Strings, differences, find, together
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, overlay
-from nbspam.counts.counting import (
-    LessonBatch,
-    Outcome,
-    outcome_of,
-    table_of_messages,
-    without_texts,
-)
+from nbspam.counts.counting import table_of_messages, without_texts
 from nbspam.counts.ledger import (
     NO_BITS,
     NOT_FILED,
@@ -45,6 +39,7 @@ from nbspam.counts.ledger import (
     respelt,
     signed_table,
 )
+from nbspam.counts.lessons import LessonBatch, Outcome, outcome_of
 from nbspam.counts.table import (
     CountTable,
     add_tables,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.arrays import LAST_DAY, Floats, today
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.errors import InputError, ModelFileError, UsageError, check_number
 from nbspam.settings import (
     Bounds,

@@ -19,7 +19,6 @@ import numpy as np
 from nbspam.arrays import Integers
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.training import ModelGrowth, uncopied_overlay
-from nbspam.counts.counting import LessonBatch, Outcome, read_lessons
 from nbspam.counts.ledger import (
     NO_BITS,
     NOT_FILED,
@@ -29,6 +28,7 @@ from nbspam.counts.ledger import (
     LogProgress,
     respelt,
 )
+from nbspam.counts.lessons import LessonBatch, Outcome, read_lessons
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.disk import Stamp, resolved, spooling, stamp_of, writing

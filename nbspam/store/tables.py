@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 
 from nbspam.classifier.classifier import TOKENS_KIND
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import stored
 from nbspam.classifier.blend import Blend
 from nbspam.counts import ledger
-from nbspam.counts.counting import Outcome
 from nbspam.counts.ledger import NOT_FILED, FiledMessage
+from nbspam.counts.lessons import Outcome
 from nbspam.decision import cutoffs
 from nbspam.errors import ModelFileError, NotTrainedError, UsageError
 from nbspam.settings import PLAIN, PRESETS

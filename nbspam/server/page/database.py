@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.disk import check_own, locked, make_file, parent_folder, resolved
 from nbspam.errors import ModelFileError
 from nbspam.verdicts import Evidence

@@ -14,7 +14,7 @@ from math import nan
 from time import time
 from typing import NamedTuple, TypeVar
 
-from nbspam.counts.counting import Outcome
+from nbspam.counts.lessons import Outcome
 from nbspam.errors import NbspamError
 from nbspam.mail.addresses import heading
 from nbspam.server.choices import ServerLimits
