@@ -148,7 +148,7 @@ class JudgedChunk(NamedTuple):
 
 
 # Evidence, the strongest first, and the constant: they add up to the log-odds of two classes.
-Weighed = tuple[tuple[Evidence, ...], float]
+LogOddsParts = tuple[tuple[Evidence, ...], float]
 
 
 class VerdictLists(Protocol):
@@ -210,7 +210,7 @@ class AnyClassifier(ABC):
         """Return why one input gets its verdict; raises InputError if it cannot be read."""
 
     @abstractmethod
-    def reasons_for(self, given: Any, towards: int, against: int) -> Weighed:
+    def reasons_for(self, given: Any, towards: int, against: int) -> LogOddsParts:
         """Return each part's share in the log-odds of two classes; raises InputError."""
 
     @property
@@ -357,7 +357,7 @@ class HeldOut(NamedTuple):
     classifier: AnyClassifier
     joint: Floats  # (n_inputs, n_classes) log P(class, input), nats
     # Place among the inputs, class and other class -> evidence for the one against the other
-    reasons: Callable[[int, int, int], Weighed]
+    reasons: Callable[[int, int, int], LogOddsParts]
 
 
 def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:

@@ -37,7 +37,7 @@ from nbspam.tokens.items_to_messages import (
 )
 from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import batches, tokenize
-from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, Verdict, Weighed
+from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, LogOddsParts, Verdict
 from nbspam.workers import Workers
 
 if TYPE_CHECKING:
@@ -203,12 +203,12 @@ class Classifier(AnyClassifier):
             by_beginning,
         )
 
-    def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
+    def reasons_for(self, given: Item, towards: int, against: int) -> LogOddsParts:
         """Return each token's share in the log-odds of two classes; raises InputError."""
         (document,) = self.documents([message_of_item(given, self.settings)])
         return self.reasons(document, towards, against)
 
-    def reasons(self, document: Documents, towards: int, against: int) -> Weighed:
+    def reasons(self, document: Documents, towards: int, against: int) -> LogOddsParts:
         """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
         document: a single one, over columns of the model's table.  The strongest come first.

@@ -97,12 +97,12 @@ class FeatureClassifier(verdicts.AnyClassifier):
             tokens,
         )
 
-    def reasons_for(self, given: Item, towards: int, against: int) -> verdicts.Weighed:
+    def reasons_for(self, given: Item, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return each token's share in the log-odds of two classes; raises InputError."""
         present = self.presence([message_of_item(given, self.settings)])[0]
         return self.reasons(present, towards, against)
 
-    def reasons(self, present: Booleans, towards: int, against: int) -> verdicts.Weighed:
+    def reasons(self, present: Booleans, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
         present: which of the tokens a message has, (n_features,).  Starting from an empty
@@ -167,7 +167,7 @@ def features_held_out(
     classifier = train_features(data, settings, rest)
     X = data.X[of][:, data.vocabulary.columns(classifier.table.vocabulary.keys)]
 
-    def reasons(place: int, towards: int, against: int) -> verdicts.Weighed:
+    def reasons(place: int, towards: int, against: int) -> verdicts.LogOddsParts:
         return classifier.reasons(X[[place]].toarray()[0] > 0, towards, against)
 
     return verdicts.HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)

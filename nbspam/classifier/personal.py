@@ -64,7 +64,7 @@ class OwnCounts(NamedTuple):
 
 
 def n_learned(shared: Classifier, own: OwnCounts) -> float:
-    """Return the number of messages behind a user's verdicts, as they are weighed."""
+    """Return the number of messages behind a user's verdicts: the user's, and at most SHARED."""
     return min(float(shared.table.n_docs), SHARED) + float(own.class_count.sum())
 
 

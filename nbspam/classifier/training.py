@@ -36,7 +36,7 @@ from nbspam.settings import FEATURES, PRESENCE, UNBOUNDED, Bounds, Settings, che
 from nbspam.sources.items import Item
 from nbspam.tokens.sparse import ChangedRows, Documents
 from nbspam.tokens.tokenizer import named_vocabulary
-from nbspam.verdicts import Skipped, Weighed
+from nbspam.verdicts import LogOddsParts, Skipped
 from nbspam.workers import Workers
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ class Learner:
         """
         return np.asarray(self.classifier.joint_of(self.table.met(document))[0])
 
-    def reasons(self, document: Documents, towards: int, against: int) -> Weighed:
+    def reasons(self, document: Documents, towards: int, against: int) -> LogOddsParts:
         """Return the share of each token in the log-odds of two classes, and the constant."""
         return self.classifier.reasons(self.table.met(document), towards, against)
 

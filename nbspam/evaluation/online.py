@@ -27,7 +27,7 @@ from nbspam.printing import tracked
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item
-from nbspam.verdicts import Weighed, posterior
+from nbspam.verdicts import LogOddsParts, posterior
 from nbspam.workers import Workers
 
 N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
@@ -137,7 +137,7 @@ class _StreamModel:
         joint[self._places()] = known
         return joint
 
-    def reasons(self, row: int, towards: int, against: int) -> Weighed:
+    def reasons(self, row: int, towards: int, against: int) -> LogOddsParts:
         """Return the evidence for one class against another, see `HeldOut`."""
         places = self._places()
         if self.learner is None or not {towards, against} <= set(places):

@@ -22,7 +22,7 @@ from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.items_to_messages import message_of_item
-from nbspam.verdicts import AnyClassifier, Evidence, Explanation, Verdict, Weighed, posterior
+from nbspam.verdicts import AnyClassifier, Evidence, Explanation, LogOddsParts, Verdict, posterior
 
 N_KEPT = 20  # answers of each true class that are explained
 N_WORDS = 12  # of each class
@@ -81,7 +81,7 @@ class Witness:
         rows: Integers,
         y: Integers,
         joint: Floats,
-        reasons: Callable[[int, int, int], Weighed],
+        reasons: Callable[[int, int, int], LogOddsParts],
     ) -> None:
         """Keep the reasons of the answers that are the most surely wrong so far.
 
@@ -110,7 +110,7 @@ class Witness:
             self._keep(truth, (*rank, said))
 
     def hear_one(
-        self, row: int, truth: int, joint: Floats, reasons: Callable[[int, int], Weighed]
+        self, row: int, truth: int, joint: Floats, reasons: Callable[[int, int], LogOddsParts]
     ) -> None:
         """Hear one answer, as in `hear`; reasons: for one class against another."""
         rows, y = np.array([row]), np.array([truth])

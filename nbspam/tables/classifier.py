@@ -97,7 +97,7 @@ class TableClassifier(verdicts.AnyClassifier):
         X = coded([given], self.schema).X[0]
         joint = self.joint_by_steps(X)
         towards, against = two_likeliest(joint[-1])
-        evidence, constant = self._weighed(X, joint, towards, against)
+        evidence, constant = self._parts(X, joint, towards, against)
         return verdicts.Explanation(
             self.verdict(given.name, self.joint_of_row(X), rule),
             self.classes[towards],
@@ -107,18 +107,20 @@ class TableClassifier(verdicts.AnyClassifier):
             evidence,
         )
 
-    def reasons_for(self, given: Record, towards: int, against: int) -> verdicts.Weighed:
+    def reasons_for(self, given: Record, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return each value's share in the log-odds of two classes; raises InputError."""
         return self.reasons(coded([given], self.schema).X[0], towards, against)
 
-    def reasons(self, X: Floats, towards: int, against: int) -> verdicts.Weighed:
+    def reasons(self, X: Floats, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return the share of each value in the log-odds of two classes, and the constant, nats.
 
         X: (n_columns,), the values of a row.  The strongest come first.
         """
-        return self._weighed(X, self.joint_by_steps(X), towards, against)
+        return self._parts(X, self.joint_by_steps(X), towards, against)
 
-    def _weighed(self, X: Floats, joint: Floats, towards: int, against: int) -> verdicts.Weighed:
+    def _parts(
+        self, X: Floats, joint: Floats, towards: int, against: int
+    ) -> verdicts.LogOddsParts:
         """Return evidence and constant, see `reasons`; joint: of `joint_by_steps`."""
         shares, constant = verdicts.shares_by_chain(joint, towards, against)
         n_values, first = self.schema.n_values, self.schema.entries.start

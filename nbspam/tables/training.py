@@ -40,7 +40,7 @@ from nbspam.tables.schema import (
     odd_columns,
     sorted_cells,
 )
-from nbspam.verdicts import HeldOut, Skipped, Weighed
+from nbspam.verdicts import HeldOut, LogOddsParts, Skipped
 
 # A prior with a parameter for each value of a column: the column's name, and the parameters.
 # Without a name it is for every column with as many values.
@@ -280,7 +280,7 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
     classifier = train_table(table_rows(table, rest), settings)
     X = in_intervals(table.X[of], classifier.schema)
 
-    def reasons(place: int, towards: int, against: int) -> Weighed:
+    def reasons(place: int, towards: int, against: int) -> LogOddsParts:
         return classifier.reasons(X[place], towards, against)
 
     return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)
