@@ -284,14 +284,16 @@ def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
     return [*sources, *(path for _, path in labels.paths)]
 
 
+# Parameters of a command that reads labelled items and others; paths: of --unlabelled.
+_READING = ("files0_from", "sent", "paths", "test")
+
+
 def items_of_sources(
     sources: Iterable[str], reading: SourceOptions, labels: Labels | None = None
 ) -> Iterator[Item]:
     """Return the items of all sources, then those whose class the options state.
 
-    labels: None if the command needs no classes; otherwise each item is read once.  The shell
-    expands `--spam cur/*` to one file of the option and many sources; so if a single class is
-    stated, files among the sources have it, too.  Without any path the items come from standard
+    labels: None if the command needs no classes.  Without any path the items come from standard
     input, whose mail has no class.  Raises InputError and UsageError.
     """
     context = click.get_current_context()
@@ -305,22 +307,34 @@ def items_of_sources(
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
     paths = [*sources, *(path for _, path in stated)]
-    if [*paths, context.params.get("files0_from")].count("-") > 1:
+    options = ("files0_from",) if labels is None else _READING
+    values = [context.params.get(each) or () for each in options]
+    others = chain.from_iterable([each] if isinstance(each, str) else each for each in values)
+    if [*paths, *others].count("-") > 1:
         raise UsageError("-: standard input is given twice; give it once")
     given = output.or_standard_input(paths or sources)
     if labels is None:
         items = read_items(given, options=reading)
     else:
-        starts = starts_of(sources if stated else given, stated)
-        if stated:
-            names = list(dict.fromkeys(name for name, _ in stated))
-            parts = [
-                (path, _items_at(path, name, reading, names)) for name, path in starts.values()
-            ]
-        else:
-            parts = [("", read_items([path for _, path in starts.values()], options=reading))]
-        items = items_together(read_once(parts, starts), reading.listener)
+        items = _labelled_items(sources if stated else given, stated, reading)
     return counting_items(items, "messages", given or ["-"])
+
+
+def _labelled_items(
+    sources: Iterable[str], stated: Sequence[tuple[str, str]], reading: SourceOptions
+) -> Iterator[Item]:
+    """Return the items of sources and of paths of stated classes, each once.
+
+    stated: class and path.  The shell expands `--spam cur/*` to one file of the option and many
+    sources; so if a single class is stated, files among the sources have it, too.
+    """
+    starts = starts_of(sources, stated)
+    if stated:
+        names = list(dict.fromkeys(name for name, _ in stated))
+        parts = [(path, _items_at(path, name, reading, names)) for name, path in starts.values()]
+    else:
+        parts = [("", read_items([path for _, path in starts.values()], options=reading))]
+    return items_together(read_once(parts, starts), reading.listener)
 
 
 def settings_and_items(

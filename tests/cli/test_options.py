@@ -464,7 +464,14 @@ def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
         assert complains(nbspam("classify", "--files0-from", "-", stdin=listed), 1, words)
 
     assert complains(nbspam("classify", "--files0-from", tmp_path / "no"), 1, "no such file")
-    for twice in ["classify - -", "update --spam - --files0-from -", "train - --ham -"]:
+    for twice in [
+        "classify - -",
+        "update --spam - --files0-from -",
+        "train - --ham -",
+        "train - --unlabelled -",
+        "update --ham - --sent -",
+        "eval - --test -",
+    ]:
         said = "nbspam: -: standard input is given twice; give it once"
         assert complains(nbspam(*twice.split()), 2, said), twice
     monkeypatch.setattr("sys.stdin", None)
