@@ -44,17 +44,19 @@ _SELECTORS = re.compile(rb"(?:[^,\[(]++|%b)+" % _BRACKETED)
 # All that selectors are written with outside of brackets, for bytes.translate.
 _OF_SELECTORS = bytes(c for c in range(256) if c > 127 or chr(c).isalnum())
 _OF_SELECTORS += b" \t\n\r\f\v_.#*>+~:&,|?)]-"
-# Chromium knows these names, and drops all of a rule with another one, but for `-webkit-`.
+# Chromium knows these names, and drops all of a rule with another one, but for `::-webkit-`.
 _PSEUDO_NAMES = frozenset(
-    b"active after any-link autofill backdrop before checked cue default defined details-content"
-    b" dir disabled empty enabled file-selector-button first first-child first-letter first-line"
-    b" first-of-type focus focus-visible focus-within fullscreen future grammar-error has"
-    b" highlight host host-context hover in-range indeterminate invalid is lang last-child"
-    b" last-of-type left link marker modal not nth-child nth-last-child nth-last-of-type"
-    b" nth-of-type only-child only-of-type open optional out-of-range part past paused"
-    b" picture-in-picture placeholder placeholder-shown playing popover-open read-only read-write"
-    b" required right root scope selection slotted spelling-error state target target-text"
-    b" user-invalid user-valid valid view-transition visited where window-inactive".split()
+    b"-webkit-any -webkit-any-link -webkit-autofill -webkit-drag -webkit-full-page-media"
+    b" -webkit-full-screen -webkit-full-screen-ancestor active after any-link autofill backdrop"
+    b" before checked cue default defined details-content dir disabled empty enabled"
+    b" file-selector-button first first-child first-letter first-line first-of-type focus"
+    b" focus-visible focus-within fullscreen future grammar-error has highlight host host-context"
+    b" hover in-range indeterminate invalid is lang last-child last-of-type left link marker modal"
+    b" not nth-child nth-last-child nth-last-of-type nth-of-type only-child only-of-type open"
+    b" optional out-of-range part past paused picture-in-picture placeholder placeholder-shown"
+    b" playing popover-open read-only read-write required right root scope selection slotted"
+    b" spelling-error state target target-text user-invalid user-valid valid view-transition"
+    b" visited where window-inactive".split()
 )
 # What the parser's engine is asked: nothing that leads it from one element to others.
 _CONDITION = (
@@ -430,7 +432,9 @@ def _are_known(selectors: bytes) -> bool:
         return False
     if selectors.find(b":") < 0:
         return True
-    return _PSEUDO_NAMES.issuperset(re.findall(rb":(?!-webkit-)([\w-]++)", selectors.lower()))
+    return _PSEUDO_NAMES.issuperset(
+        re.findall(rb":(?!(?<=::)-webkit-)([\w-]++)", selectors.lower())
+    )
 
 
 @css.remember(_MAX_SELECTORS, _MAX_SELECTOR)

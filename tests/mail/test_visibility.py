@@ -313,6 +313,8 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
             for each in (":x", "", "b%", "b:-ms-x")
         ),
         ("p:is(:x), i::-webkit-x, i:hover, p {display:none}", "<p>no", "", "no"),
+        ("p, :-webkit-x {display:none}", "<p>a", "a", ""),
+        ("p, :-webkit-drag, i::-WebKit-x {display:none}", "<p>no", "", "no"),
         *(
             (f"{each}, p {{display:none}}", "<p>no", "", "no")
             for each in ("[title]", "[title=']']", "i:not([title='(,)'])", "i::highlight(a)")
