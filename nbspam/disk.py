@@ -276,7 +276,12 @@ def _temporary(folder: str) -> Iterator[tuple[str, BinaryIO]]:
     while True:
         path = os.path.join(folder, _PREFIX + os.urandom(_RANDOM_BYTES).hex())
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
-        _lock(descriptor)
+        try:
+            _lock(descriptor)
+        except OSError:  # on a file system without locks
+            os.close(descriptor)
+            os.unlink(path)
+            raise
         if os.path.lexists(path):  # some file systems count no links
             break
         os.close(descriptor)  # somebody removed it just before it was locked

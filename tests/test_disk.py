@@ -420,6 +420,13 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
     assert (tmp_path / "m").read_bytes() == b"whole"
 
 
+def test_a_file_system_without_locks_keeps_no_leftover(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", raising(OSError(errno.ENOLCK, "No locks available")))
+    with pytest.raises(OSError, match="No locks"), replacing(str(tmp_path / "m")):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [
