@@ -126,6 +126,8 @@ def mails(tmp_path, monkeypatch):
         ("train --preset = tut", {"tutorial"}),
         ("train --preset =", {"mail", "text", "tutorial"}),
         ("train --spam = mai", {"mails"}),
+        ("classify -- --exit", set()),
+        ("classify -- mai", {"mails"}),
     ],
 )
 def test_bash_completes(mails, line, found):
@@ -165,6 +167,7 @@ ZSH_LINES = [
     ("train --preset tu", "train --preset tutorial"),
     ("classify --exit", "classify --exit-code"),
     ("classify mai", "classify mails"),
+    ("classify -- --exit", "classify -- --exit"),
     ("share sn", "share snapshot"),
     ("eval --plot mai", "eval --plot mails"),
     ("table tra", "table train"),

@@ -92,6 +92,7 @@ _nbspam() {{
         "help table") words="{table}" kind=word ;;
 {values}
     esac
+    [[ " ${{COMP_WORDS[*]:0:COMP_CWORD}} " == *" -- "* ]] && words= kind=path
     if [[ $kind == any ]]; then
         case "$command/$cur" in
             /*) words="{commands} --version --help" kind=word ;;
@@ -188,7 +189,7 @@ def zsh() -> str:
     """Return the script for zsh, which begins with the command that it completes."""
     arguments = []
     for name, command in leaves(cli):
-        lines = [f'        "{name}")', "          _arguments -s \\"]
+        lines = [f'        "{name}")', "          _arguments -s -S \\"]
         lines += [f"            {spec} \\" for each in options(command) for spec in _specs(each)]
         what = ["'*:file:_files'"]
         if actions(command):
