@@ -263,19 +263,6 @@ def check_label_column(reading: SourceOptions) -> None:
         )
 
 
-def columns_read_lines(columns: TextColumns) -> list[str]:
-    """Return the line, if any, that says which columns a model of text has learned from."""
-    if not columns.text:
-        return []
-    text = f"  text in {', '.join(map(repr, columns.text))}"
-    return [text if columns.label is None else f"{text}; class in {columns.label!r}"]
-
-
-def columns_read_json(columns: TextColumns) -> dict[str, object]:
-    """Return which columns a model of text has learned from, for JSON."""
-    return {"text_columns": columns.text, "label_column": columns.label}
-
-
 # --- items and rows --------------------------------------------------------------------------
 
 

@@ -66,7 +66,7 @@ def info_command(model_path: str, as_json: bool) -> None:
     settings |= settings.pop("parameters", {})
     settings |= settings.pop("tokens")
     if settings.pop("columns", None):
-        settings |= inputs.columns_read_json(classifier.settings.columns)
+        settings |= output.columns_read_json(classifier.settings.columns)
     output.echo_rows(
         [
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),

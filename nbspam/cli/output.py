@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nbspam.counts.lessons import Outcome
     from nbspam.counts.table import Loss
     from nbspam.decision import Rule
+    from nbspam.sources.files import TextColumns
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import AnyClassifier, Evidence, Skipped, Verdict
 
@@ -378,3 +379,16 @@ def write_picture(picture: "ElementTree.Element", path: str) -> None:
 
     if note := write(picture, path):
         warn(note)
+
+
+def columns_read_lines(columns: "TextColumns") -> list[str]:
+    """Return the line, if any, that says which columns a model of text has learned from."""
+    if not columns.text:
+        return []
+    text = f"  text in {', '.join(map(repr, columns.text))}"
+    return [text if columns.label is None else f"{text}; class in {columns.label!r}"]
+
+
+def columns_read_json(columns: "TextColumns") -> dict[str, object]:
+    """Return which columns a model of text has learned from, for JSON."""
+    return {"text_columns": columns.text, "label_column": columns.label}

@@ -150,7 +150,7 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
         "read": n_docs,
         "tokens": len(table.vocabulary),
         "forgotten": output.loss_json(table.loss),
-        **inputs.columns_read_json(learned.classifier.settings.columns),
+        **output.columns_read_json(learned.classifier.settings.columns),
         "skipped": output.skipped_json(learned.skipped),
         "repeated": learned.repeated,
     }
@@ -161,7 +161,7 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
         as_json,
         facts,
         f"read {output.total_text(n_docs, learned.classifier.noun)}{again}{failed}",
-        *inputs.columns_read_lines(learned.classifier.settings.columns),
+        *output.columns_read_lines(learned.classifier.settings.columns),
         *([f"forgot {output.loss_text(table.loss)}"] if table.loss else []),
         *([f"learned {sent.in_words}"] if sent else []),
         f"learned {amount_text(len(table.vocabulary), 'tokens')}; model in {model_path}",
@@ -196,7 +196,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
         "held_out_accuracy": {f"{w:g}": a for w, a in report.accuracy.items()},
         **rounds_json(steps),
         "tokens": n_tokens,
-        **inputs.columns_read_json(report.classifier.settings.columns),
+        **output.columns_read_json(report.classifier.settings.columns),
         "skipped": output.skipped_json(report.skipped),
     }
     tried = ", ".join(f"{w:g}: {100 * a:.1f} %" for w, a in report.accuracy.items())
@@ -207,7 +207,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
         as_json,
         facts,
         f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",
-        *inputs.columns_read_lines(report.classifier.settings.columns),
+        *output.columns_read_lines(report.classifier.settings.columns),
         f"an unlabelled document counts {report.weight:g}{chosen}",
         f"learned {amount_text(n_tokens, 'tokens')}; model in {model_path}",
     )
@@ -278,7 +278,7 @@ def _show_part(
         "items": n_items,
         "read": n_docs,
         "tokens": len(table.vocabulary),
-        **inputs.columns_read_json(settings.columns),
+        **output.columns_read_json(settings.columns),
         "skipped": output.skipped_json(skipped),
     }
     failed = f", skipped {len(skipped):,}" if skipped else ""
@@ -287,7 +287,7 @@ def _show_part(
         as_json,
         facts,
         f"read {table.n_docs:,} of {amount_text(n_items, settings.noun)}{classes}{failed}",
-        *inputs.columns_read_lines(settings.columns),
+        *output.columns_read_lines(settings.columns),
         f"counted {amount_text(len(table.vocabulary), 'tokens')}; part {counted.shard} in {path}",
     )
 
