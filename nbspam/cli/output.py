@@ -306,6 +306,19 @@ def columns_json(schema: "Schema") -> object:
     return schema_to_dict(schema)["columns"]
 
 
+def columns_read_lines(columns: "TextColumns") -> list[str]:
+    """Return the line, if any, that says which columns a model of text has learned from."""
+    if not columns.text:
+        return []
+    text = f"  text in {', '.join(map(repr, columns.text))}"
+    return [text if columns.label is None else f"{text}; class in {columns.label!r}"]
+
+
+def columns_read_json(columns: "TextColumns") -> dict[str, object]:
+    """Return which columns a model of text has learned from, for JSON."""
+    return {"text_columns": columns.text, "label_column": columns.label}
+
+
 def report_outcome(
     outcome: "Outcome", model_path: str, as_json: bool, of_learned: str = "", besides: str = ""
 ) -> int:
@@ -379,16 +392,3 @@ def write_picture(picture: "ElementTree.Element", path: str) -> None:
 
     if note := write(picture, path):
         warn(note)
-
-
-def columns_read_lines(columns: "TextColumns") -> list[str]:
-    """Return the line, if any, that says which columns a model of text has learned from."""
-    if not columns.text:
-        return []
-    text = f"  text in {', '.join(map(repr, columns.text))}"
-    return [text if columns.label is None else f"{text}; class in {columns.label!r}"]
-
-
-def columns_read_json(columns: "TextColumns") -> dict[str, object]:
-    """Return which columns a model of text has learned from, for JSON."""
-    return {"text_columns": columns.text, "label_column": columns.label}
