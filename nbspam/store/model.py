@@ -50,7 +50,7 @@ from nbspam.verdicts import Skipped
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
 _MAX_ENTRIES = 4_000_000
 _APART = 1_000  # messages; a larger model is fitted for a server by a process of its own
-# The model that read each served file last: others in the process share its arrays.
+# The object that read each served file last, by path; see `StoredModel._load`.
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
 
 
@@ -69,7 +69,8 @@ class StoredModel:
     base: Classifier  # as it was when evidence was fitted last, without later changes
     stamp: Stamp | None = None  # of the model file that was read last; None if there was none
     _identity: Identity | None = None  # of that file
-    _loaded: tuple[Snapshot | None, Classifier | None] = (None, None)  # without its state
+    # What a served model has read, without the state, and the classifier that was made of it.
+    _loaded: tuple[Snapshot | None, Classifier | None] = (None, None)
     _journal: journals.Journal = journals.NO_JOURNAL
     _current: Classifier | None
     is_on_disk = True
@@ -472,12 +473,16 @@ class StoredModel:
     # ---- on disk ----
 
     def _load(self, just_read: tuple[Snapshot, journals.Journal] | None = None) -> None:
+        """Read the model file and its journal.
+
+        Objects of one served file, of a judge and a teacher, share the arrays that one has read.
+        """
         if self._new is not None and not os.path.exists(self.path):
             self._identity, self.stamp, self._journal = None, None, journals.NO_JOURNAL
             self._begin(assembly.empty_model(self._new))
             return
-        last = self if self._served is None else _SERVED.get(self.path, self)
-        known, base = last._loaded
+        last_reader = self if self._served is None else _SERVED.get(self.path, self)
+        known, base = last_reader._loaded
         snapshot, journal = just_read or journals.read_model(self.path, self._served, known)
         if base is None or snapshot is not known:  # the file has changed since
             base = base_of(self.path, snapshot.state)
