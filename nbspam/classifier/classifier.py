@@ -121,15 +121,15 @@ class Classifier(AnyClassifier):
 
     def documents(self, messages: Sequence[Message]) -> Iterator[Documents]:
         """Yield messages as documents over the model's columns, batch by batch."""
-        return map(self._known, self._over_keys(messages))
+        return map(self._in_columns, self._over_keys(messages))
 
-    def _known(self, documents: Documents) -> Documents:
+    def _in_columns(self, documents: Documents) -> Documents:
         """Return documents over the model's columns.
 
         A plain sum also counts tokens of a given vocabulary that no message had.
         """
-        known = self.table.known if self.settings.combine else self.table.vocabulary.known
-        return known(documents)
+        columns = self.table if self.settings.combine else self.table.vocabulary
+        return columns.in_columns(documents)
 
     def _over_keys(self, messages: Sequence[Message]) -> Iterator[Documents]:
         """Yield messages as documents over the keys of all their tokens, batch by batch."""
@@ -154,7 +154,7 @@ class Classifier(AnyClassifier):
         rows = [[np.zeros((0, len(self.classes)))] for _ in models]
         for documents in self._over_keys(found.messages):
             for own, model in zip(rows, models, strict=True):
-                own.append(model.joint_of(model._known(documents)))
+                own.append(model.joint_of(model._in_columns(documents)))
         return [JudgedChunk(np.concatenate(own), found.failures, found.notes) for own in rows]
 
     def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:

@@ -72,7 +72,7 @@ class FeatureClassifier(verdicts.AnyClassifier):
         start = 0
         for group in batches(messages, self.settings.tokens):
             batch = tokenize(group, self.settings.tokens)
-            known = self.table.vocabulary.known(batch.documents)
+            known = self.table.vocabulary.in_columns(batch.documents)
             present[start + known.rows(), known.tokens[known.columns]] = True
             start += known.n_docs
         return present

@@ -110,7 +110,7 @@ def learn_vocabulary(
     vocabulary = named_vocabulary(bounds.vocabulary)
     data, skipped = read_corpus(items, settings, jobs)
     once, y, _ = data.unique(np.arange(len(data.y)))
-    documents = vocabulary.known(data.over_keys(once)).over_all(np.arange(len(vocabulary)))
+    documents = vocabulary.in_columns(data.over_keys(once)).over_all(np.arange(len(vocabulary)))
     table = counted(data.classes, vocabulary, documents, y, settings.weighting)
     check_classes(table)
     classifier = Classifier(settings, table, log_tables(table, settings))
@@ -295,11 +295,11 @@ class Learner:
 
         document: a single document, over columns of the table.
         """
-        return np.asarray(self.classifier.joint_of(self.table.met(document))[0])
+        return np.asarray(self.classifier.joint_of(self.table.without_unlearned(document))[0])
 
     def reasons(self, document: Documents, towards: int, against: int) -> LogOddsParts:
         """Return the share of each token in the log-odds of two classes, and the constant."""
-        return self.classifier.reasons(self.table.met(document), towards, against)
+        return self.classifier.reasons(self.table.without_unlearned(document), towards, against)
 
     @property
     def classifier(self) -> Classifier:

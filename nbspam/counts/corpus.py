@@ -61,11 +61,11 @@ class Corpus:
         return counted(self.classes, self.vocabulary, documents, self.y[rows], weighting)
 
     def training(self, rows: Integers, weighting: str) -> Training:
-        """Count these documents as `counting.count_items` counts filed ones."""
+        """Return the input of training, as `counting.count_items` makes it of the same items."""
         once, y, digests = self.unique(rows)
         documents = self.documents.take(once)
         table = counted(self.classes, self.vocabulary, documents, y, weighting)
-        met = np.flatnonzero(table.document_frequency)
+        own = np.flatnonzero(table.document_frequency)  # the columns of their tokens
         labels = np.array(self.classes, np.str_)[y]
         documents = documents._replace(tokens=self.vocabulary.keys)
         if weighting == PRESENCE:
@@ -73,7 +73,7 @@ class Corpus:
         sampling = Sampling(weighting)
         sampling.add([Messages(labels, digests, documents)])
         return Training(
-            table.take(met),
+            table.take(own),
             tuple(sampling.messages),
             sampling.bits,
             digests,

@@ -299,7 +299,10 @@ def with_room(numbers: Any, n: int) -> Any:
     return more
 
 
-# --- repeated messages: each counts once, in the class that it had last ---------------------
+# --- repeated messages ----------------------------------------------------------------------
+
+# `Unique` and `SampledMessages` are the two rules for copies, with and without a ledger.  Either
+# says of all chunks in turn which messages are new (`new_of`), and returns the `training`.
 
 
 class Unique:

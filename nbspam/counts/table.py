@@ -144,12 +144,14 @@ class CountTable(NamedTuple):
         """The number of documents that were counted."""
         return int(self.class_count.sum())
 
-    def known(self, documents: Documents) -> Documents:
+    def in_columns(self, documents: Documents) -> Documents:
         """Return documents over keys as documents over columns; drops tokens without counts."""
-        structure = documents.lengths(are_structure(documents.tokens))
-        return self.met(self.vocabulary.known(documents._replace(structure=structure)))
+        documents = documents._replace(
+            structure=documents.lengths(are_structure(documents.tokens))
+        )
+        return self.without_unlearned(self.vocabulary.in_columns(documents))
 
-    def met(self, documents: Documents) -> Documents:
+    def without_unlearned(self, documents: Documents) -> Documents:
         """Return documents over columns; drops tokens whose document frequency is 0.
 
         The frequency of a token becomes 0 when all messages that had it have been un-learned.
@@ -157,10 +159,10 @@ class CountTable(NamedTuple):
         if documents.structure is None:
             groups = self.vocabulary.groups.take(documents.tokens)
             documents = documents._replace(structure=documents.lengths(IS_STRUCTURE.take(groups)))
-        is_met = self.document_frequency.take(documents.tokens) > 0
-        if is_met.all():
+        is_counted = self.document_frequency.take(documents.tokens) > 0
+        if is_counted.all():
             return documents
-        return documents.renumbered(np.where(is_met, documents.tokens, -1))
+        return documents.renumbered(np.where(is_counted, documents.tokens, -1))
 
     def of_class(self, name: str) -> tuple[float, Floats]:
         """Return a class's number of documents and its counts (n_features,); 0 if unknown."""

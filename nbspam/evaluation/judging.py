@@ -249,7 +249,7 @@ def trained_on(
 
 def answers_of(classifier: Classifier, data: Corpus, of: Integers) -> HeldOut:
     """Return a model's answers to some rows, and its reasons."""
-    documents = classifier.table.known(data.over_keys(of))
+    documents = classifier.table.in_columns(data.over_keys(of))
 
     def reasons(place: int, towards: int, against: int) -> LogOddsParts:
         return classifier.reasons(documents.one(place), towards, against)

@@ -45,7 +45,7 @@ class Documents(NamedTuple):
     There are two kinds, and only what `tokens` holds tells them apart.  Documents *over keys*
     name each token by its 64-bit key: messages as the tokenizer returns them, or as they are
     kept.  Documents *over columns* name each token by its column in one vocabulary; they have no
-    unknown tokens.  `Vocabulary.known` turns the first kind into the second.
+    unknown tokens.  `Vocabulary.in_columns` turns the first kind into the second.
     """
 
     tokens: Any  # (n_tokens,) keys of tokens, or columns of one vocabulary
@@ -285,7 +285,7 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def known(self, documents: Documents) -> Documents:
+    def in_columns(self, documents: Documents) -> Documents:
         """Return documents over keys as documents over columns; drops unknown tokens."""
         return documents.renumbered(self.columns(documents.tokens))
 
@@ -421,8 +421,8 @@ class ExtendedVocabulary:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def known(self, documents: Documents) -> Documents:
-        """See `Vocabulary.known`."""
+    def in_columns(self, documents: Documents) -> Documents:
+        """See `Vocabulary.in_columns`."""
         return documents.renumbered(self.columns(documents.tokens))
 
     def columns(self, keys: Keys) -> Integers:

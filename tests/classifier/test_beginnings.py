@@ -63,7 +63,7 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
     )
     counted = tokenize(10 * [message(body="pills"), message(body="lunch report")], MAIL.tokens)
     table = count_batch(counted, 10 * ["spam", "ham"], PRESENCE)
-    documents = table.known(batch.documents)
+    documents = table.in_columns(batch.documents)
     names = [table.vocabulary.text(j) for j in range(len(table.vocabulary))]
     correction = np.array([{"pills": 2, "lunch": -3, "report": -1}.get(n, 0) for n in names])
     fit = Combination(np.zeros(len(GROUPS) + 1), correction.astype(np.float32))

@@ -41,7 +41,7 @@ def counted(documents):
     labels = [label for _, label in documents] + ["x", "y", "z"]
     batch = tokenize([message(body=text) for text in texts], TokenSettings())
     table = count_batch(batch, labels, LOG_LENGTH)
-    return table, table.known(batch.documents), np.searchsorted(table.classes, labels)
+    return table, table.in_columns(batch.documents), np.searchsorted(table.classes, labels)
 
 
 def blend_of(table, worth_of_text, prior=0.0, tail=5.0):
@@ -178,7 +178,7 @@ def test_messages_left_out_are_judged_as_if_never_counted():
     others, _, _ = counted(documents[2:])  # which have all four words
     batch = tokenize([message(body=text) for text in texts[:2]], TokenSettings())
     ours = judged[:, 2 * TEXT] * 1.0 + judged[:, 2 * TEXT + 1] * 2.0
-    asked = others.known(batch.documents)
+    asked = others.in_columns(batch.documents)
     theirs = blend_of(others, (1.0, 2.0)).joint(others, asked, LOG_LENGTH)
     assert log_posterior(ours, 5.0) == pytest.approx(theirs, abs=1e-9)
     assert np.ptp(ours, axis=1).min() > 0.1

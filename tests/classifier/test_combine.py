@@ -40,7 +40,7 @@ def counted(documents):
     labels = [label for *_, label in documents] + list(HAM_OR_SPAM)
     batch = tokenize([*messages, message(), message()], TokenSettings(pairs=True))
     table = count_batch(batch, labels, PRESENCE)
-    return table, table.known(batch.documents), np.searchsorted(table.classes, labels)
+    return table, table.in_columns(batch.documents), np.searchsorted(table.classes, labels)
 
 
 def log_odds_of(combination, table, documents):
@@ -166,7 +166,7 @@ def means_of_others(documents, row):
     (subject, sender, _), rest = documents[row], documents[:row] + documents[row + 1 :]
     table, *_ = counted(rest)
     batch = tokenize([message(**{"subject": subject, "from": sender})], TokenSettings(pairs=True))
-    known = table.known(batch.documents)
+    known = table.in_columns(batch.documents)
     groups = table.vocabulary.groups[known.tokens]
     odds = combine.log_odds(table.feature_count[known.tokens], table.class_count, groups)
     limits = combine.limits_of(table)

@@ -37,7 +37,7 @@ def spamlike():
     hams = [message(body=f"offer own{n}") for n in range(20)]
     batch = tokenize([*hams, *(message(body="offer pills") for _ in range(10))], TokenSettings())
     table = count_batch(batch, 20 * ["ham"] + 10 * ["spam"], PRESENCE)
-    return table, table.known(batch.documents), np.repeat([0, 1], [20, 10])
+    return table, table.in_columns(batch.documents), np.repeat([0, 1], [20, 10])
 
 
 def test_a_share_and_a_drawn_score_worked_by_hand():
@@ -74,7 +74,7 @@ def test_the_usual_share_is_that_of_messages_left_out():
     messages = [message(**{"from": f"{name}{name}@example.org"}) for name in names]
     batch = tokenize(messages, TokenSettings())
     table = count_batch(batch, 10 * ["ham"] + 10 * ["spam"], PRESENCE)
-    documents = table.known(batch.documents)
+    documents = table.in_columns(batch.documents)
     (n_tokens,) = set(documents.structure.tolist())
     assert np.diff(documents.offsets).tolist() == [n_tokens] * len(names)
 
@@ -143,7 +143,7 @@ def test_no_words_lower_a_score_below_that_without_them_alone(spamlike, words):
     correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
     fit = Combination(rng.uniform(0, 2, len(GROUPS) + 1), correction, 0.1, 0.05)
     given = message(body="pills offer " + " ".join(words), **{"from": "zz@example.net"})
-    documents = table.known(tokenize([given], TokenSettings()).documents)
+    documents = table.in_columns(tokenize([given], TokenSettings()).documents)
     silent = fit._replace(leaning=1.0)
     assert (
         fit.joint(table, documents, PRESENCE)[0, 1]
@@ -155,7 +155,7 @@ def test_tokens_that_were_dropped_are_counted_by_message():
     batch = tokenize([message(**{"from": "aa@example.org"}), message()], TokenSettings())
     table = count_batch(batch, ["ham", "spam"], PRESENCE)
     others = [message(**{"from": "bb@example.net"}, body="new words"), message()]
-    known = table.known(tokenize(others, TokenSettings()).documents)
+    known = table.in_columns(tokenize(others, TokenSettings()).documents)
 
     def dropped(documents):
         return (documents.structure - np.diff(documents.offsets)).tolist()
@@ -165,9 +165,9 @@ def test_tokens_that_were_dropped_are_counted_by_message():
     assert dropped(known.one(0)) == [2]
     assert dropped(known.part(1, 2)) == [0]
     assert dropped(known.take(np.array([1, 0]))) == [0, 2]
-    assert dropped(table.met(known)) == [2, 0]
+    assert dropped(table.without_unlearned(known)) == [2, 0]
     unlearned = table._replace(document_frequency=table.document_frequency * 0)
-    assert dropped(unlearned.met(known)) == known.structure.tolist()
+    assert dropped(unlearned.without_unlearned(known)) == known.structure.tolist()
 
 
 def test_headers_that_nobody_knows_make_no_spam_ham(mail_classifier, mails):

@@ -67,7 +67,7 @@ def test_whose_mail_is_judged_beside_it_changes_no_message(everybodys, mine, ask
     assert scores(site, texts, owners) == pytest.approx(alone, abs=1e-9)
     # A user who has taught nothing gets the answer of the shared model.
     documents = tokenized(texts).documents
-    plain = site.joint_of(site.table.known(documents))
+    plain = site.joint_of(site.table.in_columns(documents))
     assert np.array_equal(personal.joint_of(site, documents, [None] * len(texts)), plain)
 
 

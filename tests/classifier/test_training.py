@@ -126,7 +126,7 @@ def changes_of(name, moves):
 
 
 def document_of(text, table):
-    return table.vocabulary.known(batch_of(text).documents)
+    return table.vocabulary.in_columns(batch_of(text).documents)
 
 
 @cache
@@ -179,7 +179,7 @@ def test_counts_after_any_sequence_are_those_of_counting_at_once(name, moves):
     if name == "blended":  # the sums of a blend are those of its counts by then
         fit = BASES[name].fit.recounted(learner.table, HOW[name])
         for text in [*TEXTS, WORDS]:
-            document = learner.table.met(document_of(text, learner.table))
+            document = learner.table.without_unlearned(document_of(text, learner.table))
             expected = fit.joint(learner.table, document, weighting)[0]
             assert learner.answer(document).tolist() == expected.tolist()
 
@@ -207,7 +207,7 @@ def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, la
     assert (model is BASES[name]) == (not changes)
     for text in [*TEXTS, WORDS, "nothing known"]:
         batch = tokenize([message(body=text)], TokenSettings())
-        answer = model.joint_of(model.table.known(batch.documents))[0]
+        answer = model.joint_of(model.table.in_columns(batch.documents))[0]
         assert answer.tolist() == learner.answer(document_of(text, learner.table)).tolist()
 
 

@@ -154,7 +154,7 @@ def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, fo
     keys = zip(known.vocabulary.keys.tolist(), known.document_frequency, strict=True)
     met = {key: column for column, (key, n) in enumerate(keys) if n > 0}
     documents = batch_of(asked)[0].documents
-    given = known.known(documents)
+    given = known.in_columns(documents)
 
     assert given.n_docs == documents.n_docs
     for row in range(documents.n_docs):
@@ -164,7 +164,7 @@ def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, fo
         )
         assert [*mine] == [(met[key], n) for key, n in theirs if key in met]
     # Documents over columns, some of which may be those that no message is counted for.
-    columns = known.met(known.vocabulary.known(documents))
+    columns = known.without_unlearned(known.vocabulary.in_columns(documents))
     assert columns.tokens.tolist() == given.tokens.tolist()
     assert columns.columns.tolist() == given.columns.tolist()
 

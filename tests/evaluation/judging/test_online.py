@@ -105,7 +105,7 @@ def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
     messages = [([WORDS[n % 6], WORDS[n % 5]], ("ham", "spam")[n % 2]) for n in range(19)]
     data, learned = judged([*messages, (["lunch"], "spam"), (["lunch", "pills"], "ham")])
     classifier = train_classifier(data.training(np.arange(20), MAIL.weighting), MAIL)
-    joint = classifier.joint_of(classifier.table.known(data.over_keys(np.array([20]))))
+    joint = classifier.joint_of(classifier.table.in_columns(data.over_keys(np.array([20]))))
     np.testing.assert_allclose(learned.joint[20:], joint, rtol=0, atol=1e-12)
 
 
