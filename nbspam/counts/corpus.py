@@ -21,13 +21,7 @@ from nbspam.counts.table import CountTable, counted
 from nbspam.disk import replacing
 from nbspam.errors import InputError, UsageError, check_number
 from nbspam.mail.digest import Copies
-from nbspam.settings import (
-    PRESENCE,
-    Settings,
-    SettingsChoices,
-    chosen_settings,
-    first_is_text,
-)
+from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import chunk_by_chunk
 from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, smallest, stacked

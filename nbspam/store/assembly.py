@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Integers, Keys, Strings, differences, find, together
+from nbspam.arrays import Booleans, Days, Floats, Integers, Keys, Strings, find, together
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import ModelGrowth, derive, overlay
 from nbspam.counts.counting import table_of_messages, without_texts
@@ -40,13 +40,7 @@ from nbspam.counts.ledger import (
     signed_table,
 )
 from nbspam.counts.lessons import LessonBatch, Outcome, outcome_of
-from nbspam.counts.table import (
-    CountTable,
-    add_tables,
-    no_counts,
-    possible_counts,
-    without_empty,
-)
+from nbspam.counts.table import CountTable, add_tables, no_counts, possible_counts, without_empty
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import UsageError
 from nbspam.mail.digest import Copies
@@ -139,8 +133,8 @@ def assembled(
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
-    sampling: of all messages of the parts.  last_seen: (n_features,).  owed: see `balanced`.  A
-    model of ham alone or spam alone, or of no messages, is one of ham and spam.
+    sampling: of all messages of the parts.  last_seen: (n_features,).  owed: see `split_owed`.
+    A model of ham alone or spam alone, or of no messages, is one of ham and spam.
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
         table = add_tables([table, no_counts(HAM_AND_SPAM)])
@@ -159,11 +153,10 @@ def assembled(
     if not has_ledger:
         ledger = ledger.only(sample.digests)
     decayed = max(part.decayed for part in parts)
-    owes = None
-    if len(frequency := owed.document_frequency.astype(np.int64)):
-        counts = np.column_stack([owed.of_class(name)[1] for name in table.classes])
-        owes = Owed(owed.vocabulary.keys, counts, frequency)
-    memory = Memory(ledger, sample, last_seen, decayed, has_ledger, owes, progress)
+    counts = np.column_stack([owed.of_class(name)[1] for name in table.classes])
+    frequency = owed.document_frequency.astype(np.int64)
+    rest = Owed(owed.vocabulary.keys, counts, frequency) if len(frequency) else None
+    memory = Memory(ledger, sample, last_seen, decayed, has_ledger, rest, progress)
     return derive(table, memory, settings)
 
 
@@ -213,8 +206,8 @@ def compacted(
         tables.append(signed_table(changes, base.table.vocabulary, settings.weighting))
     tables.append(owed_table(base))
     sampling = sampled_parts(parts, settings, progress)
-    table, rest = balanced(add_tables(tables), sampling.messages, settings.weighting)
-    return reassembled(base, table, parts, sampling, rest, progress)
+    table, owed = split_owed(add_tables(tables), sampling.messages, settings.weighting)
+    return reassembled(base, table, parts, sampling, owed, progress)
 
 
 def owed_table(classifier: Classifier) -> CountTable:
@@ -225,7 +218,7 @@ def owed_table(classifier: Classifier) -> CountTable:
     return CountTable(nothing.classes, nothing.class_count, without_texts(owed.keys), *owed[1:])
 
 
-def balanced(
+def split_owed(
     total: CountTable, remembered: Sequence[Messages], weighting: str
 ) -> tuple[CountTable, CountTable]:
     """Return a sum of changes as counts that messages can have, and the rest, which is owed.
@@ -237,29 +230,37 @@ def balanced(
     differ = np.flatnonzero((shown != total.feature_count).any(axis=1) | (frequency <= 0))
     # Tokens that no document has any more keep only the counts of remembered messages.
     gone = differ[frequency[differ] <= 0]
-    shown[gone], frequency[gone] = 0, 0
-    for part in remembered:
-        place = find(part.documents.tokens, total.vocabulary.keys[gone])
-        rows, own = gone[place >= 0], place[place >= 0]
-        is_held = np.zeros(len(part.documents.tokens), np.bool_)
-        is_held[own] = True
-        if len(own) and take_in_slices(is_held, part.documents.columns).any():
-            held = table_of_messages(part, weighting)
-            of_class = np.array([total.classes.index(name) for name in held.classes])
-            shown[np.ix_(rows, of_class)] += held.feature_count[own]
-            frequency[rows] += held.document_frequency[own]
+    keys = total.vocabulary.keys[gone]
+    shown[gone], frequency[gone] = _counts_in(remembered, keys, total.classes, weighting)
     table = table._replace(document_frequency=frequency)
     if set(table.classes) <= set(HAM_AND_SPAM):  # a class without messages may have counts
         table = table.take(np.flatnonzero(frequency > 0))
     else:
         table = without_empty(table)
-    rest = total.take(differ)._replace(loss=None)
-    rest = rest._replace(
-        feature_count=rest.feature_count - shown[differ],
-        document_frequency=rest.document_frequency - frequency[differ],
+    counts = total.feature_count[differ] - shown[differ]
+    documents = total.document_frequency[differ] - frequency[differ]
+    owed = total.take(differ)._replace(
+        feature_count=counts, document_frequency=documents, loss=None
     )
-    is_owed = rest.feature_count.any(axis=1) | (rest.document_frequency != 0)
-    return table, rest.take(np.flatnonzero(is_owed))
+    return table, owed.take(np.flatnonzero(counts.any(axis=1) | (documents != 0)))
+
+
+def _counts_in(
+    parts: Sequence[Messages], keys: Keys, classes: Sequence[str], weighting: str
+) -> tuple[Floats, Integers]:
+    """Return the counts (n_keys, n_classes) and document frequencies (n_keys,) in messages."""
+    counts, frequency = np.zeros((len(keys), len(classes))), np.zeros(len(keys), np.int64)
+    for part in parts:
+        place = find(part.documents.tokens, keys)
+        rows, own = np.flatnonzero(place >= 0), place[place >= 0]
+        is_asked = np.zeros(len(part.documents.tokens), np.bool_)
+        is_asked[own] = True
+        if len(own) and take_in_slices(is_asked, part.documents.columns).any():
+            table = table_of_messages(part, weighting)
+            of_class = np.array([classes.index(name) for name in table.classes])
+            counts[np.ix_(rows, of_class)] += table.feature_count[own]
+            frequency[rows] += table.document_frequency[own]
+    return counts, frequency
 
 
 def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier:
@@ -418,7 +419,7 @@ class MessageFiling(NamedTuple):
         n_tokens += sum(len(change.document.tokens) for change in changed)
         if not is_enough(len(sample.digests) + len(changed), n_tokens):
             return None
-        lengths = differences(sample.documents.offsets).tolist()
+        lengths = np.diff(sample.documents.offsets).tolist()
         found = dict(zip(sample.digests.tolist(), lengths, strict=True))
         for change in changed:
             found.pop(change.digest, None)

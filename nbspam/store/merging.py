@@ -142,21 +142,21 @@ def merged_runs(
 ) -> tuple[SortedTokens, CountTable]:
     """Return the sum of runs, on disk, without empty rows, and the counts that it owes.
 
-    See `assembly.balanced`.
+    See `assembly.split_owed`.
     """
     while len(runs) > RUNS_AT_ONCE:
         starts = range(0, len(runs), RUNS_AT_ONCE)
         runs = [spooled(blocks(runs[start : start + RUNS_AT_ONCE])) for start in starts]
     owed = []
 
-    def settled() -> Iterator[SortedTokens]:
+    def without_owed() -> Iterator[SortedTokens]:
         for block in blocks(runs):
-            table, rest = assembly.balanced(block.table, remembered, weighting)
+            table, rest = assembly.split_owed(block.table, remembered, weighting)
             kept = find(block.table.vocabulary.keys, table.vocabulary.keys)
             owed.append(rest)
             yield SortedTokens(table, block.ranks[kept], block.last_seen[kept])
 
-    total = spooled(settled())
+    total = spooled(without_owed())
     return total, add_tables(owed)
 
 
