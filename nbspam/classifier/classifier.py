@@ -16,14 +16,7 @@ from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.combine import Combination
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
 from nbspam.counts.table import CountTable, table_from_state, table_to_state
-from nbspam.decision import (
-    HAM_AND_SPAM,
-    UNDECIDED,
-    Cutoffs,
-    Rule,
-    default_rule,
-    two_likeliest,
-)
+from nbspam.decision import HAM_AND_SPAM, UNDECIDED, Cutoffs, Rule, default_rule, two_likeliest
 from nbspam.errors import InputError
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_state, settings_to_state
@@ -186,7 +179,7 @@ class Classifier(AnyClassifier):
         joint = self.joint_of(document)[0] + self.shift
         towards, against, kept, by_beginning = 1, 0, 1.0, False
         if isinstance(self.fit, Combination):
-            *_, kept, by_beginning = self.fit.parts(self.fit.weighed(self.table, document))
+            *_, kept, by_beginning = self.fit.parts(self.fit.evidence(self.table, document))
         else:
             towards, against = two_likeliest(joint)
         tokens, constant = self.reasons(document, towards, against)

@@ -82,7 +82,7 @@ SURELY_HAM = -10.0  # nats; no beginning turns mail below into spam, and most ha
 RAISE = 10.0  # nats for a unit of mean leaning, where all structure is unknown
 
 
-class WeighedEvidence(NamedTuple):
+class DocumentEvidence(NamedTuple):
     """Documents, and what counts say of their tokens."""
 
     documents: Documents
@@ -117,7 +117,7 @@ class Combination(NamedTuple):
 
         documents: over columns of the table.
         """
-        return joint_of_log_odds(self.scores(self.weighed(table, documents)))
+        return joint_of_log_odds(self.scores(self.evidence(table, documents)))
 
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
@@ -127,10 +127,10 @@ class Combination(NamedTuple):
         documents: one document, over columns of the table.  They add up to its score.
         """
         sign = 1 if towards == 1 else -1
-        parts = self.parts(self.weighed(table, documents))
+        parts = self.parts(self.evidence(table, documents))
         return sign * parts.shares, sign * parts.constant
 
-    def weighed(self, table: CountTable, documents: Documents) -> WeighedEvidence:
+    def evidence(self, table: CountTable, documents: Documents) -> DocumentEvidence:
         """Return documents over columns of the table with the log-odds of their tokens."""
         if table.n_docs < FEWEST_WITH_BEGINNING:
             documents = documents._replace(in_rest=None)
@@ -138,7 +138,7 @@ class Combination(NamedTuple):
         counts = table.feature_count.take(documents.tokens, axis=0), table.class_count, groups
         leaning = leanings(*counts).take(documents.columns) if self.leaning < 1 else None
         in_layer = IN_LAYER.take(groups)
-        return WeighedEvidence(
+        return DocumentEvidence(
             documents,
             groups,
             log_odds(*counts).take(documents.columns),
@@ -149,55 +149,55 @@ class Combination(NamedTuple):
             leaning,
         )
 
-    def scores(self, weighed: WeighedEvidence) -> Floats:
+    def scores(self, evidence: DocumentEvidence) -> Floats:
         """Return the log-odds of class 1 for each document, nats, shape (n_docs,).
 
         If a document's beginning alone scores more (`mail/message.py`), the difference, divided by
         doubt, is added to the score: the beginning of unlike mail says less.
         """
-        score = self._drawn_and_raised(weighed)
-        if (own := beginnings(weighed, score)) is not None:
-            more = self._drawn_and_raised(own.weighed) - score[own.rows]
-            score[own.rows] += np.maximum(more, 0.0) / doubt(own.weighed.unfamiliar, self.usual)
+        score = self._drawn_and_raised(evidence)
+        if (own := beginnings(evidence, score)) is not None:
+            more = self._drawn_and_raised(own.evidence) - score[own.rows]
+            score[own.rows] += np.maximum(more, 0.0) / doubt(own.evidence.unfamiliar, self.usual)
         return score
 
-    def _drawn_and_raised(self, weighed: WeighedEvidence) -> Floats:
+    def _drawn_and_raised(self, evidence: DocumentEvidence) -> Floats:
         """Return the log-odds of class 1 by this evidence, drawn and raised, (n_docs,) nats."""
-        drawn = tempered(self._whole_scores(weighed), weighed.unfamiliar, self.usual)
-        return np.asarray(drawn + self._raised(weighed))
+        drawn = tempered(self._whole_scores(evidence), evidence.unfamiliar, self.usual)
+        return np.asarray(drawn + self._raised(evidence))
 
-    def _raised(self, weighed: WeighedEvidence) -> Any:
+    def _raised(self, evidence: DocumentEvidence) -> Any:
         """Return the nats that words by themselves add to each score, at least 0, (n_docs,)."""
-        if weighed.leaning is None:
+        if evidence.leaning is None:
             return 0.0
-        mean = mean_leaning(weighed.documents, weighed.leaning)
-        return RAISE * weighed.unfamiliar * np.maximum(mean - self.leaning, 0.0)
+        mean = mean_leaning(evidence.documents, evidence.leaning)
+        return RAISE * evidence.unfamiliar * np.maximum(mean - self.leaning, 0.0)
 
-    def _whole_scores(self, weighed: WeighedEvidence) -> Floats:
+    def _whole_scores(self, evidence: DocumentEvidence) -> Floats:
         """Return the log-odds of class 1 with all evidence, however unfamiliar, (n_docs,) nats."""
-        documents, groups, odds, in_layer, correction, limits, *_ = weighed
+        documents, groups, odds, in_layer, correction, limits, *_ = evidence
         means = group_means(documents, groups, odds, limits)
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
         return np.asarray(score_of_means(means, self.worth) + bounded(corrected))
 
-    def parts(self, weighed: WeighedEvidence) -> ScoreParts:
+    def parts(self, evidence: DocumentEvidence) -> ScoreParts:
         """Return the parts of one document's score, which add up to that from `scores`."""
-        found, score = self._parts(weighed), self._drawn_and_raised(weighed)
-        own = beginnings(weighed, score)
-        if own is None or self._drawn_and_raised(own.weighed)[0] <= score[0]:
+        found, score = self._parts(evidence), self._drawn_and_raised(evidence)
+        own = beginnings(evidence, score)
+        if own is None or self._drawn_and_raised(own.evidence)[0] <= score[0]:
             return found
-        of_own = self._parts(own.weighed)
-        part = 1 / doubt(own.weighed.unfamiliar, self.usual)[0]
+        of_own = self._parts(own.evidence)
+        part = 1 / doubt(own.evidence.unfamiliar, self.usual)[0]
         shares = found.shares * (1 - part)
         shares[own.entry] += part * of_own.shares
         constant = found.constant + part * (of_own.constant - found.constant)
         return ScoreParts(shares, constant, found.kept, by_beginning=True)
 
-    def _parts(self, weighed: WeighedEvidence) -> ScoreParts:
+    def _parts(self, evidence: DocumentEvidence) -> ScoreParts:
         """Return the parts of one document's score by this evidence, whatever its beginning."""
-        documents, groups, odds, in_layer, correction, limits, _, leaning = weighed
+        documents, groups, odds, in_layer, correction, limits, _, leaning = evidence
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
         shares = values * layer_scale(number)[0]
@@ -206,11 +206,11 @@ class Combination(NamedTuple):
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        whole = self._whole_scores(weighed)
-        drawn = tempered(whole, weighed.unfamiliar, self.usual)
+        whole = self._whole_scores(evidence)
+        drawn = tempered(whole, evidence.unfamiliar, self.usual)
         kept = float(drawn[0] / whole[0]) if whole[0] else 1.0
         shares *= kept
-        if leaning is not None and (raised := self._raised(weighed)[0]):
+        if leaning is not None and (raised := self._raised(evidence)[0]):
             to_spam = np.maximum(leaning, 0.0)
             shares += raised * to_spam / to_spam.sum()
         return ScoreParts(shares, float(self.worth[-1]) * kept, kept)
@@ -230,16 +230,16 @@ class Beginnings(NamedTuple):
 
     rows: Integers  # (n,) their numbers among all
     entry: Integers  # the numbers of their entries among all
-    weighed: WeighedEvidence
+    evidence: DocumentEvidence
 
 
-def beginnings(weighed: WeighedEvidence, score: Floats) -> Beginnings | None:
+def beginnings(evidence: DocumentEvidence, score: Floats) -> Beginnings | None:
     """Return the documents whose text has a rest, without the tokens that only the rest has.
 
     score: (n_docs,) nats; documents at or below SURELY_HAM are left out.  Returns None if no
     document is left, or if the classes are others than ham and spam.
     """
-    documents, limits = weighed.documents, weighed.limits
+    documents, limits = evidence.documents, evidence.limits
     if documents.in_rest is None or limits is None:
         return None
     offsets = documents.offsets
@@ -254,12 +254,12 @@ def beginnings(weighed: WeighedEvidence, score: Floats) -> Beginnings | None:
     entry = entry[is_own]
     own_lengths = np.bincount(np.arange(len(rows)).repeat(lengths), is_own, len(rows))
     columns = documents.columns.take(entry)
-    own = weighed._replace(
+    own = evidence._replace(
         documents=Documents(documents.tokens, offsets_of(own_lengths), columns, None),
-        odds=weighed.odds.take(entry),
+        odds=evidence.odds.take(entry),
         limits=limits if limits.ndim == 2 else limits.take(rows, axis=0),
-        unfamiliar=weighed.unfamiliar.take(rows),
-        leaning=None if weighed.leaning is None else weighed.leaning.take(entry),
+        unfamiliar=evidence.unfamiliar.take(rows),
+        leaning=None if evidence.leaning is None else evidence.leaning.take(entry),
     )
     return Beginnings(rows, entry, own)
 

@@ -16,7 +16,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Floats, Floats32, Integers, Integers32, Keys, find
 from nbspam.classifier import combine
 from nbspam.classifier.classifier import Classifier, lack_of
-from nbspam.classifier.combine import Combination, WeighedEvidence
+from nbspam.classifier.combine import Combination, DocumentEvidence
 from nbspam.classifier.fitting import RATE, correction_step, prior_worth
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.table import CountTable
@@ -129,9 +129,11 @@ def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> Toke
     return found
 
 
-def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> WeighedEvidence:
+def document_evidence(
+    shared: KnownTokens, documents: Documents, own: TokenEntries
+) -> DocumentEvidence:
     """Return documents over keys with their log-odds by the shared and the users' counts."""
-    if documents.in_rest is not None:  # see `Combination.weighed`
+    if documents.in_rest is not None:  # see `Combination.evidence`
         learned = shared.class_count.sum() + own.class_count.sum(axis=1)
         is_judged_twice = (learned >= combine.FEWEST_WITH_BEGINNING).take(documents.rows())
         documents = documents._replace(in_rest=documents.in_rest & is_judged_twice)
@@ -155,7 +157,7 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
     unknown = np.bincount(rows, is_new, documents.n_docs)
     share = combine.share_unknown(unknown, documents.lengths(is_structure))
     correction = shared.correction * in_layer
-    return WeighedEvidence(documents, groups, odds, in_layer, correction, limits, share, leaning)
+    return DocumentEvidence(documents, groups, odds, in_layer, correction, limits, share, leaning)
 
 
 def corrected(
@@ -184,7 +186,7 @@ def joint_of(
     documents: over keys.  owners: (n_docs,) what each document's user has taught; None: nothing.
     """
     known, own = known_of(shared, documents.tokens), entries_of(documents, owners)
-    evidence = weighed(known, documents, own)
+    evidence = document_evidence(known, documents, own)
     score = known.combination.scores(evidence)
     if own.is_own.any():
         entry, row, value = corrected(known, evidence.documents, own)
@@ -269,7 +271,7 @@ def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule)
     batch = tokenize([message], settings)
     documents = batch.documents
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
-    evidence = weighed(known, documents, own)
+    evidence = document_evidence(known, documents, own)
     parts = known.combination.parts(evidence)
     entry, _, value = corrected(known, evidence.documents, own)
     more = own.values[entry, 2] * value
@@ -345,7 +347,7 @@ def _corrections(
     for counts, of_class in ((others.values, y.take(documents.rows())), (others.class_count, y)):
         counts[np.arange(len(counts)), of_class] -= 1
         np.maximum(counts, 0, out=counts)
-    evidence = weighed(known, documents, others)
+    evidence = document_evidence(known, documents, others)
     score = known.combination.scores(evidence)
     entry, row, value = corrected(known, evidence.documents, others)
     kept = met.take(entry)

@@ -219,8 +219,8 @@ def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
 # messages in a row and counts in place, by `Learner`.  Tests hold that both answer alike.
 
 # A fit is due when a class has changed by this share of its size at the last fit, or after this
-# many changes.  How evidence was weighed then fits the counts for about that long: with a
-# twentieth less than 1 % of labels differ from those of a model trained at once (E-016).
+# many changes.  The fitted weights suit the counts for about that long: with a twentieth less than
+# 1 % of labels differ from those of a model trained at once (E-016).
 REFIT_SHARE = 0.05
 MAX_CHANGES = 2_000
 

@@ -13,15 +13,7 @@ import click
 from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import subcommand
 from nbspam.errors import UsageError
-from nbspam.printing import (
-    clipped,
-    display_width,
-    finite,
-    left,
-    printable,
-    readable_number,
-    right,
-)
+from nbspam.printing import clipped, display_width, finite, left, printable, readable_number, right
 from nbspam.sources.files import TextColumns, listed
 
 if TYPE_CHECKING:

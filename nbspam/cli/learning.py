@@ -60,8 +60,8 @@ def update_command(
     ham.  If a message has a class that the model does not have, nothing is learned without
     --new-class; a model of mail learns ham and spam without it.
 
-    Evidence is weighed again when a class has changed by a twentieth, or after 2,000 changes.
-    With --policy error or near, the order of messages matters: see `nbspam eval`.
+    The weights of evidence are fitted again when a class has changed by a twentieth, or after
+    2,000 changes.  With --policy error or near, the order of messages matters: see `nbspam eval`.
 
     \b
     nbspam update --spam ~/Maildir/.Junk

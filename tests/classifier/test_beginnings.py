@@ -68,28 +68,28 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
     correction = np.array([{"pills": 2, "lunch": -3, "report": -1}.get(n, 0) for n in names])
     fit = Combination(np.zeros(len(GROUPS) + 1), correction.astype(np.float32))
 
-    weighed = fit.weighed(table, documents)
+    evidence = fit.evidence(table, documents)
     even = np.zeros(2)
-    own = beginnings(weighed, even)
+    own = beginnings(evidence, even)
     assert own.rows.tolist() == [0, 1]
-    whole = fit._whole_scores(weighed)
-    first = fit._whole_scores(own.weighed)
+    whole = fit._whole_scores(evidence)
+    first = fit._whole_scores(own.evidence)
     assert first[0] > whole[0]
     assert first[1] < whole[1]
-    assert fit.scores(weighed) == pytest.approx([first[0], whole[1]])
+    assert fit.scores(evidence) == pytest.approx([first[0], whole[1]])
 
-    unlike = weighed._replace(unfamiliar=np.array([0.6, 0.6]))
+    unlike = evidence._replace(unfamiliar=np.array([0.6, 0.6]))
     doubting = fit._replace(usual=0.5)
     assert doubt(unlike.unfamiliar, 0.5) == pytest.approx([5, 5])
     drawn = doubting._drawn_and_raised(unlike)[0]
-    of_own = doubting._drawn_and_raised(beginnings(unlike, even).weighed)[0]
+    of_own = doubting._drawn_and_raised(beginnings(unlike, even).evidence)[0]
     assert doubting.scores(unlike)[0] == pytest.approx(drawn + (of_own - drawn) / 5)
     # Sure ham stays ham; other classes have no attackers.
-    assert beginnings(weighed, np.array([SURELY_HAM, 0])).rows.tolist() == [1]
-    assert beginnings(weighed._replace(limits=None), even) is None
-    assert beginnings(fit.weighed(table, documents._replace(in_rest=None)), even) is None
+    assert beginnings(evidence, np.array([SURELY_HAM, 0])).rows.tolist() == [1]
+    assert beginnings(evidence._replace(limits=None), even) is None
+    assert beginnings(fit.evidence(table, documents._replace(in_rest=None)), even) is None
     few = table._replace(class_count=np.array([10.0, 9]))  # of 19 messages
-    assert beginnings(fit.weighed(few, documents), even) is None
+    assert beginnings(fit.evidence(few, documents), even) is None
 
 
 def test_users_get_a_beginning_judged_from_20_messages_on():

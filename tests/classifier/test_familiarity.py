@@ -120,10 +120,10 @@ def test_words_raise_scores_of_unlike_mail_only(spamlike):
     unlike = documents._replace(structure=documents.structure + 95)
 
     def scores(fit, of):
-        return fit.scores(fit.weighed(table, of))
+        return fit.scores(fit.evidence(table, of))
 
-    mean = mean_leaning(documents, raising.weighed(table, documents).leaning)
-    share = raising.weighed(table, unlike).unfamiliar
+    mean = mean_leaning(documents, raising.evidence(table, documents).leaning)
+    share = raising.evidence(table, unlike).unfamiliar
     assert (mean[:20] <= 0).all()
     assert (mean[20:] > 0).all()
     assert scores(silent, unlike).tolist() == [0] * 30
