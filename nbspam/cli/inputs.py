@@ -220,8 +220,6 @@ label_options = options.filling(
         help="Read PATH as class NAME.",
     ),
 )
-
-
 corpus_options = options.filling(
     LabelledSources, "corpus", sources_argument, reading_options, label_options
 )
@@ -271,8 +269,8 @@ def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
     return [*sources, *(path for _, path in labels.paths)]
 
 
-# Parameters of a command that reads labelled items and others; paths: of --unlabelled.
-_READING = ("files0_from", "sent", "paths", "test")
+# Parameters of commands that learn, which name more to read; paths: of --unlabelled.
+_MORE_TO_READ = ("files0_from", "sent", "paths", "test")
 
 
 def items_of_sources(
@@ -294,17 +292,22 @@ def items_of_sources(
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
     paths = [*sources, *(path for _, path in stated)]
-    options = ("files0_from",) if labels is None else _READING
-    values = [context.params.get(each) or () for each in options]
-    others = chain.from_iterable([each] if isinstance(each, str) else each for each in values)
-    if [*paths, *others].count("-") > 1:
-        raise UsageError("-: standard input is given twice; give it once")
+    _check_read_once(paths, ("files0_from",) if labels is None else _MORE_TO_READ)
     given = output.or_standard_input(paths or sources)
     if labels is None:
         items = read_items(given, options=reading)
     else:
         items = _labelled_items(sources if stated else given, stated, reading)
     return counting_items(items, "messages", given or ["-"])
+
+
+def _check_read_once(paths: Sequence[str], parameters: Sequence[str]) -> None:
+    """Raise UsageError if paths and the values of parameters name standard input twice."""
+    named = click.get_current_context().params
+    values = [named.get(each) or () for each in parameters]
+    others = chain.from_iterable([each] if isinstance(each, str) else each for each in values)
+    if [*paths, *others].count("-") > 1:
+        raise UsageError("-: standard input is given twice; give it once")
 
 
 def _labelled_items(
